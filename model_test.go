@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
-	"github.com/tilth-dev/tilth/tuning/selection"
+	"github.com/tilth-dev/tilth/tuner/selection"
 )
 
 // compile writes the package of a model for this machine.

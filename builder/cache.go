@@ -6,21 +6,21 @@ import (
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Cache stores objects that many batches need, such as references and harnesses, in a folder, keyed by their
 // inputs. It evicts the least recently used when the folder exceeds its cap. It is safe for concurrent use,
 // also by several processes.
 type Cache struct {
-	dir      *lrudir.Dir
+	dir      *disk.LRUDir
 	mu       sync.Mutex
 	building map[string]chan struct{}
 }
 
 // OpenCache opens a folder and creates it if necessary. A cap of 0 means 1 GiB.
 func OpenCache(dir string, capBytes int64) (*Cache, error) {
-	files, err := lrudir.Open(dir, capBytes)
+	files, err := disk.OpenLRU(dir, capBytes)
 	if err != nil {
 		return nil, fmt.Errorf("builder: %w", err)
 	}

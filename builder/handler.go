@@ -10,7 +10,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/agent/failure"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -55,8 +54,8 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 		if err != nil {
 			h.Logger.Warn("batch not built", "batch", batch.GetBatchId(), "error", err)
 			report.Outcomes, report.Artifacts = nil, nil
-			report.InfraError = failure.Class(err, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA)
-			report.InfraMessage = failure.Message(err.Error())
+			report.InfraError = agent.FailureClass(err, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA)
+			report.InfraMessage = agent.FailureMessage(err.Error())
 		}
 		err = h.Report(ctx, report)
 		if !agent.MissingArtifact(err) || attempt == maxAttempts {
@@ -114,7 +113,7 @@ func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, *Compiler, e
 func rejectAll(work *tilthv1.BuildWork, err error, report *tilthv1.ReportBuildRequest) {
 	for _, c := range work.GetCandidates() {
 		report.Outcomes = append(report.Outcomes, &tilthv1.BuildOutcome{Candidate: c.GetDigest(),
-			Error: tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, Message: failure.Message(err.Error())})
+			Error: tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, Message: agent.FailureMessage(err.Error())})
 	}
 }
 
@@ -150,7 +149,7 @@ func (h *Handler) upload(ctx context.Context, built *Built) ([]*tilthv1.Artifact
 	for _, f := range files {
 		ref, err := h.Artifacts.Upload(ctx, f.role, f.path)
 		if err != nil {
-			return nil, &failure.Farm{Cause: fmt.Errorf("builder: uploading the %s: %w", f.role, err)}
+			return nil, &agent.FarmError{Cause: fmt.Errorf("builder: uploading the %s: %w", f.role, err)}
 		}
 		refs = append(refs, ref)
 	}

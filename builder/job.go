@@ -8,7 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -39,7 +39,7 @@ func (j *job) module(kernels []printed) (b toolchain.Build, err error) {
 func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.built.Outcomes[k].Error, j.built.Outcomes[k].Message = class, failure.Message(err.Error())
+	j.built.Outcomes[k].Error, j.built.Outcomes[k].Message = class, agent.FailureMessage(err.Error())
 }
 
 // run compiles the candidates, the reference and the harness in parallel.

@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // ObjectCache caches the objects of recently built candidates, because the fastest ones are measured again as
 // finalists. The folder belongs to one process, because another version of the compiler generates other code
 // for the same trace.
-type ObjectCache struct{ dir *lrudir.Dir }
+type ObjectCache struct{ dir *disk.LRUDir }
 
 // objectCacheBytes bounds the cached objects. The object of a batch counts once per candidate.
 const objectCacheBytes = 256 << 20
 
 // OpenObjectCache opens a folder private to this process, on the file system of the batches' folders.
 func OpenObjectCache(dir string) (*ObjectCache, error) {
-	files, err := lrudir.Open(dir, objectCacheBytes)
+	files, err := disk.OpenLRU(dir, objectCacheBytes)
 	if err != nil {
 		return nil, fmt.Errorf("builder: %w", err)
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
-	"github.com/tilth-dev/tilth/compiler/own/installed"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 )
@@ -26,7 +26,7 @@ func written(t *testing.T, w *expr.Workload, arch, name, source string, n int64)
 func calling(t *testing.T, w *expr.Workload, arch, name, source, libraries string, n int64) (list []Candidate) {
 	t.Helper()
 	lines := `"` + strings.ReplaceAll(strings.TrimSuffix(w.Text(), "\n"), "\n", `","`) + `"`
-	k, err := own.Parse(fmt.Appendf(nil, `{"name":%q,"arch":%q,"numerics":"strict","workloads":[{"text":[%s]}],`+
+	k, err := userkernel.Parse(fmt.Appendf(nil, `{"name":%q,"arch":%q,"numerics":"strict","workloads":[{"text":[%s]}],`+
 		`"knobs":[{"name":"A","values":[1,2,3]}],%s"source":%q}`, name, arch, lines, libraries, source))
 	if err != nil {
 		t.Fatal(err)
@@ -145,12 +145,12 @@ void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace) 
 func zlib(t *testing.T) string {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 1)
-	k, err := own.Parse(fmt.Appendf(nil, `{"name":"z","arch":%q,"numerics":"strict","workloads":[{"text":["x"]}],`+
+	k, err := userkernel.Parse(fmt.Appendf(nil, `{"name":"z","arch":%q,"numerics":"strict","workloads":[{"text":["x"]}],`+
 		`"libraries":[{"soname":"libz.so.1","version_function":"zlibVersion","version":"0.0.1"}],"source":"x"}`, machine.Arch()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = installed.Pin(t.Context(), tc, machine, k)
+	_, err = toolchain.PinLibraries(t.Context(), tc, machine, k)
 	found := regexp.MustCompile(`this machine has version ([0-9.]+[0-9]):`).FindStringSubmatch(fmt.Sprint(err))
 	if found == nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// database starts a PostgreSQL server for the script and sets a variable to the address of an empty database: database NAME.
+// database starts a PostgreSQL server for the script and sets a variable to the address of an empty database:
+// database NAME.
 func database(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: database NAME")

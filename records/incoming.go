@@ -4,18 +4,18 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Incoming validates and normalizes records from outside.
 type Incoming struct {
-	bounds *bounds.Checker // applies the bounds of the wire to records from files
+	bounds *wire.Checker // applies the bounds of the wire to records from files
 }
 
 // NewIncoming returns an Incoming for any number of records.
 func NewIncoming() (*Incoming, error) {
-	checker, err := bounds.New()
+	checker, err := wire.NewChecker()
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -63,7 +63,7 @@ func (s *batchReport) add(o Outcome) {
 		return
 	}
 	delete(s.open, o.Kernel)
-	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: failure.Message(o.Message), SamplesSeconds: o.Samples,
+	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: agent.FailureMessage(o.Message), SamplesSeconds: o.Samples,
 		LatencySeconds: stat.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, EnergyJoules: o.EnergyJoules,
 		CalibrationRatio: o.CalibrationRatio, Remeasured: o.Remeasured, Device: s.handler.Device, At: timestamppb.Now()}
 	s.pending.Measurements = append(s.pending.Measurements, m)
@@ -80,8 +80,8 @@ func interval(samples []float64) *tilthv1.Interval {
 
 // infra marks the attempt as failed for the candidates without an outcome.
 func (s *batchReport) infra(err error) {
-	s.pending.InfraError = failure.Class(err, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
-	s.pending.InfraMessage = failure.Message(err.Error())
+	s.pending.InfraError = agent.FailureClass(err, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
+	s.pending.InfraMessage = agent.FailureMessage(err.Error())
 }
 
 // flush reports the collected measurements, if any.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // command is a command to a harness; see harness/src/judge.h.
@@ -51,7 +49,7 @@ func (p *process) send(w command) error {
 }
 
 // workload reads the harness's description of the workload, which precedes all requests.
-func (p *process) workload(limit time.Duration) (*verify.Workload, error) {
+func (p *process) workload(limit time.Duration) (*Workload, error) {
 	for {
 		e, err := p.next(limit)
 		switch {
@@ -62,7 +60,7 @@ func (p *process) workload(limit time.Duration) (*verify.Workload, error) {
 			for k := range e.Args {
 				e.Args[k].Tolerance = max(e.Args[k].Tolerance, e.Tolerance)
 			}
-			return &verify.Workload{Args: e.Args}, nil
+			return &Workload{Args: e.Args}, nil
 		case e.Event == "error", e.Event == "fault":
 			return nil, &infraError{e.Message}
 		case e.Event == "lost":

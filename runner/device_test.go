@@ -27,7 +27,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -268,7 +268,7 @@ func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcomes, err := b.measure(t)
-	var farm *failure.Farm
+	var farm *agent.FarmError
 	if err == nil || errors.As(err, &farm) || !strings.Contains(err.Error(), "no CUDA-capable device is detected") || len(outcomes) > 0 {
 		t.Errorf("the error is %v and the outcomes are %+v", err, outcomes)
 	}
@@ -401,7 +401,7 @@ func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			outcomes, err := b.measure(t)
-			var farm *failure.Farm
+			var farm *agent.FarmError
 			if c.class == 0 { // a file that a builder did not make so: nobody's kernel is to blame
 				if !errors.As(err, &farm) || !strings.Contains(err.Error(), c.message) {
 					t.Errorf("the error is %v, want %q", err, c.message)

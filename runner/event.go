@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // event is one line of the harness's report; see harness/src/report.h.
@@ -18,8 +16,8 @@ type event struct {
 	Event string `json:"event"`
 	// Args describes the workload's arguments. Harnesses of older builders report one Tolerance for all of
 	// them.
-	Args      []verify.Arg `json:"args"`
-	Tolerance float64      `json:"tolerance"`
+	Args      []Arg   `json:"args"`
+	Tolerance float64 `json:"tolerance"`
 	// Kernels lists the ids of the loaded kernels, and Modules the indexes of their objects.
 	Kernels []string `json:"kernels"`
 	Modules []int    `json:"modules"`

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -40,7 +40,7 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		path, release, err := h.Artifacts.Download(ctx, ref)
 		if err != nil {
 			f.release()
-			return nil, &failure.Farm{Cause: fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
+			return nil, &agent.FarmError{Cause: fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
 		}
 		f.releases = append(f.releases, release)
 		switch ref.GetRole() {
@@ -58,7 +58,7 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 	}
 	if len(f.candidates) == 0 || f.reference == "" || f.harness == "" {
 		f.release()
-		return nil, &failure.Farm{Cause: fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
+		return nil, &agent.FarmError{Cause: fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
 	}
 	f.results = filepath.Join(h.Scratch, "results-"+f.origin.key(h.Seed, h.Emulator))
 	if err := h.tidy(); err != nil {

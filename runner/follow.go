@@ -13,7 +13,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/energy"
 )
 
 // measurement measures a plan's kernels by a sequence of harness processes, each of which continues where the
@@ -49,7 +48,7 @@ type measurement struct {
 	report   func(Outcome)
 	// reading is the active meter reading while a kernel runs back to back. powers holds the measured watts
 	// by kernel.
-	reading *energy.Reading
+	reading *EnergyReading
 	powers  map[int]float64
 }
 

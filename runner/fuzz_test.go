@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // dialogue is what a harness says of two kernels, line by line.
@@ -65,10 +63,10 @@ func says(t *testing.T, text []byte) *process {
 // follows has a measurement of one object follow what a process says.
 func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	t.Helper()
-	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: verify.Workload{
-		Args: []verify.Arg{{Name: "y", Elements: 2, Bytes: 8, DType: 1, Role: verify.Output, Tolerance: 1e-3}}}}, free: func() error { return nil }}
+	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: Workload{
+		Args: []Arg{{Name: "y", Elements: 2, Bytes: 8, DType: 1, Role: Output, Tolerance: 1e-3}}}}, free: func() error { return nil }}
 	r.slots = make([]byte, r.SlotBytes()*(practiceSets+1))
-	memory, err := verify.NewMemory()
+	memory, err := NewMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/energy"
 )
 
 // Artifacts fetches builds. The file stays at path until release is called.
@@ -37,7 +36,7 @@ type Config struct {
 	// Report submits measurements and retries transient errors.
 	Report func(context.Context, *tilthv1.ReportMeasurementsRequest) error
 	// Meter measures energy for targets with that objective; nil if unavailable.
-	Meter *energy.Meter
+	Meter *EnergyMeter
 	// Lock, if set, is held while timing, so that nothing else runs on this machine meanwhile.
 	Lock func(context.Context) (release func(), err error)
 	// Scratch is a private folder for temporary files and reference results.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/lab/testkit/bystander"
 )
@@ -274,7 +274,7 @@ func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	}
 	var outcomes []Outcome
 	err := Measure(t.Context(), p, func(o Outcome) { outcomes = append(outcomes, o) })
-	var farm *failure.Farm
+	var farm *agent.FarmError
 	if !errors.As(err, &farm) || !strings.Contains(err.Error(), "the object cannot be loaded") {
 		t.Errorf("got %v", err)
 	}

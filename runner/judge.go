@@ -4,14 +4,12 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"time"
-
-	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // judge verifies the outputs of one process. The process itself has no reference data.
 type judge struct {
 	*results
-	memory *verify.Memory
+	memory *Memory
 	// set is the index of the current input data.
 	set int
 	// verdicts holds the verdicts by kernel.
@@ -29,7 +27,7 @@ type verdict struct {
 }
 
 // newJudge sizes the memory shared with a process for a number of executions' outputs.
-func newJudge(r *results, memory *verify.Memory, slots int) (*judge, error) {
+func newJudge(r *results, memory *Memory, slots int) (*judge, error) {
 	if err := memory.Grow(r.SlotBytes() * int64(slots)); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
 // Monitored provides the calibrations and surroundings of a device other than the processor. Both come from
@@ -33,10 +32,10 @@ func NewMonitored(monitor backend.Monitor, host func(context.Context) *tilthv1.S
 func (m *Monitored) Name() string { return m.monitor.Name() }
 
 // Run implements Kernels.
-func (m *Monitored) Run(ctx context.Context) (calibration.Times, error) {
+func (m *Monitored) Run(ctx context.Context) (CalibrationTimes, error) {
 	look, err := m.monitor.Look(ctx)
 	if err != nil {
-		return calibration.Times{}, err
+		return CalibrationTimes{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +44,7 @@ func (m *Monitored) Run(ctx context.Context) (calibration.Times, error) {
 		m.logged = true
 		m.log.Info("the device's temperature, clocks and errors are not known", "error", look.Health.Unknown)
 	}
-	return calibration.Times{Compute: look.Compute, Memory: look.Memory}, nil
+	return CalibrationTimes{Compute: look.Compute, Memory: look.Memory}, nil
 }
 
 // Surroundings returns the surroundings of the device at its last calibration and the current ones of its

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -88,7 +88,7 @@ func (o *objects) without(ctx context.Context, m *measurement, broken *loadError
 // rest reports outcomes of kernels in objects that could not be loaded.
 func (o *objects) rest() error {
 	if o.unfit != nil { // it is unknown which broken object contains a kernel, so the batch fails as a whole
-		return &failure.Farm{Cause: o.unfit}
+		return &agent.FarmError{Cause: o.unfit}
 	}
 	if o.crashed == nil {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -24,7 +24,7 @@ import (
 func writtenFor(t *testing.T, w *expr.Workload, arch, name, source string) backend.Kernel {
 	t.Helper()
 	lines := `"` + strings.ReplaceAll(strings.TrimSuffix(w.Text(), "\n"), "\n", `","`) + `"`
-	k, err := own.Parse(fmt.Appendf(nil, `{"name":%q,"arch":%q,"numerics":"strict","workloads":[{"text":[%s]}],"source":%q}`, name, arch, lines, source))
+	k, err := userkernel.Parse(fmt.Appendf(nil, `{"name":%q,"arch":%q,"numerics":"strict","workloads":[{"text":[%s]}],"source":%q}`, name, arch, lines, source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ const (
 // addWritten adds such a candidate for the card.
 func (b *deviceBench) addWritten(t *testing.T, w *expr.Workload, k backend.Kernel) {
 	t.Helper()
-	p, err := image.PrintWritten("k", k, onCard(t).WithBackend(own.Card))
+	p, err := image.PrintWritten("k", k, onCard(t).WithBackend(userkernel.Card))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestKernelsForACardRunOnItsHost(t *testing.T) {
 	b.plan.Sandbox = box
 	ids := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		k := writtenFor(t, w, own.Card, name, cases[name].source)
+		k := writtenFor(t, w, userkernel.Card, name, cases[name].source)
 		b.addWritten(t, w, k)
 		ids[name] = k.ID
 	}
@@ -146,7 +146,7 @@ func TestAProcessThatRanHostCodeServesNoOtherPlan(t *testing.T) {
 	s := &Pool{Idle: time.Hour}
 	b.plan.Pool = s
 	t.Cleanup(s.Close)
-	b.addWritten(t, w, writtenFor(t, w, own.Card, "product", beginning+product+"  return 0;\n}"))
+	b.addWritten(t, w, writtenFor(t, w, userkernel.Card, "product", beginning+product+"  return 0;\n}"))
 	b.plan.Kernels = b.ids
 	for range 2 {
 		b.passes(t)

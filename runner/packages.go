@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/execute"
@@ -36,10 +36,10 @@ func (h *Handler) run(ctx context.Context, lease *tilthv1.LeaseToken, job *tilth
 	case err == nil:
 		report.Result = result
 	case errors.As(err, &failed):
-		report.Failure = failure.Message(failed.Error())
+		report.Failure = agent.FailureMessage(failed.Error())
 	default:
-		report.InfraError = failure.Class(err, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
-		report.InfraMessage = failure.Message(err.Error())
+		report.InfraError = agent.FailureClass(err, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
+		report.InfraMessage = agent.FailureMessage(err.Error())
 	}
 	if err != nil {
 		h.Logger.Warn("packages not run", "job", job.GetId(), "error", err)
@@ -82,7 +82,7 @@ func (h *Handler) runPackages(ctx context.Context, spec *tilthv1.RunSpec) (*tilt
 
 func (h *Handler) download(ctx context.Context, ref *tilthv1.ArtifactRef) (path string, release func(), err error) {
 	if path, release, err = h.Artifacts.Download(ctx, ref); err != nil {
-		return "", nil, &failure.Farm{Cause: fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
+		return "", nil, &agent.FarmError{Cause: fmt.Errorf("runner: fetching the %s: %w", ref.GetRole(), err)}
 	}
 	return path, release, nil
 }
@@ -119,7 +119,7 @@ func (h *Handler) result(ctx context.Context, request execute.Request, ran *exec
 	}
 	var err error
 	if result.Outputs, err = h.Packages.Upload(ctx, "outputs", request.Outputs); err != nil {
-		return nil, &failure.Farm{Cause: fmt.Errorf("runner: %w", err)}
+		return nil, &agent.FarmError{Cause: fmt.Errorf("runner: %w", err)}
 	}
 	return result, nil
 }

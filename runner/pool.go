@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // Pool keeps harness processes with an open device, because drivers take a large part of a second to open
@@ -42,7 +41,7 @@ type Pool struct {
 // worker is a measuring or examining process, with the memory shared with its judge.
 type worker struct {
 	*process
-	memory *verify.Memory
+	memory *Memory
 	// pool is the pool that the process came from; nil if it serves one plan only.
 	pool *Pool
 	life int
@@ -100,7 +99,7 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 		}
 		w.release(ctx, false) // it ended while idle
 	}
-	memory, err := verify.NewMemory()
+	memory, err := NewMemory()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +188,7 @@ func (p Plan) serving(ctx context.Context, n int) (started []*worker) {
 }
 
 func newServing(p Plan) (*worker, error) {
-	memory, err := verify.NewMemory()
+	memory, err := NewMemory()
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-
-	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
 // mostRaces limits the races of finalists on a drifting device. The last race counts, and the tracker is
@@ -26,7 +24,7 @@ func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *batchRe
 		if err == nil {
 			after, err = h.Watch.run(ctx)
 		}
-		if changed := calibration.Change(before, after); err == nil && changed > limit && n < mostRaces {
+		if changed := CalibrationChange(before, after); err == nil && changed > limit && n < mostRaces {
 			again = fmt.Sprintf("%s: the device changed by %.1f %% while finalists raced, over %.1f %%", h.Device, 100*changed, 100*limit)
 			h.Logger.Info("finalists race again", "reason", again)
 			before = after
@@ -44,7 +42,7 @@ func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *batchRe
 }
 
 // reportCalibration reports a calibration around finalists. A failure is only logged and does not fail the finalists.
-func (h *Handler) reportCalibration(ctx context.Context, s *batchReport, times calibration.Times) error {
+func (h *Handler) reportCalibration(ctx context.Context, s *batchReport, times CalibrationTimes) error {
 	if err := h.Watch.report(ctx, s.lease.GetSession(), times); err != nil {
 		h.Logger.Warn("calibration not reported", "error", err)
 	}

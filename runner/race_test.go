@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
 // script is a device whose calibrations take the times of a list, the last one for ever.
@@ -18,10 +17,10 @@ type script struct {
 
 func (s *script) Name() string { return "script" }
 
-func (s *script) Run(context.Context) (calibration.Times, error) {
+func (s *script) Run(context.Context) (CalibrationTimes, error) {
 	took := s.seconds[min(s.runs, len(s.seconds)-1)]
 	s.runs++
-	return calibration.Times{Compute: []float64{took}, Memory: []float64{took}}, nil
+	return CalibrationTimes{Compute: []float64{took}, Memory: []float64{took}}, nil
 }
 
 func TestFinalistsRaceAgainOnADeviceThatChanged(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// remeasureFailedAlone measures failed candidates once more without other candidates' objects, because one object must not
-// cause the failure of another's candidates.
+// remeasureFailedAlone measures failed candidates once more without other candidates' objects, because one object
+// must not cause the failure of another's candidates.
 func (m *measurement) remeasureFailedAlone(ctx context.Context) error {
 	if len(m.plan.Candidates) == 1 {
 		return nil

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // results holds the outputs of the reference on sets of data. The reference runs in a process without
@@ -31,7 +29,7 @@ type results struct {
 
 // resultsHeader is stored beside the outputs.
 type resultsHeader struct {
-	verify.Workload
+	Workload
 	// Seed is the plan's seed. Reference is the digest of the reference's object.
 	Seed      uint64 `json:"seed"`
 	Reference string `json:"reference"`
@@ -175,7 +173,7 @@ func (h *resultsHeader) sound() bool {
 
 // computeResults runs the reference in a harness on each set.
 func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, error) {
-	memory, err := verify.NewMemory()
+	memory, err := NewMemory()
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +204,7 @@ func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, 
 }
 
 // compute runs the reference in the process.
-func (r *results) compute(proc *process, p Plan, memory *verify.Memory) error {
+func (r *results) compute(proc *process, p Plan, memory *Memory) error {
 	limit := p.Limits.Reference
 	workload, err := proc.workload(limit)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/energy"
 )
 
 // Plan describes a measurement: candidates of one workload.
@@ -45,7 +44,7 @@ type Plan struct {
 	ReferenceCache string
 	// Meter, if set, measures the energy of each candidate. Candidates then do not race against the best,
 	// which may be slower.
-	Meter *energy.Meter
+	Meter *EnergyMeter
 	// BestSeconds is the latency of the best known candidate, or 0. BestSamples holds its samples, if known.
 	BestSeconds float64
 	BestSamples []float64

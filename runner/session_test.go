@@ -21,7 +21,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/energy"
 )
 
 const (
@@ -289,7 +288,7 @@ func TestCandidatesRunOnTheProcessorsOfTheirClass(t *testing.T) {
 func TestEnergyIsPowerTimesLatency(t *testing.T) {
 	const watts = 2.5
 	sys := fstest.MapFS{"class/hwmon/hwmon0/name": {Data: []byte("ina226\n")}, "class/hwmon/hwmon0/power1_input": {Data: []byte("2500000\n")}}
-	meter, err := energy.Open(sys, "") // of a board that is not at hand
+	meter, err := OpenMeter(sys, "") // of a board that is not at hand
 	if err != nil {
 		t.Fatal(err)
 	}

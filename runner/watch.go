@@ -7,7 +7,6 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
 // Kernels is timed fixed work; see calibration.Kernels.
@@ -15,7 +14,7 @@ type Kernels interface {
 	// Name identifies the work.
 	Name() string
 	// Run times the work. If ctx ends, it returns the cause.
-	Run(ctx context.Context) (calibration.Times, error)
+	Run(ctx context.Context) (CalibrationTimes, error)
 }
 
 // WatchConfig configures a Watch.
@@ -36,7 +35,7 @@ type Watch struct {
 	asked chan string
 
 	mu     sync.Mutex
-	last   calibration.Times
+	last   CalibrationTimes
 	lastAt time.Time
 	// reported counts the submitted calibrations.
 	reported uint64
@@ -78,11 +77,11 @@ func (w *Watch) calibrate(ctx context.Context, session string) error {
 }
 
 // alone calibrates while nothing else runs on this machine.
-func (w *Watch) alone(ctx context.Context) (calibration.Times, error) {
+func (w *Watch) alone(ctx context.Context) (CalibrationTimes, error) {
 	if w.Lock != nil {
 		release, err := w.Lock(ctx)
 		if err != nil {
-			return calibration.Times{}, err
+			return CalibrationTimes{}, err
 		}
 		defer release()
 	}
@@ -90,7 +89,7 @@ func (w *Watch) alone(ctx context.Context) (calibration.Times, error) {
 }
 
 // run calibrates. The caller must make sure that nothing else is timed.
-func (w *Watch) run(ctx context.Context) (calibration.Times, error) {
+func (w *Watch) run(ctx context.Context) (CalibrationTimes, error) {
 	times, err := w.Kernels.Run(ctx)
 	if err != nil {
 		return times, err
@@ -105,7 +104,7 @@ func (w *Watch) run(ctx context.Context) (calibration.Times, error) {
 const maxCalibrationAge = 2 * time.Second
 
 // recent returns a fresh calibration, taken anew if necessary.
-func (w *Watch) recent(ctx context.Context) (calibration.Times, error) {
+func (w *Watch) recent(ctx context.Context) (CalibrationTimes, error) {
 	w.mu.Lock()
 	times, age := w.last, time.Since(w.lastAt)
 	w.mu.Unlock()
@@ -115,7 +114,7 @@ func (w *Watch) recent(ctx context.Context) (calibration.Times, error) {
 	return w.run(ctx)
 }
 
-func (w *Watch) report(ctx context.Context, session string, times calibration.Times) error {
+func (w *Watch) report(ctx context.Context, session string, times CalibrationTimes) error {
 	w.mu.Lock()
 	w.reported++
 	number := w.reported

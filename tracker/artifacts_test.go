@@ -22,7 +22,7 @@ import (
 )
 
 // rot flips a bit of an artifact without changing the file's metadata, except that its last check is long ago.
-func (f *farm) rot(digest string) {
+func (f *trackerFarm) rot(digest string) {
 	f.Helper()
 	path := filepath.Join(f.dir, "artifacts", digest[:2], digest)
 	b, err := os.ReadFile(path)
@@ -37,7 +37,7 @@ func (f *farm) rot(digest string) {
 }
 
 // download reads an artifact to its end.
-func (f *farm) download(digest string) error {
+func (f *trackerFarm) download(digest string) error {
 	f.Helper()
 	stream, err := tilthv1.NewArtifactServiceClient(f.conn).DownloadArtifact(f.Context(), &tilthv1.DownloadArtifactRequest{Digest: digest})
 	for err == nil {

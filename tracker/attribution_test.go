@@ -14,7 +14,7 @@ import (
 )
 
 // allRecords are those of a workload.
-func (f *farm) allRecords() (all []*tilthv1.Record) {
+func (f *trackerFarm) allRecords() (all []*tilthv1.Record) {
 	f.Helper()
 	stream := must[grpc.ServerStreamingClient[tilthv1.ListRecordsResponse]](f)(f.records.ListRecords(f.Context(), &tilthv1.ListRecordsRequest{}))
 	for {

@@ -20,7 +20,7 @@ import (
 )
 
 // receive returns a whole backup.
-func (f *farm) receive(stream grpc.ServerStreamingClient[tilthv1.BackupStoreResponse]) []byte {
+func (f *trackerFarm) receive(stream grpc.ServerStreamingClient[tilthv1.BackupStoreResponse]) []byte {
 	f.Helper()
 	var file bytes.Buffer
 	for {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
 
 // TestBackupsAreMadeVerifiedAndKeptByCountAndAge lets a tracker run for a day and a half, with a restart and a folder
@@ -21,7 +20,7 @@ import (
 func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		policy := upkeep.Backups{Dir: filepath.Join(dir, "backups"), Every: 6 * time.Hour, Keep: 4, KeepFor: 20 * time.Hour}
+		policy := tracker.Backups{Dir: filepath.Join(dir, "backups"), Every: 6 * time.Hour, Keep: 4, KeepFor: 20 * time.Hour}
 		f := newTimedAs(t, tracker.Config{Backups: policy})
 		defer func() { f.stop() }()
 		names := func() []string {
@@ -67,7 +66,7 @@ func TestABackupThatFailsIsCountedAndTriedAgain(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		f := newTimedAs(t, tracker.Config{Registerer: registry, Backups: upkeep.Backups{Dir: dir, Every: 6 * time.Hour}})
+		f := newTimedAs(t, tracker.Config{Registerer: registry, Backups: tracker.Backups{Dir: dir, Every: 6 * time.Hour}})
 		defer func() { f.stop() }()
 		time.Sleep(25 * time.Minute)
 		if n := value(t, registry, "tilth_tracker_backup_failures_total"); n != 3 {

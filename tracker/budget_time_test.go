@@ -18,15 +18,15 @@ import (
 
 // staffed is a farm with an agent of each kind, and a job of so much time that its tuner holds.
 type staffed struct {
-	*farm
+	*trackerFarm
 	job                    *tilthv1.Job
 	tuner, builder, runner string
 	work                   *tilthv1.LeaseWorkResponse
 }
 
 func newStaffed(t *testing.T, budget time.Duration) *staffed {
-	f := &staffed{farm: newFarm(t, tracker.Config{})}
-	f.tuner, f.builder, f.runner = f.farm.tuner(), f.farm.builder(), f.farm.runner()
+	f := &staffed{trackerFarm: newFarm(t, tracker.Config{})}
+	f.tuner, f.builder, f.runner = f.trackerFarm.tuner(), f.trackerFarm.builder(), f.trackerFarm.runner()
 	s := spec("conv")
 	s.Budget = &tilthv1.Budget{Time: durationpb.New(budget)}
 	f.job = f.submit("r1", s)
@@ -61,7 +61,7 @@ func (f *staffed) live(d time.Duration, sessions ...string) {
 // wantSpent checks how much of the budget's time was spent, but for two beats of the tracker.
 func (f *staffed) wantSpent(want time.Duration) {
 	f.Helper()
-	j := f.farm.job(f.job.GetId())
+	j := f.trackerFarm.job(f.job.GetId())
 	if got := j.GetTimeSpent().AsDuration(); got < want-2*time.Second || got > want+2*time.Second {
 		f.Errorf("spent are %v, want %v; the job is %v", got, want, j)
 	}
@@ -69,7 +69,7 @@ func (f *staffed) wantSpent(want time.Duration) {
 
 func (f *staffed) wantState(want tilthv1.JobState, reason string) {
 	f.Helper()
-	if j := f.farm.job(f.job.GetId()); j.GetState() != want || !strings.HasPrefix(j.GetReason(), reason) {
+	if j := f.trackerFarm.job(f.job.GetId()); j.GetState() != want || !strings.HasPrefix(j.GetReason(), reason) {
 		f.Errorf("the job is %v, %q; want %v, %q", j.GetState(), j.GetReason(), want, reason)
 	}
 }
@@ -101,7 +101,7 @@ func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 		f.wantState(running, "")
 		f.live(30 * time.Second)
 		f.wantState(failed, "time spent before the first trial was measured")
-		j := f.farm.job(f.job.GetId())
+		j := f.trackerFarm.job(f.job.GetId())
 		lived := j.GetEndedAt().AsTime().Sub(j.GetStartedAt().AsTime())
 		if lived < 78*time.Second || lived > 92*time.Second { // 60 s do not count, and the time lost by the stop is counted again
 			f.Errorf("the job lived for %v", lived)
@@ -112,7 +112,7 @@ func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 // TestNoBudgetRunsWhileNothingCanRun checks that the time stops without a device, a builder or a tuner.
 func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
 	for name, take := range map[string]func(f *staffed){
-		"the device is cordoned": func(f *staffed) { cordon(f, wired{f.farm}, "runner", "", 0) },
+		"the device is cordoned": func(f *staffed) { cordon(f, wired{f.trackerFarm}, "runner", "", 0) },
 		"the builder left":       func(f *staffed) { f.leave(f.builder) },
 		"the device left":        func(f *staffed) { f.leave(f.runner) },
 		"the tuner left":         func(f *staffed) { f.leave(f.tuner) },
@@ -132,7 +132,7 @@ func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
 				}
 				f.live(time.Minute, present...)
 				f.wantSpent(10 * time.Second)
-				if f.farm.job(f.job.GetId()).GetEndedAt() != nil {
+				if f.trackerFarm.job(f.job.GetId()).GetEndedAt() != nil {
 					f.Error("the job has ended")
 				}
 			})
@@ -149,7 +149,7 @@ func TestATunerThatIsSilentSpendsNoTime(t *testing.T) {
 	})
 }
 
-func (f *farm) leave(session string) {
+func (f *trackerFarm) leave(session string) {
 	f.Helper()
 	must[*tilthv1.LeaveResponse](f)(f.agents.Leave(f.Context(), &tilthv1.LeaveRequest{Session: session}))
 }
@@ -158,9 +158,9 @@ func (f *farm) leave(session string) {
 func TestATrackerThatStoodStillSpendsNobodysTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64 // nanoseconds
-		f := &staffed{farm: newFarm(t, tracker.Config{Clock: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }, LeaseTimeout: time.Hour})}
+		f := &staffed{trackerFarm: newFarm(t, tracker.Config{Clock: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }, LeaseTimeout: time.Hour})}
 		defer f.end()
-		f.tuner, f.builder, f.runner = f.farm.tuner(), f.farm.builder(), f.farm.runner()
+		f.tuner, f.builder, f.runner = f.trackerFarm.tuner(), f.trackerFarm.builder(), f.trackerFarm.runner()
 		s := spec("conv")
 		s.Budget = &tilthv1.Budget{Time: durationpb.New(30 * time.Second)}
 		f.job = f.submit("r1", s)
@@ -194,7 +194,7 @@ func TestATunerIsToldWhatIsLeft(t *testing.T) {
 		f.live(10 * time.Second)
 		f.leave(f.tuner)
 		f.live(20*time.Second, f.builder, f.runner)
-		search := f.mustLease(f.farm.tuner()).GetSearch()
+		search := f.mustLease(f.trackerFarm.tuner()).GetSearch()
 		if left := search.GetTimeLeft().AsDuration(); left < 19*time.Second || left > 21*time.Second {
 			f.Errorf("left are %v", left)
 		}

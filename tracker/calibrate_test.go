@@ -19,7 +19,7 @@ import (
 const quarantined = tilthv1.DeviceState_DEVICE_STATE_QUARANTINED
 
 // calibratingRunner joins as a runner with the capability to calibrate.
-func (f *farm) calibratingRunner() *tilthv1.JoinResponse {
+func (f *trackerFarm) calibratingRunner() *tilthv1.JoinResponse {
 	f.Helper()
 	s := agentSpec("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	s.Capabilities = []string{"calibrate", "run"}
@@ -27,10 +27,10 @@ func (f *farm) calibratingRunner() *tilthv1.JoinResponse {
 }
 
 // spare joins another device of the class, without which none is put into quarantine.
-func (f *farm) spare() string { return f.join("spare", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
+func (f *trackerFarm) spare() string { return f.join("spare", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
 
 // calibrate reports n calibrations of a device that is slower by the given factor.
-func (f *farm) calibrate(session string, n int, factor float64) {
+func (f *trackerFarm) calibrate(session string, n int, factor float64) {
 	f.Helper()
 	for range n {
 		report := &tilthv1.CalibrationReport{Kernels: "k"}
@@ -43,7 +43,7 @@ func (f *farm) calibrate(session string, n int, factor float64) {
 	}
 }
 
-func (f *farm) heartbeat(session string) *tilthv1.HeartbeatResponse {
+func (f *trackerFarm) heartbeat(session string) *tilthv1.HeartbeatResponse {
 	f.Helper()
 	return must[*tilthv1.HeartbeatResponse](f)(f.agents.Heartbeat(f.Context(), &tilthv1.HeartbeatRequest{Session: session}))
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // flip flips a bit of the first row of a bucket of a stopped farm whose key begins so.
-func (f *farm) flip(bucket, begin string) {
+func (f *trackerFarm) flip(bucket, begin string) {
 	f.Helper()
 	file := must[*bbolt.DB](f)(bbolt.Open(f.file(), 0o600, nil))
 	err := file.Update(func(tx *bbolt.Tx) error {
@@ -79,7 +79,7 @@ func TestADamagedJobEndsAndTheOthersGoOn(t *testing.T) {
 }
 
 // damagedBest returns a stopped farm with three records of one candidate, the best of which is damaged.
-func damagedBest(t *testing.T) *farm {
+func damagedBest(t *testing.T) *trackerFarm {
 	t.Helper()
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))
@@ -107,7 +107,7 @@ func damagedBest(t *testing.T) *farm {
 }
 
 // oneSetAside checks that the damage was counted once and is set aside.
-func oneSetAside(t *testing.T, f *farm, registry *prometheus.Registry) {
+func oneSetAside(t *testing.T, f *trackerFarm, registry *prometheus.Registry) {
 	t.Helper()
 	if n := value(t, registry, "tilth_tracker_store_damaged_rows_total"); n != 1 {
 		t.Errorf("%v damaged rows are counted", n)

@@ -26,7 +26,7 @@ type decider interface {
 }
 
 // wired is a decider over the wire of a farm, through its restarts.
-type wired struct{ *farm }
+type wired struct{ *trackerFarm }
 
 func (w wired) client() tilthv1.DeviceServiceClient { return tilthv1.NewDeviceServiceClient(w.conn) }
 
@@ -88,7 +88,7 @@ const (
 )
 
 // measurable brings a job so far that one batch of it waits for a runner.
-func (f *farm) measurable(request string) *tilthv1.Job {
+func (f *trackerFarm) measurable(request string) *tilthv1.Job {
 	f.Helper()
 	job := f.submit(request, spec("conv"))
 	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a")

@@ -20,7 +20,7 @@ import (
 
 // holdDisk has the next transaction not end, and none begin after it, until release is called. It closes held when
 // that is so.
-func (f *farm) holdDisk() (held <-chan struct{}, release func()) {
+func (f *trackerFarm) holdDisk() (held <-chan struct{}, release func()) {
 	begun, over := make(chan struct{}), make(chan struct{})
 	var once, end sync.Once
 	f.cfg.Store.Observe(func(records.Transaction) {

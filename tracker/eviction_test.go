@@ -19,7 +19,7 @@ import (
 )
 
 // uploadBytes sends content in one message.
-func (f *farm) uploadBytes(ctx context.Context, content string) (*tilthv1.ArtifactRef, error) {
+func (f *trackerFarm) uploadBytes(ctx context.Context, content string) (*tilthv1.ArtifactRef, error) {
 	ref := &tilthv1.ArtifactRef{Role: "candidates", Digest: records.Digest([]byte(content)), SizeBytes: uint64(len(content))}
 	stream, err := tilthv1.NewArtifactServiceClient(f.conn).UploadArtifact(ctx)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestRecordsAreComparedOverTheWire(t *testing.T) {
 }
 
 // someRecords are all that a call streams.
-func (f *farm) someRecords(req *tilthv1.GetRecordsRequest) (all []*tilthv1.Record, err error) {
+func (f *trackerFarm) someRecords(req *tilthv1.GetRecordsRequest) (all []*tilthv1.Record, err error) {
 	stream := must[grpc.ServerStreamingClient[tilthv1.GetRecordsResponse]](f)(f.records.GetRecords(f.Context(), req))
 	for {
 		r, err := stream.Recv()

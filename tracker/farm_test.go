@@ -49,8 +49,8 @@ const (
 	crash = tilthv1.ErrorClass_ERROR_CLASS_CRASH
 )
 
-// farm is a tracker on a records file of its own, and clients of all its services over an in-memory connection.
-type farm struct {
+// trackerFarm is a tracker on a records file of its own, and clients of all its services over an in-memory connection.
+type trackerFarm struct {
 	testing.TB
 	dir string
 	cfg tracker.Config
@@ -71,10 +71,10 @@ type farm struct {
 	records tilthv1.RecordServiceClient
 }
 
-func newFarm(t testing.TB, cfg tracker.Config) *farm {
+func newFarm(t testing.TB, cfg tracker.Config) *trackerFarm {
 	t.Helper()
 	cfg.FirstRetry = cmp.Or(cfg.FirstRetry, -1) // at once: nothing but the tests of retries waits for them
-	f := &farm{TB: t, dir: t.TempDir(), cfg: cfg}
+	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: cfg}
 	f.start()
 	t.Cleanup(func() { f.stop() })
 	return f
@@ -82,7 +82,7 @@ func newFarm(t testing.TB, cfg tracker.Config) *farm {
 
 func openFile(path string) (records.Store, error) { return bolt.Open(path, bolt.Options{}) }
 
-func (f *farm) start() {
+func (f *trackerFarm) start() {
 	f.Helper()
 	open := f.open
 	if open == nil {
@@ -137,7 +137,7 @@ func connect(t testing.TB, lis *bufconn.Listener, opts ...grpc.DialOption) *grpc
 }
 
 // restart is a stop and a start on the same files. What kill -9 adds to it is tested in kill_test.go.
-func (f *farm) restart() {
+func (f *trackerFarm) restart() {
 	f.Helper()
 	f.stop()
 	f.start()
@@ -187,29 +187,31 @@ func must[R any](t testing.TB) func(r R, err error) R {
 	}
 }
 
-func (f *farm) submit(request string, s *tilthv1.JobSpec) *tilthv1.Job {
+func (f *trackerFarm) submit(request string, s *tilthv1.JobSpec) *tilthv1.Job {
 	f.Helper()
 	r := must[*tilthv1.SubmitJobResponse](f)(f.jobs.SubmitJob(f.Context(), &tilthv1.SubmitJobRequest{RequestId: request, Spec: s}))
 	return r.GetJob()
 }
 
-func (f *farm) join(name string, kind tilthv1.AgentKind) string {
+func (f *trackerFarm) join(name string, kind tilthv1.AgentKind) string {
 	f.Helper()
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: agentSpec(name, kind)})).GetSession()
 }
 
-func (f *farm) tuner() string   { return f.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER) }
-func (f *farm) builder() string { return f.join("builder", tilthv1.AgentKind_AGENT_KIND_BUILDER) }
-func (f *farm) runner() string  { return f.join("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
+func (f *trackerFarm) tuner() string { return f.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER) }
+func (f *trackerFarm) builder() string {
+	return f.join("builder", tilthv1.AgentKind_AGENT_KIND_BUILDER)
+}
+func (f *trackerFarm) runner() string { return f.join("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
 
 // lease asks for work without waiting.
-func (f *farm) lease(session string) *tilthv1.LeaseWorkResponse {
+func (f *trackerFarm) lease(session string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	return must[*tilthv1.LeaseWorkResponse](f)(f.agents.LeaseWork(f.Context(), &tilthv1.LeaseWorkRequest{Session: session}))
 }
 
 // mustLease asks for work that has to be there.
-func (f *farm) mustLease(session string) *tilthv1.LeaseWorkResponse {
+func (f *trackerFarm) mustLease(session string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	w := f.lease(session)
 	if w.GetLease() == nil {
@@ -218,7 +220,7 @@ func (f *farm) mustLease(session string) *tilthv1.LeaseWorkResponse {
 	return w
 }
 
-func (f *farm) propose(lease *tilthv1.LeaseToken, n uint64, task uint32, names ...string) *tilthv1.ProposeBatchResponse {
+func (f *trackerFarm) propose(lease *tilthv1.LeaseToken, n uint64, task uint32, names ...string) *tilthv1.ProposeBatchResponse {
 	f.Helper()
 	return must[*tilthv1.ProposeBatchResponse](f)(f.search.ProposeBatch(f.Context(), &tilthv1.ProposeBatchRequest{
 		Lease: lease, Proposal: n, TaskIndex: task, Candidates: candidates(names...),
@@ -226,7 +228,7 @@ func (f *farm) propose(lease *tilthv1.LeaseToken, n uint64, task uint32, names .
 }
 
 // upload stores an artifact and returns its reference.
-func (f *farm) upload(content string) *tilthv1.ArtifactRef {
+func (f *trackerFarm) upload(content string) *tilthv1.ArtifactRef {
 	f.Helper()
 	path := filepath.Join(f.TempDir(), "artifact")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -237,7 +239,7 @@ func (f *farm) upload(content string) *tilthv1.ArtifactRef {
 }
 
 // buildReport returns a report of a successful build of all candidates except those named.
-func (f *farm) buildReport(w *tilthv1.LeaseWorkResponse, failed ...string) *tilthv1.ReportBuildRequest {
+func (f *trackerFarm) buildReport(w *tilthv1.LeaseWorkResponse, failed ...string) *tilthv1.ReportBuildRequest {
 	f.Helper()
 	r := &tilthv1.ReportBuildRequest{Lease: w.GetLease()}
 	built := 0
@@ -259,7 +261,7 @@ func (f *farm) buildReport(w *tilthv1.LeaseWorkResponse, failed ...string) *tilt
 	return r
 }
 
-func (f *farm) reportBuild(r *tilthv1.ReportBuildRequest) {
+func (f *trackerFarm) reportBuild(r *tilthv1.ReportBuildRequest) {
 	f.Helper()
 	must[*tilthv1.ReportBuildResponse](f)(f.build.ReportBuild(f.Context(), r))
 }
@@ -277,19 +279,19 @@ func crashed(c *tilthv1.Candidate) *tilthv1.Measurement {
 	}
 }
 
-func (f *farm) report(lease *tilthv1.LeaseToken, ms ...*tilthv1.Measurement) {
+func (f *trackerFarm) report(lease *tilthv1.LeaseToken, ms ...*tilthv1.Measurement) {
 	f.Helper()
 	must[*tilthv1.ReportMeasurementsResponse](f)(f.measure.ReportMeasurements(f.Context(),
 		&tilthv1.ReportMeasurementsRequest{Lease: lease, Measurements: ms}))
 }
 
-func (f *farm) job(id string) *tilthv1.Job {
+func (f *trackerFarm) job(id string) *tilthv1.Job {
 	f.Helper()
 	return must[*tilthv1.GetJobResponse](f)(f.jobs.GetJob(f.Context(), &tilthv1.GetJobRequest{JobId: id})).GetJob()
 }
 
 // events reads n events of a job from a sequence number on.
-func (f *farm) events(id string, from uint64, n int) (out []*tilthv1.JobEvent) {
+func (f *trackerFarm) events(id string, from uint64, n int) (out []*tilthv1.JobEvent) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute) // a hang is a failure, not a stuck run
 	defer cancel()

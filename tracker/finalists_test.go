@@ -22,7 +22,7 @@ func sampled(c *tilthv1.Candidate, latency float64, n int) *tilthv1.Measurement 
 }
 
 // race proposes candidates that were measured before and returns the runner's work, through a restart of the tracker.
-func (f *farm) race(lease *tilthv1.LeaseToken, proposal uint64, names ...string) *tilthv1.LeaseWorkResponse {
+func (f *trackerFarm) race(lease *tilthv1.LeaseToken, proposal uint64, names ...string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	must[*tilthv1.ProposeBatchResponse](f)(f.search.ProposeBatch(f.Context(), &tilthv1.ProposeBatchRequest{
 		Lease: lease, Proposal: proposal, Candidates: candidates(names...), Mode: finalists,

@@ -13,7 +13,7 @@ import (
 )
 
 // goOn resumes watching a job after a known event, and returns the next event or a refusal.
-func (f *farm) goOn(job string, after *tilthv1.JobEvent) (*tilthv1.WatchJobResponse, error) {
+func (f *trackerFarm) goOn(job string, after *tilthv1.JobEvent) (*tilthv1.WatchJobResponse, error) {
 	f.Helper()
 	stream := must[grpc.ServerStreamingClient[tilthv1.WatchJobResponse]](f)(f.jobs.WatchJob(f.Context(),
 		&tilthv1.WatchJobRequest{JobId: job, FromSequence: after.GetSequence() + 1, After: after.GetAt()}))

@@ -24,7 +24,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	livez "github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/services"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
@@ -36,7 +35,7 @@ import (
 // for concurrent use.
 type Host struct {
 	cfg    HostConfig
-	bounds *bounds.Checker
+	bounds *wire.Checker
 	gate   *authorisation.Gate
 	guard  *connlimit.Guard
 	health *health.Server
@@ -74,7 +73,7 @@ type hosted struct {
 // NewHost returns a host without shards. Until it has one, its metrics report that it is on standby and how many
 // shards exist, so that a farm without any active tracker is visible.
 func NewHost(cfg HostConfig) (*Host, error) {
-	checker, err := bounds.New()
+	checker, err := wire.NewChecker()
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +116,8 @@ func (h *Host) Remove(t *Tracker) {
 	}
 }
 
-// SetWaiting sets the dependency that the host waits for while it has no shard; nil means that others serve the shards.
+// SetWaiting sets the dependency that the host waits for while it has no shard; nil means that others serve the
+// shards.
 func (h *Host) SetWaiting(away error) { h.why.set(away) }
 
 // Has reports whether the host serves a shard.

@@ -37,7 +37,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/memory"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // shardedFarm is a process that has all of several shards, each with a store in memory, and a connection to it as
@@ -127,7 +127,7 @@ func (f *shardedFarm) lease(session string, wait time.Duration) *tilthv1.LeaseWo
 }
 
 func TestAnOwnerHasOneShard(t *testing.T) {
-	f := newSharded(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{Jobs: 2}}})
+	f := newSharded(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{Jobs: 2}}})
 	var owners []string
 	for i := range 9 {
 		owner := fmt.Sprint("team-", i)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/internal/access/authorisation"
-	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // inProcess is a connection to the tracker's own services without a network. Calls from the pages pass the same gate
@@ -21,7 +21,7 @@ import (
 // use once the services are registered.
 type inProcess struct {
 	gate    *authorisation.Gate
-	bounds  *bounds.Checker
+	bounds  *wire.Checker
 	count   grpc.UnaryServerInterceptor
 	methods map[string]registered
 }
@@ -81,7 +81,7 @@ func (c *inProcess) copyRequest(method string, from, to any) error {
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	if most := bounds.RequestBytes(method); len(encoded) > most {
+	if most := wire.RequestBytes(method); len(encoded) > most {
 		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than the limit of %d", len(encoded), most)
 	}
 	if err := c.bounds.Wire(request, encoded); err != nil {

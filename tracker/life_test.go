@@ -18,7 +18,7 @@ import (
 )
 
 // file is the farm's records file.
-func (f *farm) file() string { return filepath.Join(f.dir, "records.db") }
+func (f *trackerFarm) file() string { return filepath.Join(f.dir, "records.db") }
 
 // copyFile copies a records file that is not open.
 func copyFile(t testing.TB, from, to string) {
@@ -30,7 +30,7 @@ func copyFile(t testing.TB, from, to string) {
 }
 
 // proposeAndLease has the next batch of a job built, and leased to a runner.
-func (f *farm) proposeAndLease(tuner *tilthv1.LeaseToken, builder, runner string, n uint64, task uint32) *tilthv1.LeaseWorkResponse {
+func (f *trackerFarm) proposeAndLease(tuner *tilthv1.LeaseToken, builder, runner string, n uint64, task uint32) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	f.propose(tuner, n, task, "kernel")
 	f.reportBuild(f.buildReport(f.mustLease(builder)))
@@ -99,7 +99,7 @@ func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
 
 // again leases the batch that was under way when the copy was made, to agents that joined anew: its object may have to
 // be built again.
-func (f *farm) again(builder, runner string) *tilthv1.LeaseWorkResponse {
+func (f *trackerFarm) again(builder, runner string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	if w := f.lease(runner); w.GetLease() != nil {
 		return w

@@ -161,7 +161,7 @@ func TestEveryLimitIsThereFromTheStart(t *testing.T) {
 }
 
 // overload opens more long polls and streams than there may be, and waits until those are refused that are too many.
-func (f *farm) overload(job string) {
+func (f *trackerFarm) overload(job string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	var open sync.WaitGroup

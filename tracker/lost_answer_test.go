@@ -74,14 +74,14 @@ var lostAnswers = map[string]string{
 
 // lossy loses the first answer of every call that changes something: the call takes effect, and is made again.
 type lossy struct {
-	*farm
+	*trackerFarm
 	restarts bool // the tracker restarts before the second attempt
 	off      bool
 	lost     map[string]int
 }
 
 func newLossy(t *testing.T, restarts bool, cfg tracker.Config) *lossy {
-	l := &lossy{farm: newFarm(t, cfg), restarts: restarts, lost: map[string]int{}}
+	l := &lossy{trackerFarm: newFarm(t, cfg), restarts: restarts, lost: map[string]int{}}
 	l.intercept = l.lose
 	l.restart()
 	return l

@@ -9,12 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/memory"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
 
 // A scratch farm tunes as any other, and what only a file has is refused.
 func TestAFarmTunesOnAStoreInMemory(t *testing.T) {
-	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
+	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
 	f.open = func(string) (records.Store, error) { return memory.New(memory.Options{}), nil }
 	f.start()
 	t.Cleanup(func() { f.stop() })
@@ -45,7 +44,7 @@ func TestAFarmTunesOnAStoreInMemory(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	wantStatus(t, err, codes.FailedPrecondition, "", "there is no file to back up")
-	if _, err := tracker.New(tracker.Config{Store: memory.New(memory.Options{}), Backups: upkeep.Backups{Dir: t.TempDir()}}); err == nil {
+	if _, err := tracker.New(tracker.Config{Store: memory.New(memory.Options{}), Backups: tracker.Backups{Dir: t.TempDir()}}); err == nil {
 		t.Error("a store in memory is to be backed up")
 	}
 }

@@ -12,11 +12,11 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // modelSpec is a job whose model is uploaded.
-func (f *farm) modelSpec() *tilthv1.JobSpec {
+func (f *trackerFarm) modelSpec() *tilthv1.JobSpec {
 	f.Helper()
 	s := spec()
 	s.Owner, s.Target = "anna", &tilthv1.TargetSpec{DeviceClass: "x86"}
@@ -25,7 +25,7 @@ func (f *farm) modelSpec() *tilthv1.JobSpec {
 }
 
 // others are models of weights that are uploaded.
-func (f *farm) others(weights ...float64) (others []*tilthv1.OtherModel) {
+func (f *trackerFarm) others(weights ...float64) (others []*tilthv1.OtherModel) {
 	f.Helper()
 	for _, w := range weights {
 		others = append(others, &tilthv1.OtherModel{File: f.upload("another"), Weight: w})
@@ -34,7 +34,7 @@ func (f *farm) others(weights ...float64) (others []*tilthv1.OtherModel) {
 }
 
 // reader joins as a tuner that reads models.
-func (f *farm) reader(name string) string {
+func (f *trackerFarm) reader(name string) string {
 	f.Helper()
 	s := agentSpec(name, tilthv1.AgentKind_AGENT_KIND_TUNER)
 	s.Capabilities = []string{"model"}
@@ -47,13 +47,13 @@ func was(lease *tilthv1.LeaseToken, tasks ...string) *tilthv1.ReportModelRequest
 	return &tilthv1.ReportModelRequest{Lease: lease, Target: s.GetTarget(), Tasks: s.GetTasks()}
 }
 
-func (f *farm) reportModel(r *tilthv1.ReportModelRequest) {
+func (f *trackerFarm) reportModel(r *tilthv1.ReportModelRequest) {
 	f.Helper()
 	must[*tilthv1.ReportModelResponse](f)(f.search.ReportModel(f.Context(), r))
 }
 
 // wantFailed checks that a job failed, and why.
-func (f *farm) wantFailed(id, reason string) {
+func (f *trackerFarm) wantFailed(id, reason string) {
 	f.Helper()
 	if j := f.job(id); j.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.Contains(j.GetReason(), reason) {
 		f.Errorf("the job is %v: %q, want it failed: %q", j.GetState(), j.GetReason(), reason)
@@ -254,7 +254,7 @@ func TestAllFilesOfAJobWithModelsAreKept(t *testing.T) {
 }
 
 func TestTheTasksOfAModelAreNoMoreThanItsOwnerMayHave(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{StoredBytes: 2000}}})
+	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{StoredBytes: 2000}}})
 	f.builder()
 	f.runner()
 	job := f.submit("r1", f.modelSpec())

@@ -20,7 +20,7 @@ import (
 var screenshots = flag.String("screenshots", "", "folder for pictures of the pages that a browser is shown")
 
 // shown returns a farm with content for every page, and the paths of its pages by name.
-func shown(t testing.TB) (f *farm, paths map[string]string) {
+func shown(t testing.TB) (f *trackerFarm, paths map[string]string) {
 	t.Helper()
 	c := newClock()
 	f = newFarm(t, tracker.Config{Now: c.now})

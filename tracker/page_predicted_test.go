@@ -12,7 +12,7 @@ import (
 
 // predicted measures a job's trials, some of them with predictions, and returns the job's ID. Half of the trials are
 // measured after a restart.
-func (f *farm) predicted() string {
+func (f *trackerFarm) predicted() string {
 	f.Helper()
 	s := spec("conv")
 	s.Budget = &tilthv1.Budget{Trials: 20}

@@ -35,7 +35,7 @@ const (
 )
 
 // joinMany joins that many runners.
-func (f *farm) joinMany(many int) {
+func (f *trackerFarm) joinMany(many int) {
 	f.Helper()
 	var joining sync.WaitGroup
 	next := make(chan int)
@@ -62,7 +62,7 @@ func (f *farm) joinMany(many int) {
 const trialsTogether = 250
 
 // storeJob stores an ended job with the given number of trials of each of its tasks.
-func (f *farm) storeJob(id string, trials ...int) {
+func (f *trackerFarm) storeJob(id string, trials ...int) {
 	f.Helper()
 	var names []string
 	for i := range trials {

@@ -35,7 +35,7 @@ func wantPage(t testing.TB, pages http.Handler, target string, wants, lacks []st
 }
 
 // labelledRunner joins as a runner of a rack.
-func (f *farm) labelledRunner(name, rack, class string) string {
+func (f *trackerFarm) labelledRunner(name, rack, class string) string {
 	f.Helper()
 	s := agentSpec(name, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	s.Labels, s.DeviceClasses[0].Name = map[string]string{"rack": rack}, class

@@ -25,7 +25,7 @@ import (
 const hostile = `<script>alert("x")</script>' onload='x`
 
 // measured has one batch of a job with hostile names proposed, built in part, and measured, and returns the job.
-func (f *farm) measured() *tilthv1.Job {
+func (f *trackerFarm) measured() *tilthv1.Job {
 	f.Helper()
 	s := spec("conv "+hostile, "dense")
 	s.Name, s.Owner = hostile, hostile

@@ -16,7 +16,7 @@ import (
 )
 
 // jobPages lists jobs page by page, and checks that none is too large.
-func (f *farm) jobPages(size uint32, states ...tilthv1.JobState) (ids []string) {
+func (f *trackerFarm) jobPages(size uint32, states ...tilthv1.JobState) (ids []string) {
 	f.Helper()
 	for request := (&tilthv1.ListJobsRequest{PageSize: size, States: states}); ; {
 		page := must[*tilthv1.ListJobsResponse](f)(f.jobs.ListJobs(f.Context(), request))
@@ -72,7 +72,7 @@ func TestJobsAreListedInPagesThatFitAMessage(t *testing.T) {
 func names[M interface {
 	proto.Message
 	GetNextPageToken() string
-}](f *farm, size uint32, list func(token string) (M, error), named func(M) []string) (all []string) {
+}](f *trackerFarm, size uint32, list func(token string) (M, error), named func(M) []string) (all []string) {
 	f.Helper()
 	for token := ""; ; {
 		page := must[M](f)(list(token))
@@ -87,7 +87,7 @@ func names[M interface {
 	}
 }
 
-func (f *farm) agentNames(size uint32, kind tilthv1.AgentKind) []string {
+func (f *trackerFarm) agentNames(size uint32, kind tilthv1.AgentKind) []string {
 	f.Helper()
 	return names(f, size, func(token string) (*tilthv1.ListAgentsResponse, error) {
 		return f.agents.ListAgents(f.Context(), &tilthv1.ListAgentsRequest{Kind: kind, PageSize: size, PageToken: token})
@@ -99,7 +99,7 @@ func (f *farm) agentNames(size uint32, kind tilthv1.AgentKind) []string {
 	})
 }
 
-func (f *farm) deviceNames(size uint32) []string {
+func (f *trackerFarm) deviceNames(size uint32) []string {
 	f.Helper()
 	devices := tilthv1.NewDeviceServiceClient(f.conn)
 	return names(f, size, func(token string) (*tilthv1.ListDevicesResponse, error) {
@@ -112,7 +112,7 @@ func (f *farm) deviceNames(size uint32) []string {
 	})
 }
 
-func (f *farm) ownerNames(size uint32) []string {
+func (f *trackerFarm) ownerNames(size uint32) []string {
 	f.Helper()
 	return names(f, size, func(token string) (*tilthv1.ListOwnersResponse, error) {
 		return f.jobs.ListOwners(f.Context(), &tilthv1.ListOwnersRequest{PageSize: size, PageToken: token})

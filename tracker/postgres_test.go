@@ -24,9 +24,9 @@ import (
 )
 
 // newFarmOn is a farm on a database.
-func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *farm {
+func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *trackerFarm {
 	t.Helper()
-	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Registerer: metrics}}
+	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Registerer: metrics}}
 	f.open = func(string) (records.Store, error) { return postgres.Open(address, postgres.Options{}) }
 	f.start()
 	t.Cleanup(func() { f.stop() })
@@ -79,7 +79,7 @@ func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
 }
 
 // refusedWhileAway waits until calls are refused, except those that change nothing in memory.
-func (f *farm) refusedWhileAway() {
+func (f *trackerFarm) refusedWhileAway() {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	defer cancel()
@@ -106,7 +106,7 @@ func (f *farm) refusedWhileAway() {
 }
 
 // untilBack waits until calls are taken again.
-func (f *farm) untilBack() {
+func (f *trackerFarm) untilBack() {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	defer cancel()

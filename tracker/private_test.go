@@ -51,7 +51,7 @@ func (byCall) RequireTransportSecurity() bool { return false }
 
 // sharedFarm is one of Alice, Bob, an admin, a reader and an agent.
 type sharedFarm struct {
-	*farm
+	*trackerFarm
 	tokens byCall
 }
 
@@ -69,7 +69,7 @@ func newSharedFarm(t *testing.T) *sharedFarm {
 		f.tokens[name] = text
 	}
 	cfg := tracker.Config{FirstRetry: -1, Security: tracker.Security{Tokens: must[*tokens.File](t)(tokens.Open(path, slog.New(slog.DiscardHandler), nil))}}
-	f.farm = &farm{TB: t, dir: t.TempDir(), cfg: cfg, dial: []grpc.DialOption{grpc.WithPerRPCCredentials(f.tokens)}}
+	f.trackerFarm = &trackerFarm{TB: t, dir: t.TempDir(), cfg: cfg, dial: []grpc.DialOption{grpc.WithPerRPCCredentials(f.tokens)}}
 	f.start()
 	t.Cleanup(func() { f.stop() })
 	return f

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // specOf is a job of an owner with a budget of trials; 0 = of time alone.
@@ -21,19 +21,19 @@ func specOf(owner string, trials uint32) *tilthv1.JobSpec {
 	return s
 }
 
-func (f *farm) trySubmit(request string, s *tilthv1.JobSpec) error {
+func (f *trackerFarm) trySubmit(request string, s *tilthv1.JobSpec) error {
 	_, err := f.jobs.SubmitJob(f.Context(), &tilthv1.SubmitJobRequest{RequestId: request, Spec: s})
 	return err
 }
 
-func (f *farm) owners() []*tilthv1.Owner {
+func (f *trackerFarm) owners() []*tilthv1.Owner {
 	f.Helper()
 	return must[*tilthv1.ListOwnersResponse](f)(f.jobs.ListOwners(f.Context(), &tilthv1.ListOwnersRequest{})).GetOwners()
 }
 
 func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: quota.Shares{
-		Default: quota.Share{Jobs: 2}, Owners: map[string]quota.Share{"ci": {Jobs: 3}},
+	f := newFarm(t, tracker.Config{Shares: policy.Shares{
+		Default: policy.Share{Jobs: 2}, Owners: map[string]policy.Share{"ci": {Jobs: 3}},
 	}})
 	first := f.submit("1", specOf("ana", 10))
 	f.submit("2", specOf("ana", 10))
@@ -54,7 +54,7 @@ func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
 }
 
 func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{Trials: 12}}})
+	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{Trials: 12}}})
 	f.submit("1", specOf("ana", 10))
 	wantStatus(t, f.trySubmit("2", specOf("ana", 3)), codes.ResourceExhausted, wire.ReasonQuota,
 		`owner "ana" has jobs of 10 trials, and may have 12 in all: ask for at most 2, or wait for a job to end`)
@@ -76,7 +76,7 @@ func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 
 func TestRefusalsForQuotasAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Shares: quota.Shares{Default: quota.Share{Jobs: 1, Trials: 12}}})
+	f := newFarm(t, tracker.Config{Registerer: registry, Shares: policy.Shares{Default: policy.Share{Jobs: 1, Trials: 12}}})
 	wantStatus(t, f.trySubmit("1", specOf("ana", 13)), codes.ResourceExhausted, wire.ReasonQuota, "12 in all")
 	f.submit("2", specOf("ana", 10))
 	for range 2 {
@@ -89,7 +89,7 @@ func TestRefusalsForQuotasAreCounted(t *testing.T) {
 
 func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Registerer: registry, Shares: quota.Shares{Owners: map[string]quota.Share{"ana": {ArtifactBytes: 10}}}})
+	f := newFarm(t, tracker.Config{Registerer: registry, Shares: policy.Shares{Owners: map[string]policy.Share{"ana": {ArtifactBytes: 10}}}})
 	f.submit("1", specOf("ana", 100))
 	f.submit("2", specOf("eva", 100))
 	tuner := f.tuner()

@@ -17,12 +17,11 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // passing submits a job of an owner and cancels it.
-func (f *farm) passing(request string, s *tilthv1.JobSpec) (id string) {
+func (f *trackerFarm) passing(request string, s *tilthv1.JobSpec) (id string) {
 	f.Helper()
 	id = f.submit(request, s).GetId()
 	must[*tilthv1.CancelJobResponse](f)(f.jobs.CancelJob(f.Context(), &tilthv1.CancelJobRequest{JobId: id, Reason: "it is enough"}))
@@ -30,7 +29,7 @@ func (f *farm) passing(request string, s *tilthv1.JobSpec) (id string) {
 }
 
 // watched is the error with which a job's log ends.
-func (f *farm) watched(id string) error {
+func (f *trackerFarm) watched(id string) error {
 	f.Helper()
 	stream, err := f.jobs.WatchJob(f.Context(), &tilthv1.WatchJobRequest{JobId: id})
 	for err == nil {
@@ -40,7 +39,7 @@ func (f *farm) watched(id string) error {
 }
 
 // stored reads the farm's records file after its tracker has stopped, and starts it again.
-func (f *farm) stored(read func(db *bolt.DB)) {
+func (f *trackerFarm) stored(read func(db *bolt.DB)) {
 	f.Helper()
 	f.stop()
 	db := must[*bolt.DB](f)(bolt.OpenReadOnly(filepath.Join(f.dir, "records.db"), bolt.Options{}))
@@ -53,7 +52,7 @@ func (f *farm) stored(read func(db *bolt.DB)) {
 
 func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	f := newFarm(t, tracker.Config{Keep: retention.Keep{Jobs: 3}, Registerer: registry})
+	f := newFarm(t, tracker.Config{Keep: policy.Retention{Jobs: 3}, Registerer: registry})
 	open := f.submit("open", specOf("ana", 1)).GetId()
 	var ids []string
 	for n := range 10 {
@@ -94,7 +93,7 @@ func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 
 // A loop of jobs that were cancelled at once made a file of 2 GB that compacting did not shrink.
 func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{StoredBytes: 5 << 20}}})
+	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{StoredBytes: 5 << 20}}})
 	large := func() *tilthv1.JobSpec {
 		s := specOf("ana", 1)
 		s.Tasks[0].Workload = bytes.Repeat([]byte{'x'}, 1<<20)
@@ -133,7 +132,7 @@ func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 
 func TestEndedJobsAreKeptForATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTimedAs(t, tracker.Config{Keep: retention.Keep{Age: 4 * time.Hour}})
+		f := newTimedAs(t, tracker.Config{Keep: policy.Retention{Age: 4 * time.Hour}})
 		defer func() { f.stop() }()
 		id := f.submit()
 		pass(10 * time.Hour)
@@ -185,7 +184,7 @@ func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 // Jobs of files from before they were counted are kept and deleted as others.
 func TestAnEndedJobOfAnOldFileIsDeleted(t *testing.T) {
 	for schema := 1; schema <= 2; schema++ {
-		f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: retention.Keep{Age: -1}}}
+		f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: policy.Retention{Age: -1}}}
 		f.unpack(fmt.Sprintf("schema-%d.db.gz", schema))
 		f.start()
 		f.job("job-00000001")

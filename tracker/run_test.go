@@ -15,7 +15,7 @@ import (
 )
 
 // runSpec is a job that runs a package, which is uploaded.
-func (f *farm) runSpec(device string) *tilthv1.JobSpec {
+func (f *trackerFarm) runSpec(device string) *tilthv1.JobSpec {
 	f.Helper()
 	return &tilthv1.JobSpec{
 		Name: "run", Owner: "anna", Target: &tilthv1.TargetSpec{DeviceClass: "x86"},
@@ -26,21 +26,21 @@ func (f *farm) runSpec(device string) *tilthv1.JobSpec {
 }
 
 // able joins as a runner that runs packages.
-func (f *farm) able(name string) string {
+func (f *trackerFarm) able(name string) string {
 	f.Helper()
 	s := agentSpec(name, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	s.Capabilities = []string{"run", "calibrate"}
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s})).GetSession()
 }
 
-func (f *farm) runs() tilthv1.RunServiceClient { return tilthv1.NewRunServiceClient(f.conn) }
+func (f *trackerFarm) runs() tilthv1.RunServiceClient { return tilthv1.NewRunServiceClient(f.conn) }
 
 // result is what a run of one package came to.
 func result(lease *tilthv1.LeaseToken) *tilthv1.ReportRunRequest {
 	return &tilthv1.ReportRunRequest{Lease: lease, Result: &tilthv1.RunResult{Packages: []*tilthv1.PackageResult{{SamplesSeconds: []float64{1, 2, 3}}}}}
 }
 
-func (f *farm) reportRun(r *tilthv1.ReportRunRequest) {
+func (f *trackerFarm) reportRun(r *tilthv1.ReportRunRequest) {
 	f.Helper()
 	must[*tilthv1.ReportRunResponse](f)(f.runs().ReportRun(f.Context(), r))
 }
@@ -169,7 +169,7 @@ func TestRunsThatCannotBeAreRefused(t *testing.T) {
 func (l *lossy) deviceCalls() {
 	l.Helper()
 	session := l.able("board")
-	devices := wired{l.farm}
+	devices := wired{l.trackerFarm}
 	cordon(l, devices, "board", "fan", 0)
 	uncordon(l, devices, "board")
 	must[*tilthv1.DrainDeviceResponse](l)(devices.DrainDevice(l.Context(), &tilthv1.DrainDeviceRequest{Name: "board", By: "anna"}))

@@ -16,7 +16,7 @@ import (
 )
 
 // unpack puts an old records file where a farm's tracker finds it.
-func (f *farm) unpack(name string) {
+func (f *trackerFarm) unpack(name string) {
 	f.Helper()
 	in, err := os.Open(filepath.Join("..", "records", "bolt", "testdata", name))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestATrackerGoesOnFromOldFiles(t *testing.T) {
 }
 
 func goesOn(t *testing.T, file string) {
-	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
+	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
 	f.unpack(file)
 	f.start()
 	defer func() { f.stop() }()
@@ -77,7 +77,7 @@ func goesOn(t *testing.T, file string) {
 
 // Requests of old files have no owner: they are those of their jobs.
 func TestARequestInAnOldFileIsItsOwners(t *testing.T) {
-	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
+	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
 	f.unpack("schema-1.db.gz")
 	f.start()
 	defer func() { f.stop() }()

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
 	"github.com/tilth-dev/tilth/internal/access/tokens"
-	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/engine"
 	"github.com/tilth-dev/tilth/tracker/services"
@@ -102,7 +102,7 @@ func admitBy(g *authorisation.Gate) connlimit.Admit {
 		caller, _ := access.From(ctx)
 		return ctx, connlimit.Admission{
 			Caller: caller.Name, Stranger: authorisation.Public(method),
-			MessageBytes: bounds.RequestBytes(method), AnswerBytes: bounds.AnswerBytes(method),
+			MessageBytes: wire.RequestBytes(method), AnswerBytes: wire.AnswerBytes(method),
 		}, nil
 	}
 }

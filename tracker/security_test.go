@@ -29,7 +29,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/audit"
 	"github.com/tilth-dev/tilth/internal/access/authorisation"
-	"github.com/tilth-dev/tilth/internal/access/caller"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/tokens"
@@ -123,7 +122,7 @@ func (c *closed) start() {
 // as returns a connection with the token of that name; without a token for the empty name.
 func (c *closed) as(name string) *grpc.ClientConn {
 	c.Helper()
-	p := caller.Proof{}
+	p := certs.Proof{}
 	if c.cfg.Security.TLS != nil {
 		p.TLS.CA = c.path("ca.crt")
 	}
@@ -134,7 +133,7 @@ func (c *closed) as(name string) *grpc.ClientConn {
 	return c.by(p)
 }
 
-func (c *closed) by(p caller.Proof) *grpc.ClientConn {
+func (c *closed) by(p certs.Proof) *grpc.ClientConn {
 	c.Helper()
 	options, err := p.DialOptions(c.rpc, slog.New(slog.DiscardHandler))
 	c.check(err)
@@ -399,7 +398,7 @@ func TestATokenIsReplacedWithoutAPause(t *testing.T) {
 
 func TestACertificateStandsInForAToken(t *testing.T) {
 	c := newClosed(t, true)
-	carl := caller.Proof{TLS: certs.ClientConfig{CA: c.path("ca.crt"), Cert: c.path("carl.crt"), Key: c.path("carl.key")}}
+	carl := certs.Proof{TLS: certs.ClientConfig{CA: c.path("ca.crt"), Cert: c.path("carl.crt"), Key: c.path("carl.key")}}
 	conn := c.by(carl)
 	response, err := tilthv1.NewJobServiceClient(conn).SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})
 	c.check(err)

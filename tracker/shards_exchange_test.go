@@ -15,7 +15,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/records/storetest"
-	"github.com/tilth-dev/tilth/tuning/recordsource"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 // cutting is a side that calls cut once it has stored a number of batches.

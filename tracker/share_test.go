@@ -9,7 +9,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // grants leases n builds on one builder, a time each, and returns whose they were.
@@ -84,7 +84,7 @@ func TestAgentsAreShared(t *testing.T) {
 			n: 8, want: "low high high high low high high high",
 		},
 		"owners share by weight": {
-			cfg: tracker.Config{Shares: quota.Shares{Owners: map[string]quota.Share{"eva": {Weight: 2}}}},
+			cfg: tracker.Config{Shares: policy.Shares{Owners: map[string]policy.Share{"eva": {Weight: 2}}}},
 			submit: func(f *timed) {
 				f.submitOf("ana", "a", 100, 9)
 				f.submitOf("eva", "e", 1, 9)

@@ -18,7 +18,7 @@ import (
 )
 
 // store puts something into the farm's records file while no tracker runs, as an earlier version would have.
-func (f *farm) store(fills ...func(w *records.Write)) {
+func (f *trackerFarm) store(fills ...func(w *records.Write)) {
 	f.Helper()
 	f.stop()
 	db := must[*bolt.DB](f)(bolt.Open(filepath.Join(f.dir, "records.db"), bolt.Options{}))

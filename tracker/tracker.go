@@ -18,18 +18,14 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	livez "github.com/tilth-dev/tilth/internal/health"
-	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/engine"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
-	"github.com/tilth-dev/tilth/tracker/policy/rest"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/services"
 	"github.com/tilth-dev/tilth/tracker/state"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
-	"github.com/tilth-dev/tilth/tracker/upkeep"
 	"github.com/tilth-dev/tilth/tracker/web"
 )
 
@@ -77,15 +73,15 @@ type Config struct {
 	// SearchTurn is how long a tuner may hold a job while others wait; 0 means 2 min.
 	SearchTurn time.Duration
 	// Shares are the owners' weights and quotas; the zero value means equal and unlimited.
-	Shares quota.Shares
+	Shares policy.Shares
 	// Keep bounds the retention of ended jobs.
-	Keep retention.Keep
+	Keep policy.Retention
 	// Limits bound the tracker's memory and the stored size of all ended jobs.
 	Limits state.Limits
 	// Backups schedules backups of the records file; the zero value makes none.
-	Backups upkeep.Backups
+	Backups Backups
 	// Drift configures how calibrations are judged.
-	Drift drift.Policy
+	Drift policy.Drift
 	// Shard identifies the shard of the database that Store holds; the zero value is the only shard.
 	Shard Shard
 }
@@ -125,7 +121,7 @@ func (c *Config) state() state.Config {
 		Logger: c.Logger, Now: c.Now, Clock: c.Clock,
 		HeartbeatInterval: c.HeartbeatInterval, LeaseTimeout: c.LeaseTimeout, Grace: c.Grace, OutageWait: c.OutageWait,
 		MaxAttempts: c.MaxAttempts, FirstRetry: c.FirstRetry, MaxRetry: c.MaxRetry,
-		Rest: rest.Policy{First: c.FirstRest, Longest: c.MaxRest}, SearchTurn: c.SearchTurn,
+		Rest: policy.Cooldown{First: c.FirstRest, Longest: c.MaxRest}, SearchTurn: c.SearchTurn,
 		Shares: c.Shares, Keep: c.Keep, Limits: c.Limits, Drift: c.Drift, Shards: c.Shard.Count,
 	}
 }
@@ -137,9 +133,9 @@ type Tracker struct {
 	cfg     Config
 	log     *slog.Logger
 	engine  *engine.Engine
-	upkeep  *upkeep.Upkeep
+	upkeep  *Upkeep
 	metrics *telemetry.Metrics
-	bounds  *bounds.Checker
+	bounds  *wire.Checker
 	guard   atomic.Pointer[connlimit.Guard] // of the newest server; nil before the first
 	health  *health.Server                  // the gRPC health service
 }
@@ -154,7 +150,7 @@ func New(cfg Config) (*Tracker, error) {
 	if file == nil && cfg.Backups.Dir != "" {
 		return nil, errors.New("a store that keeps no file cannot be backed up: choose another store, or no backups; a database has pg_dump")
 	}
-	checker, err := bounds.New()
+	checker, err := wire.NewChecker()
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +173,7 @@ func New(cfg Config) (*Tracker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
-	t.upkeep = upkeep.New(upkeep.Upkeep{
+	t.upkeep = NewUpkeep(Upkeep{
 		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
 		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
 	})

@@ -14,11 +14,11 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // wantWait checks why a job waits, in every response that contains it.
-func (f *farm) wantWait(id string, reason tilthv1.WaitReason, nothingCanRun bool, parts ...string) {
+func (f *trackerFarm) wantWait(id string, reason tilthv1.WaitReason, nothingCanRun bool, parts ...string) {
 	f.Helper()
 	w := f.job(id).GetWait()
 	if w.GetReason() != reason || w.GetNothingCanRun() != nothingCanRun {
@@ -110,7 +110,7 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 
 // TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices: another job's artifacts hold up its builds.
 func TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
-	f := newFarm(t, tracker.Config{Shares: quota.Shares{Owners: map[string]quota.Share{"ana": {ArtifactBytes: 10}}}})
+	f := newFarm(t, tracker.Config{Shares: policy.Shares{Owners: map[string]policy.Share{"ana": {ArtifactBytes: 10}}}})
 	f.runner()
 	builder := f.builder()
 	f.submit("first", specOf("ana", 10))

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/tuner/gauss"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
@@ -28,7 +27,7 @@ const (
 // fades where it did not help).
 type correction struct {
 	space   *space.Space
-	process *gauss.Process
+	process *GaussianProcess
 	// algorithms lists the algorithms that the space offers.
 	algorithms []space.Algorithm
 	// gone is the mean distance, over the trials, between the model and the analytic cost.
@@ -62,8 +61,8 @@ func (g *learner) correction() correction {
 		c.fastest = g.fastest[0].log() - c.mean
 	}
 	trends := append([]float64{taskDeviation * taskDeviation}, slices.Repeat([]float64{algorithmDeviation * algorithmDeviation}, len(c.algorithms))...)
-	prior := gauss.Prior{Dimensions: len(g.space.Knobs), Trends: trends, Variance: scheduleDeviation * scheduleDeviation}
-	c.process = gauss.Fit(prior, c.places(prospects, times), logs, fittedTrials)
+	prior := GaussianPrior{Dimensions: len(g.space.Knobs), Trends: trends, Variance: scheduleDeviation * scheduleDeviation}
+	c.process = FitGaussianProcess(prior, c.places(prospects, times), logs, fittedTrials)
 	return c
 }
 
@@ -94,7 +93,7 @@ func (g *learner) countedTrials() (prospects []*prospect, logs []float64) {
 }
 
 // field evaluates the correction at prospects for which the model predicts times.
-func (c correction) field(list []*prospect, times []float64) *gauss.Field {
+func (c correction) field(list []*prospect, times []float64) *GaussianField {
 	return c.process.Over(c.places(list, times))
 }
 

@@ -9,12 +9,11 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
-	"github.com/tilth-dev/tilth/compiler/own/family"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -71,7 +70,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History,
 	if err != nil {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
-	adder, err := family.New(kernels, numerics)
+	adder, err := NewKernelAdder(kernels, numerics)
 	if err != nil {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
@@ -119,10 +118,10 @@ func imported(s *space.Space, ts *tilthv1.TaskSpec) (points []space.Point) {
 }
 
 // ownKernels returns the hand-written kernels of a job.
-func ownKernels(spec *tilthv1.JobSpec) ([]*own.Kernel, error) {
-	var list []*own.Kernel
+func ownKernels(spec *tilthv1.JobSpec) ([]*userkernel.Kernel, error) {
+	var list []*userkernel.Kernel
 	for _, text := range spec.GetKernels() {
-		k, err := own.Parse(text)
+		k, err := userkernel.Parse(text)
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/tuner/gauss"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
@@ -75,7 +74,7 @@ func (g *learner) cheapest(list []Candidate, n int, population []*prospect, cost
 
 // promising returns the index of the point with the highest value of a measurement among those with a finite
 // time, or -1.
-func (g *learner) promising(times []float64, fastest float64, field *gauss.Field) int {
+func (g *learner) promising(times []float64, fastest float64, field *GaussianField) int {
 	most, at := math.Inf(-1), -1
 	for k, t := range times {
 		if math.IsInf(t, 1) {

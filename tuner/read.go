@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/agent/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -31,7 +30,7 @@ func (h *Handler) read(ctx context.Context, lease *tilthv1.LeaseToken, work *til
 		return fmt.Errorf("tuner: job %s: %w", work.GetJob().GetId(), context.Cause(ctx))
 	}
 	if err != nil {
-		report = &tilthv1.ReportModelRequest{InfraMessage: failure.Message(err.Error())}
+		report = &tilthv1.ReportModelRequest{InfraMessage: agent.FailureMessage(err.Error())}
 	}
 	report.Lease = lease
 	if why := report.GetFailure() + report.GetInfraMessage(); why != "" {
@@ -40,7 +39,7 @@ func (h *Handler) read(ctx context.Context, lease *tilthv1.LeaseToken, work *til
 	err = h.reportModel(ctx, report)
 	if status.Code(err) == codes.InvalidArgument && len(report.GetTasks()) > 0 { // any other tuner would get the same answer
 		why := "the tracker refuses the model's tasks: " + status.Convert(err).Message()
-		err = h.reportModel(ctx, &tilthv1.ReportModelRequest{Lease: lease, Failure: failure.Message(why)})
+		err = h.reportModel(ctx, &tilthv1.ReportModelRequest{Lease: lease, Failure: agent.FailureMessage(why)})
 	}
 	return err
 }

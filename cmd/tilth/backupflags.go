@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tracker/upkeep"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 // backupFlags configures the backups of a tracker's records.
-type backupFlags struct{ policy upkeep.Backups }
+type backupFlags struct{ policy tracker.Backups }
 
 func (f *backupFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.policy.Every, "backup-every", 0, "how often the records file is backed up to --backup-dir (0 = never)")

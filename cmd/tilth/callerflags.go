@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 )
 
 // callerFlags authenticates a caller.
-type callerFlags struct{ proof caller.Proof }
+type callerFlags struct{ proof certs.Proof }
 
 // add adds the flags, with a prefix to their names and a suffix to their descriptions.
 func (f *callerFlags) add(c *cobra.Command, prefix, more string) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/access/caller"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -30,7 +29,7 @@ func startClosedFarm(ctx context.Context, t *testing.T) *closedFarm {
 	for name, role := range map[string]string{"alice": "client", "bob": "client", "root": "admin", "board": "agent"} {
 		f.tilth(ctx, "tracker", "token", "create", name, "--role", role, "--tokens", f.path("tokens.json"), "-o", f.path(name+".token")).mustRun()
 	}
-	options, err := caller.Proof{TLS: certs.ClientConfig{CA: f.path("certs/ca.crt")}, TokenFile: f.path("root.token")}.
+	options, err := certs.Proof{TLS: certs.ClientConfig{CA: f.path("certs/ca.crt")}, TokenFile: f.path("root.token")}.
 		DialOptions(f.tracker, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
-	"github.com/tilth-dev/tilth/tuning/recordsource"
-	"github.com/tilth-dev/tilth/tuning/selection"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
+	"github.com/tilth-dev/tilth/tuner/selection"
 )
 
 const compileLong = `Compile a model into a package, with the best known schedule of each task.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/access/caller"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/access/certs"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/tuner"
 )
@@ -163,7 +163,7 @@ func jobIDs(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDi
 	return askTracker(c, func(ctx context.Context, tracker *client.Client) (found []string, err error) {
 		all, _, err := tracker.ListJobs(ctx, client.JobFilter{})
 		for _, j := range all {
-			found = append(found, cobra.CompletionWithDesc(j.GetId(), j.GetSpec().GetName()+", "+names.JobState(j.GetState())))
+			found = append(found, cobra.CompletionWithDesc(j.GetId(), j.GetSpec().GetName()+", "+wire.JobState(j.GetState())))
 		}
 		return found, err
 	}, cobra.ShellCompDirectiveKeepOrder)
@@ -206,7 +206,7 @@ func askTracker(c *cobra.Command, question func(context.Context, *client.Client)
 // trackerOf returns a client of the tracker that the flags of a command name.
 func trackerOf(c *cobra.Command) (*client.Client, error) {
 	text := func(name string) string { value, _ := c.Flags().GetString(name); return value }
-	flags := trackerFlags{addr: text("tracker"), proof: caller.Proof{TokenFile: text("token-file")}}
+	flags := trackerFlags{addr: text("tracker"), proof: certs.Proof{TokenFile: text("token-file")}}
 	flags.proof.TLS.CA, flags.proof.TLS.Cert, flags.proof.TLS.Key = text("tls-ca"), text("tls-cert"), text("tls-key")
 	if flags.addr == "" {
 		return nil, errors.New("no tracker is named: give --tracker, or set TILTH_TRACKER")

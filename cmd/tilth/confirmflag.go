@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/selection"
+	"github.com/tilth-dev/tilth/tuner/selection"
 )
 
 // confirmFlag requires foreign records to be measured on this machine before they are used.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/costmodel/prior"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
@@ -20,7 +19,7 @@ func (f *costModelFlag) add(c *cobra.Command) {
 
 // models returns the source of cost models: the file, or a cache folder.
 func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
-	m := knowledge.Models{Prior: prior.For, Dir: filepath.Join(cache, "models")}
+	m := knowledge.Models{Prior: costmodel.PriorFor, Dir: filepath.Join(cache, "models")}
 	if f.file == "" {
 		return m, nil
 	}

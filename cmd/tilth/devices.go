@@ -11,7 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -197,7 +197,7 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 	agent := d.GetAgent()
 	spec := agent.GetSpec()
 	row := deviceRow{
-		Device: spec.GetName(), State: names.AgentState(agent.GetState()), DeviceState: names.DeviceState(d.GetState()),
+		Device: spec.GetName(), State: wire.AgentState(agent.GetState()), DeviceState: wire.DeviceState(d.GetState()),
 		Host: spec.GetHost(), Version: spec.GetVersion(), Labels: spec.GetLabels(),
 		Leases: int(d.GetLeases()), Completed: agent.GetCompleted(), Failed: agent.GetFailed(),
 		Joined: instant(agent.GetJoinedAt()), Seen: instant(agent.GetSeenAt()),
@@ -227,7 +227,7 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 	row.Calibration = newCalibrationRow(d.GetCalibration())
 	for _, c := range d.GetHistory() {
 		row.History = append(row.History, changeRow{
-			At: instant(c.GetAt()), State: names.DeviceState(c.GetState()), By: c.GetBy(), Reason: c.GetReason(),
+			At: instant(c.GetAt()), State: wire.DeviceState(c.GetState()), By: c.GetBy(), Reason: c.GetReason(),
 		})
 	}
 	return row
@@ -243,7 +243,7 @@ func instant(t *timestamppb.Timestamp) string {
 
 // status describes briefly whether the device is connected and gets work.
 func (r deviceRow) status() string {
-	if r.DeviceState == names.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
+	if r.DeviceState == wire.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
 		if r.Rest != nil && time.Now().Before(r.Rest.until) {
 			return r.State + ", resting until " + r.Rest.Until
 		}
@@ -256,7 +256,7 @@ func (r deviceRow) status() string {
 	if r.Cordon != nil && r.Cordon.Until != "" {
 		text += " until " + r.Cordon.Until
 	}
-	if r.State != names.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
+	if r.State != wire.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
 		text += ", " + r.State
 	}
 	return text

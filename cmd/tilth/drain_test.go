@@ -13,7 +13,7 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on

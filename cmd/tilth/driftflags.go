@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // driftFlags configures how calibrations are judged.
-type driftFlags struct{ policy drift.Policy }
+type driftFlags struct{ policy policy.Drift }
 
 func (f *driftFlags) add(c *cobra.Command) {
-	f.policy = drift.Policy{}.WithDefaults()
+	f.policy = policy.Drift{}.WithDefaults()
 	p := &f.policy
 	c.Flags().Float64Var(&p.Remeasure, "drift-remeasure", p.Remeasure, "`share` by which a device may change before its measurements since are repeated")
 	c.Flags().Float64Var(&p.Quarantine, "drift-quarantine", p.Quarantine, "`share` by which a device may be slower than its reference before it is quarantined")

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // farmDeadline bounds a hang of a whole farm: what a test takes is up to compilers on a busy machine.

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit/flood"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -142,7 +142,7 @@ func TestAnswersThatNobodyReadsDoNotFillATrackersMemory(t *testing.T) {
 	defer cancel()
 	b := besiege(ctx, t)
 	b.dial(ctx)
-	options, err := caller.Proof{TokenFile: filepath.Join(b.dir, "alice.token")}.DialOptions(b.farmUnderTest.tracker, slog.New(slog.DiscardHandler))
+	options, err := certs.Proof{TokenFile: filepath.Join(b.dir, "alice.token")}.DialOptions(b.farmUnderTest.tracker, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

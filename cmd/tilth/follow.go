@@ -13,12 +13,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
+	"github.com/tilth-dev/tilth/cmd/tilth/display"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning"
-	"github.com/tilth-dev/tilth/tuning/job"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // sparseEvery is the minimum interval between progress lines without a terminal.
@@ -61,7 +60,7 @@ func (f *followFlags) open() (err error) {
 type follower struct {
 	job     *tilthv1.Job
 	tally   *trials.Tally
-	display progress.Display
+	display display.Display
 	log     *trials.Log
 	file    *os.File // nil without a log
 	plot    plotFlag
@@ -70,7 +69,7 @@ type follower struct {
 }
 
 // newFollower starts displaying a job. The output files must be open.
-func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget) *follower {
+func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget display.Budget) *follower {
 	w := &follower{job: j, tally: trials.NewTally(j, job.References(j.GetSpec())), plot: f.plot}
 	if f.file != nil {
 		w.file, w.log = f.file, trials.NewLog(f.file, w.tally)
@@ -78,11 +77,11 @@ func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget
 	terminal, is := terminalOf(a.stderr)
 	switch {
 	case f.quiet:
-		w.display = progress.Quiet{Writer: a.stderr}
+		w.display = display.Quiet{Writer: a.stderr}
 	case is:
-		w.display = progress.NewLive(terminal, w.tally, budget, time.Now)
+		w.display = display.NewLive(terminal, w.tally, budget, time.Now)
 	default:
-		w.display = progress.NewSparse(a.stderr, budget, sparseEvery)
+		w.display = display.NewSparse(a.stderr, budget, sparseEvery)
 	}
 	if known := w.tally.KnownTrials(); known > 0 && !f.quiet {
 		fmt.Fprintf(w.display, "resumed: %d trials of an earlier run are known\n", known)
@@ -91,7 +90,7 @@ func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget
 }
 
 // terminalOf returns the terminal behind a writer. ok is false if there is none.
-func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
+func terminalOf(w io.Writer) (terminal display.Terminal, ok bool) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return terminal, false
@@ -103,12 +102,12 @@ func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
 		}
 		return width, height
 	}
-	return progress.Terminal{Writer: f, Size: size}, true
+	return display.Terminal{Writer: f, Size: size}, true
 }
 
 // watch follows the job from its first event to its last.
 func (w *follower) watch(ctx context.Context, c *client.Client) error {
-	h := tuning.FollowHooks{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
+	h := job.FollowHooks{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
 		if w.own {
 			status.Wait = nil
 		}
@@ -116,7 +115,7 @@ func (w *follower) watch(ctx context.Context, c *client.Client) error {
 	if w.log != nil {
 		h.Event = w.log.Add
 	}
-	return tuning.Follow(ctx, c, w.job, w.tally, h)
+	return job.Follow(ctx, c, w.job, w.tally, h)
 }
 
 // forget restarts the log of a job whose history was replaced.

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
+	"github.com/tilth-dev/tilth/cmd/tilth/display"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // TestWhoFollowsAReplacedHistoryCountsNothingTwice: trials of the lost life were counted and logged beside those that
@@ -25,7 +25,7 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := &tilthv1.Job{Id: "j", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
-	w := &follower{job: job, tally: trials.NewTally(job, nil), file: file, display: progress.Quiet{Writer: t.Output()}}
+	w := &follower{job: job, tally: trials.NewTally(job, nil), file: file, display: display.Quiet{Writer: t.Output()}}
 	w.log = trials.NewLog(file, w.tally)
 	event := &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 		Measurement: &tilthv1.Measurement{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, LatencySeconds: 1}, BestSeconds: 1,

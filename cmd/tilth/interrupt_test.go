@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // TestInterruptKeepsWhatWasMeasured interrupts a tuning process: it ends by itself, with all it logged in the records.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/job"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // jobView is a job with its tasks.
@@ -148,7 +148,7 @@ func newJobView(j *tilthv1.Job) jobView {
 	}
 	for _, d := range j.GetDeadLetters() {
 		view.Letters = append(view.Letters, deadLetterView{
-			Batch: d.GetBatchId(), Task: taskAt(j, int(d.GetTaskIndex())).GetName(), Error: names.ErrorClass(d.GetError()),
+			Batch: d.GetBatchId(), Task: taskAt(j, int(d.GetTaskIndex())).GetName(), Error: wire.ErrorClass(d.GetError()),
 			Message: d.GetMessage(), Attempts: int(d.GetAttempts()), Agents: append([]string{}, d.GetAgents()...),
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/tuning"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 const jobsSubmitLong = `Submit a job and print its id.
@@ -118,7 +118,7 @@ func (s *jobsSubmit) print(paths []string, device *client.Device) error {
 	if err != nil {
 		return err
 	}
-	text, err := tuning.RequestText(tuning.Spec(objective, s.tune.options(owner()), device))
+	text, err := job.RequestText(job.Spec(objective, s.tune.options(owner()), device))
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/cmd/tilth/display"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 func newJobsWatch(a *app) *cobra.Command {
@@ -44,7 +44,7 @@ func newJobsWatch(a *app) *cobra.Command {
 		if err := flags.open(); err != nil {
 			return err
 		}
-		w := flags.newFollower(a, j, progress.Budget{Trials: int(budget.GetTrials()), Time: budget.GetTime().AsDuration()})
+		w := flags.newFollower(a, j, display.Budget{Trials: int(budget.GetTrials()), Time: budget.GetTime().AsDuration()})
 		logs.set(w.display)
 		err = w.watch(ctx, farm)
 		logs.set(a.stderr)

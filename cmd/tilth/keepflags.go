@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // keepFlags configures how long a tracker keeps ended jobs.
@@ -21,8 +21,8 @@ func (f *keepFlags) add(c *cobra.Command) {
 }
 
 // keep parses and validates the flag.
-func (f *keepFlags) keep() (retention.Keep, error) {
-	keep := retention.Keep{Jobs: -1, Age: -1}
+func (f *keepFlags) keep() (policy.Retention, error) {
+	keep := policy.Retention{Jobs: -1, Age: -1}
 	for _, text := range f.jobs {
 		n, notNumber := strconv.Atoi(text)
 		age, notTime := time.ParseDuration(text)

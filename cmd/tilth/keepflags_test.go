@@ -4,23 +4,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 func TestJobsAreKeptByNumberAndTime(t *testing.T) {
 	for _, c := range []struct {
 		flag []string
-		want retention.Keep
+		want policy.Retention
 		bad  string
 	}{
-		{keepDefault, retention.Keep{Jobs: 1000, Age: 90 * 24 * time.Hour}, ""},
-		{[]string{"5"}, retention.Keep{Jobs: 5, Age: -1}, ""},
-		{[]string{"720h"}, retention.Keep{Jobs: -1, Age: 720 * time.Hour}, ""},
-		{nil, retention.Keep{Jobs: -1, Age: -1}, ""},
-		{[]string{"0"}, retention.Keep{}, "0"},
-		{[]string{"-1h"}, retention.Keep{}, "-1h"},
-		{[]string{"5", "6"}, retention.Keep{}, "6"},
-		{[]string{"many"}, retention.Keep{}, "many"},
+		{keepDefault, policy.Retention{Jobs: 1000, Age: 90 * 24 * time.Hour}, ""},
+		{[]string{"5"}, policy.Retention{Jobs: 5, Age: -1}, ""},
+		{[]string{"720h"}, policy.Retention{Jobs: -1, Age: 720 * time.Hour}, ""},
+		{nil, policy.Retention{Jobs: -1, Age: -1}, ""},
+		{[]string{"0"}, policy.Retention{}, "0"},
+		{[]string{"-1h"}, policy.Retention{}, "-1h"},
+		{[]string{"5", "6"}, policy.Retention{}, "6"},
+		{[]string{"many"}, policy.Retention{}, "many"},
 	} {
 		f := keepFlags{jobs: c.flag}
 		got, err := f.keep()

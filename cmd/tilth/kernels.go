@@ -12,17 +12,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
-	"github.com/tilth-dev/tilth/compiler/own/family"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 func newKernels(a *app) *cobra.Command {
@@ -73,7 +73,7 @@ func (k *kernelsCheck) run(ctx context.Context, folder string) error {
 	if err := k.numerics.check(); err != nil {
 		return err
 	}
-	kernel, err := own.Read(folder)
+	kernel, err := userkernel.Read(folder)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (k *kernelsCheck) run(ctx context.Context, folder string) error {
 
 // tasks checks the kernel for each task that it computes. It fails if the kernel is wrong for one, or
 // computes none.
-func (k *kernelsCheck) tasks(ctx context.Context, kernel *own.Kernel, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (err error) {
+func (k *kernelsCheck) tasks(ctx context.Context, kernel *userkernel.Kernel, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (err error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return err
@@ -151,12 +151,12 @@ func (k *kernelsCheck) tasks(ctx context.Context, kernel *own.Kernel, p *program
 }
 
 // task returns the row of a task.
-func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *own.Kernel, task job.Task, t *target.Target) (row []string, right bool, err error) {
+func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *userkernel.Kernel, task job.Task, t *target.Target) (row []string, right bool, err error) {
 	base, err := registry.Space(task.Workload, t, k.numerics.level)
 	if err != nil {
 		return nil, false, err
 	}
-	legal, looked, all := family.Count(base, kernel, mostCounted)
+	legal, looked, all := tuner.CountKernelPoints(base, kernel, mostCounted)
 	count := fmt.Sprintf("%d of %d", legal, looked)
 	if !all {
 		count += "+"
@@ -181,8 +181,8 @@ func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *own.
 }
 
 // ownDefault returns the kernel's first candidate and the default schedule.
-func ownDefault(ctx context.Context, base *space.Space, kernel *own.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
-	adder, err := family.New([]*own.Kernel{kernel}, numerics)
+func ownDefault(ctx context.Context, base *space.Space, kernel *userkernel.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
+	adder, err := tuner.NewKernelAdder([]*userkernel.Kernel{kernel}, numerics)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
-	"github.com/tilth-dev/tilth/compiler/own/family"
-	"github.com/tilth-dev/tilth/compiler/own/installed"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner"
 )
 
 // kernelsFlag names folders of hand-written kernels.
 type kernelsFlag struct {
 	folders []string
-	list    []*own.Kernel
+	list    []*userkernel.Kernel
 }
 
 func (f *kernelsFlag) add(c *cobra.Command, what string) {
@@ -59,7 +59,7 @@ func (f *kernelsFlag) read() error {
 	}
 	f.list = nil
 	for i, folder := range f.folders {
-		k, err := own.Read(folder)
+		k, err := userkernel.Read(folder)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (f *kernelsFlag) pin(ctx context.Context, compiler string, all bool) error 
 		}
 		pinned, err := pinnedKernel(ctx, compiler, k)
 		if err != nil && !all {
-			return fmt.Errorf("%w; on a device that has them, 'tilth kernels check' prints the versions: %s may name them", err, own.DescriptionFile)
+			return fmt.Errorf("%w; on a device that has them, 'tilth kernels check' prints the versions: %s may name them", err, userkernel.DescriptionFile)
 		}
 		if err != nil {
 			return err
@@ -96,12 +96,12 @@ func (f *kernelsFlag) pin(ctx context.Context, compiler string, all bool) error 
 }
 
 // pinnedKernel returns a kernel with the versions of this machine's libraries.
-func pinnedKernel(ctx context.Context, compiler string, k *own.Kernel) (*own.Kernel, error) {
+func pinnedKernel(ctx context.Context, compiler string, k *userkernel.Kernel) (*userkernel.Kernel, error) {
 	machine, tc, err := localTarget(ctx, "native", 0, compiler)
 	if err != nil {
 		return nil, err
 	}
-	return installed.Pin(ctx, tc, machine, k)
+	return toolchain.PinLibraries(ctx, tc, machine, k)
 }
 
 // warn reports kernels that a job cannot use.
@@ -123,7 +123,7 @@ func (f *kernelsFlag) warn(ctx context.Context, w io.Writer, spec *tilthv1.JobSp
 			workloads = append(workloads, workload)
 		}
 	}
-	adder, err := family.New(f.list, numerics)
+	adder, err := tuner.NewKernelAdder(f.list, numerics)
 	if err != nil {
 		return
 	}
@@ -133,7 +133,7 @@ func (f *kernelsFlag) warn(ctx context.Context, w io.Writer, spec *tilthv1.JobSp
 }
 
 // allows reports whether a record's kernel is one of the folders' kernels.
-func (f *kernelsFlag) allows(k *own.Kernel) bool {
+func (f *kernelsFlag) allows(k *userkernel.Kernel) bool {
 	for _, known := range f.list {
 		if known.Digest() == k.Digest() {
 			return true
@@ -147,7 +147,7 @@ type recordKernelFlags struct {
 	kernelsFlag
 	all bool
 	// fits returns why a kernel's libraries are not available on this machine.
-	fits func(*own.Kernel) error
+	fits func(*userkernel.Kernel) error
 	// warned holds the digests of kernels already reported as unfit.
 	warned map[string]bool
 }
@@ -163,7 +163,7 @@ func (f *recordKernelFlags) open(ctx context.Context, compiler string, w io.Writ
 		return err
 	}
 	f.warned = map[string]bool{}
-	f.fits = func(k *own.Kernel) error {
+	f.fits = func(k *userkernel.Kernel) error {
 		_, err := pinnedKernel(ctx, compiler, k)
 		if err != nil && !f.warned[k.Digest()] {
 			f.warned[k.Digest()] = true
@@ -175,7 +175,7 @@ func (f *recordKernelFlags) open(ctx context.Context, compiler string, w io.Writ
 }
 
 // allows implements selection.Sources.Own.
-func (f *recordKernelFlags) allows(k *own.Kernel) bool {
+func (f *recordKernelFlags) allows(k *userkernel.Kernel) bool {
 	if f.kernelsFlag.allows(k) {
 		return true
 	}

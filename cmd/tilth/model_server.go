@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tuning/reading"
+	"github.com/tilth-dev/tilth/tuner/reading"
 )
 
 // modelServerName is the hidden command of a tuner's child processes.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/cmd/tilth/display/plot"
+	"github.com/tilth-dev/tilth/cmd/tilth/display"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // plotFlag names the file for a plot of a job's latency; empty means none.
@@ -23,17 +23,17 @@ func (f plotFlag) begin() error {
 	if f == stdio {
 		return usagef("--plot -: name a file, since standard output has the summary")
 	}
-	return f.draw(plot.Curve{Title: "not measured yet"})
+	return f.draw(display.Curve{Title: "not measured yet"})
 }
 
 // write plots the tally of a job.
 func (f plotFlag) write(j *tilthv1.Job, t *trials.Tally) error {
-	return f.draw(plot.Of(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
+	return f.draw(display.CurveOf(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
 }
 
-func (f plotFlag) draw(c plot.Curve) error {
+func (f plotFlag) draw(c display.Curve) error {
 	if f == "" {
 		return nil
 	}
-	return atomicfile.Write(string(f), func(w io.Writer) error { return plot.Write(w, c) })
+	return atomicfile.Write(string(f), func(w io.Writer) error { return display.WriteCurve(w, c) })
 }

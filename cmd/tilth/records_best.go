@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/recordsource"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // bestRow is a best record in a listing.
@@ -111,7 +111,7 @@ func newBestRow(r *tilthv1.Record) bestRow {
 		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(), EnergyJoules: m.GetEnergyJoules(),
 		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: m.GetAt().AsTime(),
 		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
-		Kernel:    own.Origin(m.GetCandidate().GetTrace()),
+		Kernel:    userkernel.Origin(m.GetCandidate().GetTrace()),
 		Suspected: m.GetSuspected(), Remeasured: m.GetRemeasured(),
 	}
 	if i := m.GetInterval(); i.GetHighSeconds() > 0 {

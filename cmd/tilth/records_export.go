@@ -12,7 +12,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/static"
-	"github.com/tilth-dev/tilth/tuning/recordsource"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 const exportLong = `Write records as JSON lines, one record each.

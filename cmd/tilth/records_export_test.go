@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/tuning/recordsource"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 // What a sync added to a file at the same time used to be lost, or the export was.

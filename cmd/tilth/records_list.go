@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -67,7 +67,7 @@ func newRecordRow(r *tilthv1.Record) recordRow {
 	m := r.GetMeasurement()
 	row := recordRow{
 		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), Candidate: m.GetCandidate().GetDigest(),
-		Error: names.ErrorClass(m.GetError()), Message: m.GetMessage(), Device: m.GetDevice(),
+		Error: wire.ErrorClass(m.GetError()), Message: m.GetMessage(), Device: m.GetDevice(),
 		At: m.GetAt().AsTime(), Job: r.GetJobId(),
 	}
 	if latency := m.GetLatencySeconds(); latency > 0 {

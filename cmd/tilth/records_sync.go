@@ -15,7 +15,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
-	"github.com/tilth-dev/tilth/tuning/recordsource"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 const syncLong = `Copy to TO the records that it lacks.

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/runner/energy"
+	"github.com/tilth-dev/tilth/runner"
 )
 
 const runnerLong = `Run a runner: it verifies and times candidates on this machine.
@@ -137,20 +137,20 @@ func newRunner(a *app) *cobra.Command {
 }
 
 // openMeter opens the meter for a target's energy, or returns nil if none is named or found.
-func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (*energy.Meter, error) {
+func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (*runner.EnergyMeter, error) {
 	if emulated || t.GPU != nil {
 		if name != "" {
 			return nil, usagef("--meter %s: it does not measure the energy of a GPU, a board or an emulated device", name)
 		}
 		return nil, nil
 	}
-	meter, err := energy.Machine(name)
+	meter, err := runner.MachineMeter(name)
 	switch {
 	case err == nil:
 		log.Info("this device is offered for energy, too", "meter", meter.Name())
 	case name != "":
 		return nil, err
-	case !errors.Is(err, energy.ErrNone):
+	case !errors.Is(err, runner.ErrNoMeter):
 		log.Warn("this device is not offered for energy", "error", err)
 	}
 	return meter, nil

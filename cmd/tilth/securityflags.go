@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/access/audit"
-	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
 	"github.com/tilth-dev/tilth/internal/farm"
@@ -154,7 +154,7 @@ func (f *securityFlags) checkListen(addr string) error {
 	if err := wire.CheckAddress(addr); err != nil {
 		return &usageError{err}
 	}
-	if caller.Local(addr) {
+	if certs.IsLocal(addr) {
 		return nil
 	}
 	encrypted, asks := f.cert != "", f.takesTokens() || f.clientCA != ""

@@ -7,13 +7,12 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/seeds"
-	"github.com/tilth-dev/tilth/tuning/tvm"
+	"github.com/tilth-dev/tilth/tuner/seeds"
 )
 
 // importSeeds reads a TVM log and adds its schedules to the seeds beside a records file.
-func (a *app) importSeeds(file string, format tvm.Format, flags *recordsFlags, verify *verifyFlag) error {
-	if !slices.Contains(tvm.Formats, format) {
+func (a *app) importSeeds(file string, format seeds.LogFormat, flags *recordsFlags, verify *verifyFlag) error {
+	if !slices.Contains(seeds.LogFormats, format) {
 		return usagef("--format %s: want one of %s, autotvm, ansor", format, formatTilth)
 	}
 	if flags.tracker.addr != "" {
@@ -28,7 +27,7 @@ func (a *app) importSeeds(file string, format tvm.Format, flags *recordsFlags, v
 		return fmt.Errorf("import seeds: %w", err)
 	}
 	defer in.Close()
-	log, err := tvm.Read(in, format)
+	log, err := seeds.ReadLog(in, format)
 	if err != nil {
 		return fmt.Errorf("import seeds from %s: %w", file, err)
 	}
@@ -42,7 +41,7 @@ func (a *app) importSeeds(file string, format tvm.Format, flags *recordsFlags, v
 }
 
 // showSeeds prints the result of an import.
-func (a *app) showSeeds(log *tvm.Log, fresh int) error {
+func (a *app) showSeeds(log *seeds.Log, fresh int) error {
 	kept := 0
 	operators := show.NewTable("OPERATOR", ">SEEDS")
 	for _, e := range log.Entries {

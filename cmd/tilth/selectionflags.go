@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/tuning"
-	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 // selectionFlags selects the models and tasks whose latency to minimize, and their weights.
@@ -63,12 +62,12 @@ func (f *selectionFlags) modelWeights(models int) ([]float64, error) {
 }
 
 // load reads the models with a storage type and selects their tasks. It may be called again.
-func (f *selectionFlags) load(paths []string, storage array.Storage) (*tuning.Objective, error) {
+func (f *selectionFlags) load(paths []string, storage array.Storage) (*job.Objective, error) {
 	weights, err := f.modelWeights(len(paths))
 	if err != nil {
 		return nil, err
 	}
-	o := &tuning.Objective{Storage: storage}
+	o := &job.Objective{Storage: storage}
 	read := 0
 	err = f.model.loadAll(paths, storage, func(path string, p *program.Program) error {
 		o.Add(modelName(path), p, weights[read])

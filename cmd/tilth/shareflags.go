@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // shareFlags configures how owners share a farm.
@@ -38,24 +38,24 @@ func (f *shareFlags) add(c *cobra.Command) {
 }
 
 // shares parses and validates the flags.
-func (f *shareFlags) shares() (quota.Shares, error) {
-	shares := quota.Shares{
-		Default: quota.Share{Jobs: f.jobs, Trials: f.trials, ArtifactBytes: int64(f.artifacts) * mib, StoredBytes: int64(f.stored) * mib},
-		Owners:  map[string]quota.Share{},
+func (f *shareFlags) shares() (policy.Shares, error) {
+	shares := policy.Shares{
+		Default: policy.Share{Jobs: f.jobs, Trials: f.trials, ArtifactBytes: int64(f.artifacts) * mib, StoredBytes: int64(f.stored) * mib},
+		Owners:  map[string]policy.Share{},
 	}
 	for _, limit := range []struct {
 		flag  string
 		value int
 	}{{"max-jobs", f.jobs}, {"max-trials", f.trials}, {"max-artifacts", f.artifacts}, {"max-stored", f.stored}} {
 		if err := checkLimit(limit.flag, fmt.Sprint(limit.value), limit.value); err != nil {
-			return quota.Shares{}, err
+			return policy.Shares{}, err
 		}
 	}
 	for _, owner := range slices.Sorted(maps.Keys(f.ownerWeight)) {
 		text := f.ownerWeight[owner]
 		weight, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(weight > 0) || math.IsInf(weight, 0) {
-			return quota.Shares{}, usagef("--owner-weight %s=%s: want a positive number", owner, text)
+			return policy.Shares{}, usagef("--owner-weight %s=%s: want a positive number", owner, text)
 		}
 		share := shares.Owners[owner]
 		share.Weight = weight
@@ -64,17 +64,17 @@ func (f *shareFlags) shares() (quota.Shares, error) {
 	for _, limit := range []struct {
 		flag   string
 		values map[string]int
-		set    func(s *quota.Share, value int)
+		set    func(s *policy.Share, value int)
 	}{
-		{"owner-max-jobs", f.ownerJobs, func(s *quota.Share, n int) { s.Jobs = n }},
-		{"owner-max-trials", f.ownerTrials, func(s *quota.Share, n int) { s.Trials = n }},
-		{"owner-max-artifacts", f.ownerArtifacts, func(s *quota.Share, n int) { s.ArtifactBytes = int64(n) * mib }},
-		{"owner-max-stored", f.ownerStored, func(s *quota.Share, n int) { s.StoredBytes = int64(n) * mib }},
+		{"owner-max-jobs", f.ownerJobs, func(s *policy.Share, n int) { s.Jobs = n }},
+		{"owner-max-trials", f.ownerTrials, func(s *policy.Share, n int) { s.Trials = n }},
+		{"owner-max-artifacts", f.ownerArtifacts, func(s *policy.Share, n int) { s.ArtifactBytes = int64(n) * mib }},
+		{"owner-max-stored", f.ownerStored, func(s *policy.Share, n int) { s.StoredBytes = int64(n) * mib }},
 	} {
 		for _, owner := range slices.Sorted(maps.Keys(limit.values)) {
 			value := limit.values[owner]
 			if err := checkLimit(limit.flag, fmt.Sprintf("%s=%d", owner, value), value); err != nil {
-				return quota.Shares{}, err
+				return policy.Shares{}, err
 			}
 			share := shares.Owners[owner]
 			limit.set(&share, value)

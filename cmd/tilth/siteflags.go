@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -28,7 +28,7 @@ func (f *siteFlags) check() error {
 	if err := wire.CheckAddress(f.addr); err != nil {
 		return usagef("--http: %w", err)
 	}
-	if f.insecure || caller.Local(f.addr) {
+	if f.insecure || certs.IsLocal(f.addr) {
 		return nil
 	}
 	return fmt.Errorf("--http %s can be reached by others: serve on 127.0.0.1, or use --http-insecure", f.addr)

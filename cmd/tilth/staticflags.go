@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/records/static"
-	"github.com/tilth-dev/tilth/tuning/recordsource"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 // readRecordsFlags lets --records accept a served export, and adds the related flags.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 // taskRow is a task in a listing.

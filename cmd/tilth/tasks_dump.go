@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 // dumpFlags requests the programs of tasks instead of a list.

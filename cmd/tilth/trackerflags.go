@@ -7,13 +7,13 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 )
 
 // trackerFlags selects the tracker and authenticates the caller.
 type trackerFlags struct {
 	addr  string
-	proof caller.Proof
+	proof certs.Proof
 }
 
 // localFlags is the annotation of --tracker that lists the flags of local work.

@@ -19,8 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // partingTimeout bounds the last calls of an interrupted client.
@@ -153,7 +153,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	bound, cancel := f.Bound(ctx)
 	defer cancel()
 	defer context.AfterFunc(bound, logs.mute)()
-	j, err := f.Client.Submit(bound, tuning.Spec(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
+	j, err := f.Client.Submit(bound, job.Spec(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 }
 
 // prepare returns the target, the compiler, and the objective: the models as programs for that target.
-func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Target, *toolchain.Toolchain, *tuning.Objective, error) {
+func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Target, *toolchain.Toolchain, *job.Objective, error) {
 	load := t.loader(paths)
 	if _, err := load(nil); err != nil {
 		return nil, nil, nil, err

@@ -11,14 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
+	"github.com/tilth-dev/tilth/cmd/tilth/display"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuning"
-	"github.com/tilth-dev/tilth/tuning/job"
-	"github.com/tilth-dev/tilth/tuning/seeds"
+	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/seeds"
 )
 
 // defaultTime is the budget without --trials and --time.
@@ -101,7 +100,7 @@ func (f *tuneFlags) check(models int) error {
 	return f.kernels.read()
 }
 
-func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
+func (f *tuneFlags) budget() display.Budget { return display.Budget{Trials: f.trials, Time: f.time} }
 
 // readSeeds reads the seeds beside a records file, by default the user's own.
 func (f *tuneFlags) readSeeds(records string) error {
@@ -114,8 +113,8 @@ func (f *tuneFlags) readSeeds(records string) error {
 }
 
 // options returns the options of the job for an owner.
-func (f *tuneFlags) options(owner string) job.Options {
-	return job.Options{
+func (f *tuneFlags) options(owner string) job.SearchOptions {
+	return job.SearchOptions{
 		Name: f.name, Owner: owner, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop, Priority: f.priority, Private: f.private,
 		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer, Kernels: f.kernels.list,
 		Seeds: f.seeds,
@@ -124,9 +123,9 @@ func (f *tuneFlags) options(owner string) job.Options {
 
 // loader returns a function that loads the objective for a target, whose programs may store factors in a
 // smaller type.
-func (f *tuneFlags) loader(paths []string) tuning.Load {
-	var last *tuning.Objective
-	return func(t *target.Target) (o *tuning.Objective, err error) {
+func (f *tuneFlags) loader(paths []string) job.Load {
+	var last *job.Objective
+	return func(t *target.Target) (o *job.Objective, err error) {
 		storage := f.storage.always()
 		if t != nil && last != nil && t.GPU != nil && last.Open != "" {
 			return nil, fmt.Errorf("%s cannot stay open for a GPU: fix it by --shape", last.Open)
@@ -150,6 +149,6 @@ func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string
 	if err := f.readSeeds(""); err != nil {
 		return nil, err
 	}
-	wish := tuning.Wish{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
-	return tuning.Submit(ctx, c, f.loader(paths), f.options(owner()), wish, patience)
+	wish := job.Wish{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
+	return job.Submit(ctx, c, f.loader(paths), f.options(owner()), wish, patience)
 }

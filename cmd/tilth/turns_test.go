@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // TestJobsTakeTurnsOnOneTuner has two clients tune at a time where there is one tuner, for one job at a time. Neither

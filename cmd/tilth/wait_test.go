@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack.

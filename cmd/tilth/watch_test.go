@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // TestAJobOutlivesItsClient kills the client of a farm's job: the job goes on, and whoever watches it sees all of it.

@@ -7,7 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
 // Largest is the largest bound: outputs that are further off are wrong, whatever numerics may round.
@@ -58,7 +57,7 @@ func rounding(t *expr.Tensor) float64 {
 	if !t.DType.IsFloat() || t.DType.Bytes() != 2 {
 		return 0
 	}
-	u := sigmas / 2 * tolerance.Roundoff(t.DType)
+	u := sigmas / 2 * Roundoff(t.DType)
 	return u * u
 }
 
@@ -68,7 +67,7 @@ func lost(s *schedule.Schedule) float64 {
 	if s.Numerics() < schedule.Fast {
 		return 0
 	}
-	e := tolerance.OfFactors * s.ErrorGrowth()
+	e := OfFactors * s.ErrorGrowth()
 	return e * e
 }
 
@@ -81,7 +80,7 @@ func (k kernelErrors) of(t *expr.Tensor) float64 {
 		return square
 	}
 	square = k.in(t.Body)
-	if tolerance.Rounds(t) {
+	if IsRounded(t) {
 		square += rounding(t)
 	}
 	k[t] = square

@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/trap"
 )
 
@@ -58,7 +58,7 @@ type Options struct {
 	Prefix string
 	// Own says whether the package may have a kernel that somebody wrote; nil = none. Its source comes with the
 	// schedule, from wherever that comes, and runs in the package's process.
-	Own func(*own.Kernel) bool
+	Own func(*userkernel.Kernel) bool
 	// C makes an archive of C source, for programs that have no loader, in the place of a package. Targets without an
 	// operating system have no other form.
 	C bool
@@ -117,7 +117,7 @@ type compilation struct {
 	// own are the sources of kernels that somebody wrote, kernels what the manifest says of each task's.
 	own     []toolchain.File
 	kernels []*OwnKernel
-	written []*own.Kernel
+	written []*userkernel.Kernel
 	// libraries are the sonames of those that kernels call, libraryCheck the source that checks their versions.
 	libraries    []string
 	libraryCheck string
@@ -142,7 +142,7 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 		return c.writeC(ctx, l)
 	}
 	var err error
-	if c.libraryCheck, c.libraries, err = own.Check(c.written, "__attribute__((visibility(\"hidden\")))"); err != nil {
+	if c.libraryCheck, c.libraries, err = userkernel.Check(c.written, "__attribute__((visibility(\"hidden\")))"); err != nil {
 		return nil, err
 	}
 	l.checksLibraries = len(c.libraries) > 0

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // single is a model of one call, of dense.
@@ -28,10 +28,10 @@ func single(t *testing.T) *program.Program {
 }
 
 // ofCard is a kernel for dense on a card, with the field of its description that names libraries, if it calls any.
-func ofCard(t *testing.T, libraries, body string) *own.Kernel {
+func ofCard(t *testing.T, libraries, body string) *userkernel.Kernel {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(dense(t).Text(), "\n"), "\n")
-	k, err := own.Parse(fmt.Appendf(nil, `{"name":"of-card","arch":"cuda","numerics":"strict","workloads":[{"text":["%s"]}],%s"source":%q}`,
+	k, err := userkernel.Parse(fmt.Appendf(nil, `{"name":"of-card","arch":"cuda","numerics":"strict","workloads":[{"text":["%s"]}],%s"source":%q}`,
 		strings.Join(lines, `","`), libraries, "int kernel(const struct tilth_card *card, void *const *args, void *workspace) {\n"+body+"}\n"))
 	if err != nil {
 		t.Fatal(err)

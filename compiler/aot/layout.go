@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/packing"
+	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
@@ -230,5 +230,5 @@ func (l *layout) content(c constant) (*array.Array, error) {
 	if err := source.Check(); err != nil {
 		return nil, fmt.Errorf("packing %s: %w", v.Name, err)
 	}
-	return packing.Fill(*c.pack, source), nil
+	return lower.FillPack(*c.pack, source), nil
 }

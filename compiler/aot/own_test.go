@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/own"
-	"github.com/tilth-dev/tilth/compiler/own/installed"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // rectified computes dense, and calls zlib.
@@ -32,17 +32,17 @@ void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace) 
 `
 
 // calling is a kernel for dense that calls zlib.
-func calling(t *testing.T, o Options) *own.Kernel {
+func calling(t *testing.T, o Options) *userkernel.Kernel {
 	t.Helper()
 	folder, lines := t.TempDir(), strings.Split(strings.TrimSuffix(dense(t).Text(), "\n"), "\n")
 	description := fmt.Sprintf(`{"name":"calls-zlib","arch":%q,"workloads":[{"text":["%s"],"define":{"ROWS":%d,"WIDTH":%d}}],`+
 		`"libraries":[{"soname":"libz.so.1","version_function":"zlibVersion"}]}`, o.Target.Arch(), strings.Join(lines, `","`), rows, width)
-	for name, text := range map[string]string{own.DescriptionFile: description, own.SourceFile: rectified} {
+	for name, text := range map[string]string{userkernel.DescriptionFile: description, userkernel.SourceFile: rectified} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k, err := own.Read(folder)
+	k, err := userkernel.Read(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func calling(t *testing.T, o Options) *own.Kernel {
 }
 
 // choose has a kernel compute the first task of options.
-func choose(t *testing.T, o *Options, k *own.Kernel) {
+func choose(t *testing.T, o *Options, k *userkernel.Kernel) {
 	t.Helper()
 	c, err := k.At(dense(t), nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func choose(t *testing.T, o *Options, k *own.Kernel) {
 	if err := s.UseOwn(c); err != nil {
 		t.Fatal(err)
 	}
-	o.Choices[0].Trace, o.Own = s.Trace(), func(*own.Kernel) bool { return true }
+	o.Choices[0].Trace, o.Own = s.Trace(), func(*userkernel.Kernel) bool { return true }
 }
 
 // TestAPackageChecksTheLibrariesOfItsKernels: one with those that were measured runs; another version is an error.
@@ -68,7 +68,7 @@ func TestAPackageChecksTheLibrariesOfItsKernels(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
 	open := calling(t, o)
-	pinned, err := installed.Pin(t.Context(), o.Toolchain, o.Target, open)
+	pinned, err := toolchain.PinLibraries(t.Context(), o.Toolchain, o.Target, open)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // planSource prints the generated part of a package: the tables and the function that runs the calls one after
@@ -17,7 +17,7 @@ func (l *layout) planSource() string {
 	b.WriteString("#include \"model.h\"\n\n")
 	l.declareKernels(&b)
 	if l.checksLibraries {
-		fmt.Fprintf(&b, "extern TILTH_HIDDEN const char *%s(void);\n", own.CheckName)
+		fmt.Fprintf(&b, "extern TILTH_HIDDEN const char *%s(void);\n", userkernel.CheckName)
 	}
 	calls := l.runFunction() // first: it asks for all constants
 	b.WriteString(calls)
@@ -40,7 +40,7 @@ func (l *layout) planSource() string {
 	fmt.Fprintf(&b, "  .decodes = %s,\n", decoding)
 	b.WriteString("  .extents = extents, .varying_inputs = varying_inputs, .varying_outputs = varying_outputs,\n")
 	if l.checksLibraries {
-		fmt.Fprintf(&b, "  .libraries = %s,\n", own.CheckName)
+		fmt.Fprintf(&b, "  .libraries = %s,\n", userkernel.CheckName)
 	}
 	b.WriteString("  .call_names = call_names, .run = run,\n};\n")
 	return b.String()

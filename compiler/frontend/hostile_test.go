@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/compiler/op/table"
+	"github.com/tilth-dev/tilth/compiler/op"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
@@ -111,7 +111,7 @@ func (h *hostile) model(names []string) *onnx.Model {
 
 func TestNoNodeMakesImportPanicOrAllocateMuch(t *testing.T) {
 	h := &hostile{Rand: rand.New(rand.NewPCG(1, 2))}
-	names := table.Supported("")
+	names := op.Supported("")
 	accepted := 0
 	for k := range 30000 {
 		m := h.model(names)

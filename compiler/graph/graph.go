@@ -6,7 +6,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/op"
-	"github.com/tilth-dev/tilth/compiler/op/table"
 )
 
 // Graph is a model as operators, its nodes in topological order.
@@ -63,7 +62,7 @@ func (g *Graph) Apply(n op.Node, outName string, in ...*Value) (*Node, error) {
 		}
 		n.In = append(n.In, o)
 	}
-	if err := table.Infer(&n); err != nil {
+	if err := op.InferNode(&n); err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
 	made := &Node{Node: &n, Operands: in}

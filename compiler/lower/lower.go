@@ -7,7 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/packing"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -204,7 +203,7 @@ func (l *lowerer) bindPrepared(f *ir.Func, constant int) {
 			dims = append(dims, schedule.PackDim{Dim: d})
 		}
 	}
-	pack := packing.New(constant, t, l.s.Transforms[constant], dims)
+	pack := NewPack(constant, t, l.s.Transforms[constant], dims)
 	pack.Buffer.Index, pack.Buffer.AheadBytes = len(f.Prepared), l.s.Prefetches[constant]
 	f.Prepared = append(f.Prepared, pack)
 	l.bindings[t] = whole(t, pack.Buffer)
@@ -362,7 +361,7 @@ func (b *binding) relative(index []expr.Expr) []expr.Expr {
 func (b *binding) flatten(at []expr.Expr) expr.Expr {
 	extents := b.extents
 	if b.pack != nil {
-		at, extents = packing.Index(b.pack, at, b.extents)
+		at, extents = PackIndex(b.pack, at, b.extents)
 	}
 	index := expr.I(0)
 	if b.strides != nil {

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // UseOwn has a kernel that somebody wrote compute the workload, whose constants are laid out as the kernel says. It
 // takes the place of all primitives.
-func (s *Schedule) UseOwn(c *own.Candidate) error {
+func (s *Schedule) UseOwn(c *userkernel.Candidate) error {
 	if len(s.steps) > 0 || s.Own != nil {
 		return fmt.Errorf("own kernel %s: the workload was already scheduled", c.Kernel.Name)
 	}
@@ -40,7 +40,7 @@ func (s *Schedule) UseOwn(c *own.Candidate) error {
 
 // replayOwn applies the lines of a trace that has an own kernel.
 func replayOwn(w *expr.Workload, lines []string) (*Schedule, error) {
-	c, err := own.Replay(w, lines)
+	c, err := userkernel.Replay(w, lines)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}

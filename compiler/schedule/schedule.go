@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // Schedule is a workload together with the primitives applied to it so far. It is not safe for concurrent use.
@@ -21,7 +21,7 @@ type Schedule struct {
 	Transforms map[int]*Transform
 	// Own is set where the workload is computed by a kernel that somebody wrote: the stages then say what it computes,
 	// and are not lowered.
-	Own *own.Candidate
+	Own *userkernel.Candidate
 	// algorithms are those used beside direct sums, in the order of their primitives.
 	algorithms []algorithm
 	steps      []step

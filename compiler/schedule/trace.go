@@ -10,7 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // traceHeader begins every trace; the number changes when the meaning of a trace does.
@@ -67,7 +67,7 @@ func Replay(w *expr.Workload, trace []byte) (*Schedule, error) {
 	if len(lines) > maxSteps {
 		return nil, fmt.Errorf("trace: more than %d steps", maxSteps)
 	}
-	if len(lines) > 1 && own.IsTrace(lines[1]) {
+	if len(lines) > 1 && userkernel.IsTrace(lines[1]) {
 		return replayOwn(w, lines[1:])
 	}
 	s := New(w)

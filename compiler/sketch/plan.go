@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
@@ -19,7 +18,7 @@ type plan struct {
 
 // unit is one nest of loops with the schedules that there are for it.
 type unit struct {
-	nest.Unit
+	Unit
 	// cacheWrite is set when the reduction comes from applying cache-write to cached.
 	cacheWrite bool
 	cached     int
@@ -32,19 +31,19 @@ type unit struct {
 type Sketches struct {
 	// Wholes are the sketches of all stages of a workload, in the order in which they are tried; nil where one does
 	// not apply.
-	Wholes []func(*expr.Workload) *nest.Whole
+	Wholes []func(*expr.Workload) *Whole
 	// Reduction is the schedules of a unit with a reduction, g: those that compute its direct sum, and those of other
 	// algorithms; nil when there are none.
-	Reduction func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family)
+	Reduction func(s *schedule.Schedule, g *schedule.Stage, u Unit) (direct, other space.Family)
 	// Map is the schedules of a unit without a reduction.
-	Map func(s *schedule.Schedule, u nest.Unit) space.Family
+	Map func(s *schedule.Schedule, u Unit) space.Family
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.
 func analyse(w *expr.Workload, k Sketches) *plan {
 	for _, sketch := range k.Wholes {
 		if x := sketch(w); x != nil {
-			return &plan{inline: x.Inline, units: []*unit{{Unit: nest.Unit{Out: x.Out, Acc: -1}, direct: x.Family, flop: w.Flop()}}}
+			return &plan{inline: x.Inline, units: []*unit{{Unit: Unit{Out: x.Out, Acc: -1}, direct: x.Family, flop: w.Flop()}}}
 		}
 	}
 	s := schedule.New(w)
@@ -70,13 +69,13 @@ func analyse(w *expr.Workload, k Sketches) *plan {
 		}
 		p.units = append(p.units, u)
 		u.direct, u.other = k.Reduction(s, g, u.Unit)
-		u.flop = nest.Operations(g)
+		u.flop = Operations(g)
 	}
 	for _, g := range s.Stages {
 		if g.Inlined || taken[g.ID] {
 			continue
 		}
-		u := &unit{Unit: nest.Unit{Out: g.ID, Acc: -1}, flop: nest.Operations(g)}
+		u := &unit{Unit: Unit{Out: g.ID, Acc: -1}, flop: Operations(g)}
 		u.follow(s, taken)
 		taken[u.Out] = true
 		u.direct = k.Map(s, u.Unit)
@@ -92,11 +91,11 @@ func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
 	}
 	consumers := s.Consumers(g)
 	for _, c := range consumers {
-		if c.Combiner != expr.None && reused(c, g.Tensor) || expr.Size(c.Body)*expr.Size(g.Body) > nest.MaxInlined {
+		if c.Combiner != expr.None && reused(c, g.Tensor) || expr.Size(c.Body)*expr.Size(g.Body) > MaxInlined {
 			return false
 		}
 	}
-	return len(consumers) <= 1 || !nest.Expensive(g.Body)
+	return len(consumers) <= 1 || !Expensive(g.Body)
 }
 
 // reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads, or
@@ -112,7 +111,7 @@ func reused(g *schedule.Stage, t *expr.Tensor) bool {
 			}
 		}
 		for _, x := range l.Index {
-			if nest.UsesAny(x, g.Axes) && nest.UsesAny(x, g.Reduce) {
+			if UsesAny(x, g.Axes) && UsesAny(x, g.Reduce) {
 				return true
 			}
 		}
@@ -123,7 +122,7 @@ func reused(g *schedule.Stage, t *expr.Tensor) bool {
 // reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through
 // cache-write.
 func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
-	u := &unit{Unit: nest.Unit{Out: g.ID, Acc: g.ID}}
+	u := &unit{Unit: Unit{Out: g.ID, Acc: g.ID}}
 	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
 		u.Out = c.ID
 	} else {
@@ -198,7 +197,7 @@ func (p *plan) apply(s *schedule.Schedule, heaviest func() error) error {
 	for _, u := range p.units {
 		apply := heaviest
 		if u != chosen {
-			apply = func() error { return nest.Settle(s, u.direct) }
+			apply = func() error { return Settle(s, u.direct) }
 		}
 		if err := apply(); err != nil {
 			return err

@@ -6,12 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // plain leaves all loops as they are.
-var plain = Sketches{Map: func(*schedule.Schedule, nest.Unit) space.Family {
+var plain = Sketches{Map: func(*schedule.Schedule, Unit) space.Family {
 	return &space.Sketch[struct{}]{Variants: []space.Variant[struct{}]{{By: space.Direct, Structure: nothing{}}}}
 }}
 

@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain/jitlink"
 )
 
 // AssemblerVariable is the environment variable that names NVIDIA's assembler, ptxas, where it is not on PATH, or
@@ -54,7 +53,7 @@ func findAssembler(ctx context.Context, cc, override string) (func() *assembler,
 func installedAssembler(ctx context.Context, cc string) *assembler {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	for _, path := range append([]string{"ptxas"}, jitlink.Find(gnuArches[runtime.GOARCH])...) {
+	for _, path := range append([]string{"ptxas"}, FindJITLink(gnuArches[runtime.GOARCH])...) {
 		if a, err := assemblerAt(ctx, cc, path); err == nil {
 			return a
 		}
@@ -69,7 +68,7 @@ var gnuArches = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 func assemblerAt(ctx context.Context, cc, path string) (*assembler, error) {
 	a := &assembler{name: "ptxas-"}
 	var err error
-	if jitlink.Names(path) {
+	if NamesJITLink(path) {
 		a.name = "nvjitlink-"
 		a.program, err = linking(ctx, cc, path)
 	} else {
@@ -89,7 +88,7 @@ func linking(ctx context.Context, cc, library string) (program, error) {
 	if err != nil {
 		return program{}, err
 	}
-	command, err := compileAway(ctx, cc, jitlink.Source, "-ldl")
+	command, err := compileAway(ctx, cc, JITLinkSource, "-ldl")
 	return program{path: cc, executable: command, args: []string{library}}, err
 }
 

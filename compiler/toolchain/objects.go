@@ -11,18 +11,18 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/atomicfile"
-	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Objects keeps object files between builds in a folder, by the digest of all that they depend on: the source and its
 // headers, the compiler and its flags. An entry ends with its own digest, so that a damaged one is noticed and made
 // again. A folder that cannot be read or written costs time, never a build. It is safe for concurrent use, by several
 // processes too.
-type Objects struct{ dir *lrudir.Dir }
+type Objects struct{ dir *disk.LRUDir }
 
 // OpenObjects uses a folder, which is made when it is missing. No cap (0) means 1 GiB.
 func OpenObjects(dir string, capBytes int64) (*Objects, error) {
-	files, err := lrudir.Open(dir, capBytes)
+	files, err := disk.OpenLRU(dir, capBytes)
 	if err != nil {
 		return nil, fmt.Errorf("objects: %w", err)
 	}

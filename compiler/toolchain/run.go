@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/toolchain/forkserver"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
@@ -69,15 +68,15 @@ func (l Limits) run(ctx context.Context, step string, p program) error {
 }
 
 // finish runs a program to its end and returns what it said.
-func (l Limits) finish(ctx context.Context, p program) (string, forkserver.Exit, error) {
+func (l Limits) finish(ctx context.Context, p program) (string, ForkExit, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return "", forkserver.Exit{}, err
+		return "", ForkExit{}, err
 	}
 	defer read.Close()
 	r, err := l.start(p, write)
 	if err = errors.Join(err, write.Close()); err != nil {
-		return "", forkserver.Exit{}, err
+		return "", ForkExit{}, err
 	}
 	stop := context.AfterFunc(ctx, func() {
 		r.kill()
@@ -92,7 +91,7 @@ func (l Limits) finish(ctx context.Context, p program) (string, forkserver.Exit,
 			p.loaded = nil
 			return l.finish(ctx, p)
 		}
-		exit, err = forkserver.Exit{Status: syscall.WaitStatus(syscall.SIGKILL)}, nil
+		exit, err = ForkExit{Status: syscall.WaitStatus(syscall.SIGKILL)}, nil
 	}
 	return output.String(), exit, err
 }
@@ -100,7 +99,7 @@ func (l Limits) finish(ctx context.Context, p program) (string, forkserver.Exit,
 // running is a program that was started.
 type running struct {
 	kill func()
-	wait func() (forkserver.Exit, error)
+	wait func() (ForkExit, error)
 }
 
 // start begins a program whose outputs go to a file, in one that has loaded it where there is one.
@@ -122,12 +121,12 @@ func (l Limits) start(p program, output *os.File) (running, error) {
 	if err != nil {
 		return running{}, err
 	}
-	return running{kill: process.KillGroup, wait: func() (forkserver.Exit, error) {
+	return running{kill: process.KillGroup, wait: func() (ForkExit, error) {
 		state, _, err := process.Finish()
 		if err != nil {
-			return forkserver.Exit{}, err
+			return ForkExit{}, err
 		}
-		return forkserver.Exit{Status: state.Sys().(syscall.WaitStatus), Used: state.UserTime() + state.SystemTime()}, nil
+		return ForkExit{Status: state.Sys().(syscall.WaitStatus), Used: state.UserTime() + state.SystemTime()}, nil
 	}}, nil
 }
 
@@ -136,7 +135,7 @@ var errServerGone = errors.New("the compiler in memory is gone")
 
 // begin has a server run its program; ok is false when it cannot, because somebody killed it meanwhile or the folder
 // is gone.
-func (p program) begin(server *forkserver.Server, output *os.File, limits sandbox.Limits) (r running, ok bool) {
+func (p program) begin(server *ForkServer, output *os.File, limits sandbox.Limits) (r running, ok bool) {
 	dir, err := os.Open(p.dir)
 	if err != nil {
 		p.loaded.put(server)
@@ -147,11 +146,11 @@ func (p program) begin(server *forkserver.Server, output *os.File, limits sandbo
 		server.Close()
 		return running{}, false
 	}
-	return running{kill: server.Kill, wait: func() (forkserver.Exit, error) {
+	return running{kill: server.Kill, wait: func() (ForkExit, error) {
 		exit, err := server.Wait()
 		if err != nil {
 			server.Close()
-			return forkserver.Exit{}, errServerGone
+			return ForkExit{}, errServerGone
 		}
 		p.loaded.put(server)
 		return exit, nil
@@ -165,7 +164,7 @@ func environment() []string { return append(os.Environ(), "LC_ALL=C") }
 func (l Limits) seconds() uint64 { return uint64((l.Time + time.Second - 1) / time.Second) }
 
 // failure says whose fault it is that a program ended badly.
-func (l Limits) failure(step, output string, exit forkserver.Exit) error {
+func (l Limits) failure(step, output string, exit ForkExit) error {
 	e := &Error{Kind: kindOf(output), Step: step, Message: usefulLine(output), Err: errors.New(ending(exit.Status))}
 	// The kernel enforces the limit by counting ticks, of which a busy machine gives out too many: one of 1 s was seen
 	// to end at 0.88 s.

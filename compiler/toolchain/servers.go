@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/tilth-dev/tilth/compiler/toolchain/forkserver"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
@@ -23,7 +22,7 @@ type servers struct {
 	library *os.File
 	// making says that somebody makes the library; broken, that this compiler cannot be a server.
 	making, broken bool
-	idle           []*forkserver.Server
+	idle           []*ForkServer
 }
 
 // newServers are for clang: gcc is a small program that starts others. Who preloads a library into compilers has it in
@@ -40,7 +39,7 @@ func (tc *Toolchain) newServers() *servers {
 const worthServers = 4
 
 // take returns a server to run the compiler with, or nil when there is none.
-func (p *servers) take() *forkserver.Server {
+func (p *servers) take() *ForkServer {
 	if p == nil {
 		return nil
 	}
@@ -62,9 +61,9 @@ func (p *servers) take() *forkserver.Server {
 	if library == nil {
 		library, err = p.make()
 	}
-	var s *forkserver.Server
+	var s *ForkServer
 	if err == nil {
-		s, err = forkserver.Start(p.box, p.path, library, environment())
+		s, err = StartForkServer(p.box, p.path, library, environment())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +72,7 @@ func (p *servers) take() *forkserver.Server {
 }
 
 // put keeps a server for another run, as many as there are processors.
-func (p *servers) put(s *forkserver.Server) {
+func (p *servers) put(s *ForkServer) {
 	p.mu.Lock()
 	if keep := len(p.idle) < runtime.GOMAXPROCS(0); keep {
 		p.idle = append(p.idle, s)
@@ -94,5 +93,5 @@ func (p *servers) make() (*os.File, error) {
 	_ = executable.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), defaultTime)
 	defer cancel()
-	return compileAway(ctx, p.path, forkserver.Source, "-shared", "-fPIC", "-ldl")
+	return compileAway(ctx, p.path, ForkServerSource, "-shared", "-fPIC", "-ldl")
 }

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/internal/access/caller"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
@@ -105,7 +104,7 @@ func TestEachTrackerProvesItsOwnName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proof := caller.Proof{TLS: certs.ClientConfig{CA: path("ca.crt")}}
+	proof := certs.Proof{TLS: certs.ClientConfig{CA: path("ca.crt")}}
 	for addresses, well := range map[string]bool{first + ",localhost:" + port: true, first + "," + second: false} {
 		options, err := proof.DialOptions(addresses, discard)
 		if err != nil {

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 
-	"github.com/tilth-dev/tilth/internal/agent/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -11,7 +10,7 @@ import (
 // tuner's failure ends its job, because the same search would fail again.
 func (s *session) reportFailure(ctx context.Context, work *tilthv1.LeaseWorkResponse, cause error) error {
 	token := work.GetLease()
-	reason := failure.Message(cause.Error())
+	reason := FailureMessage(cause.Error())
 	return Report(ctx, s.log, "report failure", func(ctx context.Context) (err error) {
 		switch work.GetWork().(type) {
 		case *tilthv1.LeaseWorkResponse_Search:

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // tooLong returns an error for a message that exceeds the tracker's limit, before it is sent.
 func tooLong(method string, message any) error {
 	m, is := message.(proto.Message)
-	most := bounds.RequestBytes(method)
+	most := wire.RequestBytes(method)
 	if !is || most == 0 {
 		return nil
 	}

@@ -195,8 +195,8 @@ func (s *Store) maintainShared(ctx context.Context) {
 	}
 }
 
-// doPending does pending renewals and removals. It fails if the object store is unavailable; failures of single artifacts
-// are logged when they begin and end.
+// doPending does pending renewals and removals. It fails if the object store is unavailable; failures of single
+// artifacts are logged when they begin and end.
 func (s *Store) doPending(ctx context.Context, failing *bool) error {
 	renewals, noRenewals := s.renewPinned(ctx)
 	removals, noRemovals := s.removeDropped(ctx)
@@ -340,8 +340,8 @@ func (s *Store) refresh(ctx context.Context) error {
 	return nil
 }
 
-// applyListing applies a listing of this store's part, begun at an instant: the latest name of each artifact, and former
-// names.
+// applyListing applies a listing of this store's part, begun at an instant: the latest name of each artifact, and
+// former names.
 func (s *Store) applyListing(latest map[string]Blob, former []Blob, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,10 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
-	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
-	"github.com/tilth-dev/tilth/internal/agent/telemetry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -28,7 +27,7 @@ type AgentConfig struct {
 	// Tracker is the address of the tracker, host:port or unix:PATH, or a comma-separated list.
 	Tracker string
 	// Proof authenticates the agent.
-	Proof caller.Proof
+	Proof certs.Proof
 	// Name is unique in the farm and stable across restarts; empty means the host name and the kind of the
 	// agent.
 	Name string
@@ -64,7 +63,7 @@ type base struct {
 	claim   *os.File // locks the scratch folder while it is open
 	// calibrate is agent.Config.Calibrate; nil without a device.
 	calibrate func(session string)
-	meter     *telemetry.Agent
+	meter     *AgentMetrics
 	// registry holds the metrics, and site serves them; nil if HTTP is empty.
 	registry *prometheus.Registry
 	site     *site
@@ -89,7 +88,7 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	}
 	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
 	registry := newRegistry()
-	metrics, err := telemetry.NewAgent(spec, registry)
+	metrics, err := NewAgentMetrics(spec, registry)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// unreachableService returns the unreachable service that caused an error, in words that do not reveal its location, or
-// nil.
+// unreachableService returns the unreachable service that caused an error, in words that do not reveal its location,
+// or nil.
 func unreachableService(err error) error {
 	for _, of := range []error{records.ErrAway, artifact.ErrAway} {
 		if errors.Is(err, of) {

@@ -9,7 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/agent/telemetry"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -49,7 +48,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(err)
 	}
-	metrics, err := telemetry.NewBuilder(base.registry)
+	metrics, err := NewBuilderMetrics(base.registry)
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}

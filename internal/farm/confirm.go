@@ -20,11 +20,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
-	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 )
@@ -47,7 +47,7 @@ type Confirmer struct {
 	backend  backend.Backend
 	compiler *builder.Compiler
 	box      *sandbox.Sandbox
-	found    *lrudir.Dir
+	found    *disk.LRUDir
 	scratch  string
 	seed     uint64
 }
@@ -76,7 +76,7 @@ func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
 	if c.seed, err = dataSeed(); err != nil {
 		return nil, err
 	}
-	if c.found, err = lrudir.Open(filepath.Join(cfg.CacheDir, "confirmed"), mostFound); err != nil {
+	if c.found, err = disk.OpenLRU(filepath.Join(cfg.CacheDir, "confirmed"), mostFound); err != nil {
 		return nil, fmt.Errorf("confirm: %w", err)
 	}
 	cache, err := builder.OpenCache(filepath.Join(cfg.CacheDir, "builds"), 0)
@@ -162,7 +162,7 @@ func (c *Confirmer) measure(ctx context.Context, s, standard *schedule.Schedule)
 		case o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE:
 			kernels = append(kernels, o.Candidate)
 		case o.Candidate == batch.Candidates[0].Digest:
-			return Confirmation{Refused: names.ErrorClass(o.Error) + ": " + o.Message}, nil
+			return Confirmation{Refused: wire.ErrorClass(o.Error) + ": " + o.Message}, nil
 		}
 	}
 	outcomes, err := c.time(ctx, built, kernels)
@@ -203,7 +203,7 @@ func (c *Confirmer) time(ctx context.Context, built *builder.Built, kernels []st
 func judge(outcomes map[string]runner.Outcome, candidates []builder.Candidate) Confirmation {
 	first := outcomes[candidates[0].Digest]
 	if first.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
-		return Confirmation{Refused: names.ErrorClass(first.Error) + ": " + first.Message}
+		return Confirmation{Refused: wire.ErrorClass(first.Error) + ": " + first.Message}
 	}
 	found := Confirmation{Seconds: stat.Of(first.Samples).Median, RelativeError: first.RelativeError}
 	last, measured := outcomes[candidates[len(candidates)-1].Digest]

@@ -10,9 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/tuning"
-	"github.com/tilth-dev/tilth/tuning/job"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // A model is tuned for this machine, without a farm.
@@ -29,11 +28,11 @@ func ExampleTune() {
 	updates := 0
 	result, err := farm.Tune(context.Background(),
 		farm.LocalConfig{Records: filepath.Join(dir, "tilth.db"), CacheDir: filepath.Join(dir, "cache")},
-		[]tuning.Source{{Name: "mlp", Model: m}},
-		tuning.Options{
-			Options:  job.Options{Trials: 4, Numerics: schedule.Default},
-			Wish:     tuning.Wish{Threads: 1},
-			Progress: func(t *trials.Tally) { updates++ },
+		[]job.Source{{Name: "mlp", Model: m}},
+		job.TuneOptions{
+			SearchOptions: job.SearchOptions{Trials: 4, Numerics: schedule.Default},
+			Wish:          job.Wish{Threads: 1},
+			Progress:      func(t *trials.Tally) { updates++ },
 		})
 	if err != nil {
 		log.Fatal(err)

@@ -20,8 +20,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/runner/boards"
-	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
@@ -53,7 +53,7 @@ type LocalConfig struct {
 	// Lock is AgentConfig.Lock.
 	Lock *hostlock.Lock
 	// Meter is required if the target's objective is energy; nil selects the machine's meter.
-	Meter *energy.Meter
+	Meter *runner.EnergyMeter
 	// Sandbox is RunnerConfig.Sandbox.
 	Sandbox sandbox.Mode
 	Version string
@@ -83,7 +83,7 @@ type Local struct {
 func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
 	if cfg.Target.Objective == target.Energy && cfg.Meter == nil {
 		var err error
-		if cfg.Meter, err = energy.Machine(""); err != nil {
+		if cfg.Meter, err = runner.MachineMeter(""); err != nil {
 			return nil, fmt.Errorf("local farm: %w", err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/internal/access/caller"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/records"
@@ -64,7 +63,7 @@ func thisHost() []byte {
 
 // here reports whether traffic to a tracker stays on this host.
 func (o *peerTrackers) here(m records.Member) bool {
-	return caller.Local(m.Address) && len(o.host) > 0 && bytes.Equal(m.Host, o.host)
+	return certs.IsLocal(m.Address) && len(o.host) > 0 && bytes.Equal(m.Host, o.host)
 }
 
 // update replaces the list of peer trackers. Without certificates, loopback addresses of other hosts must be
@@ -73,7 +72,7 @@ func (o *peerTrackers) update(members []records.Member) {
 	o.members.Store(&members)
 	var addresses []string
 	for _, m := range members {
-		if m.Address != "" && (o.tls != nil || o.here(m) || !caller.Local(m.Address)) {
+		if m.Address != "" && (o.tls != nil || o.here(m) || !certs.IsLocal(m.Address)) {
 			addresses = append(addresses, m.Address)
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/agent/telemetry"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/sandbox/request"
@@ -27,10 +26,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/runner/boards"
-	"github.com/tilth-dev/tilth/runner/calibration"
-	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/runner/execute"
-	"github.com/tilth-dev/tilth/runner/surroundings"
 )
 
 // runnerSlots is 2 so that a runner fetches the next batch while it times one. The host's lock serialises the
@@ -54,7 +50,7 @@ type RunnerConfig struct {
 	// this program calls execute.Serve.
 	Execute []string
 	// Meter, if set, offers the device for energy, too, as separate device classes.
-	Meter *energy.Meter
+	Meter *runner.EnergyMeter
 	// Calibrate lets the tracker monitor the device by calibrations.
 	Calibrate bool
 	// Sandbox selects how to proceed when an isolation mechanism is unavailable; empty means
@@ -103,7 +99,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 				&tilthv1.DeviceClass{Name: metered.DeviceClass(), Descriptor_: metered.Encode(), Machine: class.GetMachine()})
 		}
 	}
-	metrics, err := telemetry.NewRunner(base.registry)
+	metrics, err := NewRunnerMetrics(base.registry)
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))
 	}
@@ -288,7 +284,7 @@ func processors(cfg RunnerConfig) (runner.Kernels, surround) {
 	targets := cfg.Targets
 	classmates := slices.DeleteFunc(slices.Clone(targets), func(t *target.Target) bool { return t.Model() != targets[0].Model() })
 	largest := slices.MaxFunc(classmates, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
-	machine := surroundings.Machine()
+	machine := runner.MachineSurroundings()
 	if cfg.Meter != nil {
 		machine.Power = func(ctx context.Context) (string, float64) {
 			watts, err := cfg.Meter.Now(ctx)
@@ -298,7 +294,7 @@ func processors(cfg RunnerConfig) (runner.Kernels, surround) {
 			return cfg.Meter.Name(), watts
 		}
 	}
-	return calibration.New(largest.Threads(), largest.CacheBytes(), largest.Affinity()), machine.Read
+	return runner.NewCalibrationKernels(largest.Threads(), largest.CacheBytes(), largest.Affinity()), machine.Read
 }
 
 // monitored returns the calibrations of a device other than the processor. Other devices of the machine are
@@ -324,7 +320,7 @@ func (b *base) monitored(ctx context.Context, t *target.Target) (runner.Kernels,
 	if err != nil {
 		return nil, nil, err
 	}
-	host := surroundings.Machine()
+	host := runner.MachineSurroundings()
 	host.GPUs = nil
 	m := runner.NewMonitored(monitor, host.Read, b.cfg.Logger)
 	return m, m.Surroundings, nil

@@ -13,14 +13,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/artifact/objects"
 	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
-	"github.com/tilth-dev/tilth/tracker/upkeep"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // KeepAll keeps every ended job, within the space of all owners.
-func KeepAll() retention.Keep { return retention.Keep{Jobs: -1, Age: -1} }
+func KeepAll() policy.Retention { return policy.Retention{Jobs: -1, Age: -1} }
 
 // TrackerConfig configures a tracker. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
@@ -49,14 +46,14 @@ type TrackerConfig struct {
 	// Artifacts bounds the stored artifacts; zero fields mean the defaults.
 	Artifacts artifact.Options
 	// Backups configures backups of the records file; the zero value disables them.
-	Backups upkeep.Backups
+	Backups tracker.Backups
 	// Shares holds the weights and quotas of owners.
-	Shares quota.Shares
+	Shares policy.Shares
 	// Keep configures how long ended jobs are kept; zero fields mean the defaults.
-	Keep   retention.Keep
+	Keep   policy.Retention
 	Logger *slog.Logger
 	// Drift configures how calibrations are judged; zero fields mean the defaults.
-	Drift drift.Policy
+	Drift policy.Drift
 	// Ready, if set, is called with the served addresses before the first call can arrive, and again whenever
 	// a standby tracker starts serving.
 	Ready func(rpc, web net.Addr)

@@ -17,9 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
-	"github.com/tilth-dev/tilth/tuning"
-	"github.com/tilth-dev/tilth/tuning/job"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // doubles is a model of one small task.
@@ -62,8 +61,8 @@ var patient = client.Patience{Waits: true, Most: time.Minute}
 func TestAProgramHasAFarmTuneItsModel(t *testing.T) {
 	c := startFarm(t)
 	heard := 0
-	r, err := tuning.Tune(t.Context(), c, []tuning.Source{{Name: "doubles", Model: doubles(), Weight: 3}}, tuning.Options{
-		Options: job.Options{Owner: "me", Trials: 3}, Patience: patient, Progress: func(tally *trials.Tally) { heard = tally.Trials() },
+	r, err := job.Tune(t.Context(), c, []job.Source{{Name: "doubles", Model: doubles(), Weight: 3}}, job.TuneOptions{
+		SearchOptions: job.SearchOptions{Owner: "me", Trials: 3}, Patience: patient, Progress: func(tally *trials.Tally) { heard = tally.Trials() },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +87,8 @@ func givesUp(t *testing.T, c *client.Client) {
 	enough := errors.New("enough")
 	// Its space is too large for it to end by itself before it is cancelled.
 	product := sketch.New().Input("x", 64, 64).Constant("w", 64, 64).Node("y = MatMul x w").Output("y")
-	r, err := tuning.Tune(ctx, c, []tuning.Source{{Name: "product", Model: product}}, tuning.Options{
-		Options: job.Options{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *trials.Tally) {
+	r, err := job.Tune(ctx, c, []job.Source{{Name: "product", Model: product}}, job.TuneOptions{
+		SearchOptions: job.SearchOptions{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *trials.Tally) {
 			if tally.Trials() > 0 {
 				stop(enough)
 			}
@@ -107,17 +106,17 @@ func TestWhatCannotBeTunedIsSaidAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for want, sources := range map[string][]tuning.Source{
+	for want, sources := range map[string][]job.Source{
 		"no model to tune": nil,
 		"its weight is -1": {{Name: "doubles", Model: doubles(), Weight: -1}},
 		"doubles: ":        {{Name: "doubles", Model: doubles(), Shapes: map[string][]int64{"x": {1, 2, 3}}}},
 	} {
-		_, err := tuning.Tune(t.Context(), c, sources, tuning.Options{Options: job.Options{Trials: 1}})
+		_, err := job.Tune(t.Context(), c, sources, job.TuneOptions{SearchOptions: job.SearchOptions{Trials: 1}})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := farm.Tune(t.Context(), farm.LocalConfig{}, nil, tuning.Options{}); err == nil || !strings.Contains(err.Error(), "records file") {
+	if _, err := farm.Tune(t.Context(), farm.LocalConfig{}, nil, job.TuneOptions{}); err == nil || !strings.Contains(err.Error(), "records file") {
 		t.Errorf("without a records file: %v", err)
 	}
 }

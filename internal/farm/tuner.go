@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/agent/telemetry"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/sandbox/request"
@@ -15,7 +14,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
-	"github.com/tilth-dev/tilth/tuning/reading"
+	"github.com/tilth-dev/tilth/tuner/reading"
 )
 
 // tunerSlots lets a tuner search for several jobs at a time, because it mostly waits for builds and
@@ -42,7 +41,7 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 		return err
 	}
 	base.spec.Tuners = tuner.Names()
-	metrics, err := telemetry.NewTuner(base.registry)
+	metrics, err := NewTunerMetrics(base.registry)
 	if err != nil {
 		return base.end(fmt.Errorf("tuner: %w", err))
 	}

@@ -15,7 +15,7 @@ import (
 	compilers "github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 var real = flag.Int("real", 1, "how many rounds with agents that do their work")
@@ -66,7 +66,7 @@ func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
 	}
 	tasks := job.Join(job.Model{Tasks: p.Tasks, Weight: 1})
 	return func(n int) *tilthv1.JobSpec {
-		return job.Spec(tasks[n:n+1], job.Options{
+		return job.NewSpec(tasks[n:n+1], job.SearchOptions{
 			Name: fmt.Sprint("mlp-", n), Owner: "chaos", Target: machine.WithToolchain(tc.Name), Trials: realTrials, Tuner: tuner.Best, Seed: uint64(n), Priority: 10,
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/caller"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/tracker"
@@ -59,13 +58,13 @@ func serverSide(dir string) certs.ServerConfig {
 
 // asClient are the options of who calls with the client's token.
 func asClient(dir string) ([]grpc.DialOption, error) {
-	proof := caller.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}, TokenFile: filepath.Join(dir, clientToken)}
+	proof := certs.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}, TokenFile: filepath.Join(dir, clientToken)}
 	return proof.DialOptions("", quiet)
 }
 
 // asNobody are those of who passes on what others prove.
 func asNobody(dir string) ([]grpc.DialOption, error) {
-	return caller.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}}.DialOptions("", quiet)
+	return certs.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}}.DialOptions("", quiet)
 }
 
 // encrypted is the tracker's side of a connection.

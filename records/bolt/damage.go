@@ -34,7 +34,8 @@ func (db *DB) Damaged() uint64 {
 	return db.damaged
 }
 
-// skipDamage reports whether err is damage. If so, it records the row and sets it aside if the store can do without it.
+// skipDamage reports whether err is damage. If so, it records the row and sets it aside if the store can do without
+// it.
 func (tx *txn) skipDamage(err error) bool {
 	var d *records.Damage
 	if !errors.As(err, &d) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// droppableBuckets lists the buckets whose damaged rows are moved to bucket damaged. Rows of jobs stay in place, so that
-// look-ups of the job report them.
+// droppableBuckets lists the buckets whose damaged rows are moved to bucket damaged. Rows of jobs stay in place, so
+// that look-ups of the job report them.
 var droppableBuckets = map[string]bool{
 	string(bucketRecords): true, string(bucketBest): true, string(bucketGroups): true, string(bucketWorkloads): true,
 	string(bucketAgents): true, string(bucketDevices): true, string(bucketClosed): true, string(bucketImports): true,

@@ -202,8 +202,8 @@ func (w *watch) forget() {
 	}
 }
 
-// clearHeartbeat clears the heartbeat count, so that waiting processes rely on the lock alone until the first heartbeat:
-// migrations and conversions send none.
+// clearHeartbeat clears the heartbeat count, so that waiting processes rely on the lock alone until the first
+// heartbeat: migrations and conversions send none.
 func clearHeartbeat(ctx context.Context, conn *pgx.Conn, shard int) error {
 	var counted, sharded bool
 	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, "+shardedSQL, schemaName+".heartbeat").Scan(&counted, &sharded)

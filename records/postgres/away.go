@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// transientClasses lists the classes of SQLSTATE (PostgreSQL's Appendix A) that are transient: the transaction may succeed
-// later.
+// transientClasses lists the classes of SQLSTATE (PostgreSQL's Appendix A) that are transient: the transaction may
+// succeed later.
 var transientClasses = []string{
 	"08", // connection exception
 	"25", // invalid transaction state: the server is a read-only standby
@@ -46,8 +46,8 @@ func isTransient(err error) bool {
 	return !slices.ContainsFunc(ownErrors, func(own error) bool { return errors.Is(err, own) })
 }
 
-// isUnavailable reports whether an error of opening means that the server is down, starting or out of resources, rather than
-// that the address or password is wrong.
+// isUnavailable reports whether an error of opening means that the server is down, starting or out of resources,
+// rather than that the address or password is wrong.
 func isUnavailable(err error) bool {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {

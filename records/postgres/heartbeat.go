@@ -14,7 +14,8 @@ const (
 	beatTimeout = 2 * time.Second
 )
 
-// heartbeat sends heartbeats on a connection of its own, since a long transaction of the writer must not suppress them.
+// heartbeat sends heartbeats on a connection of its own, since a long transaction of the writer must not suppress
+// them.
 type heartbeat struct {
 	db     *DB
 	server *pgx.ConnConfig

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
@@ -41,7 +41,7 @@ type ServerOptions struct {
 type Server struct {
 	base   *url.URL
 	client *http.Client
-	cache  *lrudir.Dir
+	cache  *disk.LRUDir
 	answer time.Duration
 }
 
@@ -55,7 +55,7 @@ func NewServer(address string, o ServerOptions) (*Server, error) {
 	if base.Scheme != "https" && (base.Scheme != "http" || !o.AllowHTTP && !loopback(base.Hostname())) {
 		return nil, fmt.Errorf("records at %s: anybody on the way could change them: use https, or --allow-http", base.Redacted())
 	}
-	cache, err := lrudir.Open(o.Cache, max(o.CacheBytes, 0))
+	cache, err := disk.OpenLRU(o.Cache, max(o.CacheBytes, 0))
 	if err != nil {
 		return nil, fmt.Errorf("%w: set XDG_CACHE_HOME", err)
 	}

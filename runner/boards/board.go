@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/compiler/monitor"
-	"github.com/tilth-dev/tilth/compiler/monitor/link"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -47,7 +46,7 @@ type Board struct {
 	mu      sync.Mutex
 	line    *os.File
 	process *exec.Cmd
-	hello   link.Hello
+	hello   Hello
 	// resets counts the resets of the board.
 	resets int
 	// gone is set if the board did not answer after a reset.
@@ -167,7 +166,7 @@ func (b *Board) greet(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = b.line.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	c := link.New(bounded{b.line, ctx}, session())
+	c := NewClient(bounded{b.line, ctx}, session())
 	c.Patience = cmp.Or(b.cfg.Patience, c.Patience)
 	hello, err := c.Begin()
 	if err != nil {
@@ -181,7 +180,7 @@ func (b *Board) greet(ctx context.Context) error {
 }
 
 // Hello returns the latest greeting of the board's monitor.
-func (b *Board) Hello() link.Hello {
+func (b *Board) Hello() Hello {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.hello

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/monitor/link"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -41,14 +40,14 @@ func open(t *testing.T, name string) *Board {
 }
 
 // client begins a session with a board.
-func client(t *testing.T, b *Board) (*link.Client, link.Hello) {
+func client(t *testing.T, b *Board) (*Client, Hello) {
 	t.Helper()
 	line, err := b.Line(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { line.Close() })
-	c := link.New(line, session())
+	c := NewClient(line, session())
 	hello, err := c.Begin()
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +77,7 @@ var thumb = map[string][]uint32{
 	"privileged": {0xe7feb672},             // cpsid i; b .
 }
 
-func place(t *testing.T, c *link.Client, at uint32, code []uint32) {
+func place(t *testing.T, c *Client, at uint32, code []uint32) {
 	t.Helper()
 	var data []byte
 	for _, w := range code {
@@ -96,10 +95,10 @@ func TestMonitorsRunCandidatesAndSurviveThem(t *testing.T) {
 			c, hello := client(t, b)
 			t.Logf("%+v", hello)
 			at, stack := hello.Memory+64, hello.Memory+0x10000
-			call := func(code string, arguments ...uint32) link.Called {
+			call := func(code string, arguments ...uint32) Called {
 				t.Helper()
 				place(t, c, at, codes[name][code])
-				request := link.Call{Entry: at, Stack: stack, Deadline: hello.Hertz / 10, Cold: true}
+				request := Call{Entry: at, Stack: stack, Deadline: hello.Hertz / 10, Cold: true}
 				copy(request.Arguments[:], arguments)
 				called, err := c.Call(request, 10*time.Second)
 				if err != nil {
@@ -111,21 +110,21 @@ func TestMonitorsRunCandidatesAndSurviveThem(t *testing.T) {
 			for _, one := range []struct {
 				code      string
 				arguments []uint32
-				want      link.Ending
+				want      Ending
 			}{
-				{"return", nil, link.Returned}, {"instruct", nil, link.Fault}, {"hang", nil, link.Deadline},
-				{"store", []uint32{at + 0x100, 7}, link.Returned}, {"store", []uint32{0x20000000, 7}, link.Fault},
-				{"store", []uint32{0xE000ED08, 7}, link.Fault}, {"store", []uint32{0xF0000000, 7}, link.Fault},
+				{"return", nil, Returned}, {"instruct", nil, Fault}, {"hang", nil, Deadline},
+				{"store", []uint32{at + 0x100, 7}, Returned}, {"store", []uint32{0x20000000, 7}, Fault},
+				{"store", []uint32{0xE000ED08, 7}, Fault}, {"store", []uint32{0xF0000000, 7}, Fault},
 			} {
 				if got := call(one.code, one.arguments...); got.Ending != one.want {
 					t.Errorf("%s %#x: %+v", one.code, one.arguments, got)
 				}
 			}
-			if got := call("privileged"); got.Ending == link.Returned {
+			if got := call("privileged"); got.Ending == Returned {
 				t.Errorf("privileged: %+v", got)
 			}
 			few, many := call("count", 1000), call("count", 101000)
-			if few.Ending != link.Returned || many.Ticks < 50*few.Ticks {
+			if few.Ending != Returned || many.Ticks < 50*few.Ticks {
 				t.Errorf("1000 rounds take %d ticks, 101000 take %d", few.Ticks, many.Ticks)
 			}
 			if again := call("count", 101000); again.Ticks > many.Ticks+many.Ticks/1000+2 || many.Ticks > again.Ticks+many.Ticks/1000+2 {

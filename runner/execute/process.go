@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
@@ -58,14 +58,14 @@ func (e *Executor) Run(ctx context.Context, r Request, limits Limits) (*Result, 
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &failed):
-		return nil, request.Failed("%s", failure.Message(err.Error()))
+		return nil, request.Failed("%s", agent.FailureMessage(err.Error()))
 	default:
 		return nil, fmt.Errorf("run packages: %w", err)
 	}
 	if result, err := readAnswer(said, r); result != nil || err != nil {
 		return result, err
 	}
-	return nil, request.Failed("%s", failure.Message(p.Crash().Error()))
+	return nil, request.Failed("%s", agent.FailureMessage(p.Crash().Error()))
 }
 
 // fits reports whether a result, which packages may have forged, matches a request.

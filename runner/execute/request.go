@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
@@ -116,7 +116,7 @@ func readAnswer(said []byte, r Request) (*Result, error) {
 		return nil, nil
 	}
 	if a.Error != "" {
-		return nil, request.Failed("%s", failure.Message(a.Error))
+		return nil, request.Failed("%s", agent.FailureMessage(a.Error))
 	}
 	if !a.Result.fits(r) {
 		return nil, nil

@@ -31,8 +31,8 @@ func (e *Engine) answer(w *state.Waiter, l lease) {
 	}
 }
 
-// Lease leases work to the agent of a session. If nothing is queued, it waits up to patience, or until EndWait names the
-// request. The response is empty if no work was available.
+// Lease leases work to the agent of a session. If nothing is queued, it waits up to patience, or until EndWait names
+// the request. The response is empty if no work was available.
 func (e *Engine) Lease(ctx context.Context, session, name string, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
 	if err := e.refuseAway(); err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -46,7 +45,7 @@ func checkOffers(spec *tilthv1.AgentSpec) error {
 		{"spec.device_classes", len(spec.GetDeviceClasses()), tilthv1.AgentKind_AGENT_KIND_RUNNER},
 	} {
 		if offer.count > 0 && spec.GetKind() != offer.kind {
-			return invalid(offer.field, "is set, but the agent is a %s", names.AgentKind(spec.GetKind()))
+			return invalid(offer.field, "is set, but the agent is a %s", wire.AgentKind(spec.GetKind()))
 		}
 	}
 	for i, d := range spec.GetDeviceClasses() {

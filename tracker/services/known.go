@@ -40,8 +40,8 @@ func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*
 	return progress, nil
 }
 
-// recordLookup looks up the records of a job's tasks, once per workload. It reads at most left records in all, but at least
-// one per workload.
+// recordLookup looks up the records of a job's tasks, once per workload. It reads at most left records in all, but
+// at least one per workload.
 type recordLookup struct {
 	spec *tilthv1.JobSpec
 	left int

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/rest"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -34,7 +34,7 @@ type agent struct {
 	// The classes of work it accepts, and the index of the class to serve next.
 	offers []class
 	turn   int
-	rest   rest.Record
+	rest   policy.FailureRecord
 	// Set while its last heartbeat reported work waiting for it in another shard.
 	wanted bool
 	// The session is void: the agent left or missed its deadline.

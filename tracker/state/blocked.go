@@ -1,6 +1,6 @@
 package state
 
-import "github.com/tilth-dev/tilth/internal/wire/names"
+import "github.com/tilth-dev/tilth/internal/wire"
 
 // noteBlocked records why nothing of a job can run, and since when.
 func (c *Change) noteBlocked(j *job, known *supplies) {
@@ -26,7 +26,7 @@ func (c *Change) logLacks(before, now *supplies) {
 		}
 		switch {
 		case reason != 0 && !was:
-			c.log.Warn("jobs wait", "for", of.describe(), "reason", names.WaitReason(reason), "message", c.describeLack(now, s, reason))
+			c.log.Warn("jobs wait", "for", of.describe(), "reason", wire.WaitReason(reason), "message", c.describeLack(now, s, reason))
 		case reason == 0 && was:
 			c.log.Info("jobs go on", "for", of.describe())
 		}

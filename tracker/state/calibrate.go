@@ -12,7 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -63,7 +63,7 @@ func (c *Change) calibrated(d *device, session string, report *tilthv1.Calibrati
 	}
 	now := c.cfg.Now()
 	since := d.calibration.GetCalmAt()
-	v := c.cfg.Drift.Judge(d.calibration, report.GetKernels(), drift.Summarize(report, now), d.quarantine != nil)
+	v := c.cfg.Drift.Judge(d.calibration, report.GetKernels(), policy.SummarizeCalibration(report, now), d.quarantine != nil)
 	d.calibration.Session, d.calibration.Number = session, report.GetNumber()
 	d.calibration.Surroundings = report.GetSurroundings()
 	remember(d.calibration, now)
@@ -87,7 +87,7 @@ func (c *Change) calibrated(d *device, session string, report *tilthv1.Calibrati
 }
 
 // quarantine starts a quarantine or extends the current one.
-func (c *Change) quarantine(d *device, v drift.Verdict) *tilthv1.Quarantine {
+func (c *Change) quarantine(d *device, v policy.DriftVerdict) *tilthv1.Quarantine {
 	q := &tilthv1.Quarantine{Reason: v.Quarantine, Since: c.now(), Until: timestamppb.New(c.cfg.Now().Add(v.Probe))}
 	if d.quarantine != nil {
 		q.Since = d.quarantine.GetSince()

@@ -3,13 +3,13 @@ package state
 import (
 	"time"
 
-	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // cost is what a lease costs its owner: the seconds that its trials occupied the device or compiler or, if the reports
 // have none, the time that the agent held the lease.
 type cost struct {
-	charge  *fairqueue.Charge
+	charge  *policy.Charge
 	queue   *queue
 	size    int
 	granted time.Time
@@ -21,7 +21,7 @@ type cost struct {
 const firstCost = 1
 
 // begin charges the estimated cost of size candidates.
-func (q *queue) begin(now time.Time, charge *fairqueue.Charge, size int) cost {
+func (q *queue) begin(now time.Time, charge *policy.Charge, size int) cost {
 	each := q.cost
 	if each == 0 {
 		each = firstCost

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // mostCourse bounds the calibrations in a device's history.
@@ -21,7 +21,7 @@ func remember(c *tilthv1.DeviceCalibration, now time.Time) {
 	}
 	to := c.GetCourse()
 	to.AtSeconds = last(append(to.AtSeconds, now.Unix()))
-	to.Drift = last(append(to.Drift, float32(drift.Drift(c.GetRecent()[len(c.GetRecent())-1], c.GetReference()))))
+	to.Drift = last(append(to.Drift, float32(policy.DriftOf(c.GetRecent()[len(c.GetRecent())-1], c.GetReference()))))
 	to.Celsius = last(append(to.Celsius, hottest(c.GetSurroundings())))
 }
 

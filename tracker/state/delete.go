@@ -3,7 +3,7 @@ package state
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -26,7 +26,7 @@ func (c *Change) Delete(id string) error {
 		return refusal.New(refusal.NotNow, "job %s has not ended: cancel it first", id)
 	}
 	if j := c.archive.Job(id); j != nil {
-		c.dropEnded(j, retention.Deleted)
+		c.dropEnded(j, policy.Deleted)
 		return nil
 	}
 	return c.DeleteGone(id)

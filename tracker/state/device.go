@@ -9,10 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -125,7 +125,7 @@ func (m *Machine) describe(d *device) *tilthv1.Device {
 		out.Calibration = proto.CloneOf(d.calibration)
 		out.Calibration.Session = ""
 		if c := out.GetCalibration(); c.GetReference() != nil && len(c.GetRecent()) > 0 {
-			c.Drift = drift.Drift(c.GetRecent()[len(c.GetRecent())-1], c.GetReference())
+			c.Drift = policy.DriftOf(c.GetRecent()[len(c.GetRecent())-1], c.GetReference())
 		}
 	}
 	return out
@@ -162,7 +162,7 @@ func (c *Change) recordChange(d *device, before tilthv1.DeviceState, by, reason 
 	if now == before && last.GetReason() == reason && last.GetBy() == by {
 		return
 	}
-	c.log.Info("device changed", "device", d.name, "state", names.DeviceState(now), "by", by, "reason", reason)
+	c.log.Info("device changed", "device", d.name, "state", wire.DeviceState(now), "by", by, "reason", reason)
 	d.history = append(d.history, &tilthv1.DeviceChange{At: c.now(), State: now, Reason: reason, By: by})
 	if extra := len(d.history) - keptChanges; extra > 0 {
 		d.history = slices.Delete(d.history, 0, extra)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -97,9 +97,9 @@ func (m *Machine) grantNow(a *agent) *Effects {
 }
 
 // next pops the next item that the agent may have, or nil. left reports whether other agents might take what remains.
-func (m *Machine) next(q *queue, a *agent) (w work, charge *fairqueue.Charge, left bool) {
+func (m *Machine) next(q *queue, a *agent) (w work, charge *policy.Charge, left bool) {
 	now := m.cfg.Clock()
-	allowed := fairqueue.Filter[work]{Item: func(w work) bool {
+	allowed := policy.Filter[work]{Item: func(w work) bool {
 		is := !a.rest.RestsFrom(madeFrom(w), now) && !m.betterElsewhere(q, w, a, now) && m.readable(w)
 		left = left || !is
 		return is

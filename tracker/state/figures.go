@@ -7,8 +7,7 @@ import (
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // Figures are counts of what the machine holds.
@@ -21,7 +20,7 @@ type Figures struct {
 	Ended      int
 	EndedBytes int64
 	// Usage by owner, for owners of open jobs.
-	Owners map[string]quota.Usage
+	Owners map[string]policy.Usage
 	// Queue lengths.
 	Queues map[Need]int
 	Agents map[AgentState]int
@@ -48,7 +47,7 @@ func (m *Machine) Figures() Figures {
 	f := Figures{
 		Leases: len(m.leases), Retries: len(m.retries), Silent: int(m.Outage().GetSilent()),
 		SpecBytes: m.load.specBytes, CandidateBytes: m.load.candidateBytes,
-		Ended: m.archive.Len(), EndedBytes: m.archive.Bytes(), Owners: make(map[string]quota.Usage, len(m.owners)),
+		Ended: m.archive.Len(), EndedBytes: m.archive.Bytes(), Owners: make(map[string]policy.Usage, len(m.owners)),
 		Queues: make(map[Need]int, len(m.queues)), Agents: map[AgentState]int{}, Jobs: map[tilthv1.JobState]int{},
 		Reasons: m.waitReasons(), Batches: map[storev1.Stage]int{},
 	}
@@ -137,7 +136,7 @@ func (m *Machine) Devices(most int) (states map[tilthv1.DeviceState]int, warned 
 			continue
 		}
 		last := recent[len(recent)-1]
-		furthest = append(furthest, DeviceFigures{name, drift.Drift(last, d.calibration.GetReference()), last.GetNoise()})
+		furthest = append(furthest, DeviceFigures{name, policy.DriftOf(last, d.calibration.GetReference()), last.GetNoise()})
 	}
 	slices.SortFunc(furthest, func(a, b DeviceFigures) int {
 		return cmp.Or(cmp.Compare(b.Drift, a.Drift), cmp.Compare(a.Name, b.Name))

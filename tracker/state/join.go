@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
@@ -37,7 +37,7 @@ func (c *Change) Join(spec *tilthv1.AgentSpec, session, identity string) (Joined
 	c.forgetOldest()
 	told := Joined{HeartbeatInterval: c.heartbeatInterval(), Calibrate: c.rejoined(a)}
 	c.write.PutAgent(a.proto())
-	c.log.Info("agent joined", "agent", spec.GetName(), "kind", names.AgentKind(spec.GetKind()), "version", spec.GetVersion())
+	c.log.Info("agent joined", "agent", spec.GetName(), "kind", wire.AgentKind(spec.GetKind()), "version", spec.GetVersion())
 	return told, nil
 }
 

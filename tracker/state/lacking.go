@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -42,7 +42,7 @@ func (m *Machine) describeLack(known *supplies, s *supply, reason tilthv1.WaitRe
 func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) string {
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, tilthv1.WaitReason_WAIT_REASON_NO_BUILDER, tilthv1.WaitReason_WAIT_REASON_NO_TUNER:
-		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.describe(), m.describeMismatches(known, s.of), names.AgentKind(s.of.kind)))
+		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.describe(), m.describeMismatches(known, s.of), wire.AgentKind(s.of.kind)))
 	}
 	if s.usable > 0 {
 		return oneLine(fmt.Sprintf("each %s rests from this job, since its leases failed there: see 'tilth jobs show' and the agent's log", s.of.describe()))
@@ -104,7 +104,8 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 // mostQuoted bounds a quoted text within a message, in bytes.
 const mostQuoted = 200
 
-// describeMismatches describes agents of the right kind that do not fit: devices of other classes, and agents that are gone.
+// describeMismatches describes agents of the right kind that do not fit: devices of other classes, and agents that
+// are gone.
 func (m *Machine) describeMismatches(known *supplies, c class) string {
 	all := known.all[c.kind]
 	if all == nil {

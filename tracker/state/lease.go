@@ -7,7 +7,7 @@ import (
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -35,7 +35,7 @@ func (l *lease) proto() *tilthv1.LeaseToken {
 }
 
 // grant leases work to an agent. to is the pending request that it answers, or nil.
-func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *fairqueue.Charge) *Effects {
+func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *policy.Charge) *Effects {
 	effects, _ := m.Apply(func(c *Change) error {
 		var response *tilthv1.LeaseWorkResponse
 		h := w.held()

@@ -3,7 +3,7 @@ package state
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -19,9 +19,9 @@ func (c *Change) giveBack(w work, why string) {
 	c.enqueue(w, true)
 }
 
-// failAttempt handles a failed attempt. The work is retried later, on another agent if possible, and given up after too many
-// attempts. If everything fails on the agent, the agent is to blame: it enters a cooldown, and the failure counts only
-// towards the bound on all attempts.
+// failAttempt handles a failed attempt. The work is retried later, on another agent if possible, and given up after
+// too many attempts. If everything fails on the agent, the agent is to blame: it enters a cooldown, and the failure
+// counts only towards the bound on all attempts.
 func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 	h, a := w.held(), w.held().lease.agent
 	message = records.Cut(message, records.MaxReasonBytes)
@@ -45,7 +45,7 @@ func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 			return
 		}
 		if givenUp {
-			c.end(w, tilthv1.JobState_JOB_STATE_FAILED, "given up after repeated loss of its "+names.AgentKind(a.spec.GetKind())+": "+message)
+			c.end(w, tilthv1.JobState_JOB_STATE_FAILED, "given up after repeated loss of its "+wire.AgentKind(a.spec.GetKind())+": "+message)
 			return
 		}
 		c.setState(w, w.waiting(), message)

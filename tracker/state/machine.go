@@ -6,10 +6,7 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
-	"github.com/tilth-dev/tilth/tracker/policy/rest"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // Config configures a machine. All fields except Shares are required.
@@ -32,15 +29,15 @@ type Config struct {
 	MaxAttempts          uint32
 	FirstRetry, MaxRetry time.Duration
 	// Rest bounds the cooldown of an agent whose leases all fail.
-	Rest rest.Policy
+	Rest policy.Cooldown
 	// SearchTurn is how long a tuner may hold a job while others wait.
 	SearchTurn time.Duration
 	// Shares are the owners' quotas and weights. Keep decides which ended jobs are retained, Limits bound the memory,
 	// and Drift judges devices by their calibrations.
-	Shares quota.Shares
-	Keep   retention.Keep
+	Shares policy.Shares
+	Keep   policy.Retention
 	Limits Limits
-	Drift  drift.Policy
+	Drift  policy.Drift
 }
 
 // Artifacts are the files that work needs, by SHA-256 digest.
@@ -76,7 +73,7 @@ type Machine struct {
 	retries   retries           // scheduled retries
 	owners    map[string]*usage // owners of open jobs by name
 	load      load
-	archive   *retention.Archive // ended jobs
+	archive   *policy.Archive // ended jobs
 
 	// When deadlines were last checked, and until when none is enforced.
 	lastTick, patientUntil time.Time
@@ -95,7 +92,7 @@ func New(cfg Config) *Machine {
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
 		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, supplies: newSupplies(),
-		devices: map[string]*device{}, timed: map[*device]time.Time{}, archive: retention.NewArchive(),
+		devices: map[string]*device{}, timed: map[*device]time.Time{}, archive: policy.NewArchive(),
 	}
 }
 

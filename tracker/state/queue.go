@@ -6,7 +6,7 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // class is what an agent must offer to be given work: its kind, and a tuner, toolchain or device class.
@@ -68,7 +68,7 @@ type hold struct {
 // by priority; work of one job is first in, first out.
 type queue struct {
 	class   class
-	work    *fairqueue.Queue[work]
+	work    *policy.Queue[work]
 	waiters *list.List // of *Waiter, longest waiting first
 	// Agents that accept this class, including agents in a cooldown.
 	offering map[*agent]struct{}
@@ -79,7 +79,7 @@ type queue struct {
 func (m *Machine) queue(c class) *queue {
 	q := m.queues[c]
 	if q == nil {
-		q = &queue{class: c, work: fairqueue.New[work](), waiters: list.New(), offering: map[*agent]struct{}{}}
+		q = &queue{class: c, work: policy.NewQueue[work](), waiters: list.New(), offering: map[*agent]struct{}{}}
 		m.queues[c] = q
 	}
 	return q
@@ -94,9 +94,9 @@ func (m *Machine) forgetQueue(c class) {
 }
 
 // flow returns the owner and job that pay for the work.
-func (m *Machine) flow(w work) fairqueue.Flow {
+func (m *Machine) flow(w work) policy.Flow {
 	j := w.parent()
-	return fairqueue.Flow{
+	return policy.Flow{
 		Owner: j.spec.GetOwner(), OwnerWeight: m.cfg.Shares.Of(j.spec.GetOwner()).Weight,
 		Job: j.id, JobWeight: float64(priority(j.spec)),
 	}

@@ -2,7 +2,7 @@ package state
 
 import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -31,7 +31,7 @@ func (m *Machine) mayBuild(owner string) bool {
 	return m.cfg.Shares.Of(owner).MayBuild(m.usageOf(owner))
 }
 
-func overQuota(x *quota.Exceeded) error {
+func overQuota(x *policy.QuotaExceeded) error {
 	if x == nil {
 		return nil
 	}

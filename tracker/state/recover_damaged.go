@@ -9,7 +9,7 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // whyDamaged is the failure reason of jobs with damaged rows.
@@ -33,7 +33,7 @@ func (c *Change) endLost(jobs []*records.OpenJob, batches []*records.OpenBatch) 
 		c.log.Error("job cannot go on", "job", j.ID, "error", j.Damage)
 		row := c.endedRow(j)
 		c.write.PutJob(row)
-		c.keepEnded(&retention.Job{ID: j.ID, Owner: j.Spec.GetOwner(), Ended: row.GetJob().GetEndedAt().AsTime(), Bytes: int64(row.GetStoredBytes())})
+		c.keepEnded(&policy.RetainedJob{ID: j.ID, Owner: j.Spec.GetOwner(), Ended: row.GetJob().GetEndedAt().AsTime(), Bytes: int64(row.GetStoredBytes())})
 	}
 }
 

@@ -2,7 +2,7 @@ package state
 
 import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/rest"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // strike records a failed lease of an agent and reports whether the agent, rather than the work, is to blame. Leases
@@ -18,8 +18,8 @@ func (m *Machine) strike(a *agent, w work) (suspect bool) {
 }
 
 // madeFrom describes the work for the cooldown record.
-func madeFrom(w work) rest.Work {
-	what := rest.Work{Subject: w.subject(), Job: w.parent().id, Private: w.parent().spec.GetPrivate()}
+func madeFrom(w work) policy.Work {
+	what := policy.Work{Subject: w.subject(), Job: w.parent().id, Private: w.parent().spec.GetPrivate()}
 	if b, ok := w.(*batch); ok && b.stage == storev1.Stage_STAGE_MEASURE {
 		what.Builder = b.builtBy
 	}

@@ -1,7 +1,7 @@
 package state
 
 import (
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // droppedAtOnce bounds the jobs dropped by one change.
@@ -31,17 +31,17 @@ func (c *Change) retain(owner string) {
 }
 
 // superfluous returns an ended job to drop and the reason, or nil.
-func (c *Change) superfluous(owner string) (j *retention.Job, why string) {
+func (c *Change) superfluous(owner string) (j *policy.RetainedJob, why string) {
 	room := int64(-1)
 	if may := c.cfg.Shares.Of(owner).StoredBytes; may > 0 {
 		room = max(may-c.usageOf(owner).StoredBytes, 0)
 	}
-	rules := retention.Rules{Keep: c.cfg.Keep, Ended: c.cfg.Limits.Ended, EndedBytes: c.cfg.Limits.EndedBytes}
+	rules := policy.RetentionRules{Retention: c.cfg.Keep, Ended: c.cfg.Limits.Ended, EndedBytes: c.cfg.Limits.EndedBytes}
 	return rules.Superfluous(c.archive, owner, room, c.cfg.Now())
 }
 
 // dropEnded drops a job. Its events are swept later; its records stay.
-func (c *Change) dropEnded(j *retention.Job, why string) {
+func (c *Change) dropEnded(j *policy.RetainedJob, why string) {
 	c.archive.Remove(j)
 	c.write.DropJob(j.ID)
 	c.lapsed++

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	waits "github.com/tilth-dev/tilth/tracker/policy/retry"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // retry is work scheduled for another attempt.
@@ -24,7 +24,7 @@ func (c *Change) retryLater(w work) {
 	h := w.held()
 	wait := time.Duration(0)
 	if c.cfg.FirstRetry > 0 {
-		wait = waits.Backoff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)
+		wait = policy.Backoff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)
 	}
 	due := c.cfg.Clock().Add(wait)
 	h.elsewhere = due.Add(c.cfg.LeaseTimeout)

@@ -2,12 +2,12 @@ package state
 
 import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // usage is what an owner currently uses.
 type usage struct {
-	quota.Usage
+	policy.Usage
 	// Artifacts of batches that wait for a runner or are with one, by digest.
 	artifacts map[string]*needed
 }
@@ -27,11 +27,11 @@ type load struct {
 }
 
 // usageOf returns the current usage of an owner; zero without jobs.
-func (m *Machine) usageOf(owner string) quota.Usage {
+func (m *Machine) usageOf(owner string) policy.Usage {
 	if u := m.owners[owner]; u != nil {
 		return u.Usage
 	}
-	return quota.Usage{}
+	return policy.Usage{}
 }
 
 // addJob registers a new or recovered job.

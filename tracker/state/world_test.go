@@ -10,9 +10,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/policy/drift"
-	"github.com/tilth-dev/tilth/tracker/policy/rest"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // world is the environment of a machine: clocks, artifacts, and the observers of its effects.
@@ -72,8 +70,8 @@ func newWorld(t *rapid.T) *world {
 		Requested:         w.requested,
 		HeartbeatInterval: 5 * time.Second, LeaseTimeout: 30 * time.Second, Grace: time.Minute, OutageWait: time.Minute,
 		MaxAttempts: rapid.Uint32Range(1, 4).Draw(t, "attempts"), MaxRetry: time.Minute,
-		FirstRetry: rapid.SampledFrom([]time.Duration{-1, time.Second}).Draw(t, "first retry"), Rest: rest.Policy{First: time.Second, Longest: time.Minute},
-		SearchTurn: time.Minute, Keep: retention.Keep{Jobs: 2}.WithDefaults(), Limits: Limits{}.WithDefaults(), Drift: drift.Policy{}.WithDefaults(),
+		FirstRetry: rapid.SampledFrom([]time.Duration{-1, time.Second}).Draw(t, "first retry"), Rest: policy.Cooldown{First: time.Second, Longest: time.Minute},
+		SearchTurn: time.Minute, Keep: policy.Retention{Jobs: 2}.WithDefaults(), Limits: Limits{}.WithDefaults(), Drift: policy.Drift{}.WithDefaults(),
 	})
 	return w
 }

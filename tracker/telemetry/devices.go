@@ -3,7 +3,7 @@ package telemetry
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -49,7 +49,7 @@ func (c *deviceCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for number := range tilthv1.DeviceState_name {
 		if state := tilthv1.DeviceState(number); state != tilthv1.DeviceState_DEVICE_STATE_UNSPECIFIED {
-			gauge(c.states, float64(states[state]), names.DeviceState(state))
+			gauge(c.states, float64(states[state]), wire.DeviceState(state))
 		}
 	}
 	for _, d := range furthest {

@@ -3,7 +3,7 @@ package telemetry
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 	"github.com/tilth-dev/tilth/tracker/state"
@@ -13,12 +13,12 @@ import (
 func (m *Metrics) Observe(f state.Fact) {
 	switch f := f.(type) {
 	case state.Granted:
-		m.granted.WithLabelValues(names.AgentKind(f.Kind)).Inc()
-		m.queueWait.WithLabelValues(names.AgentKind(f.Kind)).Observe(f.Waited.Seconds())
+		m.granted.WithLabelValues(wire.AgentKind(f.Kind)).Inc()
+		m.queueWait.WithLabelValues(wire.AgentKind(f.Kind)).Observe(f.Waited.Seconds())
 	case state.Ended:
-		m.leaseSeconds.WithLabelValues(names.AgentKind(f.Kind)).Observe(f.Held.Seconds())
+		m.leaseSeconds.WithLabelValues(wire.AgentKind(f.Kind)).Observe(f.Held.Seconds())
 	case state.Expired:
-		m.expired.WithLabelValues(names.AgentKind(f.Kind)).Inc()
+		m.expired.WithLabelValues(wire.AgentKind(f.Kind)).Inc()
 	case state.Repeated:
 		m.repeated.WithLabelValues(f.Call).Inc()
 	case state.Trial:

@@ -4,10 +4,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/policy/retention"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // Metrics holds the metrics that are updated by events. Figures that can be computed from the state are collected on
@@ -108,7 +108,7 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 // begin creates every series at the start, so that the first event counts as an increase.
 func (m *Metrics) begin() {
 	for _, kind := range []tilthv1.AgentKind{tilthv1.AgentKind_AGENT_KIND_TUNER, tilthv1.AgentKind_AGENT_KIND_BUILDER, tilthv1.AgentKind_AGENT_KIND_RUNNER} {
-		name := names.AgentKind(kind)
+		name := wire.AgentKind(kind)
 		m.granted.WithLabelValues(name)
 		m.expired.WithLabelValues(name)
 		m.queueWait.WithLabelValues(name)
@@ -126,7 +126,7 @@ func (m *Metrics) begin() {
 	for _, call := range []string{"DeleteJob", "FinishJob", "ProposeBatch", "ReportMeasurements", "SubmitJob"} {
 		m.repeated.WithLabelValues(call)
 	}
-	for _, why := range []string{retention.Age, retention.Bytes, retention.Count, retention.Deleted} {
+	for _, why := range []string{policy.Age, policy.Bytes, policy.Count, policy.Deleted} {
 		m.dropped.WithLabelValues(why)
 	}
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted} {
@@ -146,4 +146,4 @@ func (m *Metrics) transaction(tx records.Transaction) {
 }
 
 // errorName returns the label value of an error class.
-func errorName(c tilthv1.ErrorClass) string { return names.ErrorClassOrNone(c) }
+func errorName(c tilthv1.ErrorClass) string { return wire.ErrorClassOrNone(c) }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
-	"github.com/tilth-dev/tilth/tracker/policy/quota"
+	"github.com/tilth-dev/tilth/tracker/policy"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
@@ -79,7 +79,7 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.ended, int64(f.Ended))
 	gauge(s.endedBytes, f.EndedBytes)
 	gauge(s.watches, int64(s.streams()))
-	for _, owner := range greatest(f.Owners, func(u quota.Usage) int { return u.Jobs }) {
+	for _, owner := range greatest(f.Owners, func(u policy.Usage) int { return u.Jobs }) {
 		u := f.Owners[owner]
 		gauge(s.ownerJobs, int64(u.Jobs), owner)
 		gauge(s.ownerTrials, int64(u.Trials), owner)
@@ -88,16 +88,16 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.waits, int64(f.Waiters))
 	gauge(s.silent, int64(f.Silent))
 	for _, need := range greatest(f.Queues, func(n int) int { return n }) {
-		gauge(s.queued, int64(f.Queues[need]), names.AgentKind(need.Kind), need.Class)
+		gauge(s.queued, int64(f.Queues[need]), wire.AgentKind(need.Kind), need.Class)
 	}
 	for a, n := range f.Agents {
-		gauge(s.agents, int64(n), names.AgentKind(a.Kind), names.AgentState(a.State))
+		gauge(s.agents, int64(n), wire.AgentKind(a.Kind), wire.AgentState(a.State))
 	}
 	for state, n := range f.Jobs {
-		gauge(s.jobs, int64(n), names.JobState(state))
+		gauge(s.jobs, int64(n), wire.JobState(state))
 	}
 	for reason, n := range f.Reasons {
-		gauge(s.waiting, int64(n), names.WaitReason(reason))
+		gauge(s.waiting, int64(n), wire.WaitReason(reason))
 	}
 	for stage, n := range f.Batches {
 		gauge(s.batches, int64(n), stageName(stage))

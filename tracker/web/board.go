@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -132,7 +132,7 @@ func tileClass(d *tilthv1.Device) string {
 	case d.GetAgent().GetState() == tilthv1.AgentState_AGENT_STATE_GONE:
 		return "gone"
 	case d.GetState() != tilthv1.DeviceState_DEVICE_STATE_READY:
-		return names.DeviceState(d.GetState())
+		return wire.DeviceState(d.GetState())
 	case d.GetWarning() != nil:
 		return "warned"
 	case d.GetAgent().GetState() == tilthv1.AgentState_AGENT_STATE_BUSY:

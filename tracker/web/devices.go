@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -100,10 +100,10 @@ func (s *Site) listDevices(w http.ResponseWriter, r *http.Request) error {
 
 // withDevice returns the state of a device and its runner, and why it gets no work.
 func withDevice(d *tilthv1.Device) (shown, why string) {
-	runner, rests := names.AgentState(d.GetAgent().GetState()), d.GetAgent().GetRestReason()
+	runner, rests := wire.AgentState(d.GetAgent().GetState()), d.GetAgent().GetRestReason()
 	if state := d.GetState(); state != tilthv1.DeviceState_DEVICE_STATE_READY {
-		shown = names.DeviceState(state)
-		if runner != names.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
+		shown = wire.DeviceState(state)
+		if runner != wire.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
 			shown += ", " + runner
 		}
 		return shown, cmp.Or(d.GetCordon().GetReason(), d.GetQuarantine().GetReason())

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // Bounds on the cached state of viewed jobs, and on what a page reads.
@@ -249,9 +249,9 @@ func (f *follow) describe(e *tilthv1.JobEvent) string {
 	}
 	switch e := e.GetEvent().(type) {
 	case *tilthv1.JobEvent_State:
-		return withReason("the job is "+names.JobState(e.State.GetState()), e.State.GetReason())
+		return withReason("the job is "+wire.JobState(e.State.GetState()), e.State.GetReason())
 	case *tilthv1.JobEvent_DeadLetter:
-		return withReason(fmt.Sprintf("a batch of %s was given up (%s)", task(e.DeadLetter.GetTaskIndex()), names.ErrorClass(e.DeadLetter.GetError())),
+		return withReason(fmt.Sprintf("a batch of %s was given up (%s)", task(e.DeadLetter.GetTaskIndex()), wire.ErrorClass(e.DeadLetter.GetError())),
 			e.DeadLetter.GetMessage())
 	case *tilthv1.JobEvent_Retried:
 		return "a batch of " + task(e.Retried.GetTaskIndex()) + " is tried again"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // taskRow is a task in a job's table.

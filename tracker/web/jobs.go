@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuning/trials"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // Bounds of a page of jobs: how many it shows, and how many it scans for matches.
@@ -86,7 +86,7 @@ func (q jobsQuery) states() ([]tilthv1.JobState, error) {
 		return openStates, nil
 	}
 	for number := range tilthv1.JobState_name {
-		if s := tilthv1.JobState(number); number != 0 && names.JobState(s) == q.State {
+		if s := tilthv1.JobState(number); number != 0 && wire.JobState(s) == q.State {
 			return []tilthv1.JobState{s}, nil
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// remainingTime estimates a job's remaining time; "" if unknown. For a budget of trials it assumes that the remaining trials
-// take as long as the past ones on average.
+// remainingTime estimates a job's remaining time; "" if unknown. For a budget of trials it assumes that the
+// remaining trials take as long as the past ones on average.
 func remainingTime(job *tilthv1.Job, trials uint32) string {
 	if job.GetEndedAt() != nil {
 		return ""

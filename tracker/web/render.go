@@ -14,15 +14,15 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 //go:embed templates
 var templateFiles embed.FS
 
-// templates returns the pages' templates, each with the common layout. They are parsed at the first call: most commands
-// serve no page.
+// templates returns the pages' templates, each with the common layout. They are parsed at the first call: most
+// commands serve no page.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	return parse("overview", "jobs", "job", "task", "compare", "devices", "board", "device", "records", "signin", "confirm", "error")
 })
@@ -41,14 +41,14 @@ var templateFuncs = template.FuncMap{
 	"ratio":       show.Ratio,
 	"digest":      show.Digest,
 	"gflops":      show.GFLOPS,
-	"jobState":    names.JobState,
-	"deviceState": names.DeviceState,
-	"agentState":  names.AgentState,
-	"errorClass":  names.ErrorClass,
+	"jobState":    wire.JobState,
+	"deviceState": wire.DeviceState,
+	"agentState":  wire.AgentState,
+	"errorClass":  wire.ErrorClass,
 	"percent":     func(v float64) string { return show.Percent(v, 1) },
 	"clock":       show.Clock,
 	"labels":      labelsText,
-	"agentKind":   names.AgentKind,
+	"agentKind":   wire.AgentKind,
 	"algorithm":   algorithm,
 	"hundred":     func(part float64) float64 { return 100 * part },
 	"list":        func(l layout, jobs []jobRow) jobsList { return jobsList{l, jobs} },

@@ -12,8 +12,8 @@ import (
 const (
 	// nearTasks is the number of neighbouring tasks to take points from.
 	nearTasks = 6
-	// pointsPerNeighbour is the number of points taken from each neighbour; neighbourSlack is how much slower than its best they
-	// may be.
+	// pointsPerNeighbour is the number of points taken from each neighbour; neighbourSlack is how much slower than
+	// its best they may be.
 	pointsPerNeighbour = 6
 	neighbourSlack     = 1.25
 	// unrelatedDistance is the distance added between workloads of different classes whose spaces have the same knobs.

@@ -9,16 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/rates"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // Backend implements backend.Backend.
@@ -57,12 +56,12 @@ func (Backend) Check(*target.Target) error { return nil }
 
 // Measure implements backend.Devices.
 func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
-	return rates.Measure(ctx, tc, t, dir, launcher)
+	return MeasureRates(ctx, tc, t, dir, launcher)
 }
 
 // Between implements backend.Devices.
 func (Backend) Between(few, many backend.Measured, t *target.Target) roofline.Rates {
-	return rates.Between(few, many, t)
+	return RatesBetween(few, many, t)
 }
 
 // Space implements backend.Backend.
@@ -94,7 +93,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	}
 	b := toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
 		Sources: []toolchain.File{{Name: "kernels.c", Text: source}}}
-	var written []*own.Kernel
+	var written []*userkernel.Kernel
 	for _, k := range kernels {
 		p := k.(*codegen.Printed)
 		b.AddOwn(p.Own())
@@ -102,7 +101,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 			written = append(written, kernel)
 		}
 	}
-	check, libraries, err := own.Check(written, "")
+	check, libraries, err := userkernel.Check(written, "")
 	if err != nil {
 		return toolchain.Build{}, err
 	}

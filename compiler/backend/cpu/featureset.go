@@ -1,7 +1,7 @@
 package cpu
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/describe"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -11,15 +11,17 @@ import (
 type featureSet struct{}
 
 // Set implements backend.Features.
-func (featureSet) Set() *features.Set { return describe.Set }
+func (featureSet) Set() *features.Set { return cost.FeatureSet }
 
 // Describe implements backend.Features.
 func (featureSet) Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
-	return describe.Candidate(s, t, cycles)
+	return cost.Describe(s, t, cycles)
 }
 
 // Prior implements backend.Features.
-func (featureSet) Prior(t *target.Target) string { return describe.Prior(t) }
+func (featureSet) Prior(t *target.Target) string { return cost.PriorModel(t) }
 
 // Code implements backend.Features.
-func (featureSet) Code(s *schedule.Schedule, t *target.Target) float64 { return describe.Code(s, t) }
+func (featureSet) Code(s *schedule.Schedule, t *target.Target) float64 {
+	return cost.DescribeCode(s, t)
+}

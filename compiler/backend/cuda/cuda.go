@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	gpudescribe "github.com/tilth-dev/tilth/compiler/backend/gpu/describe"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -95,7 +95,7 @@ const usualClock = 1.7e9
 func (Backend) Clock(*target.Target) float64 { return usualClock }
 
 // Features implements backend.Backend.
-func (Backend) Features() backend.Features { return gpudescribe.Features{} }
+func (Backend) Features() backend.Features { return cost.Features{} }
 
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
@@ -46,7 +46,7 @@ func TestErrorsOfFormatsAreBounded(t *testing.T) {
 		}
 		found := errorOf(t, w, made, args, want) / largest
 		t.Logf("%s: %.2g", by.Name, found)
-		if allowed := tolerance.Of(w)[0].Times(made.ErrorGrowth()); found > allowed || found > most[by.Name] || found < most[by.Name]/100 {
+		if allowed := accuracy.Tolerances(w)[0].Times(made.ErrorGrowth()); found > allowed || found > most[by.Name] || found < most[by.Name]/100 {
 			t.Errorf("%s: the error is %.2g, expected at most %.2g and not much less; a candidate may have %.2g", by.Name, found, most[by.Name], allowed)
 		}
 	}

@@ -42,7 +42,8 @@ func setDefault(name, value string) {
 // quickBatch is the number of cases of a batch in the quick tier.
 const quickBatch = 6
 
-// Batch draws a batch of at most size cases for one translation unit. The quick tier draws a small batch of fixed size.
+// Batch draws a batch of at most size cases for one translation unit. The quick tier draws a small batch of fixed
+// size.
 func Batch(t *rapid.T, one *rapid.Generator[Case], size int) []Case {
 	low, high := 1, size
 	if testing.Short() {

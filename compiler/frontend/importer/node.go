@@ -6,8 +6,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
-	"github.com/tilth-dev/tilth/compiler/op/expand"
-	"github.com/tilth-dev/tilth/compiler/op/table"
 )
 
 func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
@@ -78,7 +76,7 @@ func operatorOf(n op.Node, domain string) (*op.Def, error) {
 	if domain == "ai.onnx" {
 		domain = ""
 	}
-	d := table.Find(domain, n.Op)
+	d := op.Find(domain, n.Op)
 	switch {
 	case d == nil && domain != "":
 		return nil, fmt.Errorf("node %q (%s, opset %d): operators of domain %q are not supported: "+
@@ -111,7 +109,7 @@ func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outp
 	}
 	if d != nil {
 		probe := n
-		if err := expand.AlignLegacy(&site{b, s}, d.Legacy, &probe, operands); err != nil {
+		if err := op.AlignLegacy(&site{b, s}, d.Legacy, &probe, operands); err != nil {
 			return err
 		}
 	}

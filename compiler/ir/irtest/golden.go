@@ -22,7 +22,7 @@ func Golden(t *testing.T, name string, f *ir.Func) {
 	path := filepath.Join("testdata", name+".txt")
 	got := f.Text()
 	if *update {
-		if err := os.MkdirAll("testdata", 0o750); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass/unroll"
+	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -27,7 +27,7 @@ func Replayed(t *testing.T, workload, trace string) *ir.Func {
 // Unrolled is the program of a workload's text by a trace's, with its loops written out for vectors of 32 bytes.
 func Unrolled(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
-	f, err := unroll.Run(Replayed(t, workload, trace), func(d array.DType) int64 { return 32 / d.Bytes() })
+	f, err := pass.Unroll(Replayed(t, workload, trace), func(d array.DType) int64 { return 32 / d.Bytes() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,9 @@ var cacheParts = []string{"builds", "objects", "rates"}
 // cacheAge is how long the caches of a version of the toolchain outlive their last use.
 const cacheAge = 14 * 24 * time.Hour
 
-// Cache returns a folder in the user's cache that the tests of all packages share, from one run to the next. Its files
-// must be keyed by all that they depend on, except for the code of the toolchain: each version of it has folders of its
-// own. The parts that ShareCaches links to are builds, objects and rates.
+// Cache returns a folder in the user's cache that the tests of all packages share, from one run to the next. Its
+// files must be keyed by all that they depend on, except for the code of the toolchain: each version of it has
+// folders of its own. The parts that ShareCaches links to are builds, objects and rates.
 func Cache(t testing.TB, part string) string {
 	t.Helper()
 	dir, err := sharedCache(part)
@@ -44,9 +44,9 @@ func Objects() (*toolchain.Objects, error) {
 	return toolchain.OpenObjects(dir, 0)
 }
 
-// ShareCaches replaces those parts of a program's cache folder that are the same for every test by links to the folders
-// that all tests share. Otherwise each test would compile the same harnesses and references, and measure the machine,
-// again. Scratch folders and records remain the folder's own.
+// ShareCaches replaces those parts of a program's cache folder that are the same for every test by links to the
+// folders that all tests share. Otherwise each test would compile the same harnesses and references, and measure the
+// machine, again. Scratch folders and records remain the folder's own.
 func ShareCaches(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -72,7 +72,8 @@ func sharedCache(part string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// versionCaches is the folder of this version of the toolchain. It removes those of versions that are no longer tested.
+// versionCaches is the folder of this version of the toolchain. It removes those of versions that are no longer
+// tested.
 var versionCaches = sync.OnceValues(func() (string, error) {
 	version, err := toolchainVersion()
 	if err != nil {

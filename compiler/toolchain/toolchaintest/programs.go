@@ -15,7 +15,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
-	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // programsBytes bounds the folder of programs. One run of all tests makes about a tenth of it.
@@ -49,12 +49,12 @@ func Program(t testing.TB, compiler string, flags []string, text string) (string
 	return program, nil
 }
 
-func keptPrograms(t testing.TB) *lrudir.Dir {
+func keptPrograms(t testing.TB) *disk.LRUDir {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = t.TempDir()
 	}
-	dir, err := lrudir.Open(filepath.Join(cache, "tilth-tests", "programs"), programsBytes)
+	dir, err := disk.OpenLRU(filepath.Join(cache, "tilth-tests", "programs"), programsBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func programKey(t testing.TB, compiler string, flags []string, text string) stri
 }
 
 // keep stores a program for later runs; one that cannot be stored is compiled again.
-func keep(programs *lrudir.Dir, key, program string) {
+func keep(programs *disk.LRUDir, key, program string) {
 	data, err := os.ReadFile(program)
 	if err != nil {
 		return

@@ -25,8 +25,8 @@ type Order struct {
 	Lifetime time.Duration
 }
 
-// Make issues the certificates, and creates the authority if it does not exist. It returns the certificate files that it
-// wrote; each key is stored beside its certificate.
+// Make issues the certificates, and creates the authority if it does not exist. It returns the certificate files
+// that it wrote; each key is stored beside its certificate.
 func (o Order) Make(dir string, now time.Time) (made []string, err error) {
 	a, fresh, err := authority(dir, now)
 	if err != nil {

@@ -118,8 +118,8 @@ func (a *answer) noRoom(ctx context.Context) error {
 	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the answers that are being made, or that nobody has read, leave no room for this one: try again later")
 }
 
-// trackedMessage is a message in transit to a peer. It also implements the buffer pool that its bytes return to, which is how
-// it learns that the transport has released them.
+// trackedMessage is a message in transit to a peer. It also implements the buffer pool that its bytes return to,
+// which is how it learns that the transport has released them.
 type trackedMessage struct {
 	message proto.Message
 	size    int

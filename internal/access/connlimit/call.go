@@ -99,8 +99,8 @@ func (c *call) receive(decode func(any) error, m any) error {
 	return in.fault
 }
 
-// messageError returns the error of a compressed or oversized message, or nil. The transport has already sent its own error,
-// which is worded differently.
+// messageError returns the error of a compressed or oversized message, or nil. The transport has already sent its
+// own error, which is worded differently.
 func (c *call) messageError() error {
 	method, length := strings.TrimPrefix(c.method, "/"), c.intake.tooLong.Load()
 	switch {

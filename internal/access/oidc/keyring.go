@@ -124,8 +124,8 @@ func (r *keyring) find(ctx context.Context, id string, a jose.SignatureAlgorithm
 	return r.known(id, a)
 }
 
-// findNow is like find but never waits: it returns ErrKeysPending if a fetch may return the key. After a failed attempt
-// it returns the failure instead.
+// findNow is like find but never waits: it returns ErrKeysPending if a fetch may return the key. After a failed
+// attempt it returns the failure instead.
 func (r *keyring) findNow(id string, a jose.SignatureAlgorithm) (*key, error) {
 	k, coming, err := r.look(id, a)
 	if k != nil || err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/runner/calibration"
+	"github.com/tilth-dev/tilth/runner"
 )
 
 // kernel has files of the kernel's, by name and content.
@@ -74,10 +74,10 @@ func TestWhatTheKernelShowsIsJudged(t *testing.T) {
 
 func TestNoiseIsJudgedByHowFarTimesScatter(t *testing.T) {
 	calm, wild := []float64{1, 1.001, 1.002, 1.003}, []float64{1, 1.2, 1.4, 1.6}
-	if f := scatter(calibration.Times{Compute: calm, Memory: calm}); f.State != Well {
+	if f := scatter(runner.CalibrationTimes{Compute: calm, Memory: calm}); f.State != Well {
 		t.Errorf("calm times are %+v", f)
 	}
-	if f := scatter(calibration.Times{Compute: calm, Memory: wild}); f.State != Costly {
+	if f := scatter(runner.CalibrationTimes{Compute: calm, Memory: wild}); f.State != Costly {
 		t.Errorf("wild times are %+v", f)
 	}
 }

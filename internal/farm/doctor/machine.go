@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/runner/calibration"
+	"github.com/tilth-dev/tilth/runner"
 )
 
 // Machine is the machine to examine.
@@ -139,9 +139,9 @@ func (m Machine) noise(ctx context.Context) Finding {
 	if errors.Is(err, errBusy) {
 		return Finding{Check: check, State: Unknown, Found: errBusy.Error(), Remedy: "examine the machine again: " + err.Error()}
 	}
-	var times calibration.Times
+	var times runner.CalibrationTimes
 	if err == nil {
-		times, err = calibration.New(t.Threads(), t.CacheBytes(), t.Affinity()).Run(ctx)
+		times, err = runner.NewCalibrationKernels(t.Threads(), t.CacheBytes(), t.Affinity()).Run(ctx)
 		release()
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func (m Machine) await(ctx context.Context) (release func(), err error) {
 	return m.Lock.Time(ctx)
 }
 
-func scatter(times calibration.Times) Finding {
+func scatter(times runner.CalibrationTimes) Finding {
 	_, compute := stat.Steady(times.Compute)
 	_, memory := stat.Steady(times.Memory)
 	found := fmt.Sprintf("%.1f %% in computing, %.1f %% in memory", 100*compute, 100*memory)

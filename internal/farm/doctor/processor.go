@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/runner/surroundings"
+	"github.com/tilth-dev/tilth/runner"
 )
 
 // readableClocks lists the kernel's clock sources that programs read without a system call.
@@ -30,7 +30,7 @@ func governor(ctx context.Context, root fs.FS) Finding {
 		return Finding{Check: check, State: Unknown, Found: err.Error()}
 	}
 	var governors []string
-	for _, clock := range (&surroundings.Reader{Sys: sys}).Read(ctx).GetClocks() {
+	for _, clock := range (&runner.SurroundingsReader{Sys: sys}).Read(ctx).GetClocks() {
 		if g := clock.GetGovernor(); g != "" && !slices.Contains(governors, g) {
 			governors = append(governors, g)
 		}

@@ -37,8 +37,8 @@ func (u unsupported) Error() string { return string(u) }
 // longestAnswer bounds an answer; one with 200 samples takes a few thousand bytes.
 const longestAnswer = 1 << 16
 
-// startPeer starts the program of a library, which then uses as many threads. Who starts it closes it; a context that ends
-// ends it as well.
+// startPeer starts the program of a library, which then uses as many threads. Who starts it closes it; a context
+// that ends ends it as well.
 func startPeer(ctx context.Context, threads int, program string, args ...string) (*peer, error) {
 	p := &peer{process: exec.CommandContext(ctx, program, args...)}
 	p.process.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_PROC_BIND=true")

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/tuner"
 
@@ -81,7 +81,7 @@ func (t *task) build(ctx context.Context, b *bench, n int) error {
 	}
 	for _, o := range p.built.Outcomes {
 		if o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
-			t.fail(p.candidates[o.Candidate], names.ErrorClass(o.Error), o.Message)
+			t.fail(p.candidates[o.Candidate], wire.ErrorClass(o.Error), o.Message)
 		}
 	}
 	t.pending = p
@@ -113,7 +113,7 @@ func (b *bench) plan(t *task, built *builder.Built, best float64) runner.Plan {
 func (t *task) observe(o runner.Outcome) {
 	c := t.pending.candidates[o.Kernel]
 	if o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
-		t.fail(c, names.ErrorClass(o.Error), o.Message)
+		t.fail(c, wire.ErrorClass(o.Error), o.Message)
 		return
 	}
 	t.trials++

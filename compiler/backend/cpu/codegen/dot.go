@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass/dot"
+	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
 // dotProduct prints a step of sums of products.
@@ -16,12 +16,12 @@ func (p *printer) dotProduct(n *ir.DotProduct) {
 	defer func() { p.lane, p.lanes = nil, 1 }()
 	acc := p.vector(n.Before)
 	a, b := p.registers[n.A.Tensor], p.registers[n.B.Tensor]
-	name := p.unit.dotHelper(dot.Types{A: n.A.Tensor.DType, B: n.B.Tensor.DType, Few: n.Few}, n.Terms, p.lanes)
+	name := p.unit.dotHelper(pass.DotTypes{A: n.A.Tensor.DType, B: n.B.Tensor.DType, Few: n.Few}, n.Terms, p.lanes)
 	p.storeVector(&ir.Store{Buffer: n.Buffer, Index: n.Index}, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a.name, b.name))
 }
 
 // hasDot reports whether there is an instruction for so many terms of two types, by themselves or in squares.
-func hasDot(t dot.Types, terms int64) bool {
+func hasDot(t pass.DotTypes, terms int64) bool {
 	return dotInstructions[t].terms == terms || squareInstructions[squareTypes{t.A, t.B}].terms == terms
 }
 
@@ -51,7 +51,7 @@ const (
 
 // dotInstructions are those that neither round integers nor saturate, as x86's pmaddubsw would but for elements of few
 // bits. Products of bfloat16 fit into float32 as they are.
-var dotInstructions = map[dot.Types]dotForm{
+var dotInstructions = map[pass.DotTypes]dotForm{
 	{A: array.Int16, B: array.Int16}: {2, []dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpwssd", 4)}, {8, hasVNNI, x86Dot("vpdpwssd", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd", 16)},
 		{4, "defined(__SSE2__)", x86MultiplyAdd(128, 4)}, {8, "defined(__AVX2__)", x86MultiplyAdd(256, 8)}, {16, "defined(__AVX512BW__)", x86MultiplyAdd(512, 16)},
@@ -155,7 +155,7 @@ func sveDot(text string, lanes int64) string {
 
 // dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it. Terms of
 // squares are computed without instructions where they are in none.
-func (u *Unit) dotHelper(d dot.Types, terms, lanes int64) string {
+func (u *Unit) dotHelper(d pass.DotTypes, terms, lanes int64) string {
 	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.A, d.B, lanes)
 	if d.Few {
 		name += "_few"

@@ -4,7 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
+	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
 // forms are the operators that C has on vectors, or that a helper function computes on them.
@@ -83,4 +83,4 @@ func harmless(e expr.Expr) bool {
 	return true
 }
 
-var _ lanewise.Forms = forms{}
+var _ pass.LaneForms = forms{}

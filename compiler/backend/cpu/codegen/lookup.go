@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass/lookup"
+	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
 // fewLookedUp is how many operations, casts included, take as long as a lookup where instructions look up 128 places:
@@ -20,7 +20,7 @@ func (u *Unit) lookUp(f *ir.Func) *ir.Func {
 	if u.lookedUp == 0 {
 		return f
 	}
-	return lookup.Run(f, u.lookedUp)
+	return pass.Lookup(f, u.lookedUp)
 }
 
 // table declares a table, and returns its name.

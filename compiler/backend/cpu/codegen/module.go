@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // Printed is a kernel in C before it is known which others it shares a module with.
@@ -50,7 +50,7 @@ func (p *Printed) Size() int {
 func (p *Printed) Own() []toolchain.File { return p.unit.own }
 
 // Kernel is the kernel that somebody wrote; nil where a schedule was printed.
-func (p *Printed) Kernel() *own.Kernel {
+func (p *Printed) Kernel() *userkernel.Kernel {
 	if p.kernel.Schedule.Own == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (strin
 func ModuleTable(w *expr.Workload, kernels []string) string {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string
-	allowed, counts := tolerance.OfArgs(w), w.Counts()
+	allowed, counts := accuracy.ArgTolerances(w), w.Counts()
 	for i, t := range w.Args() {
 		n, float := t.SpanElements(), func(v float64) string { return ctext.FloatLiteral(v, array.Float64) }
 		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s, %d}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
-	"github.com/tilth-dev/tilth/compiler/packing"
+	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -30,7 +30,7 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 	}
 	for constant, t := range s.Workload.Constants {
 		if dims := s.Packs[constant]; dims != nil {
-			pack := packing.New(constant, t, nil, dims)
+			pack := lower.NewPack(constant, t, nil, dims)
 			pack.Buffer.Index = len(info.Prepared)
 			args[inputs+constant] = fmt.Sprintf("prepared[%d]", pack.Buffer.Index)
 			info.Prepared = append(info.Prepared, pack)

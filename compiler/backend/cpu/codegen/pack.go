@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/packing"
+	"github.com/tilth-dev/tilth/compiler/lower"
 )
 
 // packTable prints the packs of a kernel's prepared buffers, `const struct tilth_pack *const symbol_packs[]`, and
@@ -34,7 +34,7 @@ func (u *Unit) pack(arg int, p ir.Pack) (name string, err error) {
 		return name, nil
 	}
 	name = fmt.Sprintf("pack%d", len(u.packs))
-	s, err := packing.Schedule(p)
+	s, err := lower.PackSchedule(p)
 	if err != nil {
 		return "", err
 	}

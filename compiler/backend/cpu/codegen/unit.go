@@ -8,11 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
-	"github.com/tilth-dev/tilth/compiler/pass/storage"
+	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -21,10 +20,10 @@ import (
 // Unit is one C translation unit in the making.
 type Unit struct {
 	vectorBytes     int64
-	caches          prefetch.Caches
+	caches          pass.Caches
 	vectorRegisters int64
 	// room is what functions may take of the stack.
-	room storage.Limits
+	room pass.StorageLimits
 	// keepsCasts keeps casts apart from products.
 	keepsCasts bool
 	// avoidsDoubles leaves functions that would compute in double to the C library.
@@ -79,7 +78,7 @@ func NewUnit(t *target.Target) *Unit {
 	}
 	u := newUnit(int64(t.CPU.VectorBytes))
 	u.target = t
-	u.caches = prefetch.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
+	u.caches = pass.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
 	u.vectorRegisters = int64(t.CPU.VectorRegisters)
 	if t.IsBare() {
 		u.room, u.avoidsDoubles, u.keepsCasts = bareRoom, true, t.CPU.Has("mve")
@@ -88,7 +87,7 @@ func NewUnit(t *target.Target) *Unit {
 	if t.CPU.Has("avx512vbmi") {
 		u.lookedUp = fewLookedUp
 	}
-	u.hasTiles = func(d array.DType) bool { return feature.Tiles(t, d) }
+	u.hasTiles = func(d array.DType) bool { return machine.HasTiles(t, d) }
 	return u
 }
 

@@ -3,7 +3,6 @@ package cost
 import (
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/footprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -161,7 +160,7 @@ func (x *Access) touches(axes, buffer []float64, lineBytes int64, reach func(x *
 	}
 	size := x.Tensor.DType.Bytes()
 	t.Bytes = elements * float64(size)
-	t.Lines, t.Pages = footprint.Touched(shape, box, size, lineBytes, x.Packed)
+	t.Lines, t.Pages = Touched(shape, box, size, lineBytes, x.Packed)
 	return t
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/winograd"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -98,7 +97,7 @@ func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		size, channels int64
 		want           space.Algorithm
-	}{{56, 64, winograd.F4x4}, {28, 128, winograd.F4x4}, {14, 256, winograd.F4x4}, {8, 1, space.Direct}} {
+	}{{56, 64, F4x4}, {28, 128, F4x4}, {14, 256, F4x4}, {8, 1, space.Direct}} {
 		s := New(sketchtest.Conv(t, c.size, c.channels), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 		if s.Algorithm(s.Default()) != c.want {
 			t.Errorf("%dx%d with %d channels: %s", c.size, c.size, c.channels, s.Format(s.Default()))

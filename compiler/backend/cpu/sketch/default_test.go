@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/winograd"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
@@ -44,11 +43,11 @@ func TestTransformedWeightsArePrefetched(t *testing.T) {
 		}
 		return s.Cost(p)
 	}
-	s = s.Of(winograd.F2x2)
+	s = s.Of(F2x2)
 	if with, without := cost(s, "wt=8 wv=2 wcb=1 wku=2 wpf=2048"), cost(s, "wt=8 wv=2 wcb=1 wku=2"); with > 0.85*without {
 		t.Errorf("with prefetching it costs %g, without %g; measured, without takes 1.3 to 1.45 times as long", with, without)
 	}
-	s = New(sketchtest.Conv(t, 28, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Default).Of(winograd.F4x4)
+	s = New(sketchtest.Conv(t, 28, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Default).Of(F4x4)
 	if six, four := cost(s, "wt=4 wv=6 wcb=1 wku=2 wpf=2048"), cost(s, "wt=5 wv=4 wcb=1 wku=2 wpf=2048"); six < four {
 		t.Errorf("6 of 8 vectors and the 2 that are left cost %g, twice 4 %g", six, four)
 	}

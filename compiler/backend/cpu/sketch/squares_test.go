@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -36,15 +35,15 @@ func bytesProduct(t *testing.T, rows, terms int64) *expr.Workload {
 // TestSquaresAreTheDefaultWhereRowsComeInPairs: they take about half of the cycles, and one row has no other.
 func TestSquaresAreTheDefaultWhereRowsComeInPairs(t *testing.T) {
 	on := squareTarget(t)
-	if s := New(bytesProduct(t, 64, 256), sketchtest.Target(t, "neoverse-v1"), schedule.Strict); s.Algorithm(s.Default()) != core.MMLAI8 {
+	if s := New(bytesProduct(t, 64, 256), sketchtest.Target(t, "neoverse-v1"), schedule.Strict); s.Algorithm(s.Default()) != MMLAI8 {
 		t.Error("where there is SVE, the default is another")
 	}
 	for _, rows := range []int64{2, 7, 64, 256} {
 		s := New(bytesProduct(t, rows, 256), on, schedule.Strict)
-		if by := s.Algorithm(s.Default()); by != core.MMLAI8 {
+		if by := s.Algorithm(s.Default()); by != MMLAI8 {
 			t.Errorf("the default of %d rows is %s", rows, by.Name)
 		}
-		direct, squares := s.Of(space.Direct), s.Of(core.MMLAI8)
+		direct, squares := s.Of(space.Direct), s.Of(MMLAI8)
 		if ratio := squares.Cost(squares.Default()) / direct.Cost(direct.Default()); rows >= 64 && (ratio < 0.4 || ratio > 0.8) {
 			t.Errorf("%d rows cost %.2f times as much in squares", rows, ratio)
 		}
@@ -58,7 +57,7 @@ func TestSquaresAreTheDefaultWhereRowsComeInPairs(t *testing.T) {
 
 // TestTilesOfSquaresHaveAnEvenNumberOfPositions: one that is left would be multiplied by plain arithmetic.
 func TestTilesOfSquaresHaveAnEvenNumberOfPositions(t *testing.T) {
-	s := New(bytesProduct(t, 64, 256), squareTarget(t), schedule.Strict).Of(core.MMLAI8)
+	s := New(bytesProduct(t, 64, 256), squareTarget(t), schedule.Strict).Of(MMLAI8)
 	for _, c := range []struct {
 		point string
 		legal bool
@@ -77,7 +76,7 @@ func TestSquaresOfBFloat16AreNotedInASchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(w, squareTarget(t), schedule.Fast)
-	for by, want := range map[space.Algorithm]schedule.Numerics{space.Direct: schedule.Strict, core.MMLABF16: schedule.Fast} {
+	for by, want := range map[space.Algorithm]schedule.Numerics{space.Direct: schedule.Strict, MMLABF16: schedule.Fast} {
 		part := s.Of(by)
 		made, err := part.Apply(part.Default())
 		if err != nil {

@@ -2,9 +2,7 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -18,11 +16,11 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array
 	switch {
 	case numerics < schedule.Fast || !casts(t, as):
 	case as == array.Float16:
-		s = stored(as, feature.Tiles(t, as))
+		s = stored(as, machine.HasTiles(t, as))
 	default:
-		s = stored(array.BFloat16, feature.Tiles(t, array.BFloat16) || machine.MultipliesPairs(t))
+		s = stored(array.BFloat16, machine.HasTiles(t, array.BFloat16) || machine.MultipliesPairs(t))
 	}
-	s.Bytes = tile.Bytes(t)
+	s.Bytes = TileBytes(t)
 	return s
 }
 

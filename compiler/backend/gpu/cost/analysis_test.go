@@ -7,8 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
-	"github.com/tilth-dev/tilth/compiler/pass/threads"
-	"github.com/tilth-dev/tilth/compiler/pass/wide"
+	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -21,11 +20,11 @@ var card = &target.GPU{
 
 func analysed(t *testing.T, workload, trace string) *cost.Analysis {
 	t.Helper()
-	f, err := threads.Run(irtest.Replayed(t, workload, trace))
+	f, err := pass.Threads(irtest.Replayed(t, workload, trace))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cost.Analyse(wide.Run(f), card)
+	return cost.Analyse(pass.Wide(f), card)
 }
 
 // TestAProductIsCounted: the product of 12x6 and 6x16 by six blocks of eight threads, each of which has two rows and

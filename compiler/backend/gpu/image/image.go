@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
@@ -14,7 +15,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -107,7 +107,7 @@ var roles = map[expr.Role]int{expr.Input: 0, expr.Constant: 1, expr.Computed: 2}
 func tableOf(w *expr.Workload, candidates []*Printed) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sargs %d\n", moduleVersion, len(w.Args()))
-	allowed := tolerance.OfArgs(w)
+	allowed := accuracy.ArgTolerances(w)
 	for k, t := range w.Args() {
 		n := t.SpanElements()
 		fmt.Fprintf(&b, "arg t%d %d %d %d %d %g %g\n", k, n, n*t.DType.Bytes(), abi.Type(t.DType), roles[t.Role], allowed[k].Sums, allowed[k].Rounding)

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
 // cardHeader is what kernels that somebody wrote for a card are given.
@@ -63,7 +63,7 @@ func WrittenModule(w *expr.Workload, candidates []*Written, t *target.Target) (t
 	var declarations, names strings.Builder
 	b := toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel}
 	var entries []string
-	var kernels []*own.Kernel
+	var kernels []*userkernel.Kernel
 	for _, p := range candidates {
 		declarations.WriteString(p.declaration())
 		fmt.Fprintf(&names, "%s, ", p.name)
@@ -76,7 +76,7 @@ func WrittenModule(w *expr.Workload, candidates []*Written, t *target.Target) (t
 		codegen.ModuleTable(w, entries) +
 		fmt.Sprintf("const tilth_card_kernel tilth_card_kernels[] = {%s0};\n", names.String())
 	b.Sources = append(b.Sources, toolchain.File{Name: "kernels.c", Text: table})
-	check, libraries, err := own.Check(kernels, "")
+	check, libraries, err := userkernel.Check(kernels, "")
 	if err != nil {
 		return toolchain.Build{}, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// Write writes tables: a row for each task, the medians and means, and the best searches. With each, the results of every
-// task come first.
+// Write writes tables: a row for each task, the medians and means, and the best searches. With each, the results of
+// every task come first.
 func (r *Report) Write(w io.Writer, each bool) error {
 	var text strings.Builder
 	if each {

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 // allModels stands for every built-in model.
@@ -27,8 +27,8 @@ type Choice struct {
 	MostGFLOP float64
 }
 
-// Load returns the selected tasks of models, or of the standard ones if none is named, for a target that stores factors
-// in storage. A model is an ONNX file, the name of a built-in model, or "all".
+// Load returns the selected tasks of models, or of the standard ones if none is named, for a target that stores
+// factors in storage. A model is an ONNX file, the name of a built-in model, or "all".
 func (c Choice) Load(models []string, storage array.Storage) ([]Task, error) {
 	if c.Every < 1 || c.MostGFLOP < 0 {
 		return nil, fmt.Errorf("--every %d, --most-gflop %g: want positive numbers", c.Every, c.MostGFLOP)

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/tuner"
@@ -64,7 +64,7 @@ func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds in
 		return nil, err
 	}
 	for k, o := range built.Outcomes {
-		points[k].Error, points[k].Message = names.ErrorClass(o.Error), o.Message
+		points[k].Error, points[k].Message = wire.ErrorClass(o.Error), o.Message
 	}
 	if len(built.Objects) == 0 {
 		return points, nil
@@ -103,7 +103,7 @@ func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Pl
 func (m *measurer) take(p *replay.Point, o runner.Outcome) {
 	switch {
 	case o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE:
-		p.Error, p.Message, p.Samples = names.ErrorClass(o.Error), o.Message, nil
+		p.Error, p.Message, p.Samples = wire.ErrorClass(o.Error), o.Message, nil
 	case p.Error == "":
 		p.Samples = append(p.Samples, o.Samples...)
 		m.note(p)

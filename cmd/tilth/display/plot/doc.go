@@ -1,2 +1,0 @@
-// Package plot draws the latency of a job as an SVG file, over time and over trials.
-package plot

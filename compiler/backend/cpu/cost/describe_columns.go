@@ -1,0 +1,123 @@
+package cost
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/features"
+)
+
+// column is one feature.
+type column struct {
+	name  string
+	value func(a *candidate) float64
+}
+
+// columns are all features, in order. docs/features.md says what each means.
+var columns = join(hardware, work, parts, shares, details, curve(), loops(), tensors())
+
+func join(lists ...[]column) []column {
+	var all []column
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+// ideal is the cycles that the workload takes at least, of the busiest worker: those of its arithmetic with whole
+// vectors, or those in which its bytes come from the last cache.
+func (a *candidate) ideal() float64 {
+	return max(1, a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle) / a.workers()
+}
+
+// flopCycle is the operations that a core does in a cycle: two multiplications and additions of vectors.
+func (a *candidate) flopCycle() float64 {
+	return 2 * machine.Arithmetic * float64(max(1, a.Target.CPU.VectorBytes/4))
+}
+
+func (a *candidate) workers() float64 { return float64(max(1, a.Target.CPU.Threads)) }
+
+// hardware describes the target.
+var hardware = []column{
+	{"machine_lanes", func(a *candidate) float64 { return float64(a.Target.CPU.VectorBytes) / 4 }},
+	{"machine_registers", func(a *candidate) float64 { return float64(a.Target.CPU.VectorRegisters) }},
+	{"machine_threads", func(a *candidate) float64 { return float64(a.Target.CPU.Threads) }},
+	{"machine_l1", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L1DataBytes)) }},
+	{"machine_l2", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L2Bytes)) }},
+	{"machine_l3", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L3Bytes)) }},
+}
+
+// work is what the workload asks for, and the analytic cost.
+var work = []column{
+	{"work_flop", func(a *candidate) float64 { return features.Log(a.asked.flop) }},
+	{"work_bytes", func(a *candidate) float64 { return features.Log(a.asked.bytes) }},
+	{"work_intensity", func(a *candidate) float64 { return features.Ratio(a.asked.flop, a.asked.bytes) }},
+	{"work_bound", func(a *candidate) float64 {
+		return features.Ratio(a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle)
+	}},
+	{"cost_cycles", func(a *candidate) float64 { return features.Log(a.cycles) }},
+	{"cost_loss", func(a *candidate) float64 { return features.Ratio(a.cycles, a.ideal()) }},
+}
+
+// parts are sums over all statements.
+var parts = []column{
+	{"sum_statements", func(a *candidate) float64 { return float64(len(a.Statements)) }},
+	{"sum_regions", func(a *candidate) float64 { return a.Total.Regions }},
+	{"sum_waste", func(a *candidate) float64 { return features.Ratio(a.Total.Iterations, a.Total.Useful) }},
+	{"sum_code", func(a *candidate) float64 { return features.Log(a.Total.Code) }},
+	{"sum_multiply_adds", func(a *candidate) float64 { return a.effort(a.Total.Operations.MultiplyAdds) }},
+	{"sum_adds", func(a *candidate) float64 { return a.effort(a.Total.Operations.Adds) }},
+	{"sum_divides", func(a *candidate) float64 { return a.effort(a.Total.Operations.Divides) }},
+	{"sum_transcendentals", func(a *candidate) float64 { return a.effort(a.Total.Operations.Transcendentals) }},
+	{"sum_integers", func(a *candidate) float64 { return a.effort(a.Total.Operations.Integers) }},
+	{"sum_selects", func(a *candidate) float64 { return a.effort(a.Total.Operations.Selects) }},
+	{"sum_casts", func(a *candidate) float64 { return a.effort(a.Total.Operations.Casts) }},
+	{"sum_guards", func(a *candidate) float64 { return a.effort(a.Total.Operations.Guards) }},
+	{"sum_moves", func(a *candidate) float64 { return a.effort(a.Total.Moves) }},
+	{"sum_vector_loads", func(a *candidate) float64 { return a.effort(a.Total.Vectors) }},
+	{"sum_scalar_loads", func(a *candidate) float64 { return a.effort(a.Total.Scalars) }},
+	{"sum_gathers", func(a *candidate) float64 { return a.effort(a.Total.Gathers) }},
+	{"sum_stores", func(a *candidate) float64 { return a.effort(a.Total.Stores) }},
+	{"sum_steps", func(a *candidate) float64 { return a.effort(a.Total.Steps) }},
+	{"sum_port_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Ports) }},
+	{"sum_load_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Loads) }},
+	{"sum_latency_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Latency) }},
+	{"sum_issue_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Issue) }},
+	{"sum_busy_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Busy) }},
+	{"sum_exit_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Exits) }},
+	{"sum_wait_l1_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[0]) }},
+	{"sum_wait_l2_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[1]) }},
+	{"sum_wait_tlb_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[2]) }},
+	{"sum_wait_l3_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[3]) }},
+	{"sum_cold_loss", func(a *candidate) float64 {
+		return a.loss(a.Constants.Bytes / float64(machine.Line(a.Target)) * machine.ColdLine(a.Target))
+	}},
+	{"sum_elapsed_loss", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.ideal()) }},
+	{"sum_elapsed_cost", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.cycles) }},
+	{"sum_scratch", func(a *candidate) float64 { return features.Ratio(a.Total.Scratch, float64(a.Target.CPU.L2Bytes)) }},
+	{"sum_nearby", func(a *candidate) float64 { return features.Ratio(a.Total.Nearby, float64(a.Target.CPU.L1DataBytes)) }},
+	{"constant_bytes", func(a *candidate) float64 { return features.Log(a.Constants.Bytes) }},
+	{"constant_growth", func(a *candidate) float64 { return features.Ratio(a.Constants.Bytes, a.Constants.Given) }},
+	{"constant_packed", func(a *candidate) float64 { return features.Share(a.Constants.Packed, a.Constants.Bytes) }},
+	{"constant_prefetch", func(a *candidate) float64 { return features.Log(a.Constants.Prefetch) }},
+}
+
+// shares are parts of the time.
+var shares = []column{
+	{"share_main", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Total(), a.Total.Elapsed) }},
+	{"share_busy", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Busy, a.Total.Cycles.Work()) }},
+	{"share_exits", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Exits, a.Total.Cycles.Work()) }},
+	{"share_wait_l1", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[0], a.Total.Cycles.Work()) }},
+	{"share_wait_l2", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[1], a.Total.Cycles.Work()) }},
+	{"share_wait_tlb", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[2], a.Total.Cycles.Work()) }},
+	{"share_wait_l3", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[3], a.Total.Cycles.Work()) }},
+	{"share_inside", func(a *candidate) float64 { return features.Share(a.Total.Inside, a.Total.Cycles.Work()) }},
+}
+
+// effort is instructions for each vector of operations that the workload asks for.
+func (a *candidate) effort(instructions float64) float64 {
+	return features.Log(64 * instructions * a.flopCycle() / 2 / max(1, a.asked.flop, a.asked.bytes))
+}
+
+// loss is cycles of all workers together, as a ratio to the ideal ones.
+func (a *candidate) loss(cycles float64) float64 {
+	return features.Ratio(cycles, a.ideal()*a.workers())
+}

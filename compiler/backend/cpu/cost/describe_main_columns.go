@@ -1,0 +1,193 @@
+// Describe describes a scheduled candidate by numbers that a learnt cost model reads: columns over the
+// analysis of package cost. Numbers that range widely are logarithms, and what depends on the machine is a ratio to
+// what the machine could do, so that one model serves machines of one kind. Begin with columns.go.
+//
+// The choice of numbers follows Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning"
+// (OSDI 2020), appendix B: arithmetic by kind, annotations, accesses of buffers with their reuse, and the curve of
+// arithmetic intensity. What they take from lowered programs is computed here from the loops of each statement.
+
+package cost
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/features"
+)
+
+// details are those of the main statement.
+var details = []column{
+	{"main_lanes_used", func(a *candidate) float64 { return a.Heaviest.Tile.Lanes / a.LanesOf(a.Heaviest.Nest.Stage) }},
+	{"main_accumulators", func(a *candidate) float64 { return a.Heaviest.Tile.Accumulators }},
+	{"main_registers", func(a *candidate) float64 {
+		w := &a.Heaviest.Tile
+		return w.Registers() / float64(max(1, a.Target.CPU.VectorRegisters))
+	}},
+	{"main_vectors", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Vectors, a.Heaviest.Tile.Operations) }},
+	{"main_scalars", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Scalars, a.Heaviest.Tile.Operations) }},
+	{"main_gathers", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Gathers, a.Heaviest.Tile.Operations) }},
+	{"main_stores", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Stores, a.Heaviest.Tile.Operations) }},
+	{"main_operations", func(a *candidate) float64 { return features.Log(a.Heaviest.Tile.Operations) }},
+	{"main_depth", func(a *candidate) float64 { return features.Log(a.Heaviest.Tile.Depth()) }},
+	{"main_trips", func(a *candidate) float64 { return features.Log(a.Heaviest.Tile.Trips) }},
+	{"main_reduction", func(a *candidate) float64 { return features.Log(a.Heaviest.Terms()) }},
+	{"main_times", func(a *candidate) float64 { return features.Log(a.Heaviest.Times) }},
+	{"main_filled", func(a *candidate) float64 { return a.Heaviest.Filled }},
+	{"main_overlap", func(a *candidate) float64 { return a.Heaviest.Nest.Overlap }},
+	{"main_loops", func(a *candidate) float64 { return float64(len(a.Heaviest.Traffic.Loops)) }},
+	{"main_body", func(a *candidate) float64 { return a.Heaviest.Operations.Slots() }},
+	{"main_port_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Ports, a.Heaviest.Cycles.Work()) }},
+	{"main_load_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Loads, a.Heaviest.Cycles.Work()) }},
+	{"main_latency_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Latency, a.Heaviest.Cycles.Work()) }},
+	{"main_issue_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Issue, a.Heaviest.Cycles.Work()) }},
+	{"main_wait_share", func(a *candidate) float64 {
+		return 1 - features.Share(a.Heaviest.Cycles.Busy, a.Heaviest.Cycles.Work())
+	}},
+	{"main_chunks", func(a *candidate) float64 { return features.Log(a.Heaviest.Cycles.Chunks) }},
+	{"main_share", func(a *candidate) float64 { return a.Heaviest.Cycles.Share * a.workers() }},
+}
+
+// curve is the arithmetic intensity of the main statement, operations for each byte touched, of loops with so many
+// iterations.
+func curve() []column {
+	var list []column
+	for k := 6; k <= 24; k += 2 {
+		at := float64(k)
+		list = append(list, column{fmt.Sprintf("intensity_%d", k), func(a *candidate) float64 { return intensity(a.Heaviest, at) }})
+	}
+	return list
+}
+
+// intensity is the logarithm of operations for each byte, of a loop of 2^at iterations, between those that there are.
+func intensity(x *Statement, at float64) float64 {
+	before, have := 0.0, false
+	var from float64
+	for _, l := range x.Traffic.Loops {
+		n, v := math.Log2(max(1, l.Iterations)), features.Ratio(l.Iterations*max(1, x.Operations.Slots()), l.Touch.Bytes)
+		if n >= at {
+			if !have || n == from {
+				return v
+			}
+			return before + (v-before)*(at-from)/(n-from)
+		}
+		before, from, have = v, n, true
+	}
+	return before
+}
+
+// loops tell where the main statement's loops outgrow each store.
+func loops() []column {
+	var list []column
+	for s, name := range []string{"l1", "l2", "tlb", "l3"} {
+		list = append(list,
+			column{"outgrow_" + name, func(a *candidate) float64 { return a.outgrown(s) }},
+			column{"tile_" + name, func(a *candidate) float64 {
+				if s >= len(a.Levels) {
+					return 0
+				}
+				return features.Ratio(a.Heaviest.Traffic.Loops[0].Touch.Of(a.Levels[s].Pages), a.Levels[s].Capacity)
+			}},
+			column{"refill_" + name, func(a *candidate) float64 {
+				if s >= len(a.Levels) {
+					return 0
+				}
+				levels := a.Heaviest.Traffic.Loops
+				return features.Ratio(a.Heaviest.Traffic.Fills[s], levels[len(levels)-1].Touch.Of(a.Levels[s].Pages))
+			}})
+	}
+	return list
+}
+
+// outgrown is the part of the main statement's iterations, as a logarithm, that the largest loop has whose memory a
+// store holds.
+func (a *candidate) outgrown(s int) float64 {
+	if s >= len(a.Levels) {
+		return 0
+	}
+	levels := a.Heaviest.Traffic.Loops
+	held := 1.0
+	for _, l := range levels {
+		if l.Touch.Of(a.Levels[s].Pages) > a.Levels[s].Capacity {
+			break
+		}
+		held = l.Iterations
+	}
+	return features.Ratio(held, levels[len(levels)-1].Iterations)
+}
+
+// shown is how many tensors of the main statement have columns of their own.
+const shown = 3
+
+// tensors are what the main statement reads and stores, those that fill the first cache most first.
+func tensors() []column {
+	var list []column
+	for k := range shown {
+		add := func(name string, value func(a *candidate, b *Buffer) float64) {
+			list = append(list, column{fmt.Sprintf("tensor%d_%s", k, name), func(a *candidate) float64 {
+				if k >= len(a.Heaviest.Traffic.Buffers) {
+					return 0
+				}
+				return value(a, &a.Heaviest.Traffic.Buffers[k])
+			}})
+		}
+		add("kind", func(_ *candidate, b *Buffer) float64 { return kind(b) })
+		add("bytes", func(_ *candidate, b *Buffer) float64 { return features.Log(b.Touched.Bytes) })
+		add("fills_l1", func(a *candidate, b *Buffer) float64 { return a.loss(b.Fills[0]) })
+		add("fills_l2", func(a *candidate, b *Buffer) float64 { return a.loss(b.Fills[1]) })
+		add("fills_tlb", func(a *candidate, b *Buffer) float64 { return a.loss(b.Fills[2]) })
+		add("refill_l1", func(_ *candidate, b *Buffer) float64 { return features.Ratio(b.Fills[0], b.Touched.Lines) })
+		add("refill_l2", func(_ *candidate, b *Buffer) float64 { return features.Ratio(b.Fills[1], b.Touched.Lines) })
+		add("reuse", func(a *candidate, b *Buffer) float64 {
+			return features.Ratio(a.Heaviest.Iterations()*b.Access.Loads*float64(b.Access.Tensor.DType.Bytes()), b.Touched.Bytes)
+		})
+		add("distance", func(a *candidate, b *Buffer) float64 {
+			return features.Ratio(b.Distance, float64(a.Target.CPU.L1DataBytes))
+		})
+		add("step", func(a *candidate, b *Buffer) float64 { return vectorStep(b, a.Heaviest) })
+		add("row", func(_ *candidate, b *Buffer) float64 { return rowPower(b) })
+	}
+	return list
+}
+
+// kind is 0 for an input, 1 for a constant, 2 for a packed one, 3 for what another statement computes, 4 for the
+// result.
+func kind(b *Buffer) float64 {
+	switch x := b.Access; {
+	case x.Store:
+		return 4
+	case x.Producer >= 0:
+		return 3
+	case x.Packed:
+		return 2
+	case x.Tensor.Role == expr.Constant:
+		return 1
+	}
+	return 0
+}
+
+// vectorStep is 0 where all lanes read the same, 1 where they read neighbours, and 2 where they read what lies apart.
+func vectorStep(b *Buffer, x *Statement) float64 {
+	switch v := x.Tile.Vector; {
+	case v < 0 || !b.Access.Moves(v):
+		return 0
+	case b.Access.Step(v) == 1:
+		return 1
+	}
+	return 2
+}
+
+// rowPower is the logarithm of the largest power of two that divides the bytes of a row, the last dimension: rows that
+// lie such a distance apart fall into few sets of a cache.
+func rowPower(b *Buffer) float64 {
+	shape := b.Access.Tensor.Shape
+	if len(shape) < 2 || b.Access.Packed {
+		return 0
+	}
+	bytes := shape[len(shape)-1] * b.Access.Tensor.DType.Bytes()
+	power := 0.0
+	for ; bytes > 0 && bytes%2 == 0; bytes /= 2 {
+		power++
+	}
+	return power
+}

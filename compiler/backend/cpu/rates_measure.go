@@ -1,0 +1,70 @@
+// Rates measures the limits of a processor: multiply-adds in registers, and reads from each level of memory.
+
+package cpu
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/cpulist"
+)
+
+//go:embed src/machine.c
+var source string
+
+// MeasureRates times multiply-adds in registers and reads of each store on as many threads as the target has. It
+// takes half a second or so, builds in dir, which must be there, and is only right while nothing else computes on
+// the machine. launcher, which may be empty, stands before the command.
+func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
+	path := filepath.Join(dir, "machine")
+	if err := tc.Build(ctx, build(t), path); err != nil {
+		return roofline.Rates{}, err
+	}
+	m := roofline.Rates{Stores: storesOf(t)}
+	command := append(append([]string{}, launcher...), path, strconv.Itoa(t.CPU.Threads))
+	for _, s := range m.Stores {
+		command = append(command, strconv.FormatInt(s.Bytes/2, 10)) // what fits well
+	}
+	var cpus []int
+	if len(launcher) == 0 {
+		cpus = t.Affinity()
+	}
+	var text []byte
+	err := cpulist.RunOn(cpus, func() (err error) {
+		text, err = exec.CommandContext(ctx, command[0], command[1:]...).Output()
+		return err
+	})
+	if err != nil {
+		return roofline.Rates{}, fmt.Errorf("measuring the machine: %w", err)
+	}
+	rates := []any{&m.FlopPerSecond}
+	for k := range m.Stores {
+		rates = append(rates, &m.Stores[k].BytesPerSecond)
+	}
+	if _, err := fmt.Sscan(string(text), rates...); err != nil {
+		return roofline.Rates{}, fmt.Errorf("measuring the machine: %q: %w", text, err)
+	}
+	return m, m.Check()
+}
+
+// storesOf are the stores of a target, their rates still unknown.
+func storesOf(t *target.Target) []roofline.Store {
+	list := []roofline.Store{{Name: "L2", Bytes: t.CPU.L2Bytes * int64(t.CPU.Threads)}, {Name: "L3", Bytes: t.CPU.L3Bytes}, {Name: "memory", Bytes: roofline.MemoryBytes}}
+	if t.CPU.L3Bytes == 0 {
+		list = append(list[:1], list[2])
+	}
+	return list
+}
+
+// build is the program that measures a target.
+func build(t *target.Target) toolchain.Build {
+	return toolchain.Build{Target: t, Form: toolchain.Executable, Sources: []toolchain.File{{Name: "machine.c", Text: source}},
+		Flags: []string{fmt.Sprintf("-DVECTOR_BYTES=%d", t.CPU.VectorBytes)}}
+}

@@ -1,2 +1,0 @@
-// Package attention is the sketch of softmax attention whose scores never become a tensor in memory.
-package attention

@@ -1,0 +1,189 @@
+// Blocks is the sketch of products with weights that are quantised by blocks: codes stay packed until they are
+// in registers, and sums of blocks are scaled once.
+
+package sketch
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Products by blocks, with data in float32, or quantised to 8 bits.
+var (
+	BlockFloats = space.Algorithm{Name: "by blocks", Number: 5}
+	Integers    = space.Algorithm{Name: "by blocks in INT8", Number: 58}
+)
+
+// blocks is the sketch of a product with weights in blocks. A tile of rows x vectors of columns is summed over the
+// blocks; the sums of a block are in registers of their own, which are scaled and added up when it ends.
+//
+//	[data in 8 bits, with a step for each group of neighbours]         where data is quantised
+//	parallel over (outer axes, strips of columns, blocks of rows)
+//	  for tiles of rows
+//	    acc tile = 0
+//	    for blocks
+//	      sum tile = 0
+//	      for steps in the block
+//	        [halves of bytes taken apart]
+//	        sum tile += ...                               rows x vectors unrolled, vectorized
+//	      acc tile += sum tile, scaled
+//	    out tile = the map that ends the unit
+type blocks struct {
+	target  *target.Target
+	unit    sketch.Unit
+	product schedule.BlockProduct
+	// lanes are those of a vector of 32 bits.
+	lanes   int64
+	extents []int64
+	// row is the axis that tiles have rows along, -1 where there is one row only; column is the last axis.
+	row, column int
+	results     Streaming
+}
+
+// blocksVariant is the sketch in one form.
+type blocksVariant struct {
+	*blocks
+	form schedule.BlockForm
+}
+
+// blocksParameters are the numbers that the sketch leaves open.
+type blocksParameters struct {
+	// rows x vectors are the register tile.
+	rows, vectors int64
+	// rowTiles are the most tiles of a chunk.
+	rowTiles int64
+	// unroll is how many steps are written out.
+	unroll int64
+	// prefetch is how many bytes ahead codes are fetched.
+	prefetch int64
+}
+
+// NewBlocks is the schedules of the reduction acc, in integers only where numerics allow that; nil when it is no
+// product with weights in blocks.
+func NewBlocks(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
+	p, ok := s.BlockProduct(acc.ID)
+	last := len(acc.Axes) - 1
+	if !ok || p.Column != last || acc.Axes[last].Extent < 2 || t.CPU.VectorBytes < 16 {
+		return nil
+	}
+	x := &blocks{target: t, unit: u, product: p, lanes: int64(t.CPU.VectorBytes) / 4, extents: acc.Tensor.Shape, row: -1, column: last,
+		results: NewStreaming(s, s.Stages[u.Out])}
+	for k, e := range x.extents[:last] {
+		if e > 1 {
+			x.row = k
+		}
+	}
+	var variants []space.Variant[blocksParameters]
+	if x.hasFloats() {
+		variants = append(variants, space.Variant[blocksParameters]{By: BlockFloats, Structure: &blocksVariant{x, schedule.BlockFloats}})
+	}
+	if numerics >= schedule.Fast && x.hasIntegers() {
+		variants = append(variants, space.Variant[blocksParameters]{By: Integers, Structure: &blocksVariant{x, schedule.BlockIntegers}})
+	}
+	if len(variants) == 0 {
+		return nil
+	}
+	return &space.Sketch[blocksParameters]{Open: x.open(), Variants: variants, Good: x.seeds(variants)}
+}
+
+// codesStep is how many codes of a column are taken apart at once.
+func (x *blocks) codesStep() int64 {
+	if x.product.Nibbles {
+		return 8
+	}
+	return 4
+}
+
+// hasFloats reports whether blocks are whole words of halves of bytes.
+func (x *blocks) hasFloats() bool { return !x.product.Nibbles || x.product.Block%x.codesStep() == 0 }
+
+// hasIntegers reports whether data can be quantised, and the machine multiplies bytes with a sign by bytes without, or
+// by halves of bytes, which fit into bytes with a sign, and of which sums of two products fit into 16 bits.
+func (x *blocks) hasIntegers() bool {
+	if x.product.Group == 0 {
+		return false
+	}
+	return x.multipliesBytes() || x.product.Nibbles && x.multipliesHalves()
+}
+
+func (x *blocks) multipliesBytes() bool {
+	c := x.target.CPU
+	return c.Has("avxvnni") || c.Has("avx512vnni") && c.Has("avx512vl") || c.Arch == target.ARM && c.Has("i8mm")
+}
+
+func (x *blocks) multipliesHalves() bool {
+	c := x.target.CPU
+	return machine.HasDots(x.target) || c.Arch == target.X86 && (c.VectorBytes <= 32 && c.Has("avx2") || c.Has("avx512bw"))
+}
+
+// open are the knobs.
+func (x *blocks) open() []space.Parameter[blocksParameters] {
+	type p = blocksParameters
+	vectors := sketch.CeilDiv(x.extents[x.column], x.lanes)
+	return space.Worth([]space.Parameter[p]{
+		sketch.Knob("bt", func(p *p) *int64 { return &p.rows }, sketch.AtMost(x.rows(), 1, 2, 3, 4, 5, 6, 8)...),
+		sketch.Knob("bv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(vectors, 1, 2, 3, 4, 6)...),
+		sketch.Knob("bb", func(p *p) *int64 { return &p.rowTiles }, sketch.AtMost(x.rows(), 1, 4, 16, 1024)...),
+		sketch.Unrolling(sketch.Knob("bku", func(p *p) *int64 { return &p.unroll }, 1, 2, 4)),
+		sketch.Knob("bpf", func(p *p) *int64 { return &p.prefetch }, 0, 1024, 2048, 4096, 8192, 16384),
+	})
+}
+
+// seeds are register tiles that are known to be good.
+func (x *blocks) seeds(variants []space.Variant[blocksParameters]) (list []space.Candidate[blocksParameters]) {
+	for _, v := range variants {
+		for _, tile := range [][2]int64{{1, 4}, {1, 6}, {1, 2}, {4, 2}, {4, 3}, {2, 4}, {2, 2}} {
+			for _, ahead := range []int64{0, 2048, blocksFarAhead} {
+				p := blocksParameters{rows: tile[0], vectors: tile[1], rowTiles: 1024, unroll: 4, prefetch: ahead}
+				list = append(list, space.Candidate[blocksParameters]{By: v.By, Parameters: p})
+			}
+		}
+	}
+	return list
+}
+
+// rows are those along which tiles lie.
+func (x *blocks) rows() int64 {
+	if x.row < 0 {
+		return 1
+	}
+	return x.extents[x.row]
+}
+
+// blocksSizes are the numbers that follow from the parameters.
+type blocksSizes struct {
+	rows, vectors, rowTiles, unroll, prefetch int64
+	// terms are those of a sum in registers, steps in how many steps they are added up.
+	terms, steps int64
+}
+
+func (x *blocksVariant) sizes(p blocksParameters) blocksSizes {
+	z := blocksSizes{rows: min(max(1, p.rows), x.rows()), vectors: max(1, p.vectors), prefetch: p.prefetch, terms: x.product.Block}
+	z.vectors = min(z.vectors, sketch.CeilDiv(x.extents[x.column], x.lanes))
+	z.rowTiles = sketch.DivisorAtMost(sketch.CeilDiv(x.rows(), z.rows), max(1, p.rowTiles))
+	if x.form == schedule.BlockIntegers {
+		z.terms = x.product.Group
+	}
+	z.steps = z.terms / x.codesStep()
+	if !x.product.Nibbles && x.form == schedule.BlockFloats {
+		z.steps = z.terms
+	}
+	z.unroll = sketch.DivisorAtMost(z.steps, max(1, p.unroll))
+	return z
+}
+
+// Legal implements space.Structure: both tiles of sums are in registers, and the codes of a step.
+func (x *blocksVariant) Legal(p blocksParameters) error {
+	z := x.sizes(p)
+	need := 2*z.rows*z.vectors + z.vectors + 1
+	if registers := int64(x.target.CPU.VectorRegisters); need > registers {
+		return fmt.Errorf("space: sums of %dx%d vectors, those of a block, and codes need %d vector registers of %d", z.rows, z.vectors, need, registers)
+	}
+	tile := RegisterTile{Rows: z.rows, Vectors: z.vectors, Unroll: z.unroll, Whole: z.unroll == z.steps}
+	return tile.Legal(x.target)
+}

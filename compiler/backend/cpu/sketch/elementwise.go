@@ -1,0 +1,139 @@
+// Elementwise is the sketch of maps: each element of the result is computed by itself.
+
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// flat is the sketch of a map: vectorized along the last axis that is longer than one, everything outside of it in
+// parallel chunks.
+type flat struct {
+	target  *target.Target
+	unit    sketch.Unit
+	vec     int
+	lanes   int64
+	extents []int64
+	loads   int
+	results Streaming
+}
+
+// elementwiseParameters are the numbers that the sketch leaves open.
+type elementwiseParameters struct {
+	// unroll is how many vectors are computed at a time.
+	unroll int64
+	// span is how many vectors and rows how many rows a chunk has.
+	span, rows int64
+	// stream stores results past the caches: 1.
+	stream int64
+}
+
+// NewElementwise is the schedules of a unit without a reduction.
+func NewElementwise(s *schedule.Schedule, u sketch.Unit, t *target.Target) space.Family {
+	g := s.Stages[u.Out]
+	f := &flat{target: t, unit: u, vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: NewStreaming(s, g)}
+	for k, e := range f.extents {
+		if e > 1 {
+			f.vec = k
+		}
+	}
+	f.lanes = max(1, int64(t.CPU.VectorBytes)/g.Tensor.DType.Bytes())
+	return &space.Sketch[elementwiseParameters]{Open: f.open(), Variants: []space.Variant[elementwiseParameters]{{By: space.Direct, Structure: f}}}
+}
+
+// open are the knobs.
+func (f *flat) open() []space.Parameter[elementwiseParameters] {
+	type p = elementwiseParameters
+	if f.vec < 0 {
+		return nil
+	}
+	outer := sketch.Product(f.extents[:f.vec])
+	vectors := sketch.CeilDiv(f.extents[f.vec], f.lanes)
+	open := []space.Parameter[p]{
+		sketch.Knob("unroll", func(p *p) *int64 { return &p.unroll }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
+		sketch.Knob("span", func(p *p) *int64 { return &p.span }, sketch.AtMost(vectors, 1, 4, 16, 64, 256, 1024)...),
+		sketch.Knob("rows", func(p *p) *int64 { return &p.rows }, sketch.AtMost(outer, 1, 2, 4, 8, 16, 64, 256)...),
+	}
+	if f.results.Open(f.target) {
+		open = append(open, sketch.Knob(StreamKnob, func(p *p) *int64 { return &p.stream }, 0, 1))
+	}
+	return space.Worth(open)
+}
+
+// elementwisePieceStart is the cycles that beginning a piece of a row costs whose first line does not follow the one
+// before.
+const elementwisePieceStart = 6
+
+// Cost implements space.Structure: one vector a cycle for each load, a few for each piece of a row that is not
+// followed by the next and for each parallel chunk, and the imbalance of workers.
+func (f *flat) Cost(p elementwiseParameters) float64 {
+	if f.vec < 0 {
+		return 1
+	}
+	rows, outer, vectors := max(1, p.rows), sketch.Product(f.extents[:f.vec]), sketch.CeilDiv(f.extents[f.vec], f.lanes)
+	span := max(1, p.span)
+	chunks := sketch.CeilDiv(outer, rows) * sketch.CeilDiv(vectors, span)
+	work := float64(outer*vectors) * (float64(1+f.loads) + 1/float64(max(1, p.unroll)))
+	if rows > 1 && span < vectors {
+		work += elementwisePieceStart * float64(outer*sketch.CeilDiv(vectors, span))
+	}
+	workers := machine.Workers(f.target)
+	balance := float64(sketch.CeilDiv(chunks, workers)*workers) / float64(chunks)
+	return work*balance/float64(workers) + 4*float64(chunks) + f.results.Cost(f.target, p.stream)
+}
+
+// Legal implements space.Structure.
+func (f *flat) Legal(elementwiseParameters) error { return nil }
+
+// Apply implements space.Structure.
+func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
+	b, u, id := &sketch.Builder{S: s}, f.unit, f.unit.Out
+	if f.vec < 0 {
+		return nil
+	}
+	const peel = schedule.Peel
+	vectors, lane := b.Split(id, f.vec, f.lanes, peel)
+	blocks, inside := b.Split(id, vectors, max(1, p.span), peel)
+	loop, unrolled := b.Split(id, inside, max(1, p.unroll), peel)
+	outer := []int{}
+	for k := range f.vec {
+		outer = append(outer, k)
+	}
+	if b.Err != nil {
+		return b.Err
+	}
+	order := append([]int{}, outer...)
+	if rows := p.rows; len(outer) > 0 && rows > 1 {
+		fused := b.Fuse(id, outer)
+		chunk, row := b.Split(id, fused, rows, peel)
+		outer = []int{chunk}
+		order = []int{chunk, blocks, row}
+	} else {
+		order = append(order, blocks)
+	}
+	order = append(order, loop, unrolled, lane)
+	if b.Err != nil {
+		return b.Err
+	}
+	b.Do(s.Reorder(id, order...))
+	b.Mark(s.Unroll, id, unrolled)
+	b.Mark(s.Vectorize, id, lane)
+	if b.Err == nil {
+		b.Mark(s.Parallel, id, b.Fuse(id, append(outer, blocks)))
+	}
+	f.results.Apply(b, id, p.stream)
+	for _, o := range slices.Backward(u.Also) {
+		b.Do(s.ComputeAt(o, id, loop))
+		vectors, lane := b.Split(o, f.vec, f.lanes, peel)
+		b.Mark(s.Unroll, o, vectors)
+		b.Mark(s.Vectorize, o, lane)
+	}
+	return b.Err
+}

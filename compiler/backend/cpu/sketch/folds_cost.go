@@ -1,0 +1,177 @@
+package sketch
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+const (
+	// copied is the cycles that a vector of padding takes to be copied in the first cache, in units of machine.Wide.
+	copied = 1.5
+	// foldCycles is what it takes to make one vector of two: lanes are picked twice, and added.
+	foldCycles = 1.5
+	// storeCycles is what a vector of results takes beside that, for each of the maps behind the sum, too.
+	storeCycles = 2.5
+	// tileCycles is what loops around a tile take.
+	tileCycles = 6
+	// spilled is how many loads there are for each vector that has no register. Fitted on Zen 4.
+	spilled = 6
+)
+
+// Cost implements space.Structure: the cycles of the tiles, those that wait for memory, and those that copy padding.
+func (x *folds) Cost(p foldsParameters) float64 {
+	t, z := x.target, x.sizes(p)
+	n := x.nest(z)
+	inside := 1.0
+	if z.feed == sketch.Inline && x.inside > 0 {
+		inside = x.inside
+	}
+	tiles := float64(sketch.CeilDiv(x.extents[x.col], z.columns)) * x.outside()
+	work := float64(x.extents[x.out]/z.outputs) * x.cycles(z, z.outputs, inside)
+	if rest := x.extents[x.out] % z.outputs; rest > 0 {
+		work += x.cycles(z, rest, inside)
+	}
+	work *= tiles
+	waiting := n.Waiting(t, slices.Concat(x.accesses[:len(x.accesses)-1], x.ends))
+	work = max(work, waiting) + machine.WindowWaits(t)*min(work, waiting) + x.feedCycles(z, n)
+	chunks, workers := 1.0, float64(machine.Workers(t))
+	for _, loop := range n.Loops[3:] {
+		chunks *= float64(loop.Times)
+	}
+	work += machine.ChunkStart * chunks
+	share := math.Ceil(chunks/workers) / chunks
+	if chunks == 1 || workers == 1 {
+		return work * share
+	}
+	return work*share + machine.Region(t)
+}
+
+// outside is how many positions there are along all axes but that of columns.
+func (x *folds) outside() float64 {
+	n := 1.0
+	for _, k := range x.around() {
+		n *= float64(x.extents[k])
+	}
+	return n
+}
+
+// cycles is what a tile of so many outputs takes, of which that part of the products is not padding.
+func (x *folds) cycles(z foldsParameters, outputs int64, inside float64) float64 {
+	t, vectors := x.target, float64(x.vectors(outputs, z.factor))
+	acc := vectors * float64(z.columns)
+	picked := x.dataVectors(z, vectors)
+	// What columns of a window share is in registers at once; what has none is stored and loaded again.
+	over := acc + x.shared(z)*picked + 2 - float64(t.CPU.VectorRegisters)
+	loads := vectors + picked + spilled*max(0, over)
+	if x.group > 1 && x.group*z.factor%x.lanes != 0 {
+		loads += picked // what is picked lies in two vectors
+	}
+	if x.group == 1 {
+		picked = 0 // terms lie in the data as they are multiplied
+	}
+	busy := acc/machine.Arithmetic + machine.Picking(t, picked)
+	loading := machine.Loading(t, loads, 0)
+	step := max(busy, loading, machine.ResultLatency, (acc+picked+loads+2/float64(z.unroll))/machine.Issue)
+	step += machine.Hidden*min(busy, loading) + 0.5/float64(z.unroll)
+	steps := inside * float64(x.steps(z.factor))
+	return steps*step + foldCycles*x.foldings(z, outputs) + storeCycles*float64(z.columns)*float64(len(x.ends)) + tileCycles
+}
+
+// foldings is how often two vectors make one, or halves of one do, until the sums of a tile of so many outputs are in
+// lanes of their own.
+func (x *folds) foldings(z foldsParameters, outputs int64) float64 {
+	columns, vectors := float64(z.columns), float64(x.vectors(outputs, z.factor))
+	if outputs == z.outputs && x.sideBySide(z) > 1 {
+		return columns * vectors * (1 - 1/float64(z.factor))
+	}
+	halves := 0.0
+	if outputs < x.lanes {
+		halves = float64(bits.Len64(uint64(min(z.factor, x.lanes/outputs)))) - 1
+	}
+	return columns * (vectors - 1 + halves)
+}
+
+// dataVectors is how many vectors of data a step loads for a tile of so many vectors in a position: what one column of
+// a window loads, the next does not load again where both are written out.
+func (x *folds) dataVectors(z foldsParameters, vectors float64) float64 {
+	groups := vectors
+	if same := float64(x.group*z.factor) / float64(x.lanes); same > 1 {
+		groups = max(1, vectors/same)
+	}
+	extents := make([]int64, len(x.extents)+len(x.reduce))
+	for k := range extents {
+		extents[k] = 1
+	}
+	shared := x.shared(z)
+	extents[x.col], extents[len(extents)-2] = z.columns, int64(shared)
+	return groups * min(float64(z.columns), x.data().Elements(extents)/shared)
+}
+
+// shared is how many steps along the columns of a window are written out together.
+func (x *folds) shared(z foldsParameters) float64 {
+	if x.terms == 0 {
+		return 1
+	}
+	return float64(min(z.unroll, x.reduce[x.terms-1]))
+}
+
+// data is the access to the data.
+func (x *folds) data() *Access {
+	for k := range x.accesses {
+		if a := &x.accesses[k]; !a.Packed {
+			return a
+		}
+	}
+	return nil
+}
+
+// nest is the loops around a tile, and what it reads.
+func (x *folds) nest(z foldsParameters) Nest {
+	n := Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...), Mapped: true}
+	for range x.extents {
+		n.Tile = append(n.Tile, 1)
+	}
+	n.Tile = append(n.Tile, x.reduce...)
+	n.Tile[x.out], n.Tile[x.col] = z.outputs, z.columns
+	n.Loops = []Loop{{Axis: x.col, Times: sketch.CeilDiv(x.extents[x.col], z.columns)}}
+	outputs, rows := Loop{Axis: x.out, Times: sketch.CeilDiv(x.extents[x.out], z.outputs)}, Loop{Axis: x.col, Times: 1}
+	if x.row >= 0 {
+		n.Loops, rows = append(n.Loops, Loop{Axis: x.row, Times: z.rows}), Loop{Axis: x.row, Times: x.extents[x.row] / z.rows}
+	} else {
+		n.Loops = append(n.Loops, Loop{Axis: x.col, Times: 1})
+	}
+	n.Loops = append(n.Loops, Loop{Axis: -1, Times: 1}) // blocks are of three
+	if z.order == 0 {
+		n.Loops = append(n.Loops, outputs, rows)
+	} else {
+		n.Loops = append(n.Loops, rows, outputs)
+	}
+	for _, k := range x.around() {
+		if k != x.row {
+			n.Loops = append(n.Loops, Loop{Axis: k, Times: x.extents[k]})
+		}
+	}
+	return n
+}
+
+// feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
+func (x *folds) feedCycles(z foldsParameters, n Nest) float64 {
+	if !x.fed {
+		return 0
+	}
+	perVector := 0.5 * float64(x.feedOps)
+	if z.feed == sketch.Inline { // at each load
+		vectors := x.dataVectors(z, float64(x.vectors(z.outputs, z.factor))) * float64(sketch.CeilDiv(x.extents[x.out], z.outputs)*x.steps(z.factor))
+		return perVector * vectors * float64(sketch.CeilDiv(x.extents[x.col], z.columns)) * x.outside()
+	}
+	extents, times := n.Fed(z.feed)
+	cycles := times * x.data().Elements(extents) / float64(x.lanes) * (copied*machine.Wide(x.target) + perVector)
+	if z.feed == sketch.Alone { // to the second cache and back, and a region of its own
+		return 2*cycles + machine.Region(x.target)
+	}
+	return cycles + 60*times
+}

@@ -1,0 +1,120 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Nest is the loops around a tile, innermost first, as far as they matter to caches: which axis each moves, and how
+// often.
+type Nest struct {
+	// Tile has the extents of all axes within a tile, Limits those of the workload.
+	Tile, Limits []int64
+	Loops        []Loop
+	// Mapped is set where nothing waits for pages to be looked up. Sums over windows of few channels do not: without
+	// it, their points are ordered better on Emerald Rapids and Zen 4.
+	Mapped bool
+}
+
+// Loop is a loop that moves an axis so many times.
+type Loop struct {
+	Axis  int
+	Times int64
+}
+
+// Waiting is the cycles spent on filling caches. Going outwards, what a loop's iterations share stays in a cache that
+// holds all that one iteration touches, and is filled anew each time in one that does not.
+func (n Nest) Waiting(t *target.Target, list []Access) float64 {
+	total := 0.0
+	line := machine.Line(t)
+	fills := make([]float64, len(list))
+	inner, outer := make([]float64, len(list)), make([]float64, len(list))
+	for depth, l := range machine.Levels(t) {
+		if l.Pages && n.Mapped {
+			continue
+		}
+		extents := append([]int64{}, n.Tile...)
+		sum := touch(l.Pages, list, extents, line, inner)
+		copy(fills, inner)
+		for _, loop := range n.Loops {
+			if loop.Axis < 0 || loop.Times <= 1 {
+				continue
+			}
+			extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
+			grown := touch(l.Pages, list, extents, line, outer)
+			for k := range fills {
+				fills[k] *= l.Growth(sum, inner[k], outer[k], float64(loop.Times))
+			}
+			sum = grown
+			inner, outer = outer, inner
+		}
+		if l.Shared && sum <= l.Capacity {
+			continue
+		}
+		if depth > 0 && !l.Pages && sum > l.Capacity { // the first cache is filled as fast from any line of the second
+			n.scatter(list, fills, line)
+		}
+		for k, f := range fills {
+			if list[k].Packed && !l.Pages {
+				f *= machine.Ahead * machine.Wide(t)
+			}
+			total += f * l.Cycles
+		}
+	}
+	return total
+}
+
+// Block widens the extents of a tile to those of its block: of the innermost three loops.
+func (n Nest) Block(extents []int64) {
+	for _, loop := range n.Loops[:3] {
+		if loop.Axis >= 0 {
+			extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
+		}
+	}
+}
+
+// Fed has the extents of the axes for which what feeds a reduction is computed at a time, and how often it is: on its
+// own, in the block or in the tile.
+func (n Nest) Fed(where int64) (extents []int64, times float64) {
+	extents, around := append([]int64{}, n.Tile...), n.Loops
+	switch where {
+	case sketch.Alone:
+		copy(extents, n.Limits)
+		around = nil
+	case sketch.InBlock:
+		n.Block(extents)
+		around = around[3:]
+	}
+	times = 1
+	for _, loop := range around {
+		times *= float64(loop.Times)
+	}
+	return extents, times
+}
+
+// scatter raises the fills of accesses whose lines lie apart: of the lines that follow them, a cache fetches some in
+// vain.
+func (n Nest) scatter(list []Access, fills []float64, line int64) {
+	run := append([]int64{}, n.Tile...)
+	if v := n.Loops[0]; v.Axis >= 0 {
+		run[v.Axis] = min(run[v.Axis]*v.Times, n.Limits[v.Axis])
+	}
+	for k := range fills {
+		fills[k] *= 1 + machine.Apart/max(1, float64(list[k].run(run))/float64(line))
+	}
+}
+
+// touch puts the lines or pages that each access touches into each, and returns their sum.
+func touch(inPages bool, list []Access, extents []int64, lineBytes int64, each []float64) float64 {
+	sum := 0.0
+	for k := range list {
+		lines, pages := list[k].Touched(extents, lineBytes)
+		each[k] = lines
+		if inPages {
+			each[k] = pages
+		}
+		sum += each[k]
+	}
+	return sum
+}

@@ -1,2 +1,0 @@
-// Package rowwise is the sketch of stages that are computed row by row: softmax, normalisation, reductions.
-package rowwise

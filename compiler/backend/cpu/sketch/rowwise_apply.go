@@ -1,0 +1,208 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+// family is the schedules of the rows.
+func (r *rows) family() space.Family {
+	type p = RowwiseParameters
+	vectors := sketch.CeilDiv(r.Length, r.Lanes)
+	if r.Across {
+		vectors = 8
+	}
+	return &space.Sketch[p]{
+		Open: space.Worth([]space.Parameter[p]{
+			sketch.Knob("acc", func(p *p) *int64 { return &p.Partials }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
+			sketch.Knob("unroll", func(p *p) *int64 { return &p.Unroll }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
+		}),
+		Variants: []space.Variant[p]{{By: space.Direct, Structure: r}},
+	}
+}
+
+// Cost implements space.Structure: each load and each vector of a map one, reductions as fast as their chains of
+// additions allow.
+func (r *rows) Cost(p RowwiseParameters) float64 {
+	acc, unroll := float64(max(1, p.Partials)), float64(max(1, p.Unroll))
+	vectors := float64(sketch.CeilDiv(r.Length, r.Lanes))
+	row := vectors * (float64(r.Loads) + float64(1+len(r.Stages))*max(machine.Latency/acc, 1) + 1/unroll)
+	row += float64(len(r.Contiguous)) * (machine.Across + machine.Latency*acc/2)
+	if r.Across {
+		row += float64(r.Length) * 2 / acc
+	}
+	workers := min(machine.Workers(r.target), r.Count)
+	return row * float64(sketch.CeilDiv(r.Count, workers))
+}
+
+// minPiece is the fewest elements of a row that are worth a worker's start.
+const minPiece = 8 << 10
+
+// pieces is into how many pieces rows are cut; 1 where there are rows enough.
+func (r *rows) pieces() int64 {
+	workers := machine.Workers(r.target)
+	if r.Across || r.Count >= workers || workers == 1 {
+		return 1
+	}
+	return max(1, min(sketch.CeilDiv(workers, r.Count), r.Length/minPiece))
+}
+
+// Legal implements space.Structure.
+func (r *rows) Legal(RowwiseParameters) error { return nil }
+
+// Apply implements space.Structure.
+func (r *rows) Apply(s *schedule.Schedule, p RowwiseParameters) error {
+	b := &sketch.Builder{S: s}
+	switch {
+	case r.Across:
+		r.applyAcross(b, p)
+	case r.pieces() > 1:
+		return r.applyPieces(b, p)
+	default:
+		r.applyAlong(b, p)
+	}
+	return b.Err
+}
+
+// applyAlong computes row by row, with vectors along the row.
+func (r *rows) applyAlong(b *sketch.Builder, p RowwiseParameters) {
+	partials := r.along(b, r.Out, p)
+	at := noRows
+	if len(r.Shared) > 0 && b.Err == nil {
+		b.Do(b.S.Reorder(r.Out, leavesFirst(b.S.Stages[r.Out], r.Shared)...))
+		at = b.Fuse(r.Out, r.Shared)
+		b.Mark(b.S.Parallel, r.Out, at)
+	}
+	r.computeAt(b, partials, at)
+	for k := len(r.Stages) - 1; k >= 0 && b.Err == nil; k-- {
+		id := r.Stages[k]
+		r.computeAt(b, append([]int{id}, r.along(b, id, p)...), at)
+	}
+}
+
+// along makes the nest of a stage within a row. It returns the stages of a reduction's partial results, consumers
+// first.
+func (r *rows) along(b *sketch.Builder, id int, p RowwiseParameters) []int {
+	g := b.S.Stages[id]
+	if g.Combiner != expr.None {
+		return r.Reduce(b, g, r.Contiguous[id], p)
+	}
+	r.Map(b, g, p)
+	return nil
+}
+
+// noRows stands for the loop over rows where there is a single one.
+const noRows = -1
+
+// computeAt computes stages, consumers first, in the row of the last stage.
+func (r *rows) computeAt(b *sketch.Builder, stages []int, at int) {
+	for _, id := range stages {
+		if b.Err == nil && at != noRows {
+			b.Do(b.S.ComputeAt(id, r.Out, at))
+		}
+	}
+}
+
+// reductions are the iterators of a stage's reduction axes.
+func reductions(g *schedule.Stage) []int {
+	var list []int
+	for k := range g.Reduce {
+		list = append(list, len(g.Axes)+k)
+	}
+	return list
+}
+
+// leavesFirst is an order of all leaves with the given ones first.
+func leavesFirst(g *schedule.Stage, first []int) []int {
+	order := slices.Clone(first)
+	for _, it := range g.Leaves {
+		if !slices.Contains(first, it.ID) {
+			order = append(order, it.ID)
+		}
+	}
+	return order
+}
+
+// applyAcross computes blocks of rows side by side, with vectors along their shared contiguous axis.
+func (r *rows) applyAcross(b *sketch.Builder, p RowwiseParameters) {
+	out := b.S.Stages[r.Out]
+	dims := r.Rows.Dims[r.Out]
+	last := dims[len(dims)-1]
+	blocks, inside := b.Split(out.ID, last, max(1, p.Partials)*r.Lanes, schedule.Peel)
+	unit, lane := b.Split(out.ID, inside, r.Lanes, schedule.Peel)
+	outer := append(slices.Clone(dims[:len(dims)-1]), blocks)
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(out.ID, slices.Concat(outer, r.others(out), reductions(out), []int{unit, lane})...))
+	at := b.Fuse(out.ID, outer)
+	b.Mark(b.S.Parallel, out.ID, at)
+	b.Mark(b.S.Unroll, out.ID, unit)
+	b.Mark(b.S.Vectorize, out.ID, lane)
+	for k := len(r.Stages) - 1; k >= 0; k-- {
+		g := b.S.Stages[r.Stages[k]]
+		r.acrossNest(b, g)
+		r.computeAt(b, []int{g.ID}, at)
+	}
+}
+
+// acrossNest vectorizes a stage along its last shared axis, whatever it reduces outside of it.
+func (r *rows) acrossNest(b *sketch.Builder, g *schedule.Stage) {
+	dims := r.Rows.Dims[g.ID]
+	last := dims[len(dims)-1]
+	unit, lane := b.Split(g.ID, last, r.Lanes, schedule.Peel)
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(g.ID, slices.Concat(dims[:len(dims)-1], r.others(g), reductions(g), []int{unit, lane})...))
+	b.Mark(b.S.Unroll, g.ID, unit)
+	b.Mark(b.S.Vectorize, g.ID, lane)
+}
+
+// applyPieces makes every stage a parallel nest of its own; reductions keep a partial result for each piece of a row.
+func (r *rows) applyPieces(b *sketch.Builder, p RowwiseParameters) error {
+	for _, id := range append(slices.Clone(r.Stages), r.Out) {
+		g := b.S.Stages[id]
+		if g.Combiner != expr.None {
+			r.pieced(b, g, p)
+			continue
+		}
+		if b.Err == nil {
+			b.Do(sketch.Settle(b.S, NewElementwise(b.S, sketch.Unit{Out: id, Acc: -1}, r.target)))
+		}
+	}
+	return b.Err
+}
+
+// pieced divides a reduction among workers. Pieces are equal, so that none ends within a vector.
+func (r *rows) pieced(b *sketch.Builder, g *schedule.Stage, chosen RowwiseParameters) {
+	k := r.Contiguous[g.ID]
+	extent := g.Reduce[k].Extent
+	pieces := sketch.DivisorAtMost(extent, 4*r.pieces())
+	if pieces == 1 || b.Err != nil {
+		return
+	}
+	id, err := b.S.RFactor(g.ID, k, extent/pieces, schedule.Pieces)
+	b.Do(err)
+	if err != nil {
+		return
+	}
+	p := b.S.Stages[id]
+	partials := r.Reduce(b, p, k, chosen)
+	var axes []int
+	for d := range p.Axes {
+		axes = append(axes, d)
+	}
+	at := b.Fuse(p.ID, axes)
+	b.Mark(b.S.Parallel, p.ID, at)
+	for _, x := range partials {
+		if b.Err == nil {
+			b.Do(b.S.ComputeAt(x, p.ID, at))
+		}
+	}
+}

@@ -1,2 +1,0 @@
-// Package strassen is the sketch of products by one step of Strassen's algorithm.
-package strassen

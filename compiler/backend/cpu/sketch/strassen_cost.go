@@ -1,0 +1,154 @@
+package sketch
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// open are the knobs.
+func (x *strassen) open() []space.Parameter[strassenParameters] {
+	type p = strassenParameters
+	vectors := x.n() / x.lanes
+	return []space.Parameter[p]{
+		sketch.Knob("st", func(p *p) *int64 { return &p.rows }, sketch.AtMost(x.m, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)...),
+		sketch.Knob("sv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(vectors, 1, 2, 3, 4, 6)...),
+		sketch.Knob("sb", func(p *p) *int64 { return &p.rowTiles }, sketch.AtMost(x.m, 1, 2, 4, 8, 16, 1024)...),
+		sketch.Unrolling(sketch.Knob("sku", func(p *p) *int64 { return &p.unroll }, sketch.AtMost(x.k, 1, 2, 4, 8)...)),
+		sketch.Knob("spf", func(p *p) *int64 { return &p.prefetch }, 0, 512, 1024, 2048, 4096),
+	}
+}
+
+// seeds are register tiles that are known to be good.
+func (x *strassen) seeds() (list []space.Candidate[strassenParameters]) {
+	tiles := [][2]int64{{4, 3}, {5, 2}, {6, 2}, {4, 2}}
+	if x.target.CPU.VectorRegisters >= 32 {
+		tiles = [][2]int64{{14, 2}, {7, 4}, {8, 3}, {6, 4}, {4, 6}, {4, 4}}
+	}
+	for _, t := range tiles {
+		p := strassenParameters{rows: t[0], vectors: t[1], rowTiles: 1024, unroll: 2, prefetch: 1024}
+		for _, by := range []space.Algorithm{StrassenCompiled, Computed} {
+			list = append(list, space.Candidate[strassenParameters]{By: by, Parameters: p})
+		}
+	}
+	return list
+}
+
+// Legal implements space.Structure.
+func (x *strassenVariant) Legal(p strassenParameters) error {
+	z := x.sizes(p)
+	return RegisterTile{Rows: z.rows, Vectors: z.vectors, Unroll: z.ku}.Legal(x.target)
+}
+
+// What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and
+// putting them together to four outputs; and for each vector of a block of the left operand, its seven sums, which go
+// out to the second cache.
+const (
+	outputCycles = 20
+	sumCycles    = 15
+	// rightCycles is computing the seven sums of a vector of the right operand, which stay in the second
+	// cache.
+	rightCycles = 20
+	// unforeseen is the part of a fill's cost that is left for a strip of sums that nothing prefetches: larger than
+	// the first cache, it is read again for every tile from seven places. A product of 128 x 512 by 512 x 1536 then
+	// took 2.9 ms, not 2.1.
+	unforeseen = 1.6
+	// colder is how much more a line of the sums costs when it first comes from memory than one of weights, where many
+	// workers share the memory: of 7/4 as many for 7/8 of the multiplications, it falls behind.
+	colder = 0.5
+	// again is what a line of the sums costs each time that it is read for another block of rows, from the last cache.
+	again = 1.5
+	// sumsNear and sumsFar are what a line of the left operand's sums costs that goes through the last cache, or
+	// through memory. 50176 x 64 by 64 x 64 took 9.7 ms, 5.7 directly.
+	sumsNear, sumsFar = 3, 30
+	// A tile of fewer accumulators than plenty loses some time for each that is missing: what it waits for is not
+	// hidden behind others. On Zen 4, tiles of 4 x 3 and 6 x 2 vectors took 7.2 and 7.3 ms, one of 5 x 2 7.6 ms, one
+	// of 4 x 2 8.1 ms.
+	plenty      = 12
+	lostForEach = 0.025
+	// handedFar is the part more that it takes where the last cache is far, through which its sums go. On Emerald
+	// Rapids vit-b-16 is 1.14 times as fast without it on one thread; ResNet-50, BERT and GPT-2 do not care.
+	handedFar = 0.1
+	// nearestAhead bytes of prefetching are best; each factor of two more costs lostAhead.
+	nearestAhead = 512
+	lostAhead    = 0.03
+)
+
+// Cost implements space.Structure, as the cost of a tile does: the cycles of the seven products are of a tile whose
+// reduction runs over the products, too.
+func (x *strassenVariant) Cost(p strassenParameters) float64 {
+	t, z := x.target, x.sizes(p)
+	arithmetic, cold, n := Product(t, x.lanes, x.m, x.n(), x.k, products).Parts(TileParameters{
+		Vectors: z.vectors, Columns: z.rows, RowTiles: z.rowTiles, Unroll: z.ku, Prefetch: z.pf,
+	})
+	chunks, workers := float64(n), float64(machine.Workers(t))
+	outputs := float64(x.m*x.n()) / float64(x.lanes) * outputCycles * machine.Wide(t)
+	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
+	work := few*arithmetic + x.right(t, z, cold, workers) + x.traffic(t, z) + x.endNest(z).Waiting(t, x.ends) + outputs + machine.ChunkStart*chunks
+	sums := float64(x.m*sketch.CeilDiv(x.k, x.lanes)) * sumCycles * machine.Wide(t)
+	sums += x.handedOn(t)
+	all := work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*machine.Region(t)
+	return all * (1 + handedFar*(machine.Distance(t)-1))
+}
+
+// handedOn is the cycles that the sums of the left operand wait for memory when they are written and read again.
+func (x *strassen) handedOn(t *target.Target) float64 {
+	bytes := float64(products*x.m*x.k) * float64(x.bytes)
+	lines := bytes / float64(machine.Line(t))
+	switch {
+	case bytes <= 0.7*float64(t.CPU.L2Bytes):
+		return 0
+	case bytes <= 0.5*machine.LastCache(t):
+		return sumsNear * lines
+	}
+	return sumsFar * lines
+}
+
+// right is the cycles until the sums of the right operand are there; cold is what those that are compiled take to come
+// from memory, if they are read as weights are.
+func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float64) float64 {
+	if z.sums == schedule.Compiled {
+		return cold * (1 + colder*(1-1/workers))
+	}
+	blocks := sketch.CeilDiv(sketch.CeilDiv(x.m, z.rows), z.rowTiles)
+	return cold*4/products + float64(blocks*x.k*x.n()/x.lanes)*rightCycles*machine.Wide(t)
+}
+
+// traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of
+// the left one for every strip of columns, those of the right one, which are fetched ahead, for every tile of rows.
+func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
+	line, bytes := float64(machine.Line(t)), float64(x.bytes)
+	fill := func(size float64) float64 { // from the second cache, or from the next
+		if size <= 0.7*float64(t.CPU.L2Bytes) {
+			return 1
+		}
+		return 2
+	}
+	width := z.vectors * x.lanes
+	left := float64(products*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
+	strip := float64(products*x.k*width) * bytes
+	hidden := machine.Ahead * machine.Wide(t)
+	switch {
+	case z.pf == 0:
+		hidden = unforeseen
+	case z.sums == schedule.Computed:
+		hidden += lostAhead * math.Abs(math.Log2(float64(z.pf)/nearestAhead))
+	}
+	strips, tiles := float64(sketch.CeilDiv(x.n(), width)), float64(sketch.CeilDiv(x.m, z.rows))
+	blocks := tiles / float64(z.rowTiles)
+	return strips * (blocks*left*fill(left) + tiles*strip*fill(strip)*hidden + (blocks-1)*strip*again) / line
+}
+
+// endNest is the loops around the tiles of outputs.
+func (x *strassen) endNest(z strassenSizes) Nest {
+	n := Nest{Tile: make([]int64, 3), Limits: make([]int64, 3)}
+	n.Limits[x.row], n.Limits[x.col], n.Limits[2] = x.rows, x.columns, x.p.Inner
+	rows, columns := 2*z.rows, 2*z.vectors*x.lanes
+	n.Tile[x.row], n.Tile[x.col] = min(rows, x.rows), min(columns, x.columns)
+	n.Loops = []Loop{{Axis: x.row, Times: z.rowTiles}, {Axis: x.col, Times: sketch.CeilDiv(x.columns, columns)}, {Axis: x.row, Times: sketch.CeilDiv(x.rows, rows) / z.rowTiles}}
+	return n
+}

@@ -1,0 +1,503 @@
+// Tile is the sketch of sums, maxima and the like, such as products, convolutions and pooling: a tile of
+// results is kept in registers while the reduction runs. Begin with the drawing above Tile; positions across rows are
+// in joint.go, operands that are copied in panel.go, integers in dot.go, in squares.go and, of depthwise convolutions,
+// in turns.go, windows that are written out whole, as those of depthwise convolutions are, in window.go, and rows of
+// padding that loops leave out in trim.go.
+
+package sketch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// TileParameters are the numbers that the sketch of a tile leaves open.
+type TileParameters struct {
+	// Rows x Columns positions x Vectors are the register tile.
+	Rows, Columns, Vectors int64
+	// RowTiles and VectorTiles are the most tiles of a block, in both directions.
+	RowTiles, VectorTiles int64
+	// Outer is the order of blocks and Inner that of the tiles of a block: 0 with the vectors inside, 1 with the
+	// positions inside.
+	Outer, Inner int64
+	// Unroll is how many steps of the reduction are written out, and Reduce the size of its blocks, 0 for none.
+	Unroll, Reduce int64
+	// Prefetch is how many bytes ahead packed constants are fetched.
+	Prefetch int64
+	// Pack copies panels, Joint puts the positions along one joint axis, Stream stores results past the caches: 1
+	// each.
+	Pack, Joint, Stream int64
+	// Feed is where what feeds the reduction is computed.
+	Feed int64
+	// Wide is 1 for weights of 16 bits that are cast when the model is compiled.
+	Wide int64
+}
+
+// Tile is the sketch of a reduction: an output tile of th x tw positions x tv vectors is kept in registers while the
+// reduction runs, and the tiles are visited block by block.
+//
+//	parallel over (outer axes, row blocks, vector blocks), in either order
+//	  tiles of the block, in one of two orders
+//	    [padding or another feed, where the knob says so]
+//	    acc tile = 0
+//	    for reduction (blocked, the innermost iterations unrolled)
+//	      acc tile += ...                                   th x tw x tv unrolled, vectorized
+//	    out tile = the map that ends the unit
+type Tile struct {
+	target *target.Target
+	unit   sketch.Unit
+	lanes  int64
+	// vec, col and row are axes: the vectorized one, and two along which a tile has positions; -1 for none.
+	vec, col, row int
+	extents       []int64
+	reduce        []int64
+	// steps are the reduction's extents as its loops have them: with several terms a step where dot is set.
+	steps []int64
+	// order is that of the reduction's loops, outermost first, as places among its axes.
+	order []int
+	dot   *dotting
+	// narrow are operands of 16 bits that are cast.
+	narrow narrow
+	// tileMatrices is set where instructions for tiles multiply; nil elsewhere.
+	matrices *tileMatrices
+	packs    []tilePackable
+	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
+	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
+	loadsShared, loadsScalar, loadsOwn bool
+	accesses                           []Access
+	// ends are those of the maps behind the reduction and of further results.
+	ends   []Access
+	panels []panel
+	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
+	// picks is set where vectors are no part of a group, so that their lanes are picked from what several groups read;
+	// ragged where a tile is a group instead, whose last vectors are cut short.
+	group         int64
+	picks, ragged bool
+	// vectors are the numbers of vectors that a tile may have.
+	vectors []int64
+	// mustPack is set when vectors can only be loaded from panels.
+	mustPack bool
+	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its
+	// elements.
+	fed     *Access
+	feedOps int
+	// inside is the part of the reduction's products whose data lies inside of an image, and not in its padding.
+	inside float64
+	// windows are where it lies inside, for each axis of the reduction.
+	windows [][]schedule.Window
+	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the
+	// axes that it is made of; col is the last of them, which has all the positions.
+	joined  *Tile
+	joint   []int
+	results Streaming
+}
+
+// tilePackable is a constant that the reduction reads along the vectorized axis.
+type tilePackable struct {
+	constant int
+	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
+	dim, last int
+	rank      int
+	// phases has, for each dimension, the step between elements that one sum takes, where others take those between
+	// them: the stride of a transposed convolution. 1 elsewhere.
+	phases []int64
+}
+
+// NewTile is the sketch of a reduction and of the stages that its nest stores.
+func NewTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
+	x := newTile(s, acc, u, t)
+	if x.vec >= 0 {
+		if x.findDot(s, acc, dotOf(t)); x.dot == nil {
+			if y := adjoinTerms(s, acc, u, t, dotOf(t)); y != nil {
+				return y
+			}
+			if y := windowTerms(s, acc, u, t); y != nil {
+				return y
+			}
+		}
+		x.findNarrow(s, acc)
+		x.joinPositions()
+	}
+	x.fedBy(s, acc, u)
+	x.widen()
+	return x
+}
+
+// fedBy notes what feeds the reduction and what is stored.
+func (x *Tile) fedBy(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit) {
+	x.feed(s, acc, u.Feeds)
+	if len(u.Also) > 0 {
+		x.joined = nil // a tile of an output on the way is known by its rows and columns
+	}
+	x.stream(s, s.Stages[u.Out])
+}
+
+// newTile is the sketch without what feeds it, and without instructions for products of several terms.
+func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
+	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, narrow: wideOperands}
+	for _, r := range acc.Reduce {
+		x.reduce = append(x.reduce, r.Extent)
+	}
+	x.steps, x.order = x.reduce, x.loopOrder()
+	for k, e := range x.extents {
+		if e > 1 {
+			x.vec = k
+		}
+	}
+	if x.vec < 0 {
+		return x
+	}
+	x.findPacks(s, acc)
+	x.accesses, x.ends = Accesses(s, acc, x.constants(s)), EndAccesses(s, acc, u.Stored(s))
+	x.findGroups(acc, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
+	x.choosePositions()
+	x.findPanels(s, acc)
+	if contiguous(acc, x.vec, x.panels, x.group) {
+		x.lanes = max(1, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
+		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
+	} else {
+		x.panels, x.picks, x.ragged = nil, false, false
+	}
+	x.vectors = sketch.AtMost(sketch.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)
+	switch {
+	case x.ragged:
+		x.vectors = []int64{parts(x.group, x.lanes)}
+	case x.picks:
+		x.vectors, x.order = x.pickedTiles(x.lanes), x.loopOrder()
+	}
+	x.classifyLoads()
+	return x
+}
+
+// findGroups finds the operands that are the same for a group of channels. With tiles that fit into a group, they are
+// like any operand that the vectors of a tile share; where groups fit into a tile, each of its vectors has its own.
+func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
+	axis := acc.Axes[x.vec]
+	for k, l := range expr.Loads(acc.Body) {
+		g := GroupOf(l, axis)
+		if g == 0 || lanes < 2 || x.group != 0 && x.group != g || g == 1 && !movesAround(l, acc, x.vec) {
+			continue
+		}
+		if x.group, x.picks = g, g%lanes != 0; x.picks {
+			x.ragged = x.fewerParts(lanes, acc)
+			x.picks = !x.ragged && len(x.pickedTiles(lanes)) > 0
+		}
+		if g%lanes != 0 && !x.picks && !x.ragged {
+			x.group = 0
+			continue
+		}
+		x.setGroups(&x.accesses[k], l, axis)
+	}
+}
+
+// setGroups notes how far groups are apart in what a load reads. Where lanes are picked, each channel moves what is
+// read by its part of that.
+func (x *Tile) setGroups(a *Access, l *expr.Load, axis *expr.Var) {
+	for d, row := range a.Dims {
+		row[x.vec] = 0
+		between := Between(l.Index[d], axis)
+		if a.Groups = append(a.Groups, between); x.picks && between > 0 {
+			row[x.vec] = sketch.CeilDiv(between, x.group)
+		}
+	}
+	if !x.picks {
+		a.Group, a.Grouped = x.group, x.vec
+	}
+}
+
+// movesAround reports whether a load reads data that some axis moves beside that of the vectors.
+func movesAround(l *expr.Load, acc *schedule.Stage, vec int) bool {
+	return l.Tensor.Role != expr.Constant && slices.ContainsFunc(acc.Axes, func(v *expr.Var) bool { return v != acc.Axes[vec] && expr.Uses(l, v) })
+}
+
+// fitsGroups reports whether a tile of so many channels lies within a group, or begins where one begins, so that the
+// lanes of its vectors are in groups that are known when it is compiled.
+func (x *Tile) fitsGroups(channels int64) bool {
+	return x.group == 0 || x.ragged || x.group%channels == 0 || x.picks && (channels%x.group == 0 || channels >= x.extent(x.vec))
+}
+
+// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the
+// vectors as it is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all
+// operands change, like the batch of a product or the groups of a convolution, stay outside.
+func (x *Tile) choosePositions() {
+	shares := func(axis int) bool {
+		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a Access) bool { return a.MovesWith(x.vec) && !a.MovesWith(axis) })
+	}
+	choose := func(fits func(axis int) bool) {
+		for k := len(x.extents) - 1; k >= 0; k-- {
+			switch {
+			case k == x.vec || x.extents[k] == 1 || !fits(k):
+			case x.col < 0:
+				x.col = k
+			case x.row < 0:
+				x.row = k
+			}
+		}
+	}
+	if choose(shares); x.col < 0 {
+		choose(func(int) bool { return true })
+	}
+}
+
+// classifyLoads tells which operands the positions of a tile share, and which its vectors.
+func (x *Tile) classifyLoads() {
+	for _, a := range x.accesses[:len(x.accesses)-1] {
+		switch moves := func(axis int) bool { return axis >= 0 && a.MovesWith(axis) }; {
+		case !moves(x.vec):
+			x.loadsScalar = true
+		case !moves(x.col) && !moves(x.row):
+			x.loadsShared = true
+		default:
+			x.loadsOwn = true
+		}
+	}
+}
+
+// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along
+// an axis.
+func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
+	for _, l := range expr.Loads(g.Body) {
+		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
+		grouped := group > 0 && GroupOf(l, g.Axes[axis]) == group
+		if l.Tensor.Role != expr.Constant && !panelled && !grouped && expr.Uses(l, g.Axes[axis]) && !sketch.Adjacent(l, g.Axes[axis]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *Tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
+	last := acc.Reduce[len(acc.Reduce)-1]
+	for _, l := range expr.Loads(acc.Body) {
+		c := s.Constant(l.Tensor)
+		if c < 0 || slices.ContainsFunc(x.packs, func(p tilePackable) bool { return p.constant == c }) {
+			continue
+		}
+		p := tilePackable{constant: c, dim: -1, last: -1, rank: len(l.Index)}
+		reduces := false
+		for k, e := range l.Index {
+			switch {
+			case e == expr.Expr(acc.Axes[x.vec]):
+				p.dim = k
+			case e == expr.Expr(last):
+				p.last = k
+			}
+			reduces = reduces || sketch.UsesAny(e, acc.Reduce)
+			p.phases = append(p.phases, phasesOf(e, acc, l.Tensor.Shape[k]))
+		}
+		if p.dim >= 0 && reduces {
+			x.packs = append(x.packs, p)
+		}
+	}
+}
+
+// constants are those that are packed.
+func (x *Tile) constants(s *schedule.Schedule) (list []*expr.Tensor) {
+	for _, p := range x.packs {
+		list = append(list, s.ConstantTensor(p.constant))
+	}
+	return list
+}
+
+// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where
+// it begins, if the extent is a multiple of that; otherwise 1.
+func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
+	linear := expr.Linearize(index)
+	for _, r := range acc.Reduce {
+		if c, ok := linear.Coef(r); ok && c > 1 && extent%c == 0 && sketch.UsesAny(index, acc.Axes) {
+			return c
+		}
+	}
+	return 1
+}
+
+// feed notes the stages that feed the reduction.
+func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
+	if x.vec < 0 {
+		return
+	}
+	if x.joined != nil {
+		x.joined.feed(s, acc, feeds)
+	}
+	for k, l := range expr.Loads(acc.Body) {
+		for _, f := range feeds {
+			if s.Stages[f].Tensor == l.Tensor {
+				x.fed = &x.accesses[k]
+				x.feedOps += operations(s.Stages[f].Body)
+				x.inside = x.insideOf(s.Stages[f])
+			}
+		}
+	}
+	x.findWindows(s, acc)
+}
+
+// operations counts the arithmetic on elements in an expression: what is no index, and no condition of indices.
+func operations(e expr.Expr) int {
+	count := 0
+	switch n := e.(type) {
+	case *expr.Binary:
+		if n.A.DType() != array.Int64 && n.A.DType() != array.Bool {
+			count = 1
+		}
+	case *expr.Unary:
+		count = 1
+	case *expr.Load:
+		return 0
+	}
+	expr.Children(e, func(c expr.Expr) { count += operations(c) })
+	return count
+}
+
+// open are the knobs.
+func (x *Tile) open() []space.Parameter[TileParameters] {
+	type p = TileParameters
+	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
+	if x.joined != nil {
+		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
+	}
+	open := []space.Parameter[p]{
+		sketch.Knob("tv", func(p *p) *int64 { return &p.Vectors }, x.vectors...),
+		sketch.Knob("tw", func(p *p) *int64 { return &p.Columns }, sketch.AtMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)...),
+		sketch.Knob("th", func(p *p) *int64 { return &p.Rows }, sketch.AtMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)...),
+		sketch.Knob("hb", func(p *p) *int64 { return &p.RowTiles }, sketch.AtMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)...),
+		sketch.Knob("cb", func(p *p) *int64 { return &p.VectorTiles }, sketch.AtMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)...),
+		sketch.Knob("outer", func(p *p) *int64 { return &p.Outer }, 0, 1),
+		sketch.Knob("inner", func(p *p) *int64 { return &p.Inner }, 0, 1),
+		sketch.Unrolling(sketch.Knob("ku", func(p *p) *int64 { return &p.Unroll }, sketch.AtMost(sketch.Product(x.steps), 1, 2, 4, 8, 16, 32)...)),
+	}
+	if len(x.reduce) > 1 && x.dot == nil && !x.picks {
+		blocks := append([]int64{0}, sketch.Below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)
+		open = append(open, sketch.Knob("kb", func(p *p) *int64 { return &p.Reduce }, blocks...))
+	}
+	if len(x.packs) > 0 {
+		open = append(open, sketch.Knob("pf", func(p *p) *int64 { return &p.Prefetch }, 0, 512, 1024, 2048, 4096))
+	}
+	if len(x.panels) > 0 && !x.mustPack {
+		open = append(open, sketch.Knob("pk", func(p *p) *int64 { return &p.Pack }, 0, 1))
+	}
+	if x.joined != nil {
+		open = append(open, sketch.Knob("joint", func(p *p) *int64 { return &p.Joint }, 0, 1))
+	}
+	if x.results.Open(x.target) {
+		open = append(open, sketch.Knob(StreamKnob, func(p *p) *int64 { return &p.Stream }, 0, 1))
+	}
+	places := []int64{sketch.Inline, sketch.Alone, sketch.InBlock, sketch.InTile}
+	if x.dot != nil { // the terms of a step must lie side by side
+		places = []int64{sketch.Alone, sketch.InBlock, sketch.InTile}
+	}
+	if x.fed != nil {
+		open = append(open, sketch.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...))
+	}
+	if x.narrow.widened != nil {
+		open = append(open, sketch.Knob("wide", func(p *p) *int64 { return &p.Wide }, 0, 1))
+	}
+	return space.Worth(open)
+}
+
+// Family is the schedules of the tile.
+func (x *Tile) Family() space.Family { return x.family(space.Direct) }
+
+func (x *Tile) family(by space.Algorithm) space.Family {
+	return &space.Sketch[TileParameters]{Open: x.open(), Variants: []space.Variant[TileParameters]{{By: by, Structure: x}}, Good: x.seeds(by), Tiles: x.tiled}
+}
+
+func (x *Tile) extent(axis int) int64 {
+	if axis < 0 {
+		return 1
+	}
+	return x.extents[axis]
+}
+
+// tileSizes are the numbers that follow from the settings.
+type tileSizes struct {
+	tv, tw, th int64
+	// RowTiles and vecTiles are the tiles of one block.
+	rowTiles, vecTiles int64
+	ku, kb, pf         int64
+	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies
+	// panels.
+	inner int64
+	pack  bool
+	// castsData is set where data of 16 bits is cast each time that it is read.
+	castsData bool
+	// rolled leaves loops over the positions of a tile as they are, in place of writing them out.
+	rolled bool
+}
+
+func (x *Tile) sizes(p TileParameters) tileSizes {
+	z := tileSizes{tv: max(1, p.Vectors), tw: max(1, p.Columns), th: max(1, p.Rows), ku: max(1, p.Unroll), kb: p.Reduce, pf: p.Prefetch, inner: p.Inner, rolled: x.matrices != nil}
+	z.castsData = x.narrow.data >= 0 && p.Feed == sketch.Inline
+	if len(x.vectors) == 1 { // that is no knob
+		z.tv = x.vectors[0]
+	}
+	if z.pack = len(x.panels) > 0 && (x.mustPack || p.Pack == 1); z.pack {
+		z.inner = 1 // a panel serves all positions of its block
+	}
+	blocked := sketch.CeilDiv(x.extent(x.row), z.th)
+	if x.row < 0 {
+		blocked = sketch.CeilDiv(x.extent(x.col), z.tw)
+	}
+	z.rowTiles = sketch.DivisorAtMost(blocked, max(1, p.RowTiles))
+	z.vecTiles = sketch.DivisorAtMost(sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)), max(1, p.VectorTiles))
+	return z
+}
+
+// Legal implements space.Structure. It also refuses what is another point in other words, and tiles that cross groups.
+func (x *Tile) Legal(p TileParameters) error {
+	if x = x.chosen(p); x.matrices != nil {
+		return x.legalMatrices(p)
+	}
+	if x.joined != nil && p.Columns > x.extent(x.col) || len(x.joint) > 0 && p.Rows > 1 {
+		return fmt.Errorf("space: tile %dx%d is another one in other words", p.Rows, p.Columns)
+	}
+	if len(x.joint) > 0 && x.fed != nil && p.Feed == sketch.InBlock {
+		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
+	}
+	z := x.sizes(p)
+	r := RegisterTile{Rows: z.th * z.tw, Vectors: z.tv, Unroll: z.ku, Whole: z.ku == sketch.Product(x.steps)}
+	if x.dot != nil {
+		r.More = x.dot.registers
+		if x.dot.squares {
+			r.More += z.tv // a vector's channels fill two registers
+		}
+	}
+	if err := r.Legal(x.target); err != nil {
+		return err
+	}
+	if x.dot != nil && x.dot.squares && z.th*z.tw%2 != 0 {
+		return fmt.Errorf("space: one of %dx%d positions has none to be multiplied with", z.th, z.tw)
+	}
+	if !x.fitsGroups(z.tv * x.lanes) {
+		return fmt.Errorf("space: tiles of %d vectors cut through groups of %d channels", z.tv, x.group)
+	}
+	return x.wholeLines(z, p)
+}
+
+// width is how many channels a tile of so many vectors has.
+func (x *Tile) width(vectors int64) int64 {
+	if x.ragged {
+		return x.group
+	}
+	return vectors * x.lanes
+}
+
+func (x *Tile) chunks(z tileSizes) int64 {
+	blocked, col := sketch.CeilDiv(x.extent(x.row), z.th), sketch.CeilDiv(x.extent(x.col), z.tw)
+	if x.row < 0 {
+		blocked = col
+	}
+	n := blocked / z.rowTiles * (sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)) / z.vecTiles)
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n *= e
+		}
+	}
+	return max(1, n)
+}

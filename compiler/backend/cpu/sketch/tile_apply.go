@@ -1,0 +1,279 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// loops are the iterators of the unit's outer stage after tiling.
+type loops struct {
+	parallel int
+	// block has the loops over the tiles of a block, outermost first; the last is where the reduction is computed.
+	block []int
+	// vectors is the loop over the vectors of tiles of a block.
+	vectors int
+}
+
+// Apply implements space.Structure.
+func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) error {
+	x = x.chosen(p)
+	b, u, z := &sketch.Builder{S: s}, x.unit, x.sizes(p)
+	b.Do(x.flatten(s, u.Acc))
+	feeds := x.feeding(b, u, p)
+	if x.dot == nil && p.Feed == sketch.Inline {
+		for _, f := range feeds {
+			b.Do(s.Inline(f))
+		}
+	}
+	if len(x.extents) == 0 { // one sum: there is no tile to compute it in
+		return b.Err
+	}
+	l := x.outerNest(b, u.Out, z, p)
+	if b.Err != nil {
+		return b.Err
+	}
+	at := l.block[len(l.block)-1]
+	for _, o := range slices.Backward(u.Also) {
+		b.Do(s.ComputeAt(o, u.Out, at))
+		x.storeTile(b, o, z)
+	}
+	b.Do(s.ComputeAt(u.Acc, u.Out, at))
+	x.reductionNest(b, u.Acc, z)
+	if z.pack {
+		x.applyPanels(b, u, l)
+	}
+	x.applyPacks(b, z, p.Prefetch)
+	for _, f := range feeds {
+		x.applyFeed(b, u, l, f, p.Feed)
+	}
+	x.results.Apply(b, u.Out, p.Stream)
+	return b.Err
+}
+
+func (x *Tile) outerNest(b *sketch.Builder, out int, z tileSizes, p TileParameters) loops {
+	const peel, shift = schedule.Peel, schedule.Shift
+	var outer, rest, tileLoops []int
+	for k := range x.extents {
+		if k != x.vec && k != x.col && k != x.row && !slices.Contains(x.joint, k) {
+			outer = append(outer, k)
+		}
+	}
+	col := x.col
+	if len(x.joint) > 0 {
+		col = x.fuseJoint(b, out, outer)
+	}
+	var rowBlock, vecBlock, vecTile, lane = -1, -1, -1, -1
+	if x.row >= 0 {
+		var tiles, inside int
+		tiles, inside = b.Split(out, x.row, z.th, shift)
+		rowBlock, tiles = b.Split(out, tiles, z.rowTiles, peel)
+		rest, tileLoops = append(rest, tiles), append(tileLoops, inside)
+	}
+	if x.col >= 0 {
+		tiles, inside := b.Split(out, col, z.tw, shift)
+		if x.row < 0 {
+			rowBlock, tiles = b.Split(out, tiles, z.rowTiles, peel)
+		}
+		rest, tileLoops = append(rest, tiles), append(tileLoops, inside)
+	}
+	if x.vec >= 0 {
+		tiles, inside := b.Split(out, x.vec, x.width(z.tv), peel)
+		var vecUnit int
+		vecUnit, lane = b.Split(out, inside, x.lanes, peel)
+		vecBlock, vecTile = b.Split(out, tiles, z.vecTiles, peel)
+		tileLoops = append(tileLoops, vecUnit)
+		if z.inner == 0 {
+			rest = append(rest, vecTile)
+		} else {
+			rest = append([]int{vecTile}, rest...)
+		}
+	}
+	blocks := []int{rowBlock, vecBlock}
+	if p.Outer == 1 {
+		blocks = []int{vecBlock, rowBlock}
+	}
+	outer = append(outer, slices.DeleteFunc(blocks, func(i int) bool { return i < 0 })...)
+	order := slices.Concat(outer, rest, tileLoops)
+	if lane >= 0 {
+		order = append(order, lane)
+	}
+	if b.Err != nil {
+		return loops{}
+	}
+	b.Do(b.S.Reorder(out, order...))
+	b.Mark(b.S.Unroll, out, z.unrolled(tileLoops)...)
+	if lane >= 0 {
+		b.Mark(b.S.Vectorize, out, lane)
+	}
+	l := loops{block: rest, vectors: vecTile}
+	if len(outer) > 0 && b.Err == nil {
+		l.parallel = b.Fuse(out, outer)
+		b.Mark(b.S.Parallel, out, l.parallel)
+	}
+	if len(l.block) == 0 {
+		l.block = []int{l.parallel}
+	}
+	return l
+}
+
+// storeTile computes an output on the way to the unit's last one, a tile at a time.
+func (x *Tile) storeTile(b *sketch.Builder, id int, z tileSizes) {
+	var tileLoops []int
+	for _, k := range []int{x.row, x.col} {
+		if k >= 0 {
+			tileLoops = append(tileLoops, k)
+		}
+	}
+	if x.vec >= 0 {
+		vectors, lane := b.Split(id, x.vec, x.lanes, schedule.Peel)
+		tileLoops = append(tileLoops, vectors)
+		b.Mark(b.S.Vectorize, id, lane)
+	}
+	b.Mark(b.S.Unroll, id, z.unrolled(tileLoops)...)
+}
+
+// unrolled are those of the loops of a tile that are written out, of which the last one is over its vectors.
+func (z tileSizes) unrolled(tileLoops []int) []int {
+	if z.rolled {
+		return tileLoops[len(tileLoops)-1:]
+	}
+	return tileLoops
+}
+
+// feeding prepares what the reduction reads, and returns the stages that feed it.
+func (x *Tile) feeding(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
+	if x.matrices != nil {
+		return x.applyCopy(b, u)
+	}
+	return x.applyWidening(b, u, p)
+}
+
+func (x *Tile) reductionNest(b *sketch.Builder, acc int, z tileSizes) {
+	if x.matrices != nil {
+		x.matrixNest(b, acc)
+		return
+	}
+	var outer, tileLoops, reduction []int
+	lane := -1
+	for k := range x.extents {
+		switch k {
+		case x.row, x.col:
+			tileLoops = append(tileLoops, k)
+		case x.vec:
+		default:
+			outer = append(outer, k)
+		}
+	}
+	if x.vec >= 0 {
+		var unit int
+		unit, lane = b.Split(acc, x.vec, x.lanes, schedule.Peel)
+		tileLoops = append(tileLoops, unit)
+	}
+	var extents []int64
+	for _, k := range x.order {
+		reduction, extents = append(reduction, len(x.extents)+k), append(extents, x.steps[k])
+	}
+	var innermost []int
+	if x.dot != nil {
+		last := slices.Index(x.order, len(x.order)-1)
+		steps, terms := b.Split(acc, reduction[last], x.dot.terms, schedule.Peel)
+		reduction[last], innermost = steps, append(innermost, terms)
+		if b.Err == nil {
+			b.Do(b.S.Dot(acc, terms))
+		}
+	}
+	if last := len(reduction) - 1; z.kb > 0 {
+		block, inside := b.Split(acc, reduction[last], z.kb, schedule.Peel)
+		reduction[last], extents[last] = inside, z.kb
+		reduction = append([]int{block}, reduction...)
+		extents = append([]int64{0}, extents...)
+	}
+	reduction, unrolled := b.UnrollInnermost(acc, reduction, extents, z.ku)
+	if lane >= 0 {
+		innermost = append(innermost, lane)
+	}
+	order := slices.Concat(outer, reduction, tileLoops, innermost)
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(acc, order...))
+	b.Mark(b.S.Unroll, acc, reduction[len(reduction)-unrolled:]...)
+	b.Mark(b.S.Unroll, acc, tileLoops...)
+	if lane >= 0 {
+		b.Mark(b.S.Vectorize, acc, lane)
+	}
+	x.trim(b, acc, z)
+}
+
+// applyPacks lays each constant out in the order in which the tiles read it.
+func (x *Tile) applyPacks(b *sketch.Builder, z tileSizes, ahead int64) {
+	width := x.width(z.tv)
+	for _, p := range x.packs {
+		dims := []schedule.PackDim{{Dim: p.dim, Factor: width}}
+		for d, phases := range p.phases {
+			if phases > 1 && d != p.dim && d != p.last {
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: phases, Inner: true})
+			}
+		}
+		if z.kb > 0 && p.last >= 0 {
+			dims = append(dims, schedule.PackDim{Dim: p.last, Factor: z.kb})
+		}
+		for d := range p.rank {
+			switch {
+			case d == p.dim:
+			case d == p.last && x.dot != nil:
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: x.dot.terms})
+			case d == p.last && z.kb > 0:
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: z.kb, Inner: true})
+			case d != p.last && p.phases[d] > 1:
+				dims = append(dims, schedule.PackDim{Dim: d, Factor: p.phases[d]})
+			default:
+				dims = append(dims, schedule.PackDim{Dim: d})
+			}
+		}
+		dims = append(dims, schedule.PackDim{Dim: p.dim, Factor: width, Inner: true})
+		if x.dot != nil {
+			dims = append(dims, schedule.PackDim{Dim: p.last, Factor: x.dot.terms, Inner: true})
+		}
+		if b.Err == nil {
+			b.Do(b.S.Pack(p.constant, dims))
+		}
+		if b.Err == nil && ahead > 0 {
+			b.Do(b.S.Prefetch(p.constant, ahead))
+		}
+	}
+}
+
+// applyFeed computes a stage that the reduction reads: on its own, in the block, or in the tile.
+func (x *Tile) applyFeed(b *sketch.Builder, u sketch.Unit, l loops, id int, where int64) {
+	if b.Err != nil || where == sketch.Inline {
+		return
+	}
+	g := b.S.Stages[id]
+	rank := len(g.Axes)
+	if rank == 0 {
+		return
+	}
+	lanes := max(1, x.lanes)
+	if x.matrices != nil || x.turns() {
+		lanes = int64(x.target.CPU.VectorBytes) / g.Tensor.DType.Bytes()
+	}
+	_, lane := b.Split(id, rank-1, lanes, schedule.Peel)
+	b.Mark(b.S.Vectorize, id, lane)
+	switch where {
+	case sketch.Alone:
+		if rank > 1 {
+			outer := make([]int, 0, rank-1)
+			for k := range rank - 1 {
+				outer = append(outer, k)
+			}
+			b.Mark(b.S.Parallel, id, b.Fuse(id, outer))
+		}
+	case sketch.InBlock:
+		b.Do(b.S.ComputeAt(id, u.Out, l.parallel))
+	case sketch.InTile:
+		b.Do(b.S.ComputeAt(id, u.Out, l.block[len(l.block)-1]))
+	}
+}

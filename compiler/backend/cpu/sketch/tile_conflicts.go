@@ -1,0 +1,82 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// A step of the reduction reads one element for each position of a tile, and the next steps read what follows them,
+// in the same lines. Where neighbours lie a multiple of a large power of two apart, as in tensors of 512 or 1024
+// channels, these lines share so few sets of the first cache that it does not keep them until then.
+
+// conflicts is the cycles of all tiles that wait for lines which others drove out of the first cache. Tiles of
+// matrices read whole lines at once.
+func (x *Tile) conflicts(t *target.Target, z tileSizes, p TileParameters, n Nest) float64 {
+	if x.matrices != nil || z.pack {
+		return 0
+	}
+	loads := 0.0
+	for k := range x.accesses[:len(x.accesses)-1] {
+		if a := &x.accesses[k]; !a.Packed {
+			loads += x.drivenOut(t, a, x.boxOf(a, p, n), z)
+		}
+	}
+	vectors := 1.0
+	if x.loadsOwn || x.picks {
+		vectors = float64(z.tv)
+	}
+	tiles := x.places(z) * float64(sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)))
+	return loads * vectors * tiles * float64(sketch.Product(x.steps)) * machine.Levels(t)[0].Cycles
+}
+
+// boxOf is the shape of the memory that an access reads: that of its tensor, or of the part of a copy that lies by
+// itself.
+func (x *Tile) boxOf(a *Access, p TileParameters, n Nest) []int64 {
+	if a != x.fed || p.Feed != sketch.InBlock && p.Feed != sketch.InTile {
+		return a.Shape
+	}
+	extents := append([]int64{}, n.Tile...)
+	if p.Feed == sketch.InBlock {
+		n.Block(extents)
+	}
+	box := make([]int64, len(a.Shape))
+	for d := range box {
+		box[d] = a.Extent(d, extents)
+	}
+	return box
+}
+
+// drivenOut is how many of the elements that a step reads for the positions of a tile are no longer in the first
+// cache: all of them, where their lines are more than the sets have ways for.
+func (x *Tile) drivenOut(t *target.Target, a *Access, box []int64, z tileSizes) float64 {
+	elements, apart := min(a.Elements(x.tileExtents(z)), float64(z.th*z.tw)), int64(0) // strides leave elements out
+	for _, axis := range x.movedIn(z) {
+		apart = gcd(apart, a.Step(axis, box))
+	}
+	if apart > 0 && elements > machine.Together(t, apart) {
+		return elements
+	}
+	return 0
+}
+
+// movedIn are the axes along which the positions of one tile differ.
+func (x *Tile) movedIn(z tileSizes) (axes []int) {
+	if z.th > 1 {
+		axes = append(axes, x.row)
+	}
+	if z.tw > 1 {
+		axes = append(axes, x.col)
+	}
+	if len(x.joint) > 0 && z.tw > x.rowOf() || x.crosses(z) {
+		axes = append(axes, x.joint[:len(x.joint)-1]...)
+	}
+	return axes
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,326 @@
+package sketch
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+const (
+	// inlined is the cycles that an operation costs that is done again at each load: a multiplication and an addition
+	// are one, and some hide behind the sums.
+	inlined = 0.25
+	// borderCheck is the cycles that a load costs more that a tile at a border may not do, crossingCheck one in a tile
+	// whose positions are in several rows.
+	borderCheck, crossingCheck = 1, 3
+	// crossingLoads is how many loads a step has more for each of its sums where positions are in several rows: what
+	// neighbours share of a window is loaded for each. Fitted to depthwise convolutions of bytes on Zen 5.
+	crossingLoads = 0.25
+)
+
+// Cost implements space.Structure: the cycles of the tiles, those of its tiles, those that wait for memory, those that
+// compute what feeds the reduction, and what is lost because the workers' shares differ.
+func (x *Tile) Cost(p TileParameters) float64 {
+	x = x.chosen(p)
+	t, z := x.target, x.sizes(p)
+	if x.vec < 0 {
+		return float64(sketch.Product(x.reduce))
+	}
+	n := x.nest(t, z, p)
+	list := x.accesses
+	if z.pack {
+		list = x.packed()
+	}
+	inside := x.multiplied(p, z)
+	work, waiting := inside*x.arithmetic(t, z, 0), n.Waiting(t, slices.Concat(list, x.ends))+x.cold(t, z)
+	waiting += x.conflicts(t, z, p, n)
+	if x.loadsOwn || x.group > 0 {
+		work = max(work, waiting) + machine.WindowWaits(t)*min(work, waiting)
+	} else {
+		work += waiting
+	}
+	work = max(work, inside*x.arithmetic(t, z, machine.ResultLatency)) // sums are waited for while memory is, too
+	work += x.feedCycles(t, z, p, n)
+	if z.pack {
+		work += x.copyCycles(t, n)
+	}
+	if x.matrices != nil {
+		work += x.turnCycles()
+	}
+	chunks, workers := float64(x.chunks(z)), float64(machine.Workers(t))
+	work += machine.ChunkStart*chunks + x.results.Cost(t, p.Stream)
+	share := math.Ceil(chunks/workers) / chunks
+	if chunks == 1 || workers == 1 {
+		return work * share
+	}
+	return work*share + machine.Region(t)
+}
+
+// arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again
+// after so many.
+func (x *Tile) arithmetic(t *target.Target, z tileSizes, latency float64) float64 {
+	width := x.width(z.tv)
+	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
+	if rest := x.extent(x.vec) % width; rest > 0 {
+		cut := parts(rest, x.lanes)
+		if x.matrices != nil {
+			cut = sketch.CeilDiv(rest, x.lanes)
+		}
+		cycles += x.tileCycles(t, float64(cut), z, latency)
+	}
+	return x.places(z) * cycles
+}
+
+// parts is how many vectors so many channels are computed in: one that is cut short is in parts of 8, 4, 2 and 1
+// lanes.
+func parts(channels, lanes int64) int64 {
+	return channels/lanes + int64(bits.OnesCount64(uint64(channels%lanes)))
+}
+
+// places is how many tiles there are along the axes other than that of the vectors.
+func (x *Tile) places(z tileSizes) float64 {
+	n := float64(sketch.CeilDiv(x.extent(x.col), z.tw) * sketch.CeilDiv(x.extent(x.row), z.th))
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n *= float64(e)
+		}
+	}
+	return n
+}
+
+// tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning
+// and end.
+func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency float64) float64 {
+	if x.matrices != nil {
+		return x.matrixCycles(tv, z)
+	}
+	if x.writtenOut(z) && !x.picks {
+		return x.windowCycles(t, tv, z)
+	}
+	positions := float64(z.th * z.tw)
+	acc := tv * positions
+	loads, scalars, least := 0.0, 0.0, 0.0
+	if x.loadsShared {
+		shared := tv
+		if x.dot != nil {
+			shared *= x.dot.loads()
+		}
+		loads += shared
+		if z.pf > 0 {
+			loads += shared / 2
+		}
+	}
+	if x.loadsScalar {
+		scalars += positions
+	}
+	picked := 0.0
+	switch {
+	case x.picks:
+		crossing := x.crossing(tv)
+		picked = x.sharedVectors(crossing, z)
+		// All that the columns of a window share is in registers at once; what has none is stored and loaded again.
+		over := acc + picked*float64(x.sharedFor(z)) + x.pickedFrom(picked, z) + tv + 1 - float64(t.CPU.VectorRegisters)
+		loads += x.pickLoads(z)*picked + 2*max(0, over)
+		picked *= x.pickSteps()
+		scalars += (tv - crossing) * positions
+	case x.loadsOwn:
+		// What one step loads the next may use again: it stays in a register while there are some left. A line of
+		// which a tile uses only a part is loaded again for the others.
+		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(machine.Line(t)))
+		loads += x.sharedVectors(tv, z)*(1.5-0.5*parts) + machine.Spilled(t, acc)
+		if x.crosses(z) {
+			loads += acc * crossingLoads
+		}
+	}
+	if x.loadsShared && x.loadsScalar {
+		var reloads float64
+		reloads, least = machine.Crowded(t, acc, tv, z.ku)
+		loads += reloads
+	}
+	if spilled := positions - machine.AddressRegisters(t); x.crosses(z) && spilled > 0 {
+		loads += 2 * spilled // its address comes back from the stack
+	}
+	busy, operations := acc/2+machine.Picking(t, picked), acc+picked
+	if x.dot != nil {
+		busy, operations = acc*x.dot.slots, acc*x.dot.operations
+		if latency > 0 {
+			latency += x.dot.late
+		}
+		if x.turns() { // each step makes its own
+			busy, operations = busy+acc*machine.Turns(t, x.dot.terms), operations+acc*float64(x.dot.terms)
+		}
+		if x.dot.squares { // of two positions, one is inserted beside the other
+			busy, operations = busy+machine.Inserting(positions/2), operations+positions/2
+		}
+	}
+	casting, casts := x.casts(tv, positions, z)
+	busy, operations = busy+casting, operations+casts
+	loading := machine.Loading(t, loads, scalars)
+	step := max(busy, loading, latency, least, (operations+loads+scalars+2/float64(z.ku))/machine.Issue)
+	step += machine.Hidden*min(busy, loading) + 0.5/float64(z.ku)
+	steps := float64(sketch.Product(x.steps))
+	exits := 0.0
+	if last := x.innermost(z); last > z.ku {
+		exits = steps / float64(last)
+	}
+	end := 2.5 + float64(len(x.ends))
+	if x.dot != nil && x.dot.squares {
+		end += machine.Inserting(1)
+	}
+	return steps*step + exits*machine.LoopExit + end*acc + 12
+}
+
+// cold is the cycles until all packed constants have come from memory.
+func (x *Tile) cold(t *target.Target, z tileSizes) float64 {
+	if len(x.packs) == 0 {
+		return 0
+	}
+	bytes := float64(sketch.Product(x.steps)*sketch.CeilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
+	if x.dot != nil {
+		bytes *= x.dot.loads()
+	}
+	if x.narrow.castsWeights() {
+		bytes *= float64(x.accesses[x.narrow.weights].ElementBytes) / float64(array.Float32.Bytes())
+	}
+	lines := bytes / float64(machine.Line(t))
+	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {
+		return lines * (machine.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/machine.FetchedAhead(t)))/10)
+	}
+	return lines * machine.ColdLine(t)
+}
+
+// innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
+func (x *Tile) innermost(z tileSizes) int64 {
+	last := x.steps[x.order[len(x.order)-1]]
+	if z.kb > 0 {
+		last = min(last, z.kb)
+	}
+	for k := len(x.steps) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
+		last *= x.steps[x.order[k]] // the innermost loop is written out whole
+	}
+	return last
+}
+
+func (x *Tile) nest(t *target.Target, z tileSizes, p TileParameters) Nest {
+	n := Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...)}
+	n.Mapped = x.loadsOwn || x.group > 0
+	for range x.extents {
+		n.Tile = append(n.Tile, 1)
+	}
+	n.Tile = append(n.Tile, x.reduce...)
+	within := func(axis int, size int64) {
+		if axis >= 0 {
+			n.Tile[axis] = min(size, n.Limits[axis])
+		}
+	}
+	within(x.vec, x.width(z.tv))
+	within(x.col, z.tw)
+	within(x.row, z.th)
+	rowTiles, colTiles := z.rowTiles, sketch.CeilDiv(x.extent(x.col), z.tw)
+	rowBlocks, blocked := sketch.CeilDiv(x.extent(x.row), z.th)/z.rowTiles, x.row
+	if x.row < 0 {
+		rowTiles, rowBlocks, blocked = 1, colTiles/z.rowTiles, x.col
+		colTiles = z.rowTiles
+	}
+	vecBlocks := sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)) / z.vecTiles
+	positions := []Loop{{Axis: x.col, Times: colTiles}, {Axis: x.row, Times: rowTiles}}
+	vectors := Loop{Axis: x.vec, Times: z.vecTiles}
+	if z.inner == 0 {
+		n.Loops = append([]Loop{vectors}, positions...)
+	} else {
+		n.Loops = append(positions, vectors)
+	}
+	if p.Outer == 0 {
+		n.Loops = append(n.Loops, Loop{Axis: x.vec, Times: vecBlocks}, Loop{Axis: blocked, Times: rowBlocks})
+	} else {
+		n.Loops = append(n.Loops, Loop{Axis: blocked, Times: rowBlocks}, Loop{Axis: x.vec, Times: vecBlocks})
+	}
+	for k, e := range x.extents {
+		if k != x.vec && k != x.col && k != x.row {
+			n.Loops = append(n.Loops, Loop{Axis: k, Times: e})
+		}
+	}
+	return n
+}
+
+// feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
+func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nest) float64 {
+	if x.fed == nil {
+		return 0
+	}
+	if p.Feed == sketch.Inline {
+		return x.inlineCycles(t, z)
+	}
+	extents, times := n.Fed(p.Feed)
+	if p.Feed == sketch.InTile {
+		x.wholeRows(extents, z)
+	}
+	elements := 1.0
+	for d := range x.fed.Shape {
+		elements *= float64(x.fed.Extent(d, extents))
+	}
+	lanes := float64(max(1, int64(t.CPU.VectorBytes)/x.fed.ElementBytes))
+	if x.turns() {
+		lanes = min(lanes, float64(extents[x.vec]))
+	}
+	cycles := times * elements / lanes * (1.5*machine.Wide(t) + 0.5*float64(x.feedOps))
+	if x.turns() {
+		cycles += times * machine.Kept(t, elements*float64(x.fed.ElementBytes))
+	}
+	if p.Feed == sketch.Alone { // to the second cache and back, and a region of its own
+		return 2*cycles + machine.Region(t)
+	}
+	return cycles + 60*times
+}
+
+// wholeRows widens the extents of a tile that may go on in the next row to all rows that it may touch: which part of
+// them it needs is not known before it runs, so what feeds it is computed for all of them.
+func (x *Tile) wholeRows(extents []int64, z tileSizes) {
+	if x.crosses(z) {
+		extents[x.col] = min(x.extent(x.col), ((z.tw-1)/x.rowOf()+2)*x.rowOf())
+	}
+}
+
+// crosses reports whether tiles may go on in the next row.
+func (x *Tile) crosses(z tileSizes) bool {
+	if len(x.joint) == 0 {
+		return false
+	}
+	row := x.rowOf()
+	return row%z.tw != 0 && z.tw%row != 0
+}
+
+// rowOf is how many positions of the joint axes lie in a row.
+func (x *Tile) rowOf() int64 { return x.accesses[0].Rows[x.joint[len(x.joint)-1]] }
+
+// inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the
+// tiles at the borders, which check every load. Those that may go on in the next row all do, and position by position.
+func (x *Tile) inlineCycles(t *target.Target, z tileSizes) float64 {
+	if x.writtenOut(z) && !x.picks {
+		vectors := float64(sketch.CeilDiv(x.extent(x.vec), x.lanes))
+		checks := x.checksCycles(t, float64(z.tv), z) / float64(z.tv)
+		return (inlined*float64(x.feedOps)*x.windowLoads(t, 1, z) + checks) * vectors * x.places(z)
+	}
+	loads := float64(sketch.Product(x.extents)*sketch.Product(x.reduce)) / float64(x.lanes)
+	if x.loadsScalar {
+		loads = float64(sketch.Product(x.extents)/x.extent(x.vec)*sketch.Product(x.reduce)) * float64(sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)))
+	}
+	if x.picks {
+		loads = x.sharedVectors(1, z) * float64(sketch.CeilDiv(x.extent(x.vec), x.lanes)*sketch.Product(x.reduce)) * x.places(z)
+	}
+	checks := 0.0
+	switch tiles := sketch.CeilDiv(x.extent(x.col), z.tw); {
+	case x.crosses(z):
+		checks = crossingCheck
+	case len(x.joint) > 0:
+		checks = borderCheck * x.bordersChecked()
+	case !x.columnsWrittenOut(z):
+		checks = borderCheck * 2 / float64(tiles*z.tw) // the outermost positions of the outermost tiles
+	}
+	return loads * (inlined*float64(x.feedOps) + checks + borderCheck*x.rowsChecked(z))
+}

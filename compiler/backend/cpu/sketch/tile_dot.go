@@ -1,0 +1,244 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// dotting says how a sum of products of small integers, or of elements in bfloat16, is computed by instructions that
+// multiply several neighbours along the innermost axis of the reduction at once.
+type dotting struct {
+	instruction
+	// data and weights are the loads of the reduction's body: what all lanes share, and the packed constant.
+	data, weights int
+	// adjoined is set where the last two reduction axes are made one.
+	adjoined bool
+	// window is set where the terms are those of a window's rows, and each lane has its own.
+	window *window
+}
+
+// instruction is what a machine has for such products.
+type instruction struct {
+	// terms are the neighbours multiplied at once; wide is the type that both operands are widened to first, Invalid
+	// for none.
+	terms int64
+	wide  array.DType
+	// slots is the cycles that one takes of its units, operations how many it is made of; one more register is needed
+	// for a product that is added on its own.
+	slots      float64
+	operations float64
+	registers  int64
+	// late is the cycles that its result takes longer than that of a multiply-add.
+	late float64
+	// squares is set where it multiplies two positions by two channels at once.
+	squares bool
+}
+
+// loads is how many registers the terms of a vector's channels fill.
+func (i *instruction) loads() float64 {
+	if i.squares {
+		return 2
+	}
+	return 1
+}
+
+// dotInstruction is the best instruction of a target for products of data by weights; terms is 0 where there is none.
+func dotInstruction(t *target.Target, data, weights array.DType) instruction {
+	vnni := t.CPU.Has("avxvnni") || t.CPU.Has("avx512vnni") && t.CPU.Has("avx512vl")
+	narrow := data.Bytes() == 1 && weights.Bytes() == 1
+	signed := weights == array.Int8
+	switch {
+	case data == array.BFloat16 && weights == array.BFloat16:
+		return dotInstructionBF16(t)
+	case data.IsFloat() || weights.IsFloat():
+		return instruction{}
+	case data.Bytes() > 2 || weights.Bytes() > 2 || data == array.Uint16 || weights == array.Uint16:
+		return instruction{}
+	case t.CPU.Arch == target.X86 && vnni && data == array.Uint8 && signed:
+		return instruction{terms: 4, slots: 0.5, operations: 1}
+	case t.CPU.Arch == target.X86 && vnni:
+		return instruction{terms: 2, wide: array.Int16, slots: 0.5, operations: 1}
+	case t.CPU.Arch == target.X86 && (t.CPU.VectorBytes <= 32 || t.CPU.Has("avx512bw")):
+		// Additions compete for the units that multiply.
+		return instruction{terms: 2, wide: array.Int16, slots: 0.62, operations: 2, registers: 1}
+	case narrow && data == weights && machine.HasDots(t), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
+		return instruction{terms: 4, slots: 0.5, operations: 1}
+	}
+	return instruction{}
+}
+
+// TileBytes is the type that data of 8 bits should have where it is multiplied by weights in int8: that of which a
+// target multiplies more terms at once; Invalid where both are the same.
+func TileBytes(t *target.Target) array.DType {
+	unsigned, signed := dotInstruction(t, array.Uint8, array.Int8).terms, dotInstruction(t, array.Int8, array.Int8).terms
+	switch {
+	case unsigned > signed:
+		return array.Uint8
+	case unsigned < signed:
+		return array.Int8
+	}
+	return array.Invalid
+}
+
+// dotInstructionBF16 is that for elements in bfloat16, whose products are added up in float32.
+func dotInstructionBF16(t *target.Target) instruction {
+	if machine.MultipliesPairs(t) {
+		return instruction{terms: 2, slots: 0.5, operations: 1, late: machine.PairsLate}
+	}
+	return instruction{}
+}
+
+// chooser is the best instruction of some kind for products of data by weights; its terms are 0 where there is none.
+type chooser func(data, weights array.DType) instruction
+
+// dotOf chooses among those of a target that multiply the terms of single sums.
+func dotOf(t *target.Target) chooser {
+	return func(data, weights array.DType) instruction { return dotInstruction(t, data, weights) }
+}
+
+// findDot finds out whether the reduction is a sum of products of such elements with a constant that can be packed as
+// instructions want it, whose other operand has neighbours along the reduction side by side, and is the same for all
+// lanes, or for those of a group. Choose has the instruction for products of data by weights.
+func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, choose chooser) {
+	loads := expr.Loads(acc.Body)
+	added := acc.Tensor.DType
+	if x.lanes < 2 || acc.Combiner != expr.Sum || added != array.Int32 && added != array.Float32 || len(loads) != 2 || len(x.packs) != 1 ||
+		!isProductOfCasts(acc.Body, added) {
+		return
+	}
+	pack := x.packs[0]
+	d := &dotting{weights: slices.IndexFunc(loads, func(l *expr.Load) bool { return s.Constant(l.Tensor) == pack.constant })}
+	d.data = 1 - d.weights
+	data, last := loads[d.data], acc.Reduce[len(acc.Reduce)-1]
+	d.instruction = choose(data.Tensor.DType, loads[d.weights].Tensor.DType)
+	if added.IsFloat() != data.Tensor.DType.IsFloat() || d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || !x.sharedInGroups(data, acc) || !sketch.Adjacent(data, last) {
+		return
+	}
+	if d.wide != array.Invalid {
+		x.accesses[d.data].ElementBytes = d.wide.Bytes()
+		x.accesses[d.weights].ElementBytes = d.wide.Bytes()
+		x.fed, x.feedOps = &x.accesses[d.data], 1
+	}
+	x.dot = d
+	x.steps = slices.Clone(x.reduce)
+	x.steps[len(x.steps)-1] /= d.terms
+}
+
+// sharedInGroups reports whether all lanes read the same of an operand, or all lanes of a group.
+func (x *Tile) sharedInGroups(l *expr.Load, acc *schedule.Stage) bool {
+	axis := acc.Axes[x.vec]
+	return !expr.Uses(l, axis) || x.group > 0 && GroupOf(l, axis) == x.group
+}
+
+// adjoinedRegisters are those for numbers that several positions read in steps that are written out, one after the
+// other: windows overlap.
+const adjoinedRegisters = 4
+
+// adjoinTerms is the tile of a sum whose channels are no multiple of the terms that an instruction takes, as those of
+// a picture, with the columns of its window and their channels as one axis; nil where that does not help.
+func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, choose chooser) *Tile {
+	a, b, product := schedule.Factors(acc.Body)
+	if !product {
+		return nil
+	}
+	data, weights := a, b
+	if a.Tensor.Role == expr.Constant {
+		data, weights = b, a
+	}
+	by := choose(data.Tensor.DType, weights.Tensor.DType)
+	if by.terms == 0 {
+		return nil
+	}
+	like, err := schedule.Replay(s.Workload, s.Trace()) // s itself stays as it is
+	if err != nil {
+		return nil
+	}
+	id, err := like.Adjoin(acc.ID, by.terms, by.wide)
+	if err != nil {
+		return nil
+	}
+	x := newTile(like, like.Stages[acc.ID], u, t)
+	if x.findDot(like, like.Stages[acc.ID], choose); x.dot == nil {
+		return nil
+	}
+	x.dot.instruction, x.dot.adjoined = by, true
+	x.dot.registers += adjoinedRegisters
+	x.joinPositions()
+	copied := u
+	copied.Feeds = append(slices.Clone(u.Feeds), id)
+	x.fedBy(like, like.Stages[acc.ID], copied)
+	return x
+}
+
+// Dots reports whether neighbours are multiplied at once.
+func (x *Tile) Dots() bool { return x.dot != nil }
+
+// isProductOfCasts reports whether an expression is the product of two elements, each cast to the type of the sum.
+func isProductOfCasts(e expr.Expr, added array.DType) bool {
+	n, ok := e.(*expr.Binary)
+	if !ok || n.Op != expr.Mul {
+		return false
+	}
+	return isCastLoad(n.A, added) && isCastLoad(n.B, added)
+}
+
+func isCastLoad(e expr.Expr, added array.DType) bool {
+	c, ok := e.(*expr.Cast)
+	if !ok || c.Type != added {
+		return false
+	}
+	_, ok = c.A.(*expr.Load)
+	return ok
+}
+
+// applyWidening lets the reduction read its operands as the instruction takes them, and returns the stages that feed
+// it then: what fed it before is computed where the copy is.
+func (x *Tile) applyWidening(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
+	if x.dot == nil {
+		return x.applyNarrow(b, u, p)
+	}
+	switch {
+	case b.Err != nil:
+		return u.Feeds
+	case x.dot.adjoined:
+		return x.applyAdjoining(b, u)
+	case x.dot.window != nil:
+		return x.applyWindow(b, u)
+	}
+	if x.dot.wide == array.Invalid {
+		return u.Feeds
+	}
+	_, err := b.S.Widen(u.Acc, x.dot.weights, x.dot.wide)
+	b.Do(err)
+	if b.Err != nil {
+		return nil
+	}
+	return x.copied(b, u, x.dot.data, x.dot.wide)
+}
+
+// copied has the reduction read an operand through a copy of a wider type, in which what fed it is computed. The copy
+// is the stage that feeds it then.
+func (x *Tile) copied(b *sketch.Builder, u sketch.Unit, load int, to array.DType) []int {
+	wide, err := b.S.Widen(u.Acc, load, to)
+	b.Do(err)
+	for _, f := range u.Feeds {
+		b.Do(b.S.Inline(f))
+	}
+	return []int{wide}
+}
+
+// applyAdjoining makes one of the reduction's last axes, and computes what fed it where the copy is.
+func (x *Tile) applyAdjoining(b *sketch.Builder, u sketch.Unit) []int {
+	id, err := b.S.Adjoin(u.Acc, x.dot.terms, x.dot.wide)
+	b.Do(err)
+	for _, f := range u.Feeds {
+		b.Mark(func(stage, _ int) error { return b.S.Inline(stage) }, f, 0)
+	}
+	return []int{id}
+}

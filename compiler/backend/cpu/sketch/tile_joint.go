@@ -1,0 +1,107 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// joinPositions makes the tile whose positions go on from the end of one row at the beginning of the next, and of an
+// image in the next one: of 7 x 7 positions, tiles of six waste five in the last tile rather than five in each row.
+// The rows it crosses have addresses of their own for each position, which are computed once for each tile. It exists
+// where several axes leave all operands of the vectors as they are, such as the images, rows and columns of a
+// convolution.
+func (x *Tile) joinPositions() {
+	if x.col < 0 {
+		return
+	}
+	var axes []int
+	shared := false
+	for k, e := range x.extents {
+		if k == x.vec || e == 1 {
+			continue
+		}
+		joins := true
+		for _, a := range x.accesses[:len(x.accesses)-1] {
+			if a.MovesWith(x.vec) && !a.MovesWith(x.col) {
+				shared, joins = true, joins && !a.MovesWith(k)
+			}
+		}
+		if joins {
+			axes = append(axes, k)
+		}
+	}
+	if !shared || len(axes) < 2 {
+		return
+	}
+	x.joined = x.along(axes)
+}
+
+// along is the tile with its positions along the given axes, flattened into the last of them.
+func (x *Tile) along(axes []int) *Tile {
+	last := axes[len(axes)-1]
+	y := *x
+	y.extents, y.accesses = slices.Clone(x.extents), slices.Clone(x.accesses)
+	y.col, y.row, y.joint = last, -1, axes
+	total := int64(1)
+	for _, k := range axes {
+		total *= x.extents[k]
+		y.extents[k] = 1
+	}
+	y.extents[last] = total
+	for k := range y.accesses {
+		y.accesses[k].Joint, y.accesses[k].Rows = axes, x.extents
+	}
+	y.fed = x.fedAmong(y.accesses)
+	return &y
+}
+
+// chosen is the tile that parameters mean.
+func (x *Tile) chosen(p TileParameters) *Tile {
+	if x.joined != nil && p.Joint == 1 {
+		x = x.joined
+	}
+	if x.narrow.widened != nil && p.Wide == 1 {
+		x = x.narrow.widened
+	}
+	return x
+}
+
+// Reconciled implements space.Reconciler, for parameters that were chosen for positions along other axes than the
+// point has: a tile is no wider than a row, one along a joint axis has one row.
+func (x *Tile) Reconciled(p TileParameters) TileParameters {
+	switch {
+	case x.joined == nil:
+	case x.matrices != nil && p.Joint == 0:
+	case p.Joint == 0:
+		p.Columns = min(p.Columns, x.extent(x.col))
+	default:
+		p.Rows = 1
+		if p.Feed == sketch.InBlock {
+			p.Feed = sketch.Alone
+		}
+	}
+	return p
+}
+
+// fuseJoint makes one iterator of the joint axes of the stage that the tiles belong to, all others outside of it but
+// the vectors'.
+func (x *Tile) fuseJoint(b *sketch.Builder, out int, outer []int) int {
+	order := slices.Concat(outer, x.joint)
+	if x.vec >= 0 {
+		order = append(order, x.vec)
+	}
+	if b.Err == nil {
+		b.Do(b.S.Reorder(out, order...))
+	}
+	return b.Fuse(out, x.joint)
+}
+
+// flatten gives the reduction the joint axis, too.
+func (x *Tile) flatten(s *schedule.Schedule, acc int) error {
+	if len(x.joint) == 0 {
+		return nil
+	}
+	return s.Flatten(acc, x.joint...)
+}

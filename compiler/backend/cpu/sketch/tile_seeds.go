@@ -1,0 +1,107 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+)
+
+// seeds are the hand-written register tiles that are known to be good on each register file, in several cache
+// blockings.
+func (x *Tile) seeds(by space.Algorithm) (list []space.Candidate[TileParameters]) {
+	tiles, rest := tilesFor(x.target.CPU.VectorRegisters, x.target.CPU.VectorBytes), blockings()
+	if x.dot != nil && x.dot.squares {
+		tiles = squareTiles()
+	}
+	if x.loadsOwn {
+		tiles, rest = append(tiles, windowTiles()...), append(windowBlockings(), rest...)
+	}
+	if x.picks {
+		tiles, rest = append(tiles, pickTiles()...), append(pickBlockings(), rest...)
+	}
+	for _, t := range tiles {
+		for _, p := range rest {
+			p.Rows, p.Columns, p.Vectors = t.rows, t.columns, t.vectors
+			list = append(list, x.ways(by, p)...)
+		}
+	}
+	return list
+}
+
+// ways are parameters with positions along one axis and along both, and with weights that are cast where they are read
+// and once before: no step downhill leads from a tile that suits one to a tile that suits the other.
+func (x *Tile) ways(by space.Algorithm, p TileParameters) (list []space.Candidate[TileParameters]) {
+	for p.Wide = 0; p.Wide == 0 || p.Wide == 1 && x.narrow.widened != nil; p.Wide++ {
+		for p.Joint = 0; p.Joint <= 1; p.Joint++ {
+			list = append(list, space.Candidate[TileParameters]{By: by, Parameters: p})
+		}
+	}
+	return list
+}
+
+// accumulators are rows x columns x vectors that a tile keeps in registers.
+type accumulators struct{ rows, columns, vectors int64 }
+
+// tilesFor has the register tiles for a register file.
+func tilesFor(registers, vectorBytes int) []accumulators {
+	switch {
+	case registers >= 32 && vectorBytes >= 64: // AVX-512
+		return []accumulators{
+			{1, 14, 2}, {1, 7, 4}, {1, 6, 4}, {1, 4, 6}, {1, 28, 1}, {1, 12, 2},
+			{2, 7, 2}, {1, 4, 4}, {1, 8, 3}, {4, 7, 1}, {1, 1, 8},
+		}
+	case registers >= 32: // Neon
+		return []accumulators{{1, 8, 3}, {1, 6, 4}, {1, 12, 2}, {1, 7, 3}, {1, 4, 4}, {2, 4, 3}, {1, 1, 8}}
+	default: // AVX2
+		return []accumulators{
+			{1, 6, 2}, {1, 4, 3}, {2, 3, 2}, {3, 2, 2}, {2, 2, 3}, {4, 1, 3},
+			{1, 12, 1}, {1, 3, 4}, {1, 7, 1}, {1, 4, 2}, {1, 1, 8},
+		}
+	}
+}
+
+// squareTiles are tiles of Neon's registers with an even number of positions.
+func squareTiles() []accumulators {
+	return []accumulators{{1, 8, 3}, {1, 12, 2}, {1, 6, 3}, {1, 4, 4}, {1, 2, 6}, {2, 4, 3}, {2, 7, 1}, {1, 14, 1}, {1, 8, 2}, {1, 4, 2}}
+}
+
+// blockings are parameters that belong to them.
+func blockings() []TileParameters {
+	return []TileParameters{
+		{RowTiles: 1024, VectorTiles: 1, Inner: 1, Unroll: 1, Prefetch: 1024, Feed: sketch.Alone},
+		{RowTiles: 4, VectorTiles: 64, Inner: 1, Unroll: 2, Feed: sketch.InBlock, Pack: 1},
+		{RowTiles: 8, VectorTiles: 4, Outer: 1, Unroll: 4, Prefetch: 2048, Feed: sketch.Alone},
+		{RowTiles: 1, VectorTiles: 64, Unroll: 4, Reduce: 64, Feed: sketch.Alone},
+		{RowTiles: 56, VectorTiles: 2, Outer: 1, Unroll: 9, Feed: sketch.Inline},
+		{RowTiles: 14, VectorTiles: 8, Outer: 1, Inner: 1, Unroll: 4, Reduce: 16, Prefetch: 1024, Feed: sketch.InBlock, Pack: 1},
+	}
+}
+
+// windowTiles are tiles whose positions share what a window reads and leave registers for it.
+func windowTiles() []accumulators {
+	return []accumulators{
+		{2, 2, 2}, {4, 2, 1}, {4, 1, 1}, {2, 3, 1}, {2, 2, 1}, {1, 7, 1},
+		{1, 4, 2}, {4, 2, 2}, {4, 4, 1},
+	}
+}
+
+// windowBlockings are parameters with which a window is written out whole and its borders need no copy.
+func windowBlockings() []TileParameters {
+	return []TileParameters{
+		{RowTiles: 1024, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: sketch.Inline},
+		{RowTiles: 7, VectorTiles: 8, Unroll: 1024, Feed: sketch.Inline},
+		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: sketch.Inline},
+	}
+}
+
+// pickTiles are tiles that leave registers for what is picked.
+func pickTiles() []accumulators {
+	return []accumulators{{1, 14, 1}, {1, 7, 2}}
+}
+
+// pickBlockings are parameters with which the columns of a window and a few channels of groups are written out.
+func pickBlockings() []TileParameters {
+	return []TileParameters{
+		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 16, Feed: sketch.Inline},
+		{RowTiles: 28, VectorTiles: 64, Outer: 1, Unroll: 8, Feed: sketch.Inline},
+	}
+}

@@ -1,0 +1,33 @@
+package sketch
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// streamedSteps is how many terms the sums of results may have that are stored past the caches: stores hide behind the
+// arithmetic of longer ones.
+const streamedSteps = 128
+
+// stream notes where the nest's results may be stored past the caches: the sums of a few products, whose tiles lie
+// side by side.
+func (x *Tile) stream(s *schedule.Schedule, out *schedule.Stage) {
+	if x.lanes < 2 || x.loadsOwn || !x.loadsShared || sketch.Product(x.reduce) > streamedSteps {
+		return
+	}
+	x.results = NewStreaming(s, out)
+	if x.joined != nil {
+		x.joined.results = x.results
+	}
+}
+
+// wholeLines refuses tiles that store a part of a line past the caches, which makes memory write it in parts.
+func (x *Tile) wholeLines(z tileSizes, p TileParameters) error {
+	if line := machine.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%x.width(z.tv) != 0) {
+		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
+	}
+	return nil
+}

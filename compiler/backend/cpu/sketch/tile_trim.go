@@ -1,0 +1,73 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// Padding that is no longer computed where it is read still adds nothing to a sum. The loop over the rows of a window
+// leaves out those outside of an image, where all positions of a tile agree: of a 3x3 window on an image of 7x7, one
+// row in ten.
+
+// mostKept is the part of a loop above which nothing is left out: there is too little to gain.
+const mostKept = 0.97
+
+// findWindows notes where the reduction reads something other than padding, for each of its axes.
+func (x *Tile) findWindows(s *schedule.Schedule, acc *schedule.Stage) {
+	x.windows = nil
+	for _, v := range acc.Reduce {
+		x.windows = append(x.windows, s.Windows(acc, v))
+	}
+}
+
+// trimmed is the part of the products that are left when padding is left out along an axis of the reduction.
+func (x *Tile) trimmed(axis int, z tileSizes) float64 {
+	part := 1.0
+	if len(x.joint) > 0 || x.matrices != nil || axis >= len(x.windows) {
+		return part
+	}
+	extents := x.tileExtents(z)
+	for _, w := range x.windows[axis] {
+		if w.Along >= 0 {
+			part = min(part, w.Kept(x.extents[w.Along], extents[w.Along], x.reduce[axis]))
+		}
+	}
+	if part > mostKept {
+		return 1
+	}
+	return part
+}
+
+// rolled are the axes of the reduction that are loops as a whole: neither written out nor cut into pieces.
+func (x *Tile) rolled(z tileSizes) []int {
+	last := len(x.order) - 1
+	k, written := last, z.ku
+	for ; k >= 0 && written > 1; k-- {
+		extent := x.steps[x.order[k]]
+		if k == last && z.kb > 0 {
+			extent = z.kb
+		}
+		if extent > written { // a part of it is
+			k--
+			break
+		}
+		written /= extent
+	}
+	return slices.DeleteFunc(slices.Clone(x.order[:k+1]), func(axis int) bool {
+		return x.dot != nil && axis == len(x.order)-1 || z.kb > 0 && axis == x.order[last]
+	})
+}
+
+// trim has the loops of a reduction leave out padding.
+func (x *Tile) trim(b *sketch.Builder, acc int, z tileSizes) {
+	for _, axis := range x.rolled(z) {
+		if b.Err != nil || x.trimmed(axis, z) == 1 {
+			continue
+		}
+		if g := b.S.Stages[acc]; len(b.S.Windows(g, g.Reduce[axis])) > 0 { // unless it was inlined, or copied
+			b.Do(b.S.Trim(acc, len(x.extents)+axis))
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// Winograd is the sketch of convolutions by Winograd's algorithm, for several sizes of its tiles.
+
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// winograd is the sketch of a convolution by Winograd's algorithm. Its data, transformed, and their product with the
+// weights are computed block by block of tiles, which keeps both in a cache but reads the weights once a block; or,
+// without blocks, each for all tiles at once, which reads everything once and divides the product among workers by
+// weights.
+type winograd struct {
+	target      *target.Target
+	unit        sketch.Unit
+	lanes, line int64
+	constant    int
+	// batch, y, x and c are axes of the convolution.
+	batch   []int
+	y, x, c int
+	// images is the product of the batch axes; height, width, ic and oc are extents.
+	images, height, width, ic, oc int64
+}
+
+// tile is the sketch for one size of tiles: my x mx outputs.
+type tile struct {
+	*winograd
+	my, mx    int64
+	filtering schedule.Filtering
+	// pairs is set where factors of the product are rounded to bfloat16, and multiplied in pairs.
+	pairs bool
+}
+
+// The algorithms of Winograd, by the rows and columns of outputs that they compute at a time. F4x2 reads fewer
+// weights than F4x4 and multiplies less than F2x2.
+var (
+	F2x2 = space.Algorithm{Name: "winograd 2x2", Number: 2}
+	F4x4 = space.Algorithm{Name: "winograd 4x4", Number: 4}
+	F4x2 = space.Algorithm{Name: "winograd 4x2", Number: 42}
+	// F2x2Pairs is F2x2 with a product of factors in bfloat16.
+	F2x2Pairs = space.Algorithm{Name: "winograd 2x2 in bf16", Number: 216}
+)
+
+// winogradParameters are the numbers that the sketch leaves open.
+type winogradParameters struct {
+	// tiles x vectors are the register tile of the product.
+	tiles, vectors int64
+	// block is about how many tiles a block has, 0 for none, and columns the most register tiles of a chunk of the
+	// product along the channels.
+	block, columns int64
+	// unroll is how many steps of the reduction are written out.
+	unroll int64
+	// image is where the padded activation is computed.
+	image int64
+	// prefetch is how many bytes ahead weights are fetched.
+	prefetch int64
+}
+
+// mostGrowth is how much larger rounding errors may be than those of direct sums where factors are rounded to
+// bfloat16: those of F2x2 are 1.7 times as large, and those of F4x4 9 times.
+const mostGrowth = 2
+
+// NewWinograd is the schedules of the reduction acc; nil when it is no convolution that the algorithm computes. The
+// transforms are computed for one output alone. With pairs, factors of its product may be rounded to bfloat16.
+func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, pairs bool) space.Family {
+	c, ok := s.Conv(acc.ID)
+	if !ok || len(u.Also) > 0 {
+		return nil
+	}
+	bytes := acc.Tensor.DType.Bytes()
+	pairs = pairs && acc.Tensor.DType == array.Float32 && c.IC%2 == 0
+	x := &winograd{
+		target: t, unit: u,
+		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), line: max(1, int64(t.CPU.CacheLineBytes)/bytes), constant: c.Constant,
+		batch: c.Batch, y: c.Y, x: c.X, c: c.OC, images: 1,
+		height: acc.Tensor.Shape[c.Y], width: acc.Tensor.Shape[c.X], ic: c.IC, oc: acc.Tensor.Shape[c.OC],
+	}
+	for _, k := range c.Batch {
+		x.images *= acc.Tensor.Shape[k]
+	}
+	k := &space.Sketch[winogradParameters]{Open: x.open()}
+	for _, a := range []struct {
+		space.Algorithm
+		my, mx int64
+		pairs  bool
+	}{{F2x2, 2, 2, false}, {F4x4, 4, 4, false}, {F4x2, 4, 2, false}, {F2x2Pairs, 2, 2, true}} {
+		f, ok := c.Filtering(a.my, a.mx)
+		if ok && (!a.pairs || pairs && f.Growth <= mostGrowth) {
+			k.Variants = append(k.Variants, space.Variant[winogradParameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f, a.pairs}})
+			k.Good = append(k.Good, x.seeds(a.Algorithm)...)
+		}
+	}
+	if len(k.Variants) == 0 {
+		return nil
+	}
+	return k
+}
+
+// winogradSizes are the numbers that follow from the parameters.
+type winogradSizes struct {
+	// tiles x vectors is the register tile.
+	tiles, vectors, ku int64
+	// vecTiles is how many register tiles a chunk of the product has along the channels.
+	vecTiles int64
+	// rows x columns of tiles are a block; zero without blocks.
+	rows, columns int64
+	// ty x tx tiles cover an image.
+	ty, tx int64
+}
+
+func (z winogradSizes) blocked() bool { return z.rows > 0 }
+
+func (x *tile) sizes(p winogradParameters) winogradSizes {
+	z := winogradSizes{ty: sketch.CeilDiv(x.height, x.my), tx: sketch.CeilDiv(x.width, x.mx), ku: max(1, p.unroll)}
+	z.vectors = min(max(1, p.vectors), sketch.CeilDiv(x.oc, x.lanes))
+	covered := x.images * z.ty * z.tx
+	if block := p.block; block >= z.tx {
+		z.rows, z.columns = sketch.DivisorAtMost(z.ty, block/z.tx), z.tx
+		covered = z.rows * z.columns
+	} else if block > 0 {
+		z.rows, z.columns = 1, sketch.DivisorAtMost(z.tx, block)
+		covered = z.columns
+	}
+	z.tiles = min(max(1, p.tiles), covered)
+	z.vecTiles = sketch.DivisorAtMost(sketch.CeilDiv(x.oc, z.vectors*x.lanes), max(1, p.columns))
+	return z
+}

@@ -1,0 +1,23 @@
+package cost_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"pgregory.net/rapid"
+)
+
+// TestFeaturesOfChangedTraces: traces come from anywhere, and none has an infinite feature, can it be lowered or not.
+func TestFeaturesOfChangedTraces(t *testing.T) {
+	on, f := describeCard(t), cost.Features{}
+	rapid.Check(t, func(t *rapid.T) {
+		c := kerneltest.DrawTiled(t)
+		for k, v := range append(f.Describe(c.Schedule, on, 1000).Values, float32(f.Code(c.Schedule, on))) {
+			if math.IsInf(float64(v), 0) {
+				t.Fatalf("value %d is %v of\n%s", k, v, c.Text())
+			}
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package cost
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Features are those of candidates for cards. They implement backend.Features.
+type Features struct{}
+
+var _ backend.Features = Features{}
+
+var set = features.NewSet("tilth-gpu-features-2", names(), costColumn)
+
+func names() []string {
+	list := make([]string, len(columns))
+	for k, c := range columns {
+		list[k] = c.name
+	}
+	return list
+}
+
+// Set implements backend.Features.
+func (Features) Set() *features.Set { return set }
+
+// Describe implements backend.Features.
+func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
+	c := describeAnalysed(s, t, cycles)
+	values := make([]float32, len(columns))
+	for k, column := range columns {
+		values[k] = features.Finite(column.value(c))
+	}
+	return features.Row{Set: set, Values: values}
+}
+
+// Prior implements backend.Features: no card was there to learn from.
+func (Features) Prior(*target.Target) string { return "" }
+
+// Code implements backend.Features.
+func (Features) Code(s *schedule.Schedule, t *target.Target) (instructions float64) {
+	for _, l := range describeAnalysed(s, t, math.NaN()).Launches {
+		instructions += l.Code
+	}
+	return instructions
+}

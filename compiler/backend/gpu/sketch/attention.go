@@ -1,0 +1,203 @@
+// Attention is the sketch of softmax attention on a GPU: a block of threads computes some rows while it reads
+// keys and values piece by piece, so that scores never lie in global memory. Begin to read at New.
+
+package sketch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// attention is the structure (Dao, "FlashAttention-2", 2023): results are spread over the registers of the threads as
+// instructions for matrices have them, whether those multiply or not.
+//
+//	blocks over batches and tiles of rows
+//	  queries of the tile                      shared
+//	  for each piece of the keys
+//	    keys and values of the piece           shared, fetched ahead
+//	    scores of the tile                     registers
+//	    masked, exponentials                   shared
+//	    largest score and sum of each row      by a few threads a row
+//	    mixed = mixed * change + exponentials x values    registers
+//	  out = mixed / sums
+type attention struct {
+	*sketch.Attention
+	gpu *target.GPU
+	// bytes is the size of queries, keys and values, wide that of scores and results.
+	bytes, wide int64
+	// matrices is set where instructions multiply in a format.
+	matrices bool
+	format   schedule.Format
+	// terms are how many an instruction takes at least.
+	terms int64
+}
+
+// attentionParameters are the numbers that the sketch leaves open.
+type attentionParameters struct {
+	// tall and wide are the warps of a block along rows and along keys or columns, rows the matrices of 16 rows of
+	// each.
+	tall, wide, rows int64
+	// piece is the keys of a piece.
+	piece int64
+	// stages is for how many pieces keys and values are in shared memory or under way.
+	stages int64
+}
+
+// attentionWarpThreads is the threads of a warp.
+const attentionWarpThreads = 32
+
+// NewAttention is the schedules of a workload with the algorithms that numerics allow; nil when it is no attention,
+// or a block has no room for it.
+func NewAttention(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics) *sketch.Whole {
+	found := sketch.MatchAttention(w)
+	if found == nil || found.Single { // tiles have 16 rows
+		return nil
+	}
+	s := schedule.New(w)
+	a := &attention{Attention: found, gpu: gpu, wide: s.Stages[found.Scores].Tensor.DType.Bytes(), terms: 1}
+	d := operand(s, found)
+	a.bytes = d.Bytes()
+	k := &space.Sketch[attentionParameters]{
+		Fixed:    attentionParameters{tall: 1, wide: 1, rows: 1, piece: a.N, stages: 1},
+		Variants: []space.Variant[attentionParameters]{{By: space.Direct, Structure: a}},
+	}
+	var instructions []TensorAlgorithm
+	if gpu.HasWarps() {
+		instructions = TensorAlgorithms(s.Stages[found.Scores].Tensor.DType, d, numerics)
+	}
+	for _, x := range instructions {
+		b := *a
+		b.matrices, b.format, b.terms = true, x.Format, x.Format.Terms()
+		if a.D%b.terms == 0 && b.fits(k.Fixed) && x.Format.Takes(s.Stages[found.Exp].Tensor.DType) {
+			k.Variants = append(k.Variants, space.Variant[attentionParameters]{By: x.By, Structure: &b})
+		}
+	}
+	k.Open = space.Worth(a.open())
+	if !a.fits(k.Fixed) || sameOperand(s, found) {
+		return nil
+	}
+	return &sketch.Whole{Out: found.Out, Family: k}
+}
+
+// operand is the type of what scores are products of.
+func operand(s *schedule.Schedule, a *sketch.Attention) array.DType {
+	id := a.Scores
+	if a.Keys >= 0 {
+		id = a.Keys
+	}
+	loads := expr.Loads(s.Stages[id].Body)
+	return loads[len(loads)-1].DType()
+}
+
+// sameOperand reports whether queries and keys are one tensor, which has no copies of its parts for each.
+func sameOperand(s *schedule.Schedule, a *sketch.Attention) bool {
+	loads := expr.Loads(s.Stages[a.Scores].Body)
+	if a.Keys >= 0 {
+		return loads[0].Tensor == expr.Loads(s.Stages[a.Keys].Body)[0].Tensor
+	}
+	return loads[0].Tensor == loads[1].Tensor
+}
+
+// open are the knobs.
+func (a *attention) open() []space.Parameter[attentionParameters] {
+	type q = attentionParameters
+	tiles := sketch.CeilDiv(a.M, ir.MatrixRows)
+	return []space.Parameter[q]{
+		sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(tiles, 1, 2, 4, 8)...),
+		sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, 1, 2, 4),
+		sketch.Knob("rows", func(p *q) *int64 { return &p.rows }, sketch.AtMost(tiles, 1, 2)...),
+		sketch.Knob("piece", func(p *q) *int64 { return &p.piece }, sketch.AtMost(a.N, 16, 32, 64, 128)...),
+		sketch.Knob("stages", func(p *q) *int64 { return &p.stages }, 1, 2, 3),
+	}
+}
+
+// fits reports whether any point is legal, so that there is a default.
+func (a *attention) fits(fixed attentionParameters) bool {
+	return slices.ContainsFunc([]int64{16, 32, 64, 128, a.N}, func(piece int64) bool {
+		q := fixed
+		q.piece = min(piece, a.N)
+		return a.Legal(q) == nil
+	})
+}
+
+// tile is the rows of a block, columns those of the result, keys those of a piece: whole matrices.
+func (q attentionParameters) tile() int64               { return q.tall * q.rows * ir.MatrixRows }
+func (q attentionParameters) keys() int64               { return attentionWhole(q.piece) }
+func (a *attention) columns() int64                     { return attentionWhole(a.E) }
+func (q attentionParameters) threads() int64            { return q.tall * q.wide * attentionWarpThreads }
+func (a *attention) pieces(q attentionParameters) int64 { return sketch.CeilDiv(a.N, q.piece) }
+
+// attentionWhole is a number of columns rounded up to that of whole matrices.
+func attentionWhole(n int64) int64 { return sketch.CeilDiv(n, ir.MatrixColumns) * ir.MatrixColumns }
+
+// perRow is how many threads have a row's sums together.
+func (q attentionParameters) perRow() int64 { return q.threads() / q.tile() }
+
+// Gaps behind rows of shared buffers, in words of 32 bits, so that threads that have a fragment of a matrix together
+// read from different banks: where terms, or columns, lie side by side.
+const (
+	termsGap   = 4
+	columnsGap = 8
+)
+
+// gapOf is the gap behind rows of so many columns.
+func (a *attention) gapOf(columns int64) int64 {
+	if a.loads() {
+		return OddGap(columns, a.bytes) * a.bytes / 4
+	}
+	return columnsGap
+}
+
+// loads reports whether fragments of queries, keys and values are loaded as matrices.
+func (a *attention) loads() bool { return a.matrices && a.bytes == 2 && a.format.Packed() == 2 }
+
+// sharedBytes is the shared memory of a block.
+func (a *attention) sharedBytes(q attentionParameters) int64 {
+	gap := func(words int64) int64 { return words * 4 / a.bytes }
+	queries := q.tile() * (a.D + gap(termsGap))
+	fetched := q.keys()*(a.D+gap(termsGap)) + q.keys()*(a.columns()+gap(a.gapOf(a.columns())))
+	rows := 2*q.tile()*(q.keys()+termsGap) + q.tile()*(2*a.pieces(q)+8)
+	return (queries+q.stages*fetched)*a.bytes + rows*a.wide
+}
+
+// registers is what a thread keeps of results, in 32 bits: scores and mixed.
+func (a *attention) registers(q attentionParameters) int64 {
+	parts := int64(1)
+	if a.format == schedule.TF32Compensated && a.matrices {
+		parts = 2
+	}
+	n := max(q.keys(), a.columns()) / ir.MatrixColumns / q.wide
+	return q.rows*(4*(q.keys()+a.columns())/ir.MatrixColumns/q.wide*a.wide/4) + parts*(4*q.rows+2*n)
+}
+
+// attentionMaxRegisters bounds what a thread keeps, so that addresses have room.
+const attentionMaxRegisters = 200
+
+// Legal implements space.Structure.
+func (a *attention) Legal(q attentionParameters) error {
+	switch {
+	case q.threads() > int64(a.gpu.BlockThreads):
+		return fmt.Errorf("space: %d threads are more than a block has", q.threads())
+	case q.threads() < q.tile() || q.perRow() > q.piece:
+		return fmt.Errorf("space: %d threads are less than rows, or more than keys for each", q.threads())
+	case q.keys()/ir.MatrixColumns%q.wide != 0 || a.columns()/ir.MatrixColumns%q.wide != 0:
+		return fmt.Errorf("space: matrices of %d keys and %d columns cannot be divided among %d warps", q.keys(), a.columns(), q.wide)
+	case q.piece%a.terms != 0:
+		return fmt.Errorf("space: %d keys are not as many as instructions take", q.piece)
+	case a.registers(q) > attentionMaxRegisters:
+		return fmt.Errorf("space: a thread keeps %d registers, more than it has", a.registers(q))
+	case q.threads()*(OwnRegisters+a.registers(q)) > int64(a.gpu.MultiprocessorRegisters):
+		return fmt.Errorf("space: %d threads with %d registers are more than a multiprocessor has", q.threads(), a.registers(q))
+	case a.sharedBytes(q) > a.gpu.BlockSharedBytes:
+		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", a.sharedBytes(q), a.gpu.BlockSharedBytes)
+	}
+	return nil
+}

@@ -1,0 +1,296 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// attentionCopyBytes is how many bytes a thread copies at once.
+const attentionCopyBytes = 16
+
+// nests builds the nests of a point.
+type nests struct {
+	*attention
+	*sketch.Builder
+	q attentionParameters
+	// block is the loop over blocks, piece that over pieces.
+	block, piece int
+	online       *schedule.OnlineStages
+}
+
+// Apply implements space.Structure.
+func (a *attention) Apply(s *schedule.Schedule, q attentionParameters) error {
+	n := &nests{attention: a, Builder: &sketch.Builder{S: s}, q: q}
+	for _, id := range []int{a.Keys, a.Values} {
+		if id >= 0 {
+			n.Do(s.Inline(id))
+		}
+	}
+	if n.Err == nil {
+		var err error
+		n.online, err = s.Online(a.Mixed, q.piece)
+		n.Do(err)
+	}
+	if n.Err != nil {
+		return n.Err
+	}
+	n.results()
+	n.mixed()
+	n.rowSums(a.Total, a.Dims[a.Total])
+	n.rowSums(a.Sum, a.Dims[a.Sum])
+	n.weights()
+	n.scores()
+	return n.Err
+}
+
+// along are the axes of a stage that batches and rows are, by a list of dimensions.
+func (n *nests) along(dims []int) (batch []int, row int) {
+	for _, k := range n.Batch {
+		batch = append(batch, dims[k])
+	}
+	return batch, dims[n.Row]
+}
+
+// tile spreads the rows and columns of a stage over threads as instructions for matrices have them. Behind the outer
+// iterators comes the loop on threads, then the reduction's.
+func (n *nests) tile(stage int, outer []int, row, column int, columns int64, reduction []int) {
+	tall := WarpRows(n.Builder, stage, row, n.q.rows)
+	wide := WarpColumns(n.Builder, stage, column, columns/8/n.q.wide)
+	if n.Err != nil {
+		return
+	}
+	own := []int{tall.Matrix, tall.Own, wide.Matrix, wide.Own}
+	n.Do(n.S.Reorder(stage, slices.Concat(outer, []int{tall.Warp, wide.Warp, tall.Thread, wide.Thread}, reduction, own)...))
+	thread := n.Fuse(stage, []int{tall.Warp, wide.Warp, tall.Thread, wide.Thread})
+	n.Mark(n.S.Unroll, stage, own...)
+	n.bind(stage, thread)
+}
+
+func (n *nests) bind(stage, thread int) {
+	n.Mark(func(stage, iter int) error { return n.S.Bind(stage, iter, schedule.ThreadLevel) }, stage, thread)
+}
+
+// guarded cuts an axis into tiles of which the last one may go beyond the end.
+func (n *nests) guarded(stage, axis int, factor int64) (outer, inner int) {
+	return n.Split(stage, axis, factor, schedule.Guard)
+}
+
+// results is the nest of the last stage, around all others.
+func (n *nests) results() {
+	tile, row := n.guarded(n.Out, n.Row, n.q.tile())
+	all, column := n.guarded(n.Out, n.Column, n.columns())
+	blocks := append(slices.Clone(n.Batch), tile, all)
+	n.tile(n.Out, blocks, row, column, n.columns(), nil)
+	n.block = n.Fuse(n.Out, blocks)
+	n.Mark(func(stage, iter int) error { return n.S.Bind(stage, iter, schedule.BlockLevel) }, n.Out, n.block)
+}
+
+// terms cuts the terms of a product, and has instructions multiply them.
+func (n *nests) terms(stage, axis int, extent int64) (loops []int) {
+	const most = 32
+	terms := axis
+	if extent > most && extent%most == 0 {
+		var outer int
+		outer, terms = n.Split(stage, axis, most, schedule.Peel)
+		loops = append(loops, outer)
+	}
+	if n.matrices && n.Err == nil {
+		n.Do(n.S.Tensorize(stage, terms, n.format))
+	}
+	return append(loops, terms)
+}
+
+// mixed is the nest of the second product: its loop over pieces is around all that is computed for one.
+func (n *nests) mixed() {
+	n.ComputeAt(n.Mixed, n.Out, n.block)
+	n.scope(n.Mixed, schedule.Registers)
+	if n.Err != nil {
+		return
+	}
+	axes := len(n.S.Stages[n.Mixed].Axes)
+	n.piece = axes
+	batch, row := n.along(n.Dims[n.Mixed])
+	n.tile(n.Mixed, append([]int{n.piece}, batch...), row, n.Dims[n.Mixed][n.Column], n.columns(), n.terms(n.Mixed, axes+1, n.q.piece))
+	n.inPiece(n.online.Value, schedule.Shared)
+	n.fetched(n.online.Value, n.gapOf(n.columns()), n.q.stages)
+}
+
+func (n *nests) scope(stage int, scope schedule.Scope) {
+	if n.Err == nil {
+		n.Do(n.S.SetScope(stage, scope))
+	}
+}
+
+// inPiece computes a stage for each piece.
+func (n *nests) inPiece(stage int, scope schedule.Scope) {
+	n.ComputeAt(stage, n.Mixed, n.piece)
+	n.scope(stage, scope)
+}
+
+// fetched has all threads fetch a stage together, with gaps of some words behind its rows.
+func (n *nests) fetched(stage int, gapWords, stages int64) {
+	if n.Err != nil {
+		return
+	}
+	bytes := n.S.Stages[stage].Tensor.DType.Bytes()
+	n.gap(stage, gapWords)
+	Together(n.Builder, stage, Fetching{Threads: n.q.threads(), Vector: attentionCopyBytes / bytes, Stages: stages})
+}
+
+// rowSums gives a thread each row of a stage that is computed behind the loop over pieces.
+func (n *nests) rowSums(stage int, dims []int) {
+	_, row := n.along(dims)
+	n.rowThreads(stage, row)
+	n.ComputeAt(stage, n.Out, n.block)
+	n.scope(stage, schedule.Shared)
+}
+
+// rowThreads gives a thread each row.
+func (n *nests) rowThreads(stage, row int) {
+	if n.Err != nil {
+		return
+	}
+	order := []int{row}
+	for _, it := range n.S.Stages[stage].Leaves {
+		if it.ID != row {
+			order = append(order, it.ID)
+		}
+	}
+	n.Do(n.S.Reorder(stage, order...))
+	n.bind(stage, row)
+}
+
+// weights are the stages between the two products.
+func (n *nests) weights() {
+	_, row := n.along(n.Dims[n.Largest])
+	n.rowThreads(n.online.Change, row)
+	n.inPiece(n.online.Change, schedule.Shared)
+	n.combined(n.online.Sum, row)
+	n.exponentials(row)
+	n.rowThreads(n.online.Running, row)
+	n.inPiece(n.online.Running, schedule.Shared)
+	n.combined(n.online.Largest, row)
+}
+
+// exponentials has all threads compute those of a piece, side by side.
+func (n *nests) exponentials(row int) {
+	if n.Err != nil {
+		return
+	}
+	id := n.online.Exp
+	key := len(n.S.Stages[id].Axes) - 1
+	n.Do(n.S.Reorder(id, leavesLast(n.S.Stages[id], row, key)...))
+	_, lane := n.Split(id, n.Fuse(id, []int{row, key}), n.q.threads(), schedule.Peel)
+	n.bind(id, lane)
+	n.inPiece(id, schedule.Shared)
+	n.gap(id, termsGap)
+}
+
+// gap leaves a gap of some words behind the rows of a stage.
+func (n *nests) gap(stage int, words int64) {
+	if n.Err == nil && words > 0 {
+		n.Do(n.S.StorageAlign(stage, words*4/n.S.Stages[stage].Tensor.DType.Bytes()))
+	}
+}
+
+// combined has a few threads compute a result of each row and piece, and exchange what they have.
+func (n *nests) combined(id, row int) {
+	if n.Err != nil {
+		return
+	}
+	if n.q.perRow() == 1 {
+		n.rowThreads(id, row)
+		n.inPiece(id, schedule.Shared)
+		return
+	}
+	partial, err := n.S.RFactor(id, 0, n.q.perRow(), schedule.Lanes)
+	n.Do(err)
+	if n.Err != nil {
+		return
+	}
+	g := n.S.Stages[partial]
+	lane := len(g.Axes) - 1
+	n.Do(n.S.Reorder(partial, append(leavesLast(g, row, lane), len(g.Axes))...))
+	n.bind(partial, n.Fuse(partial, []int{row, lane}))
+	n.rowThreads(id, row)
+	n.Mark(n.S.Shuffle, id, len(n.S.Stages[id].Axes))
+	n.inPiece(id, schedule.Shared)
+	n.inPiece(partial, schedule.Shared)
+}
+
+// leavesLast is the order of a stage's axes with two of them last.
+func leavesLast(g *schedule.Stage, a, b int) (order []int) {
+	for k := range g.Axes {
+		if k != a && k != b {
+			order = append(order, k)
+		}
+	}
+	return append(order, a, b)
+}
+
+// scores are the nests of the first product and of what is made of it element by element.
+func (n *nests) scores() {
+	for _, id := range []int{n.Masked, n.Scores} {
+		if n.Err != nil {
+			return
+		}
+		batch, row := n.along(n.Dims[id])
+		axes := len(n.S.Stages[id].Axes)
+		if id == n.Scores {
+			n.tile(id, batch, row, axes-1, n.q.keys(), n.terms(id, axes, n.D))
+			n.inPiece(id, schedule.Registers)
+			continue
+		}
+		all, key := n.guarded(id, axes-1, n.q.keys())
+		n.tile(id, append(batch, all), row, key, n.q.keys(), nil)
+		n.inPiece(id, schedule.Shared)
+		n.gap(id, termsGap)
+	}
+	n.operands()
+}
+
+// operands fetches queries for all pieces, and keys for each.
+func (n *nests) operands() {
+	if n.Err != nil {
+		return
+	}
+	g := n.S.Stages[n.Scores]
+	rowAxis, term := g.Axes[n.Dims[n.Scores][n.Row]], g.Reduce[0]
+	for k, l := range expr.Loads(g.Body) {
+		perm := byMemory(l)
+		id, err := n.S.CacheRead(n.Scores, k, perm)
+		n.Do(err)
+		if n.Err != nil {
+			return
+		}
+		ofRows, words := expr.Uses(l, rowAxis), n.gapOf(n.q.keys())
+		switch {
+		case expr.Uses(l.Index[perm[len(perm)-1]], term):
+			words = termsGap
+		case ofRows:
+			words = n.gapOf(n.q.tile())
+		}
+		if !ofRows {
+			n.inPiece(id, schedule.Shared)
+			n.fetched(id, words, n.q.stages)
+			continue
+		}
+		n.ComputeAt(id, n.Out, n.block)
+		n.scope(id, schedule.Shared)
+		n.fetched(id, words, 1)
+	}
+}
+
+// byMemory are the dimensions of a tensor in the order in which they lie in memory, neighbours last.
+func byMemory(l *expr.Load) []int {
+	perm := make([]int, len(l.Index))
+	for k := range perm {
+		perm[k] = k
+	}
+	strides := l.Tensor.MemoryStrides()
+	slices.SortStableFunc(perm, func(a, b int) int { return int(strides[b] - strides[a]) })
+	return perm
+}

@@ -1,0 +1,66 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// What a piece takes.
+const (
+	// attentionStepWait is the cycles of one of its steps that a block waits, with the barrier behind it.
+	attentionStepWait = 60.0
+	// steps are those of a piece.
+	steps = 8.0
+	// passes is how often an element of the scores is written and read on its way to the second product, and
+	// elementOperations the instructions for it.
+	passes, elementOperations = 6.0, 30.0
+	// attentionCopyOperations is the instructions of a thread for each copy of 16 bytes, loadOperations those for
+	// each element of a fragment, matrixOperations those for each element of four matrices that a warp loads by one
+	// instruction.
+	attentionCopyOperations, attentionLoadOperations, matrixOperations = 6.0, 2.0, 1.0 / 8
+)
+
+// Cost implements space.Structure: for each piece the longest of multiplying, other instructions, shared and global
+// memory, and what threads wait for one another.
+func (a *attention) Cost(q attentionParameters) float64 {
+	warps := float64(q.tall * q.wide)
+	keys, columns, tile := float64(q.keys()), float64(a.columns()), float64(q.tile())
+	terms := float64(a.D)
+	products := tile * keys * (terms + columns)
+	weights := warps * float64(q.rows*ir.MatrixRows) * keys
+	operands := warps * (float64(q.rows*ir.MatrixRows)*terms + keys/float64(q.wide)*terms + columns/float64(q.wide)*keys)
+	multiply, parts := products/machine.Lanes, 1.0
+	if a.matrices {
+		if a.format == schedule.TF32Compensated {
+			parts = 3
+		}
+		multiply = products * parts * 32 / float64(a.format.Packed()) / machine.MatrixBits
+	} else {
+		weights *= ir.MatrixColumns / 2 // each thread reads what it multiplies
+		operands *= ir.MatrixColumns / 2
+	}
+	words, loads := weights+operands, (weights+operands)*attentionLoadOperations*parts
+	if a.loads() {
+		words, loads = weights+operands/2, weights*attentionLoadOperations+operands*matrixOperations
+	}
+	fetched := keys * (terms + columns) * float64(a.bytes)
+	shared := (words + passes*tile*keys) / machine.SharedWords
+	issued := (loads + tile*keys*elementOperations + fetched/16*attentionCopyOperations) / machine.Lanes
+	work := max(multiply, shared, issued, fetched/machine.GlobalBytes)
+	blocks := a.Batches * sketch.CeilDiv(a.M, q.tile())
+	resident := a.resident(q)
+	together := float64(min(resident, sketch.CeilDiv(blocks, int64(a.gpu.Multiprocessors))))
+	waves := float64(sketch.CeilDiv(blocks, resident*int64(a.gpu.Multiprocessors)))
+	if busy := together * warps; busy < machine.BusyWarps {
+		work *= machine.BusyWarps / busy
+	}
+	wait := steps*attentionStepWait + max(0, machine.Latency-float64(q.stages-1)*work)
+	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + machine.Latency)
+}
+
+// resident is how many blocks a multiprocessor holds.
+func (a *attention) resident(q attentionParameters) int64 {
+	return machine.Residents(a.gpu, q.threads(), OwnRegisters+a.registers(q), a.sharedBytes(q))
+}

@@ -1,0 +1,150 @@
+// Elementwise is the sketch of results that do not share what they read: each thread of a GPU computes its
+// own.
+
+package sketch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// flat is the sketch: all axes are one, which is cut into blocks of threads, each with a few results side by side.
+type flat struct {
+	unit sketch.Unit
+	gpu  *target.GPU
+	axes int
+	// results is how many there are, work what one takes, in operations and loads.
+	results int64
+	work    float64
+	// row is the extent of the last axis, 1 where there is none.
+	row int64
+}
+
+// elementwiseParameters are the numbers that the sketch leaves open.
+type elementwiseParameters struct {
+	// threads is those of a block, items the results of a thread.
+	threads, items int64
+}
+
+// NewElementwise is the schedules of a unit: of a map, or of a reduction each of whose results is the sum of one
+// thread.
+func NewElementwise(s *schedule.Schedule, u sketch.Unit, g *target.GPU) space.Family {
+	out := s.Stages[u.Out]
+	f := &flat{unit: u, gpu: g, axes: len(out.Axes), results: sketch.Product(out.Tensor.Shape), row: 1, work: work(s, u)}
+	if f.axes > 0 {
+		f.row = out.Tensor.Shape[f.axes-1]
+	}
+	open := []space.Parameter[elementwiseParameters]{
+		sketch.Knob("threads", func(p *elementwiseParameters) *int64 { return &p.threads }, sketch.AtMost(sketch.CeilDiv(f.results, 32)*32, 32, 64, 128, 256, 512)...),
+		sketch.Knob("items", func(p *elementwiseParameters) *int64 { return &p.items }, sketch.AtMost(f.results, 1, 2, 4, 8)...),
+	}
+	return &space.Sketch[elementwiseParameters]{Open: space.Worth(open), Fixed: elementwiseParameters{threads: 32, items: 1},
+		Variants: []space.Variant[elementwiseParameters]{{By: space.Direct, Structure: f}}}
+}
+
+// work is about how many cycles a result takes a thread.
+func work(s *schedule.Schedule, u sketch.Unit) float64 {
+	total := float64(1 + len(expr.Loads(s.Stages[u.Out].Body)))
+	for _, g := range s.Stages {
+		if g.Combiner == expr.None || g.Inlined {
+			continue
+		}
+		if g.ID == u.Acc || g.ID == u.Out {
+			steps := 1.0
+			for _, r := range g.Reduce {
+				steps *= float64(r.Extent)
+			}
+			total += steps * float64(1+len(expr.Loads(g.Body)))
+		}
+	}
+	return total
+}
+
+// Legal implements space.Structure: what is computed for the results of a thread is computed for whole rows where they
+// lie in two, so that another thread would compute it as well.
+func (f *flat) Legal(p elementwiseParameters) error {
+	if p.items > 1 && f.row%p.items != 0 && (f.unit.Acc >= 0 || len(f.unit.Also) > 0) {
+		return fmt.Errorf("space: %d results of a thread may lie in two rows", p.items)
+	}
+	return nil
+}
+
+// atOnce is the share of a thread's work that is left where neighbours are read and written at once: four of them
+// best, since of eight a thread's halves lie between others'.
+var atOnce = map[int64]float64{2: 0.9, 4: 0.8, 8: 0.85}
+
+// Cost implements space.Structure: what a multiprocessor does at a time, a warp's instruction in each of four parts,
+// and as many blocks after one another as do not fit side by side.
+func (f *flat) Cost(p elementwiseParameters) float64 {
+	blocks := sketch.CeilDiv(f.results, p.threads*p.items)
+	resident := max(1, int64(f.gpu.MultiprocessorThreads)/p.threads)
+	waves := sketch.CeilDiv(blocks, resident*int64(f.gpu.Multiprocessors))
+	together := min(resident, sketch.CeilDiv(blocks, int64(f.gpu.Multiprocessors)))
+	const lanes, latency = 128, 400
+	perBlock := f.work * float64(p.items*p.threads) / lanes
+	if share, ok := atOnce[p.items]; ok && f.unit.Acc < 0 && f.row%p.items == 0 {
+		perBlock *= share
+	}
+	return float64(waves)*(perBlock*float64(together)+latency) + float64(blocks)/float64(f.gpu.Multiprocessors)
+}
+
+// Apply implements space.Structure.
+func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
+	b := &sketch.Builder{S: s}
+	Results(b, f.unit, f.axes, p.threads, p.items)
+	for _, feed := range f.unit.Feeds {
+		if b.Err == nil {
+			Alone(b, feed)
+		}
+	}
+	return b.Err
+}
+
+// Results has each thread compute a few results of a unit with so many axes, and the sums that it needs for them.
+func Results(b *sketch.Builder, u sketch.Unit, axes int, threads, items int64) {
+	thread := Spread(b, u.Out, axes, threads, items)
+	within := slices.Clone(u.Also)
+	if u.Acc >= 0 {
+		within = append([]int{u.Acc}, within...)
+	}
+	single := sketch.Product(b.S.Stages[u.Out].Tensor.Shape) == 1
+	for _, id := range slices.Backward(within) {
+		b.ComputeAt(id, u.Out, thread)
+		if single && b.Err == nil { // no loop on threads is left that says so
+			b.Do(b.S.SetScope(id, schedule.Registers))
+		}
+	}
+}
+
+// Alone computes a stage that others read in a launch of its own.
+func Alone(b *sketch.Builder, stage int) { Spread(b, stage, len(b.S.Stages[stage].Axes), 256, 1) }
+
+// Spread cuts all axes of a stage, as one, into blocks of threads with a few results each, and returns the loop on
+// threads.
+func Spread(b *sketch.Builder, stage, axes int, threads, items int64) (thread int) {
+	rest := b.FuseAxes(stage, axes)
+	if items > 1 {
+		var own int
+		rest, own = b.Split(stage, rest, items, schedule.Peel)
+		b.Mark(b.S.Unroll, stage, own)
+	}
+	block, thread := b.Split(stage, rest, threads, schedule.Peel)
+	Bind(b, stage, block, thread)
+	return thread
+}
+
+// Bind runs a loop on blocks and one on threads.
+func Bind(b *sketch.Builder, stage, block, thread int) {
+	if b.Err == nil {
+		b.Do(b.S.Bind(stage, block, schedule.BlockLevel))
+	}
+	if b.Err == nil {
+		b.Do(b.S.Bind(stage, thread, schedule.ThreadLevel))
+	}
+}

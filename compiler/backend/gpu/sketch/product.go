@@ -1,0 +1,342 @@
+// Product is what sketches of products on a GPU share: which axes are cut into tiles, and how what a tile
+// reads again and again comes through the memory that a block shares. Begin to read at Product.
+
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Product is a reduction whose results share what they read. Of the results' axes, Columns is the last one that is
+// longer than one, and Rows the longest before it: both are tiled. The others are the blocks'.
+type Product struct {
+	Unit    sketch.Unit
+	GPU     *target.GPU
+	Extents []int64
+	// Rows and Columns are places among the results' axes.
+	Rows, Columns int
+	// Joint is set where the rows are all positions of two axes, the one before Rows and Rows itself: tiles go on
+	// across the ends of rows of an image.
+	Joint bool
+	// Group is how many neighbouring columns an operand has the same elements for, as the channels of a group of a
+	// convolution; 0 where there are no groups.
+	Group int64
+	// Step is the axis of the reduction that is cut, by its place among the reduction's.
+	Step         int
+	Axes, Reduce []*expr.Var
+	// Operands are what a tile reads again and again.
+	Operands []Operand
+	// Bytes is the size of a result.
+	Bytes int64
+}
+
+// Operand is a tensor that the reduction reads.
+type Operand struct {
+	Load *expr.Load
+	// feed is the stage that computes it where only the reduction reads that; -1 for all others.
+	feed int
+	// copied is set where its elements are those of a tensor, or zero, and given where it is an argument.
+	copied, given bool
+}
+
+// NewProduct is the product of a unit with a reduction, g; nil where no operand is read by several results, so that
+// there is nothing to share.
+func NewProduct(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) *Product {
+	return along(s, g, u, gpu, func(p *Product) int { return p.Rows })
+}
+
+// OfPositions is the product whose rows are the positions of an image where there are as many of them as images, or
+// more; in all others it is that of New. Windows of neighbouring positions overlap, those of images do not.
+func OfPositions(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) *Product {
+	return along(s, g, u, gpu, func(p *Product) int {
+		last := p.Columns - 1
+		for last > p.Rows && p.Extents[last] < 2 {
+			last--
+		}
+		if last <= p.Rows || last < 1 || p.Extents[last]*p.Extents[last-1] < p.Extents[p.Rows] {
+			return p.Rows
+		}
+		for _, l := range expr.Loads(g.Body) {
+			if expr.Uses(l, p.Axes[last]) != expr.Uses(l, p.Axes[last-1]) {
+				return p.Rows
+			}
+		}
+		return last
+	})
+}
+
+// along is a product whose rows lie along an axis that is chosen where the longest one is known.
+func along(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU, choose func(*Product) int) *Product {
+	if g.Combiner == expr.None || len(g.Axes) < 2 || len(g.Reduce) == 0 {
+		return nil
+	}
+	p := &Product{Unit: u, GPU: gpu, Extents: g.Tensor.Shape, Rows: -1, Columns: -1, Reduce: g.Reduce, Axes: g.Axes, Bytes: g.Tensor.DType.Bytes()}
+	for k, e := range p.Extents {
+		if e > 1 {
+			p.Columns = k
+		}
+	}
+	for k := range max(p.Columns, 0) {
+		if p.Extents[k] > 1 && (p.Rows < 0 || p.Extents[k] >= p.Extents[p.Rows]) {
+			p.Rows = k
+		}
+	}
+	if p.Rows < 0 {
+		return nil
+	}
+	p.Rows = choose(p)
+	for k, r := range g.Reduce {
+		if r.Extent >= g.Reduce[p.Step].Extent {
+			p.Step = k
+		}
+	}
+	if !p.findOperands(s, g) {
+		return nil
+	}
+	p.findGroup()
+	return p
+}
+
+// findOperands finds what a tile shares; false when it shares nothing. A tensor that is read in two ways is read where
+// it lies, and so is a number that is the same for all.
+func (p *Product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
+	reads := map[*expr.Tensor]int{}
+	for _, l := range expr.Loads(g.Body) {
+		reads[l.Tensor]++
+	}
+	for _, l := range expr.Loads(g.Body) {
+		if len(l.Index) > 0 && reads[l.Tensor] == 1 && p.shared(l) && boxed(l) {
+			p.Operands = append(p.Operands, p.newOperand(s, l))
+		}
+	}
+	return len(p.Operands) > 0
+}
+
+func (p *Product) newOperand(s *schedule.Schedule, l *expr.Load) Operand {
+	f := s.Producer(l.Tensor)
+	o := Operand{Load: l, feed: -1, copied: true, given: f == nil}
+	if f != nil && slices.Contains(p.Unit.Feeds, f.ID) {
+		_, _, whole := f.Copy()
+		o.feed, o.copied = f.ID, whole
+	}
+	return o
+}
+
+// shared reports whether several results of a tile read the same elements.
+func (p *Product) shared(l *expr.Load) bool {
+	for _, axis := range []int{p.Rows, p.Columns} {
+		used := false
+		for _, x := range l.Index {
+			used = used || expr.Uses(x, p.Axes[axis])
+			if expr.Uses(x, p.Axes[axis]) && sketch.UsesAny(x, p.Reduce) {
+				return true // windows that overlap
+			}
+		}
+		if !used {
+			return true
+		}
+	}
+	return false
+}
+
+// Reads reports whether what is read of an operand depends on an axis of the results.
+func (p *Product) Reads(o Operand, axis int) bool { return expr.Uses(o.Load, p.Axes[axis]) }
+
+// boxed reports whether the elements that a tile reads are a box, so that its size is known.
+func boxed(l *expr.Load) bool {
+	for _, x := range l.Index {
+		for _, t := range expr.Linearize(x).Terms {
+			_, plain := t.Atom.(*expr.Var)
+			if _, _, ok := divided(t.Atom); !plain && !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// MostStages is for how many steps operands can be fetched ahead: for one where an operand is not just copied, or in
+// less than asynchronous copies take, or the GPU has none.
+func (p *Product) MostStages(vector int64) int64 {
+	if !p.GPU.HasWarps() {
+		return 1
+	}
+	for _, o := range p.Operands {
+		if !o.copied || o.Load.Tensor.DType.Bytes()*vector < 4 {
+			return 1
+		}
+	}
+	return 8
+}
+
+// OwnRegisters is what a thread keeps besides results and operands: addresses and counters.
+const OwnRegisters = 40
+
+// RegistersSuffice reports whether a multiprocessor has the registers of a block whose threads keep so many each.
+func (p *Product) RegistersSuffice(threads, registers int64) bool {
+	return threads*(registers+OwnRegisters) <= int64(p.GPU.MultiprocessorRegisters)
+}
+
+// Box is the results of a block by rows and columns, and for how many terms of the cut axis operands are fetched at a
+// time. Parts is how many parts each sum has, in blocks of their own; 0 or 1 for one. Guarded boxes are whole beyond
+// the ends of rows and columns, too.
+type Box struct {
+	Rows, Columns, Depth, Parts int64
+	Guarded                     bool
+}
+
+// within is how many of so many values of an axis a box takes.
+func (b Box) within(axis, box int64) int64 {
+	if b.Guarded {
+		return box
+	}
+	return min(axis, box)
+}
+
+// ranges is how many values each axis takes while a block computes one step.
+func (p *Product) ranges(b Box) map[*expr.Var]int64 {
+	r := map[*expr.Var]int64{}
+	for k, v := range p.Axes {
+		switch {
+		case p.Joint && k == p.Rows:
+			r[v] = v.Extent
+			continue
+		case p.Joint && k == p.Rows-1:
+			r[v] = (b.Rows-1)/p.Axes[p.Rows].Extent + 2
+			continue
+		}
+		switch k {
+		case p.Rows:
+			r[v] = b.within(v.Extent, b.Rows)
+		case p.Columns:
+			r[v] = b.within(v.Extent, b.Columns)
+		default:
+			r[v] = 1
+		}
+	}
+	for k, v := range p.Reduce {
+		r[v] = v.Extent
+		if k == p.Step {
+			r[v] = min(v.Extent, b.Depth)
+		}
+	}
+	return r
+}
+
+// elements is how many of an operand a block reads in a step, and how many of them are its last dimension.
+func (o Operand) elements(b Box, ranges map[*expr.Var]int64) (n, row int64) {
+	n, row = 1, 1
+	for d, x := range o.Load.Index {
+		extent := int64(1)
+		for _, t := range expr.Linearize(x).Terms {
+			coef := max(t.Coef, -t.Coef)
+			extent += coef * (values(t.Atom, ranges) - 1)
+		}
+		row = b.within(o.Load.Tensor.Shape[d], extent)
+		n *= row
+	}
+	return n, row
+}
+
+// Blocks is how many there are.
+func (p *Product) Blocks(b Box) int64 {
+	blocks := max(1, b.Parts)
+	for k, e := range p.Extents {
+		switch k {
+		case p.Rows:
+			e = sketch.CeilDiv(e, b.Rows)
+		case p.Columns:
+			e = sketch.CeilDiv(e, b.Columns)
+		}
+		blocks *= e
+	}
+	return blocks
+}
+
+// Terms is how many values the axis that is cut takes for a block.
+func (p *Product) Terms(b Box) int64 { return p.Reduce[p.Step].Extent / max(1, b.Parts) }
+
+// Steps is how often operands are fetched for a block, and Terms how many terms of each of its results are added then.
+func (p *Product) Steps(b Box) (steps, terms int64) {
+	terms = 1
+	for k, r := range p.Reduce {
+		if k != p.Step {
+			terms *= r.Extent
+		}
+	}
+	extent := p.Terms(b)
+	return sketch.CeilDiv(extent, b.Depth), terms * min(b.Depth, extent)
+}
+
+// FetchedBytes is what a block fetches in a step.
+func (p *Product) FetchedBytes(b Box) (bytes int64) {
+	ranges := p.ranges(b)
+	for _, o := range p.Operands {
+		n, _ := o.elements(b, ranges)
+		bytes += n * o.Load.Tensor.DType.Bytes()
+	}
+	return bytes
+}
+
+// productCopyBytes is the most that a thread copies at once.
+const productCopyBytes = 16
+
+// atOnce is how many neighbours of an operand a thread can fetch at once: so many that rows are whole vectors.
+func (p *Product) atOnce(o Operand, b Box, f Fetching, ranges map[*expr.Var]int64) int64 {
+	if f.Swizzled && p.Exchanges(o) {
+		return 1
+	}
+	n := min(f.Vector, productCopyBytes/o.Load.Tensor.DType.Bytes())
+	for _, row := o.elements(b, ranges); row%n != 0; {
+		n /= 2
+	}
+	return n
+}
+
+// AllCopies is how many copies of threads bring all operands of a step.
+func (p *Product) AllCopies(b Box, f Fetching) (n int64) {
+	for _, o := range p.Operands {
+		n += p.Copies(o, b, f)
+	}
+	return n
+}
+
+// Copies is how many copies of threads bring an operand of a step.
+func (p *Product) Copies(o Operand, b Box, f Fetching) int64 {
+	ranges := p.ranges(b)
+	n, _ := o.elements(b, ranges)
+	return sketch.CeilDiv(n, p.atOnce(o, b, f, ranges))
+}
+
+// SharedBytes is the shared memory of a block at most. Tiles at the end of an axis that they do not divide have code,
+// and arrays, of their own, and so has the last step.
+func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
+	ranges := p.ranges(b)
+	for _, o := range p.Operands {
+		n, row := o.elements(b, ranges)
+		n += n / row * p.gap(o, f, row)
+		align := int64(16)
+		if f.Swizzled {
+			align = 1024
+		}
+		bytes += (n*o.Load.Tensor.DType.Bytes() + align - 1) / align * align
+	}
+	if f.Bulk {
+		bytes += phaseBytes
+	}
+	steps := f.Stages
+	if p.Terms(b)%b.Depth != 0 {
+		steps++
+	}
+	for _, tile := range []struct{ extent, size int64 }{{p.Extents[p.Rows], b.Rows}, {p.Extents[p.Columns], b.Columns}} {
+		if !b.Guarded && tile.extent > tile.size && tile.extent%tile.size != 0 {
+			steps *= 2
+		}
+	}
+	return bytes * steps
+}

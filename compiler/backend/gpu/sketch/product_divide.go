@@ -1,0 +1,71 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// Divisions are the numbers of parts that the sums can be divided into, each of so many terms at least: what fills a
+// card with blocks where results are few and sums long.
+func (p *Product) Divisions(least int64) []int64 {
+	list := []int64{1}
+	extent := p.Reduce[p.Step].Extent
+	for _, n := range []int64{2, 4, 8, 16, 32, 64} {
+		if extent%n == 0 && extent/n >= least {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Divided is the product of partial sums: each of so many parts of a sum is a result, in a launch before the one that
+// adds them up, always in the same order.
+func (p *Product) Divided(b *sketch.Builder, parts int64) *Product {
+	if b.Err != nil {
+		return p
+	}
+	partial, err := b.S.RFactor(p.Unit.Acc, p.Step, p.Reduce[p.Step].Extent/parts, schedule.Planes)
+	if b.Do(err); b.Err != nil {
+		return p
+	}
+	acc, err := b.S.CacheWrite(partial)
+	if b.Do(err); b.Err != nil {
+		return p
+	}
+	g, d := b.S.Stages[acc], *p
+	d.Unit = sketch.Unit{Out: partial, Acc: acc, Feeds: p.Unit.Feeds}
+	d.Extents, d.Axes, d.Reduce = g.Tensor.Shape, g.Axes, g.Reduce
+	d.Rows, d.Columns = p.Rows+1, p.Columns+1
+	d.Operands = nil
+	for _, o := range p.Operands {
+		for _, l := range expr.Loads(g.Body) {
+			if l.Tensor == o.Load.Tensor {
+				d.Operands = append(d.Operands, Operand{Load: l, feed: o.feed, copied: o.copied, given: o.given})
+			}
+		}
+	}
+	if d.Joint {
+		d.join()
+	}
+	return &d
+}
+
+// AddUp has each thread add up the parts of a result.
+func (p *Product) AddUp(b *sketch.Builder) {
+	const threads = 128
+	u := p.Unit
+	u.Feeds = nil
+	Results(b, u, len(p.Extents), threads, 1)
+}
+
+// AddUpCost is what dividing sums takes, in cycles: another launch, and memory that parts are written to and read
+// from.
+func (p *Product) AddUpCost(parts int64) float64 {
+	if parts < 2 {
+		return 0
+	}
+	bytes := 2 * parts * sketch.Product(p.Extents) * p.Bytes
+	return machine.Launch + float64(bytes)/machine.GlobalBytes/float64(p.GPU.Multiprocessors)
+}

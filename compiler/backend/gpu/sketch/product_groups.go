@@ -1,0 +1,76 @@
+package sketch
+
+import "github.com/tilth-dev/tilth/compiler/expr"
+
+// divided takes an axis apart that an index divides by a number, as the channels of a grouped convolution:
+// neighbouring results of a group read the same elements.
+func divided(e expr.Expr) (axis *expr.Var, by int64, ok bool) {
+	n, isBinary := e.(*expr.Binary)
+	if !isBinary || n.Op != expr.FloorDiv {
+		return nil, 0, false
+	}
+	axis, isVar := n.A.(*expr.Var)
+	k, isInt := n.B.(*expr.Int)
+	if !isVar || !isInt || k.Value < 1 {
+		return nil, 0, false
+	}
+	return axis, k.Value, true
+}
+
+// GroupOf is how many neighbouring columns an operand has the same elements for; 0 where it does not divide them.
+func (p *Product) GroupOf(o Operand) int64 {
+	for _, x := range o.Load.Index {
+		for _, t := range expr.Linearize(x).Terms {
+			if axis, by, ok := divided(t.Atom); ok && axis == p.Axes[p.Columns] {
+				return by
+			}
+		}
+	}
+	return 0
+}
+
+// findGroup finds the columns of a group: those for which an operand has the same elements.
+func (p *Product) findGroup() {
+	for _, o := range p.Operands {
+		p.Group = max(p.Group, p.GroupOf(o))
+	}
+}
+
+// values is how many values a part of an index takes while its variables take so many, of which blocks have equal
+// parts. Of what is neither a variable nor a quotient of one, as the blocks of terms in a part of a sum, it is one.
+func values(e expr.Expr, ranges map[*expr.Var]int64) int64 {
+	if v, ok := e.(*expr.Var); ok {
+		return ranges[v]
+	}
+	axis, by, ok := divided(e)
+	if !ok { // of a part of a sum, whose terms begin anywhere: no vectors of them are known to be whole
+		return 1
+	}
+	n := ranges[axis]
+	switch {
+	case n%by == 0:
+		return n / by
+	case by%n == 0:
+		return 1
+	}
+	return min((n-1)/by+2, (axis.Extent-1)/by+1)
+}
+
+// Alike is how many of so many neighbouring columns, from a multiple of that on, read the same elements of an operand.
+func (p *Product) Alike(o Operand, columns int64) int64 {
+	by := p.GroupOf(o)
+	switch {
+	case !p.Reads(o, p.Columns):
+		return columns
+	case by == 0:
+		return 1
+	case columns%by == 0 || by%columns == 0:
+		return min(columns, by)
+	}
+	return max(1, min(columns, by)/2)
+}
+
+// WholeGroups reports whether so many columns are some whole groups, or a part of one that divides it.
+func (p *Product) WholeGroups(columns int64) bool {
+	return p.Group == 0 || columns%p.Group == 0 || p.Group%columns == 0
+}

@@ -1,0 +1,50 @@
+package sketch
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+)
+
+// Traffic is the cycles in which a multiprocessor gets what a block fetches in a step: from the cache, into which the
+// operands come once, where there is room for them. Else they come again for the blocks that run at the same time, as
+// far as these do not share them.
+func (p *Product) Traffic(w Walk, b Box, l Launch) float64 {
+	all := 0.0
+	for _, o := range p.Operands {
+		all += o.bytes()
+	}
+	if all > float64(p.GPU.L2Bytes) {
+		all = max(all, p.refetched(w, b, l))
+	}
+	steps, _ := p.Steps(b)
+	return machine.Traffic(float64(p.FetchedBytes(b)), all/float64(p.Blocks(b)*steps))
+}
+
+func (o Operand) bytes() float64 {
+	return float64(array.Elements(o.Load.Tensor.Shape) * o.Load.DType().Bytes())
+}
+
+// refetched is the bytes that come from global memory when nothing stays in the cache for blocks of a later round.
+func (p *Product) refetched(w Walk, b Box, l Launch) (bytes float64) {
+	r, c := p.tiles(b)
+	rows, columns := float64(r), float64(c)
+	together := min(l.Together*float64(p.GPU.Multiprocessors), rows*columns)
+	// Tiles that are computed together are a band of so many rows, or several.
+	band := min(float64(max(1, w.Band)), rows)
+	wide := min(math.Ceil(together/band), columns)
+	high := min(math.Ceil(together/(band*columns))*band, rows)
+	rounds := max(1, float64(p.Blocks(b))/together)
+	for _, o := range p.Operands {
+		share := 1.0
+		if p.Reads(o, p.Rows) {
+			share *= high / rows
+		}
+		if p.Reads(o, p.Columns) {
+			share *= wide / columns
+		}
+		bytes += rounds * share * o.bytes() * rows * columns / float64(p.Blocks(b))
+	}
+	return bytes
+}

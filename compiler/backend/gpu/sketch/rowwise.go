@@ -1,0 +1,297 @@
+// Rowwise is the sketch of stages that a block of a GPU's threads computes row by row: softmax, normalisation,
+// reductions.
+
+package sketch
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// rowwiseSketch is the structure: a block computes some rows, stage after stage. A row's threads each sum what lies
+// as many elements apart as there are of them, and add up these partial results by passing them between the
+// registers of a warp; of more than a warp, one thread adds up what warps have. What stages leave to the next ones
+// lies in shared memory. Of a single row, blocks and results are loops of one iteration.
+type rowwiseSketch struct {
+	*sketch.Rows
+	gpu *target.GPU
+	// side is the rows that lie side by side: along the last of the shared axes, if there is one.
+	side int64
+}
+
+// rowwiseParameters are the numbers that the sketch leaves open.
+type rowwiseParameters struct {
+	// threads is those of a row, rows those of a block.
+	threads, rows int64
+}
+
+// NewRowwise is the schedules of a workload; nil when it has no rows, or rows whose neighbours lie side by side, of
+// which each thread has one.
+func NewRowwise(w *expr.Workload, g *target.GPU) *sketch.Whole {
+	m := sketch.MatchRows(w)
+	if m == nil || m.Across || m.Length < rowwiseShortest {
+		return nil
+	}
+	s, all := &rowwiseSketch{m, g, 1}, schedule.New(w).Stages
+	if len(m.Shared) > 0 {
+		s.side = all[m.Out].Axes[m.Shared[len(m.Shared)-1]].Extent
+	} else if !single(m, all) {
+		return nil
+	}
+	if s.sharedBytes(rowwiseParameters{rows: 1}) > g.BlockSharedBytes {
+		return nil
+	}
+	most := min(int64(g.BlockThreads), sketch.CeilDiv(m.Length, rowwiseWarp)*rowwiseWarp)
+	family := &space.Sketch[rowwiseParameters]{
+		Open: space.Worth([]space.Parameter[rowwiseParameters]{
+			sketch.Knob("threads", func(p *rowwiseParameters) *int64 { return &p.threads }, sketch.AtMost(most, 4, 8, 16, 32, 64, 128, 256, 512, 1024)...),
+			sketch.Knob("rows", func(p *rowwiseParameters) *int64 { return &p.rows }, sketch.AtMost(s.side, 1, 2, 4, 8, 16, 32)...),
+		}),
+		Fixed:    rowwiseParameters{threads: rowwiseWarp, rows: 1},
+		Variants: []space.Variant[rowwiseParameters]{{By: space.Direct, Structure: s}},
+	}
+	return &sketch.Whole{Out: m.Out, Inline: m.Inline, Family: family}
+}
+
+// single reports whether stages that share no axis have a single row, which they need in common. A sum alone needs
+// nothing but its terms, which more than a block can share.
+func single(m *sketch.Rows, all []*schedule.Stage) bool {
+	one := func(stage int) bool { return array.Elements(all[stage].Tensor.Shape) == 1 }
+	for reduction := range m.Contiguous {
+		if !one(reduction) {
+			return false
+		}
+	}
+	return len(m.Contiguous) > 1 || !one(m.Out)
+}
+
+const (
+	// rowwiseShortest is the least elements of a row that several threads share.
+	rowwiseShortest = 8
+	// rowwiseWarp is the threads that pass values between their registers.
+	rowwiseWarp = 32
+)
+
+// sharedBytes is at most what a block keeps: its rows of each stage, and partial results of warps. Rows that are left
+// over have code, and arrays, of their own.
+func (s *rowwiseSketch) sharedBytes(p rowwiseParameters) int64 {
+	bytes := p.rows * (int64(len(s.Stages)+1)*(s.Length+16)*s.Widest + 2*max(rowwiseWarp, p.threads)*s.Widest)
+	if s.side%p.rows != 0 {
+		bytes *= 2
+	}
+	return bytes
+}
+
+// Legal implements space.Structure.
+func (s *rowwiseSketch) Legal(p rowwiseParameters) error {
+	switch {
+	case p.threads*p.rows > int64(s.gpu.BlockThreads):
+		return fmt.Errorf("space: %d threads are more than a block has", p.threads*p.rows)
+	case p.rows > 1 && len(s.Shared) > 1 && s.side%p.rows != 0:
+		return fmt.Errorf("space: %d rows of %d lie in several", p.rows, s.side)
+	case s.sharedBytes(p) > s.gpu.BlockSharedBytes:
+		return fmt.Errorf("space: %d rows take more shared memory than a block has", p.rows)
+	}
+	return nil
+}
+
+// What threads wait for, in cycles: a round of loads, an exchange of registers, and the others of the block.
+const (
+	roundWait          = 30.0
+	rowwiseShuffleWait = 25.0
+	rowwiseBarrierWait = 40.0
+)
+
+// Cost implements space.Structure: rounds over the row for each load, exchanges of partial results and barriers
+// between stages, for as many rows as multiprocessors compute after one another.
+func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
+	const lanes, bytesPerCycle, launch = 128.0, 16.0, 500.0
+	rounds := float64(sketch.CeilDiv(s.Length, p.threads))
+	threads := float64(max(rowwiseWarp, p.threads*p.rows))
+	work := rounds * float64(s.Loads) * threads / lanes
+	wait := rounds*roundWait + float64(1+len(s.Stages))*rowwiseBarrierWait
+	within := min(p.threads, rowwiseWarp)
+	exchanges := math.Log2(float64(within)) * rowwiseShuffleWait
+	if p.threads > rowwiseWarp {
+		exchanges += rowwiseBarrierWait + float64(p.threads/rowwiseWarp)*roundWait
+	}
+	if within*p.rows%rowwiseWarp != 0 || within&(within-1) != 0 { // partial results go through shared memory
+		exchanges = rowwiseBarrierWait + float64(within)*roundWait
+	}
+	if p.threads < rowwiseWarp { // rows that a warp reads together lie apart
+		work *= math.Sqrt(rowwiseWarp / float64(p.threads))
+	}
+	wait += float64(len(s.Contiguous)) * exchanges
+	blocks := sketch.CeilDiv(s.Count, p.rows)
+	resident := max(1, min(int64(s.gpu.MultiprocessorThreads)/int64(threads), 32, s.gpu.MultiprocessorSharedBytes/s.sharedBytes(p)))
+	together := min(resident, sketch.CeilDiv(blocks, int64(s.gpu.Multiprocessors)))
+	memory := float64(s.Length*s.Widest*p.rows) * float64(together) / bytesPerCycle
+	waves := float64(sketch.CeilDiv(blocks, resident*int64(s.gpu.Multiprocessors)))
+	return launch + waves*(max(work*float64(together), memory)+wait)
+}
+
+// Apply implements space.Structure.
+func (s *rowwiseSketch) Apply(sch *schedule.Schedule, p rowwiseParameters) error {
+	b := &sketch.Builder{S: sch}
+	partials := s.combined(b, s.Out, p)
+	if b.Err != nil {
+		return b.Err
+	}
+	shared := s.rowLoops(b, s.Out, s.Out)
+	if b.Err != nil {
+		return b.Err
+	}
+	b.Do(sch.Reorder(s.Out, leavesFirst(sch.Stages[s.Out], shared)...))
+	block, row := b.Fuse(s.Out, shared), -1
+	if p.rows > 1 {
+		block, row = b.Split(s.Out, block, p.rows, schedule.Peel)
+	}
+	s.nestOf(b, s.Out, []int{block}, row, p)
+	if b.Err == nil {
+		b.Do(sch.Bind(s.Out, block, schedule.BlockLevel))
+	}
+	s.inRows(b, partials, block)
+	for _, id := range slices.Backward(s.Stages) {
+		if b.Err != nil {
+			break
+		}
+		partials := s.combined(b, id, p)
+		dims := s.rowLoops(b, id, id)
+		s.nestOf(b, id, dims[:len(dims)-1], dims[len(dims)-1], p)
+		s.inRows(b, append([]int{id}, partials...), block)
+	}
+	return b.Err
+}
+
+// inRows computes stages, consumers first, for the rows of a block.
+func (s *rowwiseSketch) inRows(b *sketch.Builder, stages []int, block int) {
+	for _, id := range stages {
+		b.ComputeAt(id, s.Out, block)
+		if b.Err == nil {
+			b.Do(b.S.SetScope(id, schedule.Shared))
+		}
+	}
+}
+
+// nestOf gives the threads their part of a stage's rows: the elements of a map side by side, or a result of a
+// reduction. Row is the iterator over the rows of a block, -1 for a single one, and outer are those around it.
+func (s *rowwiseSketch) nestOf(b *sketch.Builder, id int, outer []int, row int, p rowwiseParameters) {
+	if b.Err != nil {
+		return
+	}
+	g := b.S.Stages[id]
+	if g.Combiner != expr.None {
+		if row >= 0 {
+			b.Do(b.S.Reorder(id, leavesFirst(g, append(slices.Clone(outer), row))...))
+			b.Mark(func(stage, iter int) error { return b.S.Bind(stage, iter, schedule.ThreadLevel) }, id, row)
+		}
+		return
+	}
+	var own []int
+	for _, it := range g.Leaves {
+		if it.ID != row && !slices.Contains(outer, it.ID) {
+			own = append(own, it.ID)
+		}
+	}
+	thread := row
+	if len(own) > 0 {
+		b.Do(b.S.Reorder(id, leavesFirst(g, slices.Concat(outer, own))...))
+		round, lane := b.Split(id, b.Fuse(id, own), p.threads, schedule.Peel)
+		thread = lane
+		if row >= 0 && b.Err == nil {
+			b.Do(b.S.Reorder(id, append(slices.Clone(outer), round, row, lane)...))
+			thread = b.Fuse(id, []int{row, lane})
+		}
+	}
+	if thread >= 0 && b.Err == nil {
+		b.Do(b.S.Bind(id, thread, schedule.ThreadLevel))
+	}
+}
+
+// combined has a row's threads compute partial results of a reduction, which are then combined. It returns their
+// stages, consumers first.
+func (s *rowwiseSketch) combined(b *sketch.Builder, id int, p rowwiseParameters) (partials []int) {
+	if b.S.Stages[id].Combiner == expr.None {
+		return nil
+	}
+	k := s.Contiguous[id]
+	threads := rowwiseWhole(min(p.threads, b.S.Stages[id].Reduce[k].Extent))
+	if threads < 2 {
+		return nil
+	}
+	each := s.factor(b, id, k, threads, schedule.Lanes)
+	if threads <= rowwiseWarp || b.Err != nil || len(b.S.Stages[id].Reduce) != 1 {
+		s.shuffle(b, id)
+		return []int{each}
+	}
+	ofWarps := s.factor(b, id, 0, rowwiseWarp, schedule.Pieces)
+	s.shuffle(b, ofWarps)
+	return []int{ofWarps, each}
+}
+
+// rowwiseWhole is how many of so many threads are whole warps, or a part of one that can be halved again and again.
+func rowwiseWhole(threads int64) int64 {
+	if threads > rowwiseWarp {
+		return threads / rowwiseWarp * rowwiseWarp
+	}
+	return 1 << (bits.Len64(uint64(threads)) - 1)
+}
+
+// shuffle has a stage combine what threads have in their registers.
+func (s *rowwiseSketch) shuffle(b *sketch.Builder, id int) {
+	if b.Err == nil {
+		b.Do(b.S.Shuffle(id, len(b.S.Stages[id].Axes)))
+	}
+}
+
+// factor gives each thread of a row, or each warp, a partial result of a reduction.
+func (s *rowwiseSketch) factor(b *sketch.Builder, id, k int, threads int64, part schedule.Part) (partial int) {
+	if b.Err != nil {
+		return 0
+	}
+	partial, err := b.S.RFactor(id, k, threads, part)
+	b.Do(err)
+	if b.Err != nil {
+		return 0
+	}
+	g := b.S.Stages[partial]
+	dims, lane := s.rowLoops(b, partial, id), len(g.Axes)-1
+	if b.Err != nil {
+		return 0
+	}
+	b.Do(b.S.Reorder(partial, leavesFirst(g, append(slices.Clone(dims), lane))...))
+	thread := b.Fuse(partial, []int{dims[len(dims)-1], lane})
+	if b.Err == nil {
+		b.Do(b.S.Bind(partial, thread, schedule.ThreadLevel))
+	}
+	return partial
+}
+
+// rowLoops are the loops of a stage over rows, which has the axes of another one: of a single row, a loop of one
+// iteration.
+func (s *rowwiseSketch) rowLoops(b *sketch.Builder, stage, like int) []int {
+	if len(s.Shared) == 0 {
+		return []int{b.UnitLoop(stage)}
+	}
+	return s.Dims[like]
+}
+
+// leavesFirst is an order of all leaves with the given ones first.
+func leavesFirst(g *schedule.Stage, first []int) []int {
+	order := slices.Clone(first)
+	for _, it := range g.Leaves {
+		if !slices.Contains(first, it.ID) {
+			order = append(order, it.ID)
+		}
+	}
+	return order
+}

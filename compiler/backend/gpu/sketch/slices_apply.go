@@ -1,0 +1,56 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// Apply implements space.Structure.
+func (p *sums) Apply(s *schedule.Schedule, q slicesParameters) error {
+	b := &sketch.Builder{S: s}
+	for _, f := range p.unit.Feeds {
+		if b.Err == nil {
+			Alone(b, f)
+		}
+	}
+	x := slicing{Unit: p.unit, last: p.last, step: p.step, along: p.along, side: q.side, across: q.across, unroll: q.unroll}
+	if q.parts > 1 {
+		p.divide(b, &x, q.parts)
+	}
+	x.apply(b)
+	return b.Err
+}
+
+// divide makes partial sums a unit of their own, and has threads add them up in a later launch.
+func (p *sums) divide(b *sketch.Builder, x *slicing, parts int64) {
+	if b.Err != nil {
+		return
+	}
+	part, length := schedule.Planes, sketch.CeilDiv(p.extent, parts)
+	if p.few { // neighbouring threads add up neighbours
+		part = schedule.Pieces
+	}
+	partial, err := b.S.RFactor(p.unit.Acc, p.step, length, part)
+	if b.Do(err); b.Err != nil {
+		return
+	}
+	acc, err := b.S.CacheWrite(partial)
+	b.Do(err)
+	x.Unit = sketch.Unit{Out: partial, Acc: acc}
+	if !p.few {
+		x.last++
+	}
+	p.addParts(b, sketch.CeilDiv(p.extent, length))
+}
+
+// addParts has threads add up so many parts of each sum.
+func (p *sums) addParts(b *sketch.Builder, parts int64) {
+	x := slicing{Unit: p.unit, last: p.last, along: true, side: 128, across: p.adders(parts), unroll: 1}
+	switch {
+	case x.across > 1:
+		x.side = 1
+	case p.few:
+		x.unroll = ahead
+	}
+	x.apply(b)
+}

@@ -1,0 +1,70 @@
+package sketch
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// What threads wait for, in cycles.
+const (
+	loadWait          = 500.0
+	slicesBarrierWait = 60.0
+	// addWait is what a thread takes to add up a part, or what another thread has.
+	addWait = 30.0
+	// slicesShuffleWait is what an exchange of registers takes.
+	slicesShuffleWait = 25.0
+	// blockStart is what beginning a block takes a multiprocessor.
+	blockStart = 40.0
+)
+
+// Cost implements space.Structure: operations, memory, and the time in which a thread's loads come one after another,
+// but for those that are written out.
+func (p *sums) Cost(q slicesParameters) float64 {
+	const sector = 32
+	terms := float64(sketch.CeilDiv(sketch.CeilDiv(p.extent, q.parts), q.across) * p.others)
+	threads := float64(max(slicesWarp, sketch.CeilDiv(q.side*q.across, slicesWarp)*slicesWarp))
+	row := p.row()
+	blocks := sketch.Product(p.extents) / row * sketch.CeilDiv(row, q.side) * q.parts
+	work := terms * (1.5 + float64(p.loads)) * threads / machine.Lanes
+	neighbours := q.side
+	if p.along {
+		neighbours = q.across
+	}
+	apart := max(1, float64(sector)/float64(max(1, neighbours*p.element)))
+	memory := terms * float64(q.side*q.across*p.element) * apart / machine.GlobalBytes
+	wait := terms/float64(min(q.unroll, int64(terms)+1))*loadWait + loadWait
+	wait += p.exchange(q.across, p.along)
+	resident := max(1, min(int64(p.gpu.MultiprocessorThreads)/int64(threads), 32))
+	together := float64(min(resident, sketch.CeilDiv(blocks, int64(p.gpu.Multiprocessors))))
+	waves := float64(sketch.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
+	cost := waves*max(max(work, memory)*together, wait) + blockStart*float64(blocks)/float64(p.gpu.Multiprocessors)
+	if q.parts > 1 {
+		cost += machine.Launch + p.addition(q.parts) + float64(2*q.parts*sketch.Product(p.extents)*p.wide)/machine.GlobalBytes/float64(p.gpu.Multiprocessors)
+	}
+	return cost
+}
+
+// exchange is how long so many threads take to add up what they have. Of few results whose terms lie side by side,
+// warps do it in registers, and then one thread adds up what they have.
+func (p *sums) exchange(threads int64, along bool) float64 {
+	switch {
+	case threads == 1:
+		return 0
+	case !p.few || !along || threads%slicesWarp != 0 || !p.gpu.HasWarps():
+		return 2*slicesBarrierWait + addWait*float64(threads)
+	}
+	return 2*slicesBarrierWait + slicesShuffleWait*math.Log2(slicesWarp) + addWait*float64(threads/slicesWarp)
+}
+
+// addition is how long the parts of a sum take to be added up: by a thread, or by one for each.
+func (p *sums) addition(parts int64) float64 {
+	if across := p.adders(parts); across > 1 {
+		return loadWait + p.exchange(across, true)
+	}
+	if p.few {
+		return loadWait*float64(sketch.CeilDiv(parts, ahead)) + addWait*float64(parts)
+	}
+	return addWait * float64(parts)
+}

@@ -1,0 +1,177 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// slicing is how blocks compute a unit's results and sums.
+type slicing struct {
+	sketch.Unit
+	// last is the axis along which a block has side results, -1 where there is no axis.
+	last int
+	// step is the reduction axis that across threads share, by its place among the reduction's; along is set where its
+	// terms lie side by side.
+	step         int
+	along        bool
+	side, across int64
+	// unroll is how many terms are written out.
+	unroll int64
+}
+
+// apply builds the nests of the results, of which a block has some along an axis, and of the sums.
+func (x *slicing) apply(b *sketch.Builder) {
+	if b.Err != nil {
+		return
+	}
+	axes := len(b.S.Stages[x.Out].Axes)
+	if x.across == 1 {
+		Results(b, x.Unit, axes, x.side, 1)
+		x.unrolled(b, x.Acc, axes+x.step)
+		return
+	}
+	each := x.factor(b, x.step, x.across, schedule.Lanes)
+	ofWarps := -1
+	if x.along && x.across > slicesWarp {
+		ofWarps = x.factor(b, 0, slicesWarp, schedule.Pieces)
+	}
+	block, thread := x.results(b, axes)
+	if x.along {
+		x.exchanged(b, ofWarps, block)
+	} else {
+		b.ComputeAt(x.Acc, x.Out, thread)
+	}
+	sum := each
+	if !x.along && b.Err == nil { // where nothing is exchanged, sums lie in registers on their way to shared memory
+		var err error
+		sum, err = b.S.CacheWrite(each)
+		b.Do(err)
+	}
+	x.slices(b, each, sum)
+	inBlock(b, each, x.Out, block)
+}
+
+// factor gives threads, or warps, partial sums.
+func (x *slicing) factor(b *sketch.Builder, k int, factor int64, part schedule.Part) int {
+	if b.Err != nil {
+		return 0
+	}
+	partial, err := b.S.RFactor(x.Acc, k, factor, part)
+	b.Do(err)
+	return partial
+}
+
+// results gives the threads of a block results side by side.
+func (x *slicing) results(b *sketch.Builder, axes int) (block, thread int) {
+	last := x.line(b, x.Out)
+	outer, thread := b.Split(x.Out, last, x.side, schedule.Peel)
+	blocks := append(others(axes, last), outer)
+	if b.Err == nil {
+		b.Do(b.S.Reorder(x.Out, append(slices.Clone(blocks), thread)...))
+	}
+	block = b.Fuse(x.Out, blocks)
+	Bind(b, x.Out, block, thread)
+	for _, o := range slices.Backward(x.Also) {
+		b.ComputeAt(o, x.Out, thread)
+	}
+	return block, thread
+}
+
+// line is a stage's iterator over the results of a block: an axis, or a loop of one iteration.
+func (x *slicing) line(b *sketch.Builder, stage int) int {
+	if x.last < 0 {
+		return b.UnitLoop(stage)
+	}
+	return x.last
+}
+
+// others are so many axes without one of them.
+func others(axes, without int) (list []int) {
+	for k := range axes {
+		if k != without {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// exchanged has the threads of a result exchange their sums: those of each warp, where there are several, whose sums
+// one thread adds up.
+func (x *slicing) exchanged(b *sketch.Builder, ofWarps, block int) {
+	if b.Err != nil {
+		return
+	}
+	axes, last := len(b.S.Stages[x.Acc].Axes), x.line(b, x.Acc)
+	if b.Err == nil {
+		b.Do(b.S.Reorder(x.Acc, append([]int{last}, append(others(axes, last), axes)...)...))
+	}
+	b.Mark(bindThread(b), x.Acc, last)
+	if ofWarps < 0 {
+		b.Mark(b.S.Shuffle, x.Acc, axes)
+	}
+	inBlock(b, x.Acc, x.Out, block)
+	if ofWarps >= 0 {
+		x.paired(b, ofWarps, true)
+		b.Mark(b.S.Shuffle, ofWarps, axes+1)
+		inBlock(b, ofWarps, x.Out, block)
+	}
+}
+
+// slices gives threads the partial sums of a block's results, each with the stage that adds it up.
+func (x *slicing) slices(b *sketch.Builder, each, sum int) {
+	lane, thread := x.paired(b, each, x.along)
+	if sum != each {
+		b.ComputeAt(sum, each, thread)
+	}
+	x.unrolled(b, sum, lane+1+x.step)
+	if !x.along && b.Err == nil {
+		b.Do(b.S.StorageAlign(each, 1)) // threads write a column
+	}
+}
+
+// paired gives threads the partial sums of a block's results, which are a stage's last axis: those of a result one
+// after the other, or those of all results.
+func (x *slicing) paired(b *sketch.Builder, stage int, along bool) (lane, thread int) {
+	if b.Err != nil {
+		return 0, 0
+	}
+	lane = len(b.S.Stages[stage].Axes) - 1
+	last := x.line(b, stage)
+	pair := []int{lane, last}
+	if along {
+		pair = []int{last, lane}
+	}
+	if b.Err == nil {
+		b.Do(b.S.Reorder(stage, append(others(lane, last), pair...)...))
+	}
+	thread = b.Fuse(stage, pair)
+	b.Mark(bindThread(b), stage, thread)
+	return lane, thread
+}
+
+// unrolled writes terms out.
+func (x *slicing) unrolled(b *sketch.Builder, stage, axis int) {
+	if x.unroll < 2 || b.Err != nil {
+		return
+	}
+	inner := axis
+	if b.S.Stages[stage].AxisVar(axis).Extent > x.unroll {
+		_, inner = b.Split(stage, axis, x.unroll, schedule.Peel)
+	}
+	b.Mark(b.S.Unroll, stage, inner)
+}
+
+// bindThread runs a loop on threads.
+func bindThread(b *sketch.Builder) func(stage, iter int) error {
+	return func(stage, iter int) error { return b.S.Bind(stage, iter, schedule.ThreadLevel) }
+}
+
+// inBlock computes a stage in the blocks of another, whose threads share it.
+func inBlock(b *sketch.Builder, stage, in, block int) {
+	b.ComputeAt(stage, in, block)
+	if b.Err == nil {
+		b.Do(b.S.SetScope(stage, schedule.Shared))
+	}
+}

@@ -1,0 +1,284 @@
+// Tensor is the sketch of products on a GPU whose instructions multiply matrices: a block computes a tile of
+// the results, of which each warp has a part in the registers of its threads, and reads its operands through shared
+// memory. Begin to read at New.
+
+package sketch
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// algorithms are the formats that products are computed in, in ascending order of their numbers.
+var algorithms = []struct {
+	by     space.Algorithm
+	format schedule.Format
+	level  schedule.Numerics
+}{
+	{space.Algorithm{Name: "compensated TF32", Number: 3}, schedule.TF32Compensated, schedule.Default},
+	{space.Algorithm{Name: "I8", Number: 8}, schedule.I8, schedule.Strict},
+	{space.Algorithm{Name: "BF16", Number: 16}, schedule.BF16, schedule.Fast},
+	{space.Algorithm{Name: "F16", Number: 17}, schedule.F16, schedule.Strict},
+	{space.Algorithm{Name: "TF32", Number: 19}, schedule.TF32, schedule.Fast},
+	{space.Algorithm{Name: "warpgroup I8", Number: 40}, schedule.WarpgroupI8, schedule.Strict},
+	{space.Algorithm{Name: "warpgroup BF16", Number: 48}, schedule.WarpgroupBF16, schedule.Fast},
+	{space.Algorithm{Name: "warpgroup F16", Number: 49}, schedule.WarpgroupF16, schedule.Strict},
+	{space.Algorithm{Name: "warpgroup TF32", Number: 51}, schedule.WarpgroupTF32, schedule.Fast},
+}
+
+// tensorTile is the sketch in a format.
+type tensorTile struct {
+	*Product
+	format schedule.Format
+	// joined is the product of joint positions, nil where there is none.
+	joined *Product
+}
+
+// of is the sketch with the positions that a point has.
+func (p *tensorTile) of(q tensorParameters) *tensorTile {
+	if q.joint == 0 || p.joined == nil {
+		return p
+	}
+	return &tensorTile{Product: p.joined, format: p.format}
+}
+
+// tensorParameters are the numbers that the sketch leaves open.
+type tensorParameters struct {
+	// tall and wide are the warps of a block along rows and columns, or its warpgroups, rows and columns the matrices
+	// of each.
+	tall, wide, rows, columns int64
+	// depth is how many terms operands are fetched for at a time, by the number that an instruction takes.
+	depth int64
+	// stages is for how many steps operands are in shared memory or under way.
+	stages int64
+	// parts is in how many parts sums are computed, by blocks of their own.
+	parts int64
+	// joint is 1 where rows are joint positions: those of an image across the ends of its rows.
+	joint int64
+	// walk is how blocks take tiles.
+	walk Walk
+	// bulk is 1 where one thread begins copies of boxes, which bring operands to shared memory.
+	bulk int64
+}
+
+// NewTensor is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is
+// none. Results need not be whole matrices: what tiles have beyond them is zero, and is not stored.
+func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU, numerics schedule.Numerics) space.Family {
+	a, b, ok := schedule.Factors(g.Body)
+	if !ok || g.Combiner != expr.Sum {
+		return nil
+	}
+	p := OfPositions(s, g, u, gpu)
+	if p == nil || len(p.Operands) != 2 || p.Extents[p.Columns] < ir.MatrixColumns/2 || !apart(p) {
+		return nil
+	}
+	k := &space.Sketch[tensorParameters]{Fixed: tensorParameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1, parts: 1}}
+	least := int64(0)
+	for _, x := range algorithms {
+		level := x.level
+		if x.format.Holds(a.DType()) && x.format.Holds(b.DType()) {
+			level = schedule.Strict
+		}
+		t := &tensorTile{Product: p, format: x.format}
+		if !x.format.Warpgroup() {
+			t.joined = p.Joined()
+		}
+		if halved(x.format, a.DType()) && halved(x.format, b.DType()) && p.Reduce[p.Step].Extent%schedule.F16.Terms() == 0 {
+			continue
+		}
+		takes := g.Tensor.DType == x.format.Sum() && x.format.Takes(a.DType()) && x.format.Takes(b.DType())
+		if !takes || level > numerics || p.Reduce[p.Step].Extent%x.format.Terms() != 0 || x.format.Warpgroup() && !t.fitsWarpgroups() {
+			continue
+		}
+		k.Variants = append(k.Variants, space.Variant[tensorParameters]{By: x.by, Structure: t})
+		if least == 0 || x.format.Terms() < least {
+			least = x.format.Terms()
+		}
+	}
+	if len(k.Variants) == 0 {
+		return nil
+	}
+	k.Open = space.Worth(append(open(p, least), bulk(k.Variants)))
+	for _, v := range k.Variants {
+		for _, q := range v.Structure.(*tensorTile).unit().good {
+			k.Good = append(k.Good, space.Candidate[tensorParameters]{By: v.By, Parameters: q})
+		}
+	}
+	return k
+}
+
+// unit is what multiplies together: the threads of an instruction, and the rows of its results.
+type unit struct {
+	threads, rows int64
+	good          []tensorParameters
+}
+
+// The units.
+var (
+	warps      = unit{32, ir.MatrixRows, good}
+	warpgroups = unit{128, ir.WarpgroupRows, goodOfWarpgroups}
+)
+
+func (p *tensorTile) unit() unit {
+	if p.format.Warpgroup() {
+		return warpgroups
+	}
+	return warps
+}
+
+// evenly is a walk of blocks in bands, with equal shares of the sums of the last round.
+var evenly = Walk{Each: 1, Band: 8, Cut: 1}
+
+// good are tiles for products of many results, of some, and of few, also of those with long sums.
+var good = []tensorParameters{
+	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1},
+	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1, walk: evenly},
+	{tall: 2, wide: 2, rows: 4, columns: 8, depth: 2, stages: 4, parts: 1},
+	{tall: 2, wide: 2, rows: 2, columns: 4, depth: 4, stages: 4, parts: 1},
+	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4, parts: 1},
+	{tall: 2, wide: 2, rows: 1, columns: 2, depth: 8, stages: 4, parts: 4},
+}
+
+// Reconciled implements space.Reconciler: tiles shrink until no half of them is beyond the results, and steps until
+// they leave no rest.
+func (p *tensorTile) Reconciled(q tensorParameters) tensorParameters {
+	p = p.of(q)
+	shrink := func(done func() bool, fields ...*int64) {
+		for _, f := range fields {
+			for !done() && *f > 1 {
+				*f /= 2
+			}
+		}
+	}
+	fits := func(extent, tile int64) bool { return tile < 2*extent }
+	shrink(func() bool { return fits(p.Extents[p.Rows], p.box(q).Rows) }, &q.tall, &q.rows)
+	shrink(func() bool { return fits(p.Extents[p.Columns], p.box(q).Columns) }, &q.wide, &q.columns)
+	shrink(func() bool { return p.Group == 0 || p.Group%(q.columns*ir.MatrixColumns) == 0 }, &q.columns)
+	shrink(func() bool { return p.WholeGroups(p.box(q).Columns) }, &q.wide)
+	if p.Reduce[p.Step].Extent%(q.parts*p.format.Terms()) != 0 {
+		q.parts = 1
+	}
+	shrink(func() bool { return p.Terms(p.box(q))%p.box(q).Depth == 0 }, &q.depth)
+	if p.boxes(q) != nil {
+		q.bulk = 0
+	}
+	q.walk = q.walk.Reconciled(p.Product, p.box(q), p.resident(q))
+	return q
+}
+
+// apart reports whether one operand has the rows and the other the columns. The one with the rows may be another for
+// each group of columns that is one of whole matrices.
+func apart(p *Product) bool {
+	uses := func(o Operand, axis int) bool { return expr.Uses(o.Load, p.Axes[axis]) }
+	a, b := p.Operands[0], p.Operands[1]
+	if !uses(a, p.Rows) {
+		a, b = b, a
+	}
+	grouped := p.GroupOf(a) > 0 && p.GroupOf(a)%ir.MatrixColumns == 0
+	return uses(a, p.Rows) && (!uses(a, p.Columns) || grouped) && uses(b, p.Columns) && p.GroupOf(b) == 0 && !uses(b, p.Rows)
+}
+
+// open are the knobs, where instructions take that many terms at least.
+func open(p *Product, terms int64) []space.Parameter[tensorParameters] {
+	type q = tensorParameters
+	positions := p.Extents[p.Rows]
+	if j := p.Joined(); j != nil {
+		positions = j.Extents[j.Rows]
+	}
+	rows, columns := sketch.CeilDiv(positions, ir.MatrixRows), sketch.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
+	steps := p.Reduce[p.Step].Extent / terms
+	knobs := []space.Parameter[q]{
+		sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(rows, 1, 2, 4, 8)...),
+		sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, sketch.AtMost(columns, 1, 2, 4, 8)...),
+		sketch.Knob("rows", func(p *q) *int64 { return &p.rows }, sketch.AtMost(rows, 1, 2, 4, 8)...),
+		sketch.Knob("columns", func(p *q) *int64 { return &p.columns }, sketch.AtMost(columns, 1, 2, 4, 8, 16, 32)...),
+		sketch.Knob("depth", func(p *q) *int64 { return &p.depth }, sketch.AtMost(steps, 1, 2, 4, 8)...),
+		sketch.Knob("stages", func(p *q) *int64 { return &p.stages }, sketch.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5, 6, 8)...),
+		sketch.Knob("joint", func(p *q) *int64 { return &p.joint }, joinable(p)...),
+		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
+	}
+	return append(knobs, Walking(p, Box{Rows: ir.MatrixRows, Columns: ir.MatrixColumns}, func(p *q) *Walk { return &p.walk })...)
+}
+
+// joinable are the choices between positions of a row and joint ones.
+func joinable(p *Product) []int64 {
+	if p.Joined() == nil {
+		return []int64{0}
+	}
+	return []int64{0, 1}
+}
+
+// vectorElements is how many neighbours a thread fetches at once, where they take no more than a copy does.
+const vectorElements = 8
+
+// box is what a block computes.
+func (p *tensorTile) box(q tensorParameters) Box {
+	return Box{
+		Rows: q.tall * q.rows * p.unit().rows, Columns: q.wide * q.columns * ir.MatrixColumns,
+		Depth: q.depth * p.format.Terms(), Parts: q.parts, Guarded: true,
+	}
+}
+
+// fetching is how a block fetches.
+func (p *tensorTile) fetching(q tensorParameters) Fetching {
+	f := Fetching{Threads: q.tall * q.wide * p.unit().threads, Vector: vectorElements, Stages: q.stages, Skewed: true}
+	f.Matrices = p.format.Packed() > 1
+	if p.format.Warpgroup() {
+		f.Vector, f.Skewed, f.Swizzled, f.Bulk = 16/p.Operands[0].Load.DType().Bytes(), false, true, q.bulk == 1
+	}
+	return f
+}
+
+// registers is what a thread keeps of results and of operands, in 32 bits.
+func (p *tensorTile) registers(q tensorParameters) int64 {
+	parts := int64(1)
+	switch {
+	case p.format == schedule.TF32Compensated:
+		parts = 2
+	case p.format.Warpgroup():
+		parts = 0 // operands stay in shared memory
+	}
+	return 4*q.rows*q.columns*int64(1+len(p.Unit.Also)) + parts*(4*q.rows+2*q.columns)
+}
+
+// Legal implements space.Structure.
+func (p *tensorTile) Legal(q tensorParameters) error {
+	if q.joint == 1 && p.joined == nil {
+		return fmt.Errorf("space: there are no positions to be joined")
+	}
+	p = p.of(q)
+	b := p.box(q)
+	warp := q.columns * ir.MatrixColumns
+	switch {
+	case p.Group > 0 && (p.Group%warp != 0 || !p.WholeGroups(b.Columns)):
+		return fmt.Errorf("space: %d columns of a warp, %d of a block, are no parts of groups of %d", warp, b.Columns, p.Group)
+	case p.Terms(b)%b.Depth != 0:
+		return fmt.Errorf("space: steps of %d terms leave a rest", b.Depth)
+	case p.fetching(q).Threads > int64(p.GPU.BlockThreads):
+		return fmt.Errorf("space: %d threads are more than a block has", p.fetching(q).Threads)
+	case p.registers(q) > tensorMaxRegisters:
+		return fmt.Errorf("space: a thread keeps %d registers, more than it has", p.registers(q))
+	case !p.RegistersSuffice(p.fetching(q).Threads, p.registers(q)):
+		return fmt.Errorf("space: %d threads with %d registers are more than a multiprocessor has", p.fetching(q).Threads, p.registers(q))
+	case p.SharedBytes(b, p.fetching(q)) > p.GPU.BlockSharedBytes:
+		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.SharedBytes(b, p.fetching(q)), p.GPU.BlockSharedBytes)
+	}
+	if p.format.Warpgroup() {
+		if err := p.legalForWarpgroups(q); err != nil {
+			return err
+		}
+	}
+	if err := p.boxes(q); err != nil {
+		return err
+	}
+	return q.walk.Legal(p.Product, b, p.resident(q))
+}
+
+// tensorMaxRegisters bounds what a thread keeps, so that addresses have room.
+const tensorMaxRegisters = 200

@@ -1,0 +1,153 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// Apply implements space.Structure.
+func (p *tensorTile) Apply(s *schedule.Schedule, q tensorParameters) error {
+	b := &sketch.Builder{S: s}
+	p = p.of(q)
+	if q.parts > 1 {
+		(&tensorTile{Product: p.Divided(b, q.parts), format: p.format}).nests(b, q)
+		p.AddUp(b)
+		return b.Err
+	}
+	p.nests(b, q)
+	return b.Err
+}
+
+// nests builds those of the results, of the sums, and of what they read.
+func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
+	if b.Err != nil {
+		return
+	}
+	s := b.S
+	p.Positions(b)
+	block, result := p.results(b, q)
+	// A thread's results do not lie side by side: what is computed from one is stored with it.
+	for _, o := range slices.Backward(p.Unit.Also) {
+		b.ComputeAt(o, p.Unit.Out, result)
+	}
+	b.ComputeAt(p.Unit.Acc, p.Unit.Out, block)
+	if b.Err == nil {
+		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
+	}
+	p.Fetch(b, p.box(q), p.fetching(q), p.sums(b, q))
+	p.Walk(b, q.walk)
+}
+
+// tensorPlace is the loops of a tile along one axis: over groups of threads, which are warps or warpgroups, over the
+// matrices of each, and over the rows or columns of a matrix, of which a thread has two.
+type tensorPlace struct {
+	group, matrix, own int
+	threads            []int
+}
+
+// rows cuts an axis whose matrices are 16 long: thread k of eight has row k and the one eight behind it. Those of a
+// warpgroup are four times as long, and each warp has a quarter of them.
+func (p *tensorTile) rows(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace) {
+	var inside, thread int
+	at.group, inside = b.Split(stage, axis, matrices*p.unit().rows, schedule.Peel)
+	at.matrix, inside = b.Split(stage, inside, p.unit().rows, schedule.Peel)
+	if p.format.Warpgroup() {
+		var warp int
+		warp, inside = b.Split(stage, inside, ir.MatrixRows, schedule.Peel)
+		at.threads = append(at.threads, warp)
+	}
+	at.own, thread = b.Split(stage, inside, ir.MatrixRows/2, schedule.Peel)
+	at.threads = append(at.threads, thread)
+	return at
+}
+
+// columns cuts an axis whose matrices are 8 long: thread k of four has two neighbours.
+func columns(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace) {
+	var inside, thread int
+	at.group, inside = b.Split(stage, axis, matrices*ir.MatrixColumns, schedule.Peel)
+	at.matrix, inside = b.Split(stage, inside, ir.MatrixColumns, schedule.Peel)
+	thread, at.own = b.Split(stage, inside, 2, schedule.Peel)
+	at.threads = []int{thread}
+	return at
+}
+
+// threads are the loops over the threads of a block, outer ones first.
+func threads(tall, wide tensorPlace) []int {
+	return slices.Concat([]int{tall.group, wide.group}, tall.threads, wide.threads)
+}
+
+// results builds the loops over the results, and returns that over blocks and the innermost one.
+func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, result int) {
+	out, s, box := p.Unit.Out, b.S, p.box(q)
+	var blocks []int
+	var tall, wide tensorPlace
+	var rows, across int
+	for k := range p.Extents {
+		outer := k
+		if p.Joint && k == p.Rows-1 {
+			continue
+		}
+		switch k {
+		case p.Rows:
+			var inside int
+			outer, inside = b.Split(out, p.RowsOf(b), box.Rows, schedule.Guard)
+			tall, rows = p.rows(b, out, inside, q.rows), outer
+		case p.Columns:
+			var inside int
+			outer, inside = b.Split(out, k, box.Columns, schedule.Guard)
+			wide, across = columns(b, out, inside, q.columns), outer
+		}
+		blocks = append(blocks, outer)
+	}
+	if b.Err != nil {
+		return 0, 0
+	}
+	blocks = q.walk.Tiles(blocks, rows, across)
+	b.Do(s.Reorder(out, slices.Concat(blocks, threads(tall, wide), []int{tall.matrix, tall.own, wide.matrix, wide.own})...))
+	block = b.Fuse(out, blocks)
+	thread := b.Fuse(out, threads(tall, wide))
+	b.Mark(s.Unroll, out, tall.matrix, tall.own, wide.matrix, wide.own)
+	Bind(b, out, block, thread)
+	return block, wide.own
+}
+
+// sums builds the loops of the reduction inside of a tile, and returns that over its steps.
+func (p *tensorTile) sums(b *sketch.Builder, q tensorParameters) (step int) {
+	acc, s := p.Unit.Acc, b.S
+	if b.Err != nil {
+		return 0
+	}
+	var single []int
+	var tall, wide tensorPlace
+	for k := range p.Extents {
+		switch k {
+		case p.Rows:
+			tall = p.rows(b, acc, k, q.rows)
+		case p.Columns:
+			wide = columns(b, acc, k, q.columns)
+		default:
+			single = append(single, k)
+		}
+	}
+	step, terms := b.Split(acc, len(p.Extents)+p.Step, p.box(q).Depth, schedule.Peel)
+	order := slices.Concat(single, []int{step}, threads(tall, wide))
+	for k := range p.Reduce {
+		if k != p.Step {
+			order = append(order, len(p.Extents)+k)
+		}
+	}
+	if b.Err != nil {
+		return 0
+	}
+	b.Do(s.Reorder(acc, append(order, terms, tall.matrix, tall.own, wide.matrix, wide.own)...))
+	thread := b.Fuse(acc, threads(tall, wide))
+	b.Mark(s.Unroll, acc, tall.matrix, tall.own, wide.matrix, wide.own)
+	b.Mark(func(stage, iter int) error { return s.Tensorize(stage, iter, p.format) }, acc, terms)
+	if b.Err == nil {
+		b.Do(s.Bind(acc, thread, schedule.ThreadLevel))
+	}
+	return step
+}

@@ -1,0 +1,78 @@
+package sketch
+
+import (
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// tensorCopyOperations is the instructions of a thread for each copy into shared memory, loadOperations those for each
+// element of a fragment that it loads and rounds or packs.
+const tensorCopyOperations, tensorLoadOperations = 6.0, 2.0
+
+// tensorStepWait is the cycles of a step in which a block's warps multiply nothing: they wait for one another, and
+// for their first fragments.
+const tensorStepWait = 60.0
+
+// matrixBytes is what a thread gets of four matrices that the warp loads by one instruction.
+const matrixBytes = 16.0
+
+// Cost implements space.Structure: the longest of tensor cores, other instructions, shared and global memory in each
+// step, and waves of blocks that do not fit side by side.
+func (p *tensorTile) Cost(q tensorParameters) float64 {
+	p = p.of(q)
+	if p.format.Warpgroup() {
+		return p.costOfWarpgroups(q)
+	}
+	box := p.box(q)
+	steps, terms := p.Steps(box)
+	warps := float64(q.tall * q.wide)
+	perWarp := float64(terms*q.rows*q.columns) * ir.MatrixRows * ir.MatrixColumns
+	bits := 32 / float64(p.format.Packed())
+	products := 1.0
+	if p.format == schedule.TF32Compensated {
+		products = 3
+	}
+	tensor := warps * perWarp * products * bits / machine.MatrixBits
+	words, loads := p.fragments(q, warps*float64(terms))
+	fetched := float64(p.FetchedBytes(box))
+	copies := float64(p.AllCopies(box, p.fetching(q)))
+	shared := (words + fetched/4) / machine.SharedWords
+	issued := (loads*products + copies*tensorCopyOperations) / machine.Lanes
+	l := p.Launch(q.walk, box, q.stages, p.resident(q))
+	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l))
+	// A warp alone does not keep the cores busy: an instruction waits for the one before.
+	if busy := l.Together * warps; busy < machine.BusyWarps {
+		work *= machine.BusyWarps / busy
+	}
+	wait := max(0, machine.Latency-float64(q.stages-1)*work)/l.Together + tensorStepWait
+	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
+}
+
+// fragments is what warps load of so many terms in all: in words of shared memory, and in instructions of threads.
+func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operations float64) {
+	box, f := p.box(q), p.fetching(q)
+	for _, o := range p.Operands {
+		lines := q.columns * ir.MatrixColumns
+		if p.Reads(o, p.Rows) {
+			lines = q.rows * ir.MatrixRows
+		}
+		elements, bytes := terms*float64(lines), float64(o.Load.DType().Bytes())
+		if !p.Loads(o, box, f) {
+			words, operations = words+elements, operations+elements*tensorLoadOperations
+			continue
+		}
+		each := bytes / matrixBytes
+		if lines == ir.MatrixColumns { // of a single matrix, two registers at once
+			each *= 2
+		}
+		words, operations = words+elements*bytes/4, operations+elements*each
+	}
+	return words, operations
+}
+
+// resident is how many blocks a multiprocessor holds.
+func (p *tensorTile) resident(q tensorParameters) int64 {
+	f := p.fetching(q)
+	return machine.Residents(p.GPU, f.Threads, OwnRegisters+p.registers(q), p.SharedBytes(p.box(q), f))
+}

@@ -1,0 +1,105 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch"
+)
+
+// Apply implements space.Structure.
+func (p *patches) Apply(s *schedule.Schedule, q windowsParameters) error {
+	b := &sketch.Builder{S: s}
+	thread, own := p.results(b, q)
+	for _, o := range slices.Backward(p.unit.Also) {
+		b.ComputeAt(o, p.unit.Out, thread)
+	}
+	b.ComputeAt(p.unit.Acc, p.unit.Out, thread)
+	patch := p.patch(b)
+	b.ComputeAt(patch, p.unit.Out, thread)
+	if b.Err != nil {
+		return b.Err
+	}
+	if len(own) > 0 || q.tall*q.wide > 1 {
+		p.unrolled(b, patch)
+	}
+	p.unrolled(b, p.unit.Acc)
+	for _, o := range p.unit.Also {
+		p.unrolled(b, o)
+	}
+	for _, f := range p.unit.Feeds {
+		if f != p.feed && b.Err == nil {
+			Alone(b, f)
+		}
+	}
+	return b.Err
+}
+
+// results builds the loops over the results: all tiles of all channels are one axis, which is cut into blocks.
+func (p *patches) results(b *sketch.Builder, q windowsParameters) (thread int, own []int) {
+	out := p.unit.Out
+	var all []int
+	for k := range p.extents {
+		tile := int64(1)
+		switch k {
+		case p.down:
+			tile = q.tall
+		case p.along:
+			tile = q.wide
+		}
+		outer := k
+		if tile > 1 {
+			var inner int
+			outer, inner = b.Split(out, k, tile, schedule.Guard)
+			own = append(own, inner)
+		}
+		all = append(all, outer)
+	}
+	if b.Err != nil {
+		return 0, nil
+	}
+	b.Do(b.S.Reorder(out, append(slices.Clone(all), own...)...))
+	b.Mark(b.S.Unroll, out, own...)
+	block, thread := b.Split(out, b.Fuse(out, all), q.threads, schedule.Guard)
+	Bind(b, out, block, thread)
+	return thread, own
+}
+
+// patch is the stage that has the elements of windows.
+func (p *patches) patch(b *sketch.Builder) int {
+	if p.feed >= 0 || b.Err != nil {
+		return p.feed
+	}
+	var seen []*expr.Tensor
+	for _, l := range expr.Loads(b.S.Stages[p.unit.Acc].Body) {
+		if !slices.Contains(seen, l.Tensor) {
+			seen = append(seen, l.Tensor)
+		}
+	}
+	perm := make([]int, len(p.window.Index))
+	for k := range perm {
+		perm[k] = k
+	}
+	patch, err := b.S.CacheRead(p.unit.Acc, slices.Index(seen, p.window.Tensor), perm)
+	b.Do(err)
+	return patch
+}
+
+// unrolled writes all loops of a stage out, those of a reduction outside, so that what each term has of its own is
+// read once.
+func (p *patches) unrolled(b *sketch.Builder, id int) {
+	if b.Err != nil {
+		return
+	}
+	g := b.S.Stages[id]
+	var order []int
+	for k := range g.Reduce {
+		order = append(order, len(g.Axes)+k)
+	}
+	for k := range g.Axes {
+		order = append(order, k)
+	}
+	b.Do(b.S.Reorder(id, order...))
+	b.Mark(b.S.Unroll, id, order...)
+}

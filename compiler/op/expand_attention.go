@@ -1,0 +1,316 @@
+package op
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// windowAttribute is of no operator of ONNX: the causal attention of ONNX Runtime has a window of so many keys.
+const windowAttribute = "window"
+
+var expandAttentionDefs = []Def{
+	def("Attention", 3, 7, (*expansion).attention),
+	def("RotaryEmbedding", 3, 4, (*expansion).rotaryEmbedding),
+}
+
+// attention is softmax(scale * q kᵀ + bias) v for each head, where groups of query heads may share a head of k and v.
+// Outputs 1 and 2 are keys and values with those of the past in front, output 3 the scores.
+func (e *expansion) attention() []*Item {
+	q, k, v := e.tensor(0), e.tensor(1), e.tensor(2)
+	if e.failed() {
+		return nil
+	}
+	rank := len(q.Shape)
+	q, k, v = e.heads(q, "q_num_heads"), e.heads(k, "kv_num_heads"), e.heads(v, "kv_num_heads")
+	k, v = e.withPast(4, k), e.withPast(5, v)
+	if e.failed() || !e.headsFit(q, k, v) {
+		return nil
+	}
+	qs, ks, vs := q, k, v
+	if q.Shape[1] != k.Shape[1] {
+		qs, ks, vs = e.grouped(q, k), e.grouped(k, k), e.grouped(v, k)
+	}
+	scores := e.scores(qs, ks)
+	biased := scores
+	if bias := e.attentionBias(q, k); bias != nil {
+		biased = e.op(Add, nil, scores, e.groupedBias(bias, q, k))
+	}
+	weights := e.weights(biased, q.DType)
+	shown := scores
+	switch mode := e.node.Int("qk_matmul_output_mode", 0); {
+	case mode == 0 && e.node.Float("softcap", 0) == 0:
+	case mode == 3:
+		shown = weights
+	case e.wants(3):
+		e.fail("qk_matmul_output_mode %d is not supported, for operator sets disagree on it: use 0 without softcap, or 3", mode)
+	}
+	y := e.op(MatMul, nil, weights, vs)
+	if e.failed() {
+		return nil
+	}
+	if len(qs.Shape) > 4 {
+		y = e.reshape(y, q.Shape[0], q.Shape[1], q.Shape[2], v.Shape[3])
+		shown = e.reshape(shown, q.Shape[0], q.Shape[1], q.Shape[2], k.Shape[2])
+	}
+	if rank == 3 {
+		y = e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, y)
+		y = e.reshape(y, q.Shape[0], q.Shape[2], q.Shape[1]*v.Shape[3])
+	}
+	return []*Item{tensorItem(y), tensorItem(k), tensorItem(v), tensorItem(shown)}
+}
+
+// heads is an operand as [batch, heads, positions, size]; of rank 3 it is [batch, positions, heads*size].
+func (e *expansion) heads(v *Value, attribute string) *Value {
+	if e.failed() || len(v.Shape) == 4 {
+		return v
+	}
+	heads := e.node.Int(attribute, 0)
+	if len(v.Shape) != 3 || heads < 1 || v.Shape[2]%heads != 0 {
+		e.fail("operand %v does not have %d heads (%s)", v.Type, heads, attribute)
+		return nil
+	}
+	v = e.reshape(v, v.Shape[0], v.Shape[1], heads, v.Shape[2]/heads)
+	return e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, v)
+}
+
+// withPast puts the positions of input k in front of v's.
+func (e *expansion) withPast(k int, v *Value) *Value {
+	past := e.tensor(k)
+	if past == nil || e.failed() {
+		return v
+	}
+	return e.op(Concat, attributes{intOf("axis", 2)}, past, v)
+}
+
+func (e *expansion) headsFit(q, k, v *Value) bool {
+	a, b, c := q.Shape, k.Shape, v.Shape
+	if len(a) != 4 || len(b) != 4 || len(c) != 4 || a[0] != b[0] || a[3] != b[3] || !slices.Equal(b[:3], c[:3]) ||
+		b[1] < 1 || a[1]%b[1] != 0 {
+		e.fail("query %v, key %v and value %v do not fit", a, b, c)
+		return false
+	}
+	return true
+}
+
+// scores is scale * q kᵀ [batch, heads, positions of q, positions of k], softly capped where the node says so.
+func (e *expansion) scores(q, k *Value) *Value {
+	if e.failed() {
+		return nil
+	}
+	last := int64(len(q.Shape) - 1)
+	perm := []int64{0, 1, 2, 3, 4}[:last+1]
+	perm[last-1], perm[last] = last, last-1
+	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape[last])))
+	product := e.op(MatMul, nil, q, e.op(Transpose, attributes{intsOf("perm", perm...)}, k))
+	s := e.op(Mul, nil, product, e.scalar(q.DType, scale))
+	if limit := e.node.Float("softcap", 0); limit > 0 {
+		s = e.op(Tanh, nil, e.op(Div, nil, s, e.scalar(q.DType, limit)))
+		s = e.op(Mul, nil, s, e.scalar(q.DType, limit))
+	}
+	return s
+}
+
+// grouped is an operand [batch, heads, positions, size] with an axis for the heads of queries that share one of keys:
+// [batch, heads of keys, heads that share, positions, size].
+func (e *expansion) grouped(v, keys *Value) *Value {
+	s, groups := v.Shape, keys.Shape[1]
+	return e.reshape(v, s[0], groups, s[1]/groups, s[2], s[3])
+}
+
+// groupedBias is a bias that broadcasts to [batch, heads, positions of q, positions of k] for scores of grouped heads.
+func (e *expansion) groupedBias(bias, q, k *Value) *Value {
+	groups := k.Shape[1]
+	if e.failed() || q.Shape[1] == groups || len(bias.Shape) < 3 {
+		return bias
+	}
+	s := slices.Concat(slices.Repeat([]int64{1}, 4-min(4, len(bias.Shape))), bias.Shape)
+	if s[1] == 1 {
+		return e.reshape(bias, s[0], 1, 1, s[2], s[3])
+	}
+	return e.reshape(bias, s[0], groups, s[1]/groups, s[2], s[3])
+}
+
+// weights is the softmax of the scores, in the precision that the node says.
+func (e *expansion) weights(scores *Value, d array.DType) *Value {
+	if code := e.node.Int("softmax_precision", 0); code != 0 {
+		precision := onnx.FromDataType(int32(code))
+		if precision == array.Invalid {
+			e.fail("softmax_precision %d is not supported", code)
+			return nil
+		}
+		scores = e.cast(precision, scores)
+	}
+	return e.cast(d, e.op(Softmax, attributes{intOf("axis", -1)}, scores))
+}
+
+// attentionBias is what is added to the scores; nil for nothing. It is minus infinity where a query must not see a
+// key.
+func (e *expansion) attentionBias(q, k *Value) *Value {
+	var terms []*Value
+	if mask := e.tensor(3); mask != nil {
+		terms = append(terms, e.maskBias(mask, q.DType, k.Shape[2]))
+	}
+	lengths := e.tensor(6)
+	if e.node.Int("is_causal", 0) != 0 {
+		terms = append(terms, e.causalBias(q, k, lengths, e.node.Int(windowAttribute, 0)))
+	}
+	if lengths != nil && !e.failed() {
+		terms = append(terms, e.hidden(q.DType, e.op(Less, nil, e.placesOn(k, 2, 3), e.reshape(lengths, q.Shape[0], 1, 1, 1))))
+	}
+	var bias *Value
+	for _, term := range terms {
+		if bias == nil {
+			bias = term
+			continue
+		}
+		bias = e.op(Add, nil, bias, term)
+	}
+	return bias
+}
+
+// maskBias is a mask, which may be shorter than the keys.
+func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
+	if len(mask.Shape) == 0 || mask.DType != array.Bool && mask.DType != d {
+		e.fail("mask %v is not bool or %v", mask.Type, d)
+		return nil
+	}
+	if mask.DType == array.Bool {
+		mask = e.hidden(d, mask)
+	}
+	if e.failed() {
+		return nil
+	}
+	rank := len(mask.Shape)
+	if missing := keys - mask.Shape[rank-1]; missing > 0 {
+		pads := make([]int64, 2*rank)
+		pads[2*rank-1] = missing
+		return e.op(Pad, nil, mask, e.ints(pads...), e.scalar(d, math.Inf(-1)))
+	}
+	return mask
+}
+
+// hidden is zero where visible holds and minus infinity elsewhere.
+func (e *expansion) hidden(d array.DType, visible *Value) *Value {
+	return e.op(Where, nil, visible, e.scalar(d, 0), e.scalar(d, math.Inf(-1)))
+}
+
+// causalBias hides the keys after a query's own place: queries are the last positions of the past and the present, or
+// of the valid keys where their lengths are given. A window, where there is one, is how many keys up to its own place
+// a query sees.
+func (e *expansion) causalBias(q, k, lengths *Value, window int64) *Value {
+	if e.failed() {
+		return nil
+	}
+	place, keys := e.placesOn(q, 2, 2), e.placesOn(k, 2, 3)
+	switch past := e.tensor(4); {
+	case past != nil && len(past.Shape) == 4:
+		place = e.op(Add, nil, place, e.extent(past, 2))
+	case lengths != nil:
+		first := e.op(Sub, nil, e.reshape(lengths, q.Shape[0], 1, 1, 1), e.extent(q, 2))
+		place = e.op(Add, nil, place, first)
+	}
+	visible := e.op(LessOrEqual, nil, keys, place)
+	if window > 0 {
+		near := e.op(Less, nil, place, e.op(Add, nil, keys, e.ints(window)))
+		visible = e.op(And, nil, visible, near)
+	}
+	return e.hidden(q.DType, visible)
+}
+
+// extent is how many elements an axis of a value has, as a list of one. Unlike the number itself, it is known to be
+// that of the axis, which may be open.
+func (e *expansion) extent(v *Value, axis int64) *Value {
+	return e.op(Shape, attributes{intOf("start", axis), intOf("end", axis+1)}, v)
+}
+
+// placesOn are the positions 0, 1, 2, ... of an axis of a value, on axis at of four.
+func (e *expansion) placesOn(v *Value, axis, at int64) *Value {
+	if e.failed() {
+		return nil
+	}
+	shape := []int64{1, 1, 1, 1}
+	shape[at] = v.Shape[axis]
+	return e.reshape(e.op(Range, nil, e.ints(0), e.extent(v, axis), e.ints(1)), shape...)
+}
+
+// positions are 0, 1, 2, ... in a shape.
+func (e *expansion) positions(shape ...int64) *Value {
+	e.Budget().Bytes(16 * array.Elements(shape))
+	list := make([]int64, array.Elements(shape))
+	for k := range list {
+		list[k] = int64(k)
+	}
+	return e.known(array.FromInt64(list, shape...))
+}
+
+// rotaryEmbedding rotates pairs of elements of each head by angles that depend on the position (Su et al. 2021), whose
+// cosines and sines are inputs 1 and 2.
+func (e *expansion) rotaryEmbedding() []*Item {
+	x := e.tensor(0)
+	if e.failed() {
+		return nil
+	}
+	shape := x.Shape
+	axis := int64(1) // of the heads, in the cosines and sines
+	if len(shape) == 3 {
+		heads := e.node.Int("num_heads", 0)
+		if heads < 1 || shape[2]%heads != 0 {
+			e.fail("input %v does not have %d heads (num_heads)", x.Type, heads)
+			return nil
+		}
+		axis = 2
+		x = e.reshape(x, shape[0], shape[1], heads, shape[2]/heads)
+	}
+	if e.failed() || len(x.Shape) != 4 {
+		e.fail("input %v does not have rank 3 or 4", x.Type)
+		return nil
+	}
+	size := x.Shape[3]
+	turned := e.node.Int("rotary_embedding_dim", 0)
+	if turned == 0 {
+		turned = size
+	}
+	if turned < 2 || turned%2 != 0 || turned > size {
+		e.fail("rotary_embedding_dim %d does not fit heads of %d", turned, size)
+		return nil
+	}
+	y := e.rotate(e.slice(x, 3, 0, turned), e.angles(1, axis), e.angles(2, axis))
+	if turned < size {
+		y = e.op(Concat, attributes{intOf("axis", 3)}, y, e.slice(x, 3, turned, size))
+	}
+	return only(e.reshape(y, shape...))
+}
+
+// angles is input k [batch, positions, pairs], picked by the positions of input 3 where that is given, with an axis
+// for the heads.
+func (e *expansion) angles(k int, axis int64) *Value {
+	v := e.tensor(k)
+	if places := e.tensor(3); places != nil {
+		v = e.op(Gather, nil, v, places)
+	}
+	return e.op(Unsqueeze, nil, v, e.ints(axis))
+}
+
+// rotate takes the pairs from the two halves of the last axis or, interleaved, from neighbours.
+func (e *expansion) rotate(x, cos, sin *Value) *Value {
+	if e.failed() {
+		return nil
+	}
+	shape, pairs := x.Shape, x.Shape[3]/2
+	split, part := int64(3), []int64{shape[0], shape[1], shape[2], pairs}
+	if e.node.Int("interleaved", 0) != 0 {
+		split = 4
+	}
+	divided := slices.Insert(slices.Clone(part), int(split), 2)
+	x = e.reshape(x, divided...)
+	a, b := e.reshape(e.slice(x, split, 0, 1), part...), e.reshape(e.slice(x, split, 1, 2), part...)
+	mul := func(v, by *Value) *Value { return e.op(Mul, nil, v, by) }
+	first := e.op(Sub, nil, mul(a, cos), mul(b, sin))
+	second := e.op(Add, nil, mul(a, sin), mul(b, cos))
+	axis := e.ints(split)
+	joined := e.op(Concat, attributes{intOf("axis", split)}, e.op(Unsqueeze, nil, first, axis), e.op(Unsqueeze, nil, second, axis))
+	return e.reshape(joined, shape...)
+}

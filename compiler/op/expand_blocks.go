@@ -1,0 +1,262 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// blockWeights are known weights that are quantised by blocks, as op.BlockMatMul takes them.
+type blockWeights struct {
+	// codes are (K, N), or two to a byte; scale is (blocks, N), and zero is that or one number.
+	codes, scale, zero *array.Array
+	bits, block        int64
+}
+
+// blockMatMul is the product of x by weights.
+func (e *expansion) blockMatMul(x *Value, w blockWeights) *Value {
+	if e.failed() {
+		return nil
+	}
+	in := []*Value{x, e.known(w.codes), e.known(w.scale)}
+	if zero := oneZero(w.zero); zero.Len() > 1 || zero.Float(0) != 0 {
+		in = append(in, e.known(zero))
+	}
+	return e.op(BlockMatMul, attributes{intOf("bits", w.bits), intOf("block_size", w.block)}, in...)
+}
+
+// oneZero is one number where all zero points are the same.
+func oneZero(zero *array.Array) *array.Array {
+	for i := range zero.Len() {
+		if zero.Float(i) != zero.Float(0) {
+			return zero
+		}
+	}
+	one := array.New(array.Float32)
+	if zero.Len() > 0 {
+		one.SetFloat(0, zero.Float(0))
+	}
+	return one
+}
+
+// transposed is an array of two axes with these exchanged.
+func transposed(a *array.Array) *array.Array { return Arrange(a, []int{1, 0}) }
+
+// depthAxis is the axis of a product's weights that is summed over.
+func depthAxis(n *Node) int64 {
+	if n.Op == Gemm && n.Int("transB", 0) != 0 {
+		return 1
+	}
+	return 0
+}
+
+// blockForm is the form of products whose weights are dequantised from bytes, or from four bits, with a scale for each
+// block along the depth, or for each column: weights stay as they are, and are dequantised where they are multiplied.
+// Weights that were left for that, and are of no such product, are dequantised here.
+func blockForm(name string) Form {
+	return Form{Name: name, Expand: expand((*expansion).productOfDequantised), Applies: func(n *Node, in []*Item) bool {
+		return isBlockProduct(n, in) || len(in) > 1 && in[1] != nil && in[1].Tensor != nil && isLeft(in[1].Tensor)
+	}}
+}
+
+// isLeft reports whether known weights were not dequantised when they were read.
+func isLeft(w *Value) bool { return w.Const == nil && w.From != nil && isBlockWeights(w.From) }
+
+// transposedWeights is the form of transpositions of weights that were left for products to dequantise.
+var transposedWeights = Form{Name: Transpose, Expand: expand((*expansion).transposeWeights), Applies: func(n *Node, in []*Item) bool {
+	return len(in) == 1 && in[0] != nil && in[0].Tensor != nil && isLeft(in[0].Tensor)
+}}
+
+func (e *expansion) transposeWeights() []*Item {
+	w, from := e.tensor(0), *e.tensor(0).From
+	switch perm := e.node.Ints("perm", []int64{1, 0}); {
+	case slices.Equal(perm, []int64{0, 1}):
+		return only(w)
+	case !slices.Equal(perm, []int64{1, 0}):
+		return only(e.itself(w)) // which says what is wrong
+	}
+	for _, v := range []**Value{&from.Integer, &from.Scale, &from.Zero} {
+		if *v != nil && len((*v).Shape) == 2 {
+			*v = e.known(transposed((*v).Const))
+		}
+	}
+	if from.Axis < 0 {
+		from.Axis += 2
+	}
+	from.Axis = 1 - from.Axis
+	result := e.dequantisedWeights(&from, int64(onnx.DataType(w.DType)))
+	if result != nil {
+		result.From = &from
+	}
+	return only(result)
+}
+
+// isBlockProduct reports whether a product may take its weights as they are.
+func isBlockProduct(n *Node, in []*Item) bool {
+	if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {
+		return false
+	}
+	x, from := in[0].Tensor, in[1].Tensor.From
+	if from == nil || x.DType == array.Float64 || x.DType != in[1].Tensor.DType || x.Const != nil || len(x.Shape) == 0 {
+		return false
+	}
+	if n.Op == Gemm && (n.Int("transA", 0) != 0 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1) {
+		return false
+	}
+	return areBytes(from) && isKnown(from.Integer) && len(from.Integer.Shape) == 2 && array.Elements(from.Integer.Shape) > 0 && blocksOf(from, depthAxis(n)) > 0
+}
+
+func (e *expansion) productOfDequantised() []*Item {
+	if isBlockProduct(e.node, e.in) {
+		return e.productOfBlocks()
+	}
+	w, from := e.tensor(1), e.tensor(1).From
+	attrs := attributes{intOf("axis", from.Axis), intOf("block_size", from.Block), intOf("output_dtype", int64(onnx.DataType(w.DType)))}
+	floats := e.as((*expansion).dequantizeLinear, attrs, from.Integer, from.Scale, from.Zero)
+	if e.failed() {
+		return nil
+	}
+	in := e.tensors()
+	in[1] = floats[0].Tensor
+	return only(e.itself(in...))
+}
+
+// blocksOf is how many positions along the depth have one scale; 0 where that is none, or where blocks lie otherwise.
+func blocksOf(from *Dequantised, depth int64) int64 {
+	axis, all := from.Axis, from.Integer.Shape[depth]
+	if axis < 0 {
+		axis += 2
+	}
+	switch {
+	case from.Zero != nil && array.Elements(from.Zero.Shape) != array.Elements(from.Scale.Shape):
+		return 0
+	case array.Elements(from.Scale.Shape) == 1, from.Block == 0 && axis == 1-depth:
+		return all
+	case from.Block > 1 && axis == depth:
+		return min(from.Block, all)
+	}
+	return 0
+}
+
+// isBlockWeights reports whether products may take weights as they are, whichever axis they sum over: known bytes with
+// a scale for each whole block, or one for each position on an axis.
+func isBlockWeights(from *Dequantised) bool {
+	x, scale := from.Integer, from.Scale
+	if !areBytes(from) || !isKnown(x) || len(x.Shape) != 2 || array.Elements(x.Shape) == 0 {
+		return false
+	}
+	axis := from.Axis
+	if axis < 0 {
+		axis += 2
+	}
+	switch {
+	case axis < 0 || axis > 1:
+		return false
+	case from.Block == 0 || array.Elements(scale.Shape) == 1:
+		return true
+	}
+	want := slices.Clone(x.Shape)
+	want[axis] /= max(1, from.Block)
+	return from.Block > 1 && x.Shape[axis]%from.Block == 0 && slices.Equal(scale.Shape, want) &&
+		(from.Zero == nil || slices.Equal(from.Zero.Shape, want))
+}
+
+func (e *expansion) productOfBlocks() []*Item {
+	from, depth := e.tensor(1).From, depthAxis(e.node)
+	codes, shift := unsigned(from.Integer.Const)
+	if shift > 8 && (from.Zero == nil || areZeros(from.Zero.Const)) {
+		codes, shift = from.Integer.Const, 0
+	}
+	block := blocksOf(from, depth)
+	scale := e.everyBlock(from.Scale.Const, codes.Shape, depth, block)
+	zero := array.New(array.Float32)
+	if from.Zero != nil {
+		zero = e.everyBlock(from.Zero.Const, codes.Shape, depth, block)
+	}
+	zero = shifted(zero, shift)
+	if depth == 1 {
+		codes = transposed(codes)
+	}
+	w := blockWeights{codes: codes, scale: scale, zero: zero, bits: 8, block: block}
+	if shift == 8 || codes.DType == array.Uint8 && shift == 0 && largest(codes) < 16 {
+		w.codes, w.bits = PairsOfRows(codes), 4
+	}
+	result := e.blockMatMul(e.tensor(0), w)
+	if bias := e.tensor(2); bias != nil {
+		result = e.op(Add, nil, result, bias)
+	}
+	return only(result)
+}
+
+// shifted are zero points plus a number: bytes, if they are such.
+func shifted(zero *array.Array, by float64) *array.Array {
+	floats, bytes, fit := array.New(array.Float32, zero.Shape...), array.New(array.Uint8, zero.Shape...), true
+	for i := range zero.Len() {
+		z := zero.Float(i) + by
+		floats.SetFloat(i, z)
+		bytes.SetFloat(i, z)
+		fit = fit && bytes.Float(i) == z
+	}
+	if fit {
+		return bytes
+	}
+	return floats
+}
+
+// unsigned are integers of 8 bits plus a shift, with which none is negative: 8 for those of 4 bits.
+func unsigned(a *array.Array) (codes *array.Array, shift float64) {
+	codes = array.New(array.Uint8, a.Shape...)
+	if a.DType == array.Uint8 {
+		copy(codes.Data, a.Data)
+		return codes, 0
+	}
+	by := byte(8)
+	for _, b := range a.Data {
+		if int8(b) < -8 || int8(b) > 7 {
+			by = 128
+		}
+	}
+	for i, b := range a.Data {
+		codes.Data[i] = b + by
+	}
+	return codes, float64(by)
+}
+
+func areZeros(a *array.Array) bool {
+	for i := range a.Len() {
+		if a.Float(i) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func largest(codes *array.Array) byte {
+	most := byte(0)
+	for _, b := range codes.Data {
+		most = max(most, b)
+	}
+	return most
+}
+
+// everyBlock are scales or zero points of weights of some shape as (blocks, N), one for each block of a column.
+func (e *expansion) everyBlock(a *array.Array, shape []int64, depth, block int64) *array.Array {
+	blocks, columns := (shape[depth]-1)/block+1, shape[1-depth]
+	if a.Len() == blocks*columns && len(a.Shape) == 2 {
+		if depth == 1 {
+			return transposed(a)
+		}
+		return a
+	}
+	e.Budget().Bytes(blocks * columns * a.DType.Bytes())
+	all := array.New(a.DType, blocks, columns)
+	for i := range all.Len() {
+		if from := i % columns % a.Len(); a.DType.IsFloat() {
+			all.SetFloat(i, a.Float(from))
+		} else {
+			all.SetInt(i, a.Int(from))
+		}
+	}
+	return all
+}

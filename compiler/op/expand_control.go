@@ -1,0 +1,144 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// controlDefs run control flow when the model is read.
+var controlDefs = []Def{
+	def("If", 1, 1, (*expansion).branch),
+	def("Loop", 0, -1, (*expansion).loop), // the first two inputs may be left out
+	def("Scan", 0, -1, (*expansion).scan), // input 0 of operator set 8 may be left out
+}
+
+// body adds the nodes of a graph of the node and gives its outputs.
+func (e *expansion) body(g *onnx.Graph, in []*Item) []*Item {
+	if e.failed() {
+		return nil
+	}
+	out, err := e.Body(g, in)
+	if err != nil {
+		e.fail("%w", err)
+		return nil
+	}
+	return out
+}
+
+// truth is the value of a condition; known is false when it is computed from data.
+func (e *expansion) truth(v *Value) (is, known bool) {
+	if v == nil || e.failed() {
+		return true, true
+	}
+	if v.DType != array.Bool || array.Elements(v.Shape) != 1 {
+		e.fail("condition %v is no bool", v.Type)
+		return false, true
+	}
+	if v.Const == nil {
+		return false, false
+	}
+	return v.Const.Int(0) != 0, true
+}
+
+// branch is If: the branch that is taken, or, where the condition is computed from data, the choice between the
+// results of both.
+func (e *expansion) branch() []*Item {
+	cond := e.tensor(0)
+	is, known := e.truth(cond)
+	then, otherwise := e.node.Graph("then_branch"), e.node.Graph("else_branch")
+	switch {
+	case e.failed():
+		return nil
+	case known && is:
+		return e.body(then, nil)
+	case known:
+		return e.body(otherwise, nil)
+	}
+	a, b := e.body(then, nil), e.body(otherwise, nil)
+	if e.failed() {
+		return nil
+	}
+	if len(a) != len(b) {
+		e.fail("the branches have %d and %d outputs", len(a), len(b))
+		return nil
+	}
+	outs := make([]*Item, len(a))
+	for k := range outs {
+		x, y := a[k].Tensor, b[k].Tensor
+		if x == nil || y == nil || x.DType != y.DType || !slices.Equal(x.Shape, y.Shape) {
+			e.fail("the condition is computed from data, and output %d is not a tensor of the same type in both branches: "+
+				"export the model with a constant condition", k)
+			return nil
+		}
+		outs[k] = tensorItem(e.op(Where, nil, e.reshape(cond), x, y))
+	}
+	return outs
+}
+
+// loop is Loop, unrolled: the number of iterations must follow from what is known when the model is read.
+func (e *expansion) loop() []*Item {
+	g := e.node.Graph("body")
+	trips, endless := e.tripCount()
+	cond := e.tensor(1)
+	if e.failed() {
+		return nil
+	}
+	carried := slices.Clone(e.in[min(2, len(e.in)):])
+	if slices.Contains(carried, nil) {
+		e.fail("a value that the iterations carry is missing")
+		return nil
+	}
+	scans := newScans(len(g.Outputs) - 1 - len(carried))
+	if scans == nil {
+		e.fail("graph %q has %d outputs where %d are due at least", g.Name, len(g.Outputs), 1+len(carried))
+		return nil
+	}
+	for t := int64(0); endless || t < trips; t++ {
+		is, known := e.truth(cond)
+		if !known {
+			e.fail("whether the loop goes on is computed from data: loops must have a known number of iterations")
+		}
+		if e.failed() || !is {
+			break
+		}
+		if cond == nil {
+			cond = e.truthOf(true)
+		}
+		number := e.known(array.FromInt64([]int64{t}))
+		out := e.body(g, append([]*Item{tensorItem(number), tensorItem(cond)}, carried...))
+		if e.Budget().Node(); e.failed() { // so that a loop without nodes ends too
+			return nil
+		}
+		if cond = out[0].Tensor; cond == nil {
+			e.fail("the condition is not a tensor")
+			return nil
+		}
+		carried = out[1 : 1+len(carried)]
+		scans.add(out[1+len(carried):])
+	}
+	infos := g.Outputs[1+len(carried):]
+	return append(slices.Clone(carried), e.stack(scans, infos, 0)...)
+}
+
+// tripCount is the bound on the number of iterations; endless is true without one.
+func (e *expansion) tripCount() (trips int64, endless bool) {
+	v := e.tensor(0)
+	switch {
+	case v == nil:
+		return 0, true
+	case v.Const == nil || v.Const.Len() != 1 || !v.DType.IsInt():
+		e.fail("the trip count is not constant: loops must have a known number of iterations")
+		return 0, false
+	}
+	return v.Const.Int(0), false
+}
+
+func (e *expansion) truthOf(v bool) *Value {
+	a := array.New(array.Bool)
+	if v {
+		a.SetInt(0, 1)
+	}
+	return e.known(a)
+}

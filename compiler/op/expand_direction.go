@@ -1,0 +1,191 @@
+package op
+
+// direction is one direction of a recurrent layer: its weights, and the state while it is unrolled.
+type direction struct {
+	*recurrentLayer
+	index   int64
+	reverse bool
+	attrs   attributes
+	// x [steps*batch, inputs] has the inputs of all steps; w, rec and bias are the direction's weights, bias nil
+	// without.
+	x, w, rec, bias, peepholes *Value
+	// parts are the products of x with the input weights, for all steps; recs and recBiases the recurrent weights with
+	// which a step multiplies, and their biases where those cannot go into the parts.
+	parts, recs, recBiases []*Value
+	// quantisedRec are the recurrent weights of a layer in bytes.
+	quantisedRec quantisedWeights
+	// hidden and cell are the states [batch, hidden]; nil for zeros. shown is the hidden state that the last step put
+	// into the output: zero for sequences that are over.
+	hidden, cell, shown *Value
+}
+
+func (r *recurrentLayer) direction(k int64, x *Value) *direction {
+	d := &direction{recurrentLayer: r, index: k, x: x, attrs: r.activationAttributes(k)}
+	d.reverse = k == 1 || r.node.Text("direction", "forward") == "reverse"
+	if r.inBytes {
+		d.w, d.rec = d.own(1, 0, r.inputs, r.gates*r.size), d.own(2, 0, r.size, r.gates*r.size)
+	} else {
+		d.w, d.rec = d.own(1, 0, r.gates*r.size, r.inputs), d.own(2, 0, r.gates*r.size, r.size)
+	}
+	d.bias = d.own(3, 0, 2*r.gates*r.size)
+	d.peepholes = d.own(7, 0, 3*r.size)
+	axis := int64(0)
+	if r.batchFirst {
+		axis = 1
+	}
+	d.hidden, d.cell = d.initial(5, axis), d.initial(6, axis)
+	if !r.failed() {
+		r.prepare(d)
+	}
+	return d
+}
+
+// own is the direction's part of input k along an axis; nil when the input was left out.
+func (d *direction) own(k int, axis int64, shape ...int64) *Value {
+	v := d.tensor(k)
+	if v == nil {
+		return nil
+	}
+	if d.directions > 1 {
+		v = d.slice(v, axis, d.index, d.index+1)
+	}
+	return d.reshape(v, shape...)
+}
+
+// initial is the state before the first step; nil where it is zero, so that the first step needs no product.
+func (d *direction) initial(k int, axis int64) *Value {
+	if isZero(d.tensor(k)) {
+		return nil
+	}
+	return d.own(k, axis, d.batch, d.size)
+}
+
+// run goes through the steps and puts the hidden states in their places in all.
+func (d *direction) run(all []*Value) {
+	for k := range d.steps {
+		t := k
+		if d.reverse {
+			t = d.steps - 1 - k
+		}
+		hidden, cell := d.step(d, t, d.hidden, d.cell)
+		d.shown = hidden
+		if d.masks != nil {
+			mask, zero := d.masks[t], d.scalar(d.dtype, 0)
+			d.shown = d.op(Where, nil, mask, hidden, zero)
+			hidden = d.keep(mask, hidden, d.hidden)
+			if d.hasCell {
+				cell = d.keep(mask, cell, d.cell)
+			}
+		}
+		all[t*d.directions+d.index] = d.shown
+		d.hidden, d.cell = hidden, cell
+	}
+}
+
+// keep is the new state of sequences that have the step, and the one before, or zeros, of the others.
+func (d *direction) keep(mask, state, before *Value) *Value {
+	if before == nil {
+		before = d.scalar(d.dtype, 0)
+	}
+	return d.op(Where, nil, mask, state, before)
+}
+
+// gatesOf are rows from*hidden to to*hidden of weights, or of a bias of which half (0 for the input's, 1 for the
+// recurrent one) is meant.
+func (d *direction) gatesOf(v *Value, half, from, to int64) *Value {
+	if v == nil {
+		return nil
+	}
+	begin := half * d.gates * d.size
+	if from == 0 && to == d.gates && half == 0 && v != d.bias {
+		return v
+	}
+	return d.slice(v, 0, begin+from*d.size, begin+to*d.size)
+}
+
+// addPart adds the product of all inputs with the weights of gates from to to, biases included; with the recurrent
+// biases too where both are true.
+func (d *direction) addPart(from, to int64, both bool) {
+	bias := d.gatesOf(d.bias, 0, from, to)
+	if bias != nil && both {
+		bias = d.op(Add, nil, bias, d.gatesOf(d.bias, 1, from, to))
+	}
+	d.parts = append(d.parts, d.dense(d.x, d.gatesOf(d.w, 0, from, to), bias))
+}
+
+// dense is x times the transposed weights, plus c.
+func (d *direction) dense(x, weights, c *Value) *Value {
+	return d.op(Gemm, attributes{intOf("transB", 1)}, x, weights, c)
+}
+
+// part is step t of part k.
+func (d *direction) part(k int, t int64) *Value {
+	if d.steps == 1 {
+		return d.parts[k]
+	}
+	return d.slice(d.parts[k], 0, t*d.batch, (t+1)*d.batch)
+}
+
+// prepareOne is for layers that multiply the hidden state once in a step.
+func (d *direction) prepareOne() {
+	d.addPart(0, d.gates, true)
+}
+
+// summed is the part of a step plus the hidden state times recurrent weights.
+func (d *direction) summed(k int, t int64, hidden, weights *Value) *Value {
+	if hidden == nil {
+		return d.part(k, t)
+	}
+	return d.dense(hidden, weights, d.part(k, t))
+}
+
+func (d *direction) rnnStep(t int64, hidden, _ *Value) (*Value, *Value) {
+	return d.op(Activation, d.attrs, d.summed(0, t, hidden, d.rec)), nil
+}
+
+func (d *direction) lstmStep(t int64, hidden, cell *Value) (*Value, *Value) {
+	return d.lstmStates(d.summed(0, t, hidden, d.rec), cell)
+}
+
+// lstmStates are the new hidden and cell states, from gates before their activations.
+func (d *direction) lstmStates(z, cell *Value) (*Value, *Value) {
+	cell = d.op(LSTMCell, d.attrs, z, cell, d.peepholes)
+	return d.op(LSTMHidden, d.attrs, z, cell, d.peepholes), cell
+}
+
+// prepareGRU keeps the bias of the candidate's recurrent product apart where the reset gate comes after it.
+func (d *direction) prepareGRU() {
+	if d.resetsAfter() {
+		zero := d.scalar(d.dtype, 0)
+		d.addPart(0, d.gates, false)
+		d.recs = []*Value{d.rec}
+		d.recBiases = []*Value{d.gatesOf(d.bias, 1, 0, d.gates)}
+		if d.bias == nil {
+			d.recBiases[0] = d.op(Expand, nil, zero, d.ints(d.gates*d.size))
+		}
+		return
+	}
+	d.addPart(0, 2, true)
+	d.addPart(2, 3, true)
+	d.recs = []*Value{d.gatesOf(d.rec, 0, 0, 2), d.gatesOf(d.rec, 0, 2, 3)}
+}
+
+func (d *direction) resetsAfter() bool { return d.node.Int("linear_before_reset", 0) != 0 }
+
+func (d *direction) gruStep(t int64, hidden, _ *Value) (*Value, *Value) {
+	if d.resetsAfter() {
+		product := d.recBiases[0]
+		if hidden != nil {
+			product = d.dense(hidden, d.recs[0], product)
+		} else {
+			product = d.op(Expand, nil, product, d.ints(d.batch, d.gates*d.size))
+		}
+		return d.op(GRULinear, d.attrs, d.part(0, t), product, hidden), nil
+	}
+	z := d.summed(0, t, hidden, d.recs[0])
+	candidate := d.part(1, t)
+	if hidden != nil {
+		candidate = d.dense(d.op(GRUReset, d.attrs, z, hidden), d.recs[1], candidate)
+	}
+	return d.op(GRUHidden, d.attrs, z, candidate, hidden), nil
+}

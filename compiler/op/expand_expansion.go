@@ -1,0 +1,162 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// expandedOpset is the operator set of the nodes that expansions make.
+const expandedOpset = 18
+
+// expansion is one node while it is written as others. The first failure sticks: after it, all results are nil.
+type expansion struct {
+	Builder
+	node *Node
+	in   []*Item
+	// used tells which outputs somebody reads.
+	used []bool
+	err  error
+}
+
+// def is an operator that is written as others by f, which gives the node's outputs. Errors go to the expansion.
+func def(name string, minIn, maxIn int, f func(e *expansion) []*Item) Def {
+	return Def{Name: name, MinIn: minIn, MaxIn: maxIn, Expand: expand(f)}
+}
+
+func expand(f func(e *expansion) []*Item) Expansion {
+	return func(b Builder, n *Node, in []*Item, used []bool) ([]*Item, error) {
+		e := &expansion{Builder: b, node: n, in: in, used: used}
+		out := f(e)
+		e.failed()
+		return out, e.err
+	}
+}
+
+func (e *expansion) fail(format string, args ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf(format, args...)
+	}
+}
+
+// failed reports whether something failed, an attribute of a wrong type included.
+func (e *expansion) failed() bool {
+	if e.err == nil {
+		e.err = e.node.Err()
+	}
+	return e.err != nil
+}
+
+// wants reports whether somebody reads output k.
+func (e *expansion) wants(k int) bool { return k < len(e.used) && e.used[k] }
+
+// tensor is input k; nil when it was left out, or is no tensor, which is a failure.
+func (e *expansion) tensor(k int) *Value {
+	if k >= len(e.in) || e.in[k] == nil {
+		return nil
+	}
+	if e.in[k].Tensor == nil {
+		e.fail("input %d is not a tensor", k)
+	}
+	return e.in[k].Tensor
+}
+
+// tensors are all inputs; one that is no tensor is a failure.
+func (e *expansion) tensors() []*Value {
+	values := make([]*Value, len(e.in))
+	for k := range e.in {
+		values[k] = e.tensor(k)
+	}
+	return values
+}
+
+// attributes are those of a node that is made.
+type attributes []*onnx.Attribute
+
+func intsOf(name string, v ...int64) *onnx.Attribute {
+	return &onnx.Attribute{Name: name, Type: onnx.AttrInts, Ints: v}
+}
+
+func intOf(name string, v int64) *onnx.Attribute {
+	return &onnx.Attribute{Name: name, Type: onnx.AttrInt, Int: v}
+}
+
+func floatOf(name string, v float64) *onnx.Attribute {
+	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, Float: float32(v)}
+}
+
+// op applies an operator of package op, of set expandedOpset, under the node's own name. It is nil after a failure.
+func (e *expansion) op(name string, attrs attributes, in ...*Value) *Value {
+	if e.failed() {
+		return nil
+	}
+	n := Node{Name: e.node.Name, Op: name, Opset: expandedOpset, Attrs: map[string]*onnx.Attribute{}, Outputs: 1}
+	for _, a := range attrs {
+		n.Attrs[a.Name] = a
+	}
+	return e.add(n, in)
+}
+
+// itself is the first result of the node's own operator, with its attributes and set.
+func (e *expansion) itself(in ...*Value) *Value {
+	if e.failed() {
+		return nil
+	}
+	n := *e.node
+	n.Weights = false
+	return e.add(n, in)
+}
+
+func (e *expansion) add(n Node, in []*Value) *Value {
+	v, err := e.Add(n, in...)
+	if err != nil {
+		e.fail("%w", err)
+		return nil
+	}
+	return v
+}
+
+// known makes a constant.
+func (e *expansion) known(a *array.Array) *Value { return e.Constant(e.node.Name, a) }
+
+// ints is a constant list of integers.
+func (e *expansion) ints(v ...int64) *Value {
+	return e.known(array.FromInt64(v, int64(len(v))))
+}
+
+// scalar is a constant of one element and no axes.
+func (e *expansion) scalar(d array.DType, v float64) *Value {
+	a := array.New(d)
+	a.SetFloat(0, v)
+	return e.known(a)
+}
+
+// cast converts a value, unless it has the type already.
+func (e *expansion) cast(d array.DType, v *Value) *Value {
+	if v != nil && v.DType == d {
+		return v
+	}
+	return e.op(Cast, attributes{intOf("to", int64(onnx.DataType(d)))}, v)
+}
+
+// reshape gives a value another shape.
+func (e *expansion) reshape(v *Value, shape ...int64) *Value {
+	return e.op(Reshape, attributes{intOf("allowzero", 1)}, v, e.ints(shape...))
+}
+
+// slice takes positions begin to end of an axis.
+func (e *expansion) slice(v *Value, axis, begin, end int64) *Value {
+	return e.op(Slice, nil, v, e.ints(begin), e.ints(end), e.ints(axis))
+}
+
+// tensorItem is a tensor as an output; nil after a failure.
+func tensorItem(v *Value) *Item {
+	if v == nil {
+		return nil
+	}
+	return &Item{Tensor: v}
+}
+
+// only are the outputs of an operator with one.
+func only(v *Value) []*Item { return []*Item{tensorItem(v)} }

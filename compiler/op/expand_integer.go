@@ -1,0 +1,238 @@
+package op
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+var integerDefs = []Def{
+	def("MatMulInteger", 2, 4, func(e *expansion) []*Item {
+		return only(e.integerMatMul(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
+	}),
+	def("ConvInteger", 2, 4, func(e *expansion) []*Item {
+		return only(e.integerConv(e.tensor(0), e.tensor(2), e.tensor(1), e.tensor(3)))
+	}),
+	def("QLinearMatMul", 8, 8, (*expansion).qLinearMatMul),
+	def("QLinearConv", 8, 9, (*expansion).qLinearConv),
+}
+
+// integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, one for all, or one for each row of a and
+// each column of b.
+//
+// With known b it is a times b' minus aZero times the sums of b's columns, where b' has its zero points taken off
+// already: then the product is one of narrow integers, and what follows one addition for each column.
+func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
+	if e.failed() {
+		return nil
+	}
+	if len(a.Shape) == 0 || len(b.Shape) == 0 {
+		e.fail("operands %v and %v must not be scalars", a.Type, b.Type)
+		return nil
+	}
+	if aZero != nil && len(aZero.Shape) == 1 && len(a.Shape) > 1 {
+		aZero = e.reshape(aZero, array.Elements(aZero.Shape), 1)
+	}
+	if !isKnown(b) || !isKnown(bZero) {
+		return e.op(MatMul, nil, e.centred(a, aZero), e.centred(b, bZero))
+	}
+	b = e.narrow(b, bZero)
+	product := e.op(IntegerMatMul, nil, a, b)
+	if isZero(aZero) || e.failed() {
+		return product
+	}
+	return e.lessZero(product, aZero, e.columnSums(b, len(a.Shape) > 1))
+}
+
+// columnSums are those of b's columns, a row of them where asked for. They are a row of ones times b, which needs no
+// copy of b in a wider type.
+func (e *expansion) columnSums(b *Value, row bool) *Value {
+	if e.failed() {
+		return nil
+	}
+	depth := b.Shape[max(0, len(b.Shape)-2)]
+	ones := array.New(array.Int8, depth)
+	if row && len(b.Shape) > 1 {
+		ones = array.New(array.Int8, 1, depth)
+	}
+	for i := range ones.Len() {
+		ones.SetInt(i, 1)
+	}
+	return e.op(IntegerMatMul, nil, e.known(ones), b)
+}
+
+// lessZero takes from a product what the zero point of its first operand adds to it.
+func (e *expansion) lessZero(product, zero, sums *Value) *Value {
+	return e.op(Sub, nil, product, e.op(Mul, nil, e.toInt32(zero), sums))
+}
+
+// integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for
+// all; wZero may have one for each output channel.
+func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
+	if e.failed() {
+		return nil
+	}
+	if len(x.Shape) < 3 || len(w.Shape) != len(x.Shape) {
+		e.fail("input %v and weights %v do not fit", x.Type, w.Type)
+		return nil
+	}
+	if wZero != nil && len(wZero.Shape) == 1 {
+		wZero = e.along(wZero, 0, int64(len(w.Shape)))
+	}
+	attrs := slices.Collect(maps.Values(e.node.Attrs))
+	if !isKnown(w) || !isKnown(wZero) {
+		return e.op(IntegerConv, attrs, e.centred(x, xZero), e.centred(w, wZero))
+	}
+	x, w = e.padChannels(x, e.narrow(w, wZero))
+	if e.failed() {
+		return nil
+	}
+	if isZero(xZero) {
+		return e.op(IntegerConv, attrs, x, w)
+	}
+	sum := e.op(IntegerConv, attrs, x, w, xZero)
+	if e.failed() {
+		return nil
+	}
+	rest := make([]int64, len(w.Shape)-1)
+	for k := range rest {
+		rest[k] = int64(k + 1)
+	}
+	sums := e.op(ReduceSum, attributes{intOf("keepdims", 0)}, e.toInt32(w), e.ints(rest...))
+	sums = e.along(sums, 1, int64(len(w.Shape)))
+	return e.op(Sub, nil, sum, e.op(Mul, nil, e.reshape(e.toInt32(xZero)), sums))
+}
+
+// padChannels adds channels to an image and to known weights, as the first convolution of a network with its three
+// colours needs them, so that instructions find whole groups of neighbours to multiply. The weights' are zero, so that
+// nothing changes.
+func (e *expansion) padChannels(x, w *Value) (image, weights *Value) {
+	if e.failed() {
+		return nil, nil
+	}
+	missing := missingChannels(w.Shape[1])
+	if missing == 0 || missing > w.Shape[1] || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
+		return x, w
+	}
+	pads := make([]int64, 2*len(x.Shape))
+	pads[len(x.Shape)+1] = missing
+	return e.op(Pad, nil, x, e.ints(pads...)), e.op(Pad, nil, w, e.ints(pads...))
+}
+
+// missingChannels is how many channels lack for whole groups of neighbours.
+func missingChannels(channels int64) int64 { return (dotTerms - channels%dotTerms) % dotTerms }
+
+// isKnown reports whether an operand is a constant or was left out.
+func isKnown(v *Value) bool { return v == nil || v.Const != nil }
+
+// isZero reports whether an operand was left out or is known to be zero.
+func isZero(v *Value) bool {
+	if v == nil {
+		return true
+	}
+	if v.Const == nil {
+		return false
+	}
+	for i := range v.Const.Len() {
+		if v.Const.Float(i) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *expansion) toInt32(v *Value) *Value { return e.cast(array.Int32, v) }
+
+func (e *expansion) toFloat32(v *Value) *Value { return e.cast(array.Float32, v) }
+
+// centred is a value minus its zero point, in i32 unless there is nothing to take off.
+func (e *expansion) centred(v, zero *Value) *Value {
+	v = e.toInt32(v)
+	if isZero(zero) {
+		return v
+	}
+	return e.op(Sub, nil, v, e.toInt32(zero))
+}
+
+// narrow is known integers minus their zero point, in the smallest signed type that holds them. Most are so already,
+// and some are hundreds of megabytes.
+func (e *expansion) narrow(v, zero *Value) *Value {
+	if v.DType == array.Int8 && isZero(zero) {
+		return v
+	}
+	v = e.centred(v, zero)
+	if e.failed() || v.Const == nil {
+		return v
+	}
+	largest := int64(0)
+	for i := range v.Const.Len() {
+		x := v.Const.Int(i)
+		largest = max(largest, x, -x-1)
+	}
+	d := array.Int32
+	switch {
+	case largest < 1<<7:
+		d = array.Int8
+	case largest < 1<<15:
+		d = array.Int16
+	}
+	return e.cast(d, v)
+}
+
+// requantize turns sums into integers of the type of the zero point: sums times factor, rounded, plus the zero point.
+func (e *expansion) requantize(sums, factor, zero *Value) *Value {
+	if e.failed() {
+		return nil
+	}
+	scaled := e.op(Mul, nil, e.toFloat32(sums), factor)
+	return e.quantize(onnx.DataType(zero.DType), scaled, e.scalar(array.Float32, 1), zero)
+}
+
+// ratio is a*b/c in f32.
+func (e *expansion) ratio(a, b, c *Value) *Value {
+	return e.op(Div, nil, e.op(Mul, nil, e.toFloat32(a), e.toFloat32(b)), e.toFloat32(c))
+}
+
+// perRow lets a vector stand for rows of a matrix.
+func (e *expansion) perRow(v *Value) *Value {
+	if v == nil || len(v.Shape) != 1 {
+		return v
+	}
+	if v.Shape[0] == 1 {
+		return e.reshape(v)
+	}
+	return e.reshape(v, v.Shape[0], 1)
+}
+
+func (e *expansion) qLinearMatMul() []*Item {
+	in := e.tensors()
+	if e.failed() {
+		return nil
+	}
+	sums := e.integerMatMul(in[0], in[2], in[3], in[5])
+	factor := e.ratio(e.perRow(in[1]), in[4], e.perRow(in[6]))
+	return only(e.requantize(sums, factor, e.perRow(in[7])))
+}
+
+// qLinearConv adds the bias, whose scale is that of input and weights multiplied, before it rounds.
+func (e *expansion) qLinearConv() []*Item {
+	in := e.tensors()
+	if e.failed() {
+		return nil
+	}
+	sums := e.integerConv(in[0], in[2], in[3], in[5])
+	if e.failed() {
+		return nil
+	}
+	rank := int64(len(in[0].Shape))
+	if len(in) > 8 && in[8] != nil {
+		sums = e.op(Add, nil, sums, e.along(in[8], 1, rank))
+	}
+	scale := in[4]
+	if len(scale.Shape) == 1 {
+		scale = e.along(scale, 1, rank)
+	}
+	return only(e.requantize(sums, e.ratio(e.reshape(in[1]), scale, e.reshape(in[6])), e.reshape(in[7])))
+}

@@ -1,0 +1,126 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// matMulNBits is the product of input 0 (..., K) by the transpose of weights (N, K) that are quantised by blocks along
+// K, plus input 5. Input 1 has the codes, (N, blocks, bytes of a block), the first in the lowest bits; input 2 has a
+// scale, and input 3 a zero point for each block: integers are packed like codes, row by row.
+func (e *expansion) matMulNBits() []*Item {
+	x, bias := e.tensor(0), e.tensor(5)
+	w := e.packedWeights()
+	if e.failed() {
+		return nil
+	}
+	result := e.blockMatMul(x, w)
+	if bias != nil {
+		result = e.op(Add, nil, result, bias)
+	}
+	return only(result)
+}
+
+// least and most bound the size of a block, which is a power of two.
+const (
+	leastBlock = 16
+	mostBlock  = 1 << 16
+)
+
+// packedWeights are the weights of a MatMulNBits.
+func (e *expansion) packedWeights() (w blockWeights) {
+	x, codes, scales, zeros := e.tensor(0), e.tensor(1), e.tensor(2), e.tensor(3)
+	if e.failed() {
+		return w
+	}
+	depth, columns := e.node.Int("K", 0), e.node.Int("N", 0)
+	w.bits, w.block = e.node.Int("bits", 4), e.node.Int("block_size", 0)
+	switch {
+	case depth < 1 || columns < 1 || len(x.Shape) == 0 || x.Shape[len(x.Shape)-1] != depth:
+		e.fail("input 0 %v does not have K=%d elements in each row, or N=%d is not positive", x.Type, depth, columns)
+	case w.bits != 4 && w.bits != 8:
+		e.fail("weights of %d bits are not supported: quantise to 4 or 8", w.bits)
+	case w.block < leastBlock || w.block > mostBlock || w.block&(w.block-1) != 0:
+		e.fail("block_size %d is no power of two from %d to %d", w.block, leastBlock, mostBlock)
+	case codes.Const == nil || scales.Const == nil || !isKnown(zeros):
+		e.fail("weights, scales or zero points are no constants: save the model with them as initializers")
+	}
+	if e.failed() {
+		return w
+	}
+	blocks := (depth-1)/w.block + 1
+	e.checkOrder(depth, w.block)
+	if want := []int64{columns, blocks, w.block * w.bits / 8}; codes.DType != array.Uint8 || !slices.Equal(codes.Shape, want) {
+		e.fail("input 1 %v has not the codes of N=%d columns in %d blocks of %d: want u8%v", codes.Type, columns, blocks, w.block, want)
+	}
+	if !scales.DType.IsFloat() || array.Elements(scales.Shape) != columns*blocks {
+		e.fail("input 2 %v has not a scale for each of %d blocks of N=%d columns", scales.Type, blocks, columns)
+	}
+	if e.failed() {
+		return w
+	}
+	w.codes = rowsOfCodes(codes.Const, (depth*w.bits+7)/8)
+	w.scale = transposed(&array.Array{DType: scales.DType, Shape: []int64{columns, blocks}, Data: scales.Const.Data})
+	w.zero = e.packedZeros(zeros, columns, blocks, w.bits)
+	return w
+}
+
+// checkOrder refuses columns of weights in another order than that of input 0.
+func (e *expansion) checkOrder(depth, block int64) {
+	order := e.tensor(4)
+	if order == nil || e.failed() {
+		return
+	}
+	if order.Const == nil || !order.DType.IsInt() || array.Elements(order.Shape) < depth {
+		e.fail("input 4 (g_idx) %v is no constant with the block of each of K=%d columns", order.Type, depth)
+		return
+	}
+	for k := range depth {
+		if order.Const.Int(k) != k/block {
+			e.fail("input 4 (g_idx), which reorders columns, is not supported: quantise without reordering (act_order)")
+			return
+		}
+	}
+}
+
+// rowsOfCodes are the first bytes of each column's codes, as rows with a byte of each column.
+func rowsOfCodes(codes *array.Array, rows int64) *array.Array {
+	columns := codes.Shape[0]
+	each := codes.Len() / columns
+	out := array.New(array.Uint8, rows, columns)
+	for n := range columns {
+		for k, b := range codes.Data[n*each : n*each+rows] {
+			out.Data[int64(k)*columns+n] = b
+		}
+	}
+	return out
+}
+
+// packedZeros are the zero points of each block, (blocks, N); one for all where the node has none.
+func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *array.Array {
+	if zeros == nil {
+		middle := array.New(array.Float32)
+		middle.SetFloat(0, float64(int64(1)<<(bits-1)))
+		return middle
+	}
+	if zeros.DType.IsFloat() && array.Elements(zeros.Shape) == columns*blocks {
+		return transposed(&array.Array{DType: zeros.DType, Shape: []int64{columns, blocks}, Data: zeros.Const.Data})
+	}
+	row := (blocks*bits + 7) / 8
+	if zeros.DType != array.Uint8 || array.Elements(zeros.Shape) != columns*row {
+		e.fail("input 3 %v has not a zero point for each of %d blocks of N=%d columns: want u8[%d,%d], or one float each", zeros.Type, blocks, columns, columns, row)
+		return nil
+	}
+	out := array.New(array.Uint8, blocks, columns)
+	for n := range columns {
+		for b := range blocks {
+			code := zeros.Const.Data[n*row+b*bits/8]
+			if bits == 4 {
+				code = code >> (b % 2 * 4) & 15
+			}
+			out.Data[b*columns+n] = code
+		}
+	}
+	return out
+}

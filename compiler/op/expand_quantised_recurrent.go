@@ -1,0 +1,105 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// quantisedWeights are weights of a recurrent layer in bytes, made ready for the products of all steps.
+type quantisedWeights struct {
+	// codes [depth, gates*hidden] have their zero points taken off; sums [1, gates*hidden] are those of their columns.
+	codes, sums *Value
+	// scale is one for all, or one for each column.
+	scale *Value
+}
+
+// wantQuantised fails unless input k has bytes of the given depth for each direction, and inputs first and first+1
+// their scales and zero points.
+func (r *recurrentLayer) wantQuantised(k int, depth int64, first int) {
+	w, columns := r.tensor(k), r.gates*r.size
+	if r.failed() {
+		return
+	}
+	bytes := w.DType == array.Int8 || w.DType == array.Uint8
+	if want := []int64{r.directions, depth, columns}; !bytes || !slices.Equal(w.Shape, want) {
+		r.fail("input %d is %v where bytes of shape %v are due", k, w.Type, want)
+		return
+	}
+	for j, d := range []array.DType{array.Float32, w.DType} {
+		v := r.tensor(first + j)
+		if v == nil || v.DType != d || !slices.Equal(v.Shape, []int64{r.directions}) && !slices.Equal(v.Shape, []int64{r.directions, columns}) {
+			r.fail("input %d must be %v, one for each of %d directions or one for each of %d columns too", first+j, d, r.directions, columns)
+			return
+		}
+	}
+	if r.dtype != array.Float32 {
+		r.fail("input %v is not f32, as layers with quantised weights need", r.tensor(0).Type)
+	}
+}
+
+// quantisedWeights makes weights ready whose scale and zero point are inputs k and k+1.
+func (d *direction) quantisedWeights(w *Value, k int) quantisedWeights {
+	zero := d.columns(k + 1)
+	if d.failed() {
+		return quantisedWeights{}
+	}
+	codes := d.centred(w, zero)
+	if isKnown(w) && isKnown(zero) {
+		codes = d.narrow(w, zero)
+	}
+	return quantisedWeights{codes, d.columnSums(codes, true), d.columns(k)}
+}
+
+// columns is the direction's part of a scale or zero point: one for all, or one for each column of the weights.
+func (d *direction) columns(k int) *Value {
+	if v := d.tensor(k); v != nil && len(v.Shape) == 2 {
+		return d.own(k, 0, d.gates*d.size)
+	}
+	return d.own(k, 0)
+}
+
+// quantisedProduct quantises x by its range and multiplies it by weights.
+func (d *direction) quantisedProduct(x *Value, w quantisedWeights) *Value {
+	q := d.as((*expansion).dynamicQuantizeLinear, nil, x)
+	if d.failed() {
+		return nil
+	}
+	codes, scale, zero := q[0].Tensor, q[1].Tensor, q[2].Tensor
+	sums := d.lessZero(d.op(IntegerMatMul, nil, codes, w.codes), zero, w.sums)
+	return d.op(Mul, nil, d.toFloat32(sums), d.op(Mul, nil, scale, w.scale))
+}
+
+// prepareQuantised multiplies the inputs of all steps at once. Those behind the end of the longest sequence do not
+// count for the range.
+func (d *direction) prepareQuantised() {
+	x := d.x
+	if d.masks != nil {
+		longest := d.op(ReduceMax, attributes{intOf("keepdims", 0)}, d.tensor(4))
+		numbers := array.New(array.Int32, d.steps*d.batch, 1)
+		for i := range numbers.Len() {
+			numbers.SetInt(i, i/d.batch)
+		}
+		x = d.op(Where, nil, d.op(Less, nil, d.known(numbers), longest), x, d.scalar(d.dtype, 0))
+	}
+	part := d.quantisedProduct(x, d.quantisedWeights(d.w, 8))
+	if d.bias != nil {
+		both := d.op(Add, nil, d.gatesOf(d.bias, 0, 0, d.gates), d.gatesOf(d.bias, 1, 0, d.gates))
+		part = d.op(Add, nil, part, both)
+	}
+	d.parts = []*Value{part}
+	d.quantisedRec = d.quantisedWeights(d.rec, 10)
+}
+
+// quantisedLSTMStep quantises the hidden states of all sequences together. Of those that are over, zeros count for the
+// range.
+func (d *direction) quantisedLSTMStep(t int64, hidden, cell *Value) (*Value, *Value) {
+	z := d.part(0, t)
+	if hidden != nil {
+		if d.masks != nil && !d.reverse && d.shown != nil {
+			hidden = d.shown
+		}
+		z = d.op(Add, nil, z, d.quantisedProduct(hidden, d.quantisedRec))
+	}
+	return d.lstmStates(z, cell)
+}

@@ -1,0 +1,159 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+var expandQuantizeDefs = []Def{
+	def("QuantizeLinear", 2, 3, (*expansion).quantizeLinear),
+	def("DequantizeLinear", 2, 3, (*expansion).dequantizeLinear),
+	def("DynamicQuantizeLinear", 1, 1, (*expansion).dynamicQuantizeLinear),
+}
+
+func (e *expansion) quantizeLinear() []*Item {
+	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
+	if e.failed() {
+		return nil
+	}
+	to := e.node.Int("output_dtype", 0)
+	if to == 0 {
+		to = int64(onnx.DataType(array.Uint8))
+		if zero != nil {
+			to = int64(onnx.DataType(zero.DType))
+		}
+	}
+	if from := x.From; from != nil && x.Const == nil && scale.Const != nil && isKnown(zero) && array.Elements(scale.Shape) == 1 {
+		again := &Dequantised{Integer: from.Integer, Scale: scale, Zero: zero}
+		if to == int64(onnx.DataType(from.Integer.DType)) && array.Elements(from.Scale.Shape) == 1 && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
+			return only(from.Integer)
+		}
+	}
+	return only(e.quantize(int32(to), x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
+}
+
+func (e *expansion) quantize(to int32, x, scale, zero *Value) *Value {
+	return e.op(Quantize, attributes{intOf("to", int64(to))}, x, scale, zero)
+}
+
+func (e *expansion) dequantizeLinear() []*Item {
+	x, scale, zero := e.tensor(0), e.tensor(1), e.tensor(2)
+	if e.failed() {
+		return nil
+	}
+	to := e.node.Int("output_dtype", 0)
+	if to == 0 {
+		to = int64(onnx.DataType(scale.DType))
+	}
+	from := &Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: e.node.Int("axis", 1), Block: e.node.Int("block_size", 0)}
+	var result *Value
+	if e.node.Weights && isBlockWeights(from) {
+		result = e.dequantisedWeights(from, to)
+	} else {
+		result = e.op(Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
+	}
+	if result != nil {
+		result.From = from
+	}
+	return only(result)
+}
+
+// dequantisedWeights are known weights as floats, which are not computed here: whole blocks have an axis of their own
+// for that.
+func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
+	x, scale, zero := from.Integer, from.Scale, from.Zero
+	shape := slices.Clone(x.Shape)
+	if from.Block == 0 || array.Elements(scale.Shape) == 1 {
+		scale, zero = e.perPosition(scale, shape, from.Axis, 0), e.perPosition(zero, shape, from.Axis, 0)
+	} else {
+		axis := int(from.Axis+2) % 2
+		single := slices.Insert(slices.Clone(scale.Shape), axis+1, 1)
+		blocks := slices.Clone(single)
+		blocks[axis+1] = from.Block
+		if x, scale = e.reshape(x, blocks...), e.reshape(scale, single...); zero != nil {
+			zero = e.reshape(zero, single...)
+		}
+	}
+	if e.failed() {
+		return nil
+	}
+	n := Node{Name: e.node.Name, Op: Dequantize, Opset: expandedOpset, Outputs: 1, Weights: true}
+	n.Attrs = map[string]*onnx.Attribute{"to": intOf("to", to)}
+	return e.reshape(e.add(n, []*Value{x, scale, zero}), shape...)
+}
+
+// perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for
+// each position on the attribute "axis", or one for each block of "block_size" positions there.
+func (e *expansion) perElement(v *Value, shape []int64) *Value {
+	return e.perPosition(v, shape, e.node.Int("axis", 1), e.node.Int("block_size", 0))
+}
+
+// perPosition does so for a given axis and size of blocks, 0 for none.
+func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Value {
+	if v == nil || e.failed() {
+		return v
+	}
+	if array.Elements(v.Shape) == 1 {
+		return e.reshape(v)
+	}
+	rank := int64(len(shape))
+	if axis < 0 {
+		axis += rank
+	}
+	if axis < 0 || axis >= rank {
+		e.fail("axis %d is outside data of shape %v", axis, shape)
+		return nil
+	}
+	if block > 0 {
+		return e.repeatBlocks(v, shape, axis, block)
+	}
+	if !slices.Equal(v.Shape, shape[axis:axis+1]) {
+		e.fail("scale or zero point %v does not fit axis %d of %v", v.Type, axis, shape)
+		return nil
+	}
+	return e.along(v, axis, rank)
+}
+
+// along gives a vector the rank of a value that it goes along an axis of.
+func (e *expansion) along(v *Value, axis, rank int64) *Value {
+	shape := slices.Repeat([]int64{1}, int(rank-axis))
+	shape[0] = array.Elements(v.Shape)
+	return e.reshape(v, shape...)
+}
+
+// repeatBlocks repeats each position of v on an axis so that it has one for each of shape.
+func (e *expansion) repeatBlocks(v *Value, shape []int64, axis, block int64) *Value {
+	extent := shape[axis]
+	want := slices.Clone(shape)
+	want[axis] = (extent-1)/block + 1
+	if !slices.Equal(v.Shape, want) || block > extent {
+		e.fail("scale or zero point %v does not fit blocks of %d on axis %d of %v", v.Type, block, axis, shape)
+		return nil
+	}
+	single := slices.Insert(slices.Clone(want), int(axis)+1, 1)
+	repeated := slices.Clone(single)
+	repeated[axis+1] = block
+	want[axis] *= block
+	v = e.op(Expand, nil, e.reshape(v, single...), e.ints(repeated...))
+	return e.slice(e.reshape(v, want...), axis, 0, extent)
+}
+
+// dynamicQuantizeLinear quantises to u8 with the scale that the data's range, zero included, needs.
+func (e *expansion) dynamicQuantizeLinear() []*Item {
+	x := e.tensor(0)
+	if e.failed() {
+		return nil
+	}
+	flat := attributes{intOf("keepdims", 0)}
+	zero, steps := e.scalar(x.DType, 0), e.scalar(x.DType, 255)
+	low := e.op(Min, nil, e.op(ReduceMin, flat, x), zero)
+	high := e.op(Max, nil, e.op(ReduceMax, flat, x), zero)
+	scale := e.op(Div, nil, e.op(Sub, nil, high, low), steps)
+	// Data of zeros only has no range: any scale will do but zero.
+	scale = e.op(Where, nil, e.op(Equal, nil, high, low), e.scalar(x.DType, 1), scale)
+	u8 := onnx.DataType(array.Uint8)
+	point := e.quantize(u8, e.op(Neg, nil, low), scale, nil)
+	return []*Item{tensorItem(e.quantize(u8, x, scale, point)), tensorItem(scale), tensorItem(point)}
+}

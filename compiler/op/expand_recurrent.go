@@ -1,0 +1,247 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// expandRecurrentDefs unroll recurrent layers over time: one matrix product of the inputs of all steps, and in each
+// step a product with the hidden state and element-wise operators. The kernels of all steps are the same tasks.
+var expandRecurrentDefs = []Def{
+	def("LSTM", 3, 8, func(e *expansion) []*Item { return e.recurrent(lstmKind) }),
+	def("GRU", 3, 6, func(e *expansion) []*Item { return e.recurrent(gruKind) }),
+	def("RNN", 3, 6, func(e *expansion) []*Item { return e.recurrent(rnnKind) }),
+	ofRuntime(def("DynamicQuantizeLSTM", 3, 12, func(e *expansion) []*Item { return e.recurrent(quantisedLSTMKind) })),
+}
+
+// recurrentKind is what tells the layers apart.
+type recurrentKind struct {
+	gates       int64
+	activations []string // of one direction
+	// hasCell tells that there is a cell state beside the hidden one.
+	hasCell bool
+	// inBytes tells that weights are bytes with scales and zero points, and have the gates on their last axis.
+	inBytes bool
+	// prepare adds to a direction what is computed once; step gives the new states from those before, nil for zeros,
+	// given the number of the step in the input.
+	prepare func(d *direction)
+	step    func(d *direction, t int64, hidden, cell *Value) (*Value, *Value)
+}
+
+var (
+	lstmKind = recurrentKind{
+		gates: 4, activations: []string{"Sigmoid", "Tanh", "Tanh"}, hasCell: true,
+		prepare: (*direction).prepareOne, step: (*direction).lstmStep,
+	}
+	gruKind = recurrentKind{gates: 3, activations: []string{"Sigmoid", "Tanh"}, prepare: (*direction).prepareGRU, step: (*direction).gruStep}
+	rnnKind = recurrentKind{gates: 1, activations: []string{"Tanh"}, prepare: (*direction).prepareOne, step: (*direction).rnnStep}
+
+	quantisedLSTMKind = recurrentKind{
+		gates: 4, activations: []string{"Sigmoid", "Tanh", "Tanh"}, hasCell: true, inBytes: true,
+		prepare: (*direction).prepareQuantised, step: (*direction).quantisedLSTMStep,
+	}
+)
+
+// recurrentLayer has the sizes of a layer: steps, batch, inputs, size of the hidden state and directions.
+type recurrentLayer struct {
+	*expansion
+	recurrentKind
+	steps, batch, inputs, size, directions int64
+	dtype                                  array.DType
+	batchFirst                             bool
+	// masks has for each step a bool[batch,1] that tells which sequences have it; nil when all have all steps.
+	masks []*Value
+}
+
+// recurrent gives the outputs: the hidden states of all steps, the last hidden state and the last cell state.
+func (e *expansion) recurrent(kind recurrentKind) []*Item {
+	r := &recurrentLayer{expansion: e, recurrentKind: kind}
+	r.readSizes()
+	if e.failed() {
+		return nil
+	}
+	r.Budget().Bytes(32 * r.steps) // lists of steps
+	r.masks = r.stepMasks()
+	x := e.tensor(0)
+	if r.batchFirst {
+		x = e.op(Transpose, attributes{intsOf("perm", 1, 0, 2)}, x)
+	}
+	x = e.reshape(x, r.steps*r.batch, r.inputs)
+	all := make([]*Value, r.steps*r.directions) // by step, then direction
+	var hidden, cell []*Value
+	for k := range r.directions {
+		d := r.direction(k, x)
+		if e.failed() {
+			return nil
+		}
+		d.run(all)
+		hidden, cell = append(hidden, d.hidden), append(cell, d.cell)
+	}
+	outs := []*Item{nil, tensorItem(r.states(hidden)), nil}
+	if e.wants(0) {
+		outs[0] = tensorItem(r.sequence(all))
+	}
+	if kind.hasCell {
+		outs[2] = tensorItem(r.states(cell))
+	}
+	return outs
+}
+
+// readSizes checks the operands against each other.
+func (r *recurrentLayer) readSizes() {
+	n := r.node
+	r.batchFirst = n.Int("layout", 0) != 0
+	x, w, rec := r.tensor(0), r.tensor(1), r.tensor(2)
+	if r.failed() {
+		return
+	}
+	if len(x.Shape) != 3 || len(w.Shape) != 3 || len(rec.Shape) != 3 {
+		r.fail("input %v and weights %v and %v do not have rank 3", x.Type, w.Type, rec.Type)
+		return
+	}
+	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, x.Shape[0], x.Shape[1], x.Shape[2], rec.Shape[2]
+	if r.inBytes {
+		r.size = rec.Shape[1]
+	}
+	if r.batchFirst {
+		r.steps, r.batch = r.batch, r.steps
+	}
+	r.directions = 1
+	switch text := n.Text("direction", "forward"); text {
+	case "forward", "reverse":
+	case "bidirectional":
+		r.directions = 2
+	default:
+		r.fail("direction %q is not forward, reverse or bidirectional", text)
+	}
+	if given := n.Int("hidden_size", r.size); given != r.size {
+		r.fail("hidden_size %d does not fit the weights %v", given, rec.Type)
+	}
+	if r.inBytes {
+		r.wantQuantised(1, r.inputs, 8)
+		r.wantQuantised(2, r.size, 10)
+	} else {
+		r.want(1, r.directions, r.gates*r.size, r.inputs)
+		r.want(2, r.directions, r.gates*r.size, r.size)
+	}
+	r.want(3, r.directions, 2*r.gates*r.size)
+	for k := 5; k < 7; k++ {
+		if r.batchFirst {
+			r.want(k, r.batch, r.directions, r.size)
+		} else {
+			r.want(k, r.directions, r.batch, r.size)
+		}
+	}
+	r.want(7, r.directions, 3*r.size)
+	if min(r.steps, r.batch, r.size, r.inputs) == 0 {
+		r.fail("input %v and weights %v have no elements", x.Type, rec.Type)
+	}
+	if !r.dtype.IsFloat() {
+		r.fail("input %v is not floating point", x.Type)
+	}
+}
+
+// want fails unless input k, if given, has the type of the first input and the given shape.
+func (r *recurrentLayer) want(k int, shape ...int64) {
+	v := r.tensor(k)
+	if v != nil && (v.DType != r.dtype || !slices.Equal(v.Shape, shape)) {
+		r.fail("input %d is %v, want %v", k, v.Type, Type{DType: r.dtype, Shape: shape})
+	}
+}
+
+// stepMasks compares the lengths of the sequences with the numbers of the steps, for all steps at once.
+func (r *recurrentLayer) stepMasks() []*Value {
+	lengths := r.tensor(4)
+	if lengths == nil {
+		return nil
+	}
+	if lengths.DType != array.Int32 || !slices.Equal(lengths.Shape, []int64{r.batch}) {
+		r.fail("input 4 (sequence_lens) is %v where i32[%d] is due", lengths.Type, r.batch)
+		return nil
+	}
+	if a := lengths.Const; a != nil {
+		full := true
+		for k := range r.batch {
+			full = full && a.Int(k) >= r.steps
+		}
+		if full {
+			return nil
+		}
+	}
+	numbers := array.New(array.Int32, r.steps, 1, 1)
+	for t := range r.steps {
+		numbers.SetInt(t, t)
+	}
+	all := r.op(Less, nil, r.known(numbers), r.reshape(lengths, 1, r.batch, 1))
+	masks := make([]*Value, r.steps)
+	for t := range masks {
+		masks[t] = r.reshape(r.slice(all, 0, int64(t), int64(t)+1), r.batch, 1)
+	}
+	return masks
+}
+
+// states joins the last states of the directions.
+func (r *recurrentLayer) states(of []*Value) *Value {
+	axis := int64(0)
+	if r.batchFirst {
+		axis = 1
+	}
+	parts := make([]*Value, len(of))
+	for k, v := range of {
+		parts[k] = r.op(Unsqueeze, nil, v, r.ints(axis))
+	}
+	return r.join(axis, parts)
+}
+
+// sequence joins the hidden states of all steps.
+func (r *recurrentLayer) sequence(all []*Value) *Value {
+	y := r.reshape(r.join(0, all), r.steps, r.directions, r.batch, r.size)
+	if r.batchFirst {
+		return r.op(Transpose, attributes{intsOf("perm", 2, 0, 1, 3)}, y)
+	}
+	return y
+}
+
+func (r *recurrentLayer) join(axis int64, parts []*Value) *Value {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return r.op(Concat, attributes{intOf("axis", axis)}, parts...)
+}
+
+// activationAttributes are the activations of a direction as attributes of its element-wise operators.
+func (r *recurrentLayer) activationAttributes(direction int64) attributes {
+	n := r.node
+	count := len(r.activations)
+	names := n.Texts("activations")
+	if len(names) == 0 {
+		names = slices.Repeat(r.activations, int(r.directions))
+	}
+	if len(names) != count*int(r.directions) {
+		r.fail("%d activations where %d are due", len(names), count*int(r.directions))
+		return nil
+	}
+	given := map[string][]float32{"alphas": n.Floats("activation_alpha"), "betas": n.Floats("activation_beta")}
+	parameters := map[string][]float32{"alphas": nil, "betas": nil}
+	for _, name := range names {
+		defaults := ActivationDefaults(name)
+		for key, list := range given {
+			def, taken := defaults[key]
+			if taken && len(list) > 0 {
+				def, given[key] = list[0], list[1:]
+			}
+			parameters[key] = append(parameters[key], def)
+		}
+	}
+	from := int(direction) * count
+	attrs := attributes{
+		{Name: "activations", Type: onnx.AttrStrings, Strings: names[from : from+count]},
+		floatOf("clip", n.Float("clip", 0)), intOf("input_forget", n.Int("input_forget", 0)),
+	}
+	for _, key := range []string{"alphas", "betas"} {
+		attrs = append(attrs, &onnx.Attribute{Name: key, Type: onnx.AttrFloats, Floats: parameters[key][from : from+count]})
+	}
+	return attrs
+}

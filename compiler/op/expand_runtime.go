@@ -1,0 +1,239 @@
+package op
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// runtimeDomain has ONNX Runtime's own operators, which exporters of language models write.
+const runtimeDomain = "com.microsoft"
+
+// runtimeDefs are in ONNX Runtime's domain; the first is in ONNX's as well, where exporters leave it.
+var runtimeDefs = []Def{
+	def("SimplifiedLayerNormalization", 2, 2, (*expansion).simplifiedLayerNormalization),
+	ofRuntime(def("SimplifiedLayerNormalization", 2, 2, (*expansion).simplifiedLayerNormalization)),
+	ofRuntime(def("SkipSimplifiedLayerNormalization", 3, 4, (*expansion).skipSimplifiedLayerNormalization)),
+	ofRuntime(def("RotaryEmbedding", 4, 4, (*expansion).cachedRotaryEmbedding)),
+	ofRuntime(def("GroupQueryAttention", 1, 11, (*expansion).groupQueryAttention)),
+	ofRuntime(def("MultiHeadAttention", 1, 10, (*expansion).multiHeadAttention)),
+	ofRuntime(def("Attention", 2, 7, (*expansion).projectedAttention)),
+	ofRuntime(def("QAttention", 5, 9, (*expansion).qAttention)),
+	ofRuntime(def("MatMulNBits", 3, 6, (*expansion).matMulNBits)),
+}
+
+func ofRuntime(d Def) Def {
+	d.Domain = runtimeDomain
+	return d
+}
+
+// as is what another operator would be written as, with other attributes and inputs; nil inputs are left out.
+func (e *expansion) as(f func(*expansion) []*Item, attrs attributes, in ...*Value) []*Item {
+	if e.failed() {
+		return make([]*Item, 4)
+	}
+	n := Node{Name: e.node.Name, Op: e.node.Op, Opset: expandedOpset, Attrs: map[string]*onnx.Attribute{}, Outputs: e.node.Outputs}
+	for _, a := range attrs {
+		n.Attrs[a.Name] = a
+	}
+	other := &expansion{Builder: e.Builder, node: &n}
+	for _, v := range in {
+		other.in = append(other.in, tensorItem(v))
+	}
+	out := f(other)
+	if other.failed() {
+		e.fail("%w", other.err)
+		return make([]*Item, 4)
+	}
+	return out
+}
+
+// simplifiedLayerNormalization is an RMSNormalization.
+func (e *expansion) simplifiedLayerNormalization() []*Item {
+	if e.wants(1) {
+		e.fail("output 1, which is for training, is not supported: export the model for inference")
+		return nil
+	}
+	return only(e.rootMeanSquare(e.tensor(0), e.tensor(1), e.node.Int("axis", -1)))
+}
+
+func (e *expansion) rootMeanSquare(x, scale *Value, axis int64) *Value {
+	return e.op(RMSNormalization, attributes{intOf("axis", axis), floatOf("epsilon", e.node.Float("epsilon", 1e-5))}, x, scale)
+}
+
+// skipSimplifiedLayerNormalization normalises the sum of inputs 0, 1 and 3, which is output 3.
+func (e *expansion) skipSimplifiedLayerNormalization() []*Item {
+	if e.wants(1) || e.wants(2) {
+		e.fail("outputs 1 and 2, which are for training, are not supported: export the model for inference")
+		return nil
+	}
+	sum := e.op(Add, nil, e.tensor(0), e.tensor(1))
+	if bias := e.tensor(3); bias != nil {
+		sum = e.op(Add, nil, sum, bias)
+	}
+	return []*Item{tensorItem(e.rootMeanSquare(sum, e.tensor(2), -1)), nil, nil, tensorItem(sum)}
+}
+
+// cachedRotaryEmbedding is a RotaryEmbedding whose positions are input 1: all of them, or the first.
+func (e *expansion) cachedRotaryEmbedding() []*Item {
+	x, places, cosines, sines := e.tensor(0), e.tensor(1), e.tensor(2), e.tensor(3)
+	if e.failed() {
+		return nil
+	}
+	if scale := e.node.Float("scale", 1); scale != 1 || e.node.Int("is_packed_batching", 0) != 0 {
+		e.fail("a scale other than 1 and packed batching are not supported")
+		return nil
+	}
+	if len(cosines.Shape) != 2 || len(x.Shape) != 3 && len(x.Shape) != 4 {
+		e.fail("input %v or cosines %v have a wrong number of axes", x.Type, cosines.Type)
+		return nil
+	}
+	positions := x.Shape[len(x.Shape)-2]
+	if array.Elements(places.Shape) == 1 {
+		places = e.op(Add, nil, e.reshape(places, 1, 1), e.repeated(x.Shape[0], positions))
+	}
+	attrs := attributes{intOf("interleaved", e.node.Int("interleaved", 0)), intOf("rotary_embedding_dim", e.node.Int("rotary_embedding_dim", 0))}
+	if len(x.Shape) == 3 {
+		attrs = append(attrs, intOf("num_heads", e.rotatedHeads(x, cosines)))
+	}
+	return e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)
+}
+
+// rotatedHeads is the number of heads of (batch, positions, heads*size), which follows from the angles where it is not
+// given.
+func (e *expansion) rotatedHeads(x, cosines *Value) int64 {
+	heads := e.node.Int("num_heads", 0)
+	if heads == 0 && cosines.Shape[1] > 0 {
+		heads = x.Shape[2] / (2 * cosines.Shape[1])
+	}
+	return heads
+}
+
+// repeated are the positions 0, 1, 2, ... of each sequence of a batch.
+func (e *expansion) repeated(batch, positions int64) *Value {
+	return e.op(Expand, nil, e.positions(1, positions), e.ints(batch, positions))
+}
+
+// groupQueryAttention is causal attention whose groups of query heads share keys and values. Inputs 3 and 4 are keys
+// and values of the past, 7 and 8 cosines and sines of rotations, by the positions of input 9 or by those behind the
+// past, and 10 is added to the scores. Outputs 1 and 2 are keys, rotated, and values, those of the past in front:
+// (batch, heads, positions, size).
+//
+// Input 5 says how many keys each sequence of the batch has, less one, and input 6 how many the longest has, which
+// follows from the shapes. Without a past, shorter sequences end with padding, whose results mean nothing. Behind a
+// past, all must have one length. Both inputs are checked where they are known, and not read.
+func (e *expansion) groupQueryAttention() []*Item {
+	heads, groups := e.node.Int("num_heads", 0), e.node.Int("kv_num_heads", 0)
+	q, k, v := e.queryKeyValue(heads, groups)
+	if e.failed() || !e.isPlainAttention() || !e.pastFits(q.Shape[1]) {
+		return nil
+	}
+	places := e.placesBehindPast(q)
+	q, k = e.turned(q, heads, places), e.turned(k, groups, places)
+	attrs := attributes{intOf("q_num_heads", heads), intOf("kv_num_heads", groups), intOf("is_causal", 1), floatOf("softcap", e.node.Float("softcap", 0))}
+	if scale := e.node.Float("scale", 0); scale != 0 {
+		attrs = append(attrs, floatOf("scale", scale))
+	}
+	if window := e.node.Int("local_window_size", -1); window > 0 {
+		attrs = append(attrs, intOf(windowAttribute, window))
+	}
+	return e.as((*expansion).attention, attrs, q, k, v, e.tensor(10), e.tensor(3), e.tensor(4))[:3]
+}
+
+// placesBehindPast are the positions of the tokens of x (batch, positions, features): (batch or 1, positions).
+func (e *expansion) placesBehindPast(x *Value) *Value {
+	past := e.tensor(3)
+	switch places := e.tensor(9); {
+	case places != nil:
+		return places
+	case past == nil || e.node.Int("do_rotary", 0) == 0:
+		return e.repeated(x.Shape[0], x.Shape[1])
+	}
+	first := e.reshape(e.placesOn(x, 1, 3), 1, x.Shape[1])
+	return e.op(Add, nil, first, e.extent(past, 2))
+}
+
+// queryKeyValue are inputs 0 to 2, or the parts of input 0 where the others are left out.
+func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
+	q, k, v = e.tensor(0), e.tensor(1), e.tensor(2)
+	if e.failed() {
+		return nil, nil, nil
+	}
+	if heads < 1 || groups < 1 || len(q.Shape) != 3 {
+		e.fail("query %v does not fit %d heads that share %d keys and values", q.Type, heads, groups)
+		return nil, nil, nil
+	}
+	if k != nil || v != nil {
+		if k == nil || v == nil {
+			e.fail("key or value is missing")
+		}
+		return q, k, v
+	}
+	if q.Shape[2]%(heads+2*groups) != 0 {
+		e.fail("packed query, key and value %v do not fit %d heads that share %d keys and values", q.Type, heads, groups)
+		return nil, nil, nil
+	}
+	size := q.Shape[2] / (heads + 2*groups)
+	part := func(from, to int64) *Value { return e.slice(q, 2, from*size, to*size) }
+	return part(0, heads), part(heads, heads+groups), part(heads+groups, heads+2*groups)
+}
+
+// isPlainAttention refuses what is not supported.
+func (e *expansion) isPlainAttention() bool {
+	if e.node.Int("smooth_softmax", 0) > 0 || e.wants(3) {
+		e.fail("smooth softmax and output 3, the scores, are not supported")
+	}
+	return !e.failed()
+}
+
+// pastFits checks the past, where there is one, and the lengths that are known, against so many new tokens.
+func (e *expansion) pastFits(tokens int64) bool {
+	keys, values := e.tensor(3), e.tensor(4)
+	all := tokens
+	switch {
+	case e.failed():
+		return false
+	case keys != nil && values != nil && len(keys.Shape) == 4 && len(values.Shape) == 4:
+		all += keys.Shape[2]
+	case keys != nil || values != nil:
+		e.fail("the keys and values of the past do not have 4 axes, or one of them is missing")
+		return false
+	}
+	if total := e.tensor(6); total != nil && total.Const != nil && (total.Const.Len() != 1 || total.Const.Int(0) != all) {
+		e.fail("input 6, how many tokens there are, is not %d, those of the past and the new ones: a past with room for more is not supported", all)
+	}
+	lengths := e.tensor(5)
+	switch {
+	case keys == nil || lengths == nil:
+	case lengths.Const == nil && keys.Shape[0] > 1:
+		e.fail("input 5, the lengths of %d sequences, is computed, and sequences behind a past must have one length: fix the batch to 1 by --shape", keys.Shape[0])
+	case lengths.Const != nil:
+		for k := range lengths.Const.Len() {
+			if lengths.Const.Int(k)+1 != all {
+				e.fail("sequence %d has %d tokens where the past and the new ones are %d: sequences behind a past must have one length", k, lengths.Const.Int(k)+1, all)
+				break
+			}
+		}
+	}
+	return !e.failed()
+}
+
+// turned rotates queries or keys by the angles of their places, where the node does so.
+func (e *expansion) turned(x *Value, heads int64, places *Value) *Value {
+	if e.failed() || e.node.Int("do_rotary", 0) == 0 {
+		return x
+	}
+	cosines, sines := e.tensor(7), e.tensor(8)
+	if cosines == nil || sines == nil {
+		e.fail("do_rotary is set, and cosines or sines are missing")
+		return nil
+	}
+	attrs := attributes{intOf("num_heads", heads), intOf("interleaved", e.node.Int("rotary_interleaved", 0))}
+	if turned := 2 * cosines.Shape[len(cosines.Shape)-1]; turned != x.Shape[2]/heads {
+		attrs = append(attrs, intOf("rotary_embedding_dim", turned))
+	}
+	out := e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)
+	if e.failed() {
+		return nil
+	}
+	return out[0].Tensor
+}

@@ -1,0 +1,258 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// sequenceDefs work on sequences and optionals, which are known when the model is read: how long they are, and
+// which tensor stands where.
+var sequenceDefs = []Def{
+	def("SequenceEmpty", 0, 0, func(e *expansion) []*Item { return e.onlySequence(nil) }),
+	def("SequenceConstruct", 0, -1, func(e *expansion) []*Item { return e.onlySequence(e.tensors()) }),
+	def("SequenceAt", 2, 2, (*expansion).sequenceAt),
+	def("SequenceLength", 1, 1, (*expansion).sequenceLength),
+	def("SequenceInsert", 2, 3, (*expansion).sequenceInsert),
+	def("SequenceErase", 1, 2, (*expansion).sequenceErase),
+	def("SequenceMap", 1, -1, (*expansion).sequenceMap),
+	def("SplitToSequence", 1, 2, (*expansion).splitToSequence),
+	def("ConcatFromSequence", 1, 1, (*expansion).concatFromSequence),
+	def("Optional", 0, 1, (*expansion).optional),
+	def("OptionalHasElement", 0, 1, (*expansion).optionalHasElement),
+	def("OptionalGetElement", 1, 1, (*expansion).optionalGetElement),
+	def("Identity", 1, 1, func(e *expansion) []*Item { return []*Item{e.in[0]} }),
+}
+
+// onlySequence is a sequence as the only output, at the cost of its list.
+func (e *expansion) onlySequence(elements []*Value) []*Item {
+	e.Budget().Bytes(8 * int64(len(elements)))
+	return []*Item{{Sequence: &Sequence{Elements: elements}}}
+}
+
+// elements are those of input k, which must be a sequence.
+func (e *expansion) elements(k int) []*Value {
+	if e.in[k] == nil || e.in[k].Sequence == nil {
+		e.fail("input %d is no sequence", k)
+		return nil
+	}
+	return e.in[k].Sequence.Elements
+}
+
+// position is input k as a position among count; it counts from the end when it is negative.
+func (e *expansion) position(k, count int) int {
+	v := e.tensor(k)
+	if e.failed() {
+		return 0
+	}
+	if v.Const == nil || v.Const.Len() != 1 || !v.DType.IsInt() {
+		e.fail("input %d (position) is not constant: sequences must be known when the model is read", k)
+		return 0
+	}
+	at := v.Const.Int(0)
+	if at < 0 {
+		at += int64(count)
+	}
+	if at < 0 || at >= int64(count) {
+		e.fail("position %d is outside a sequence with %d places", v.Const.Int(0), count)
+		return 0
+	}
+	return int(at)
+}
+
+func (e *expansion) sequenceAt() []*Item {
+	elements := e.elements(0)
+	at := e.position(1, len(elements))
+	if e.failed() {
+		return nil
+	}
+	return only(elements[at])
+}
+
+func (e *expansion) sequenceLength() []*Item {
+	return only(e.known(array.FromInt64([]int64{int64(len(e.elements(0)))})))
+}
+
+func (e *expansion) sequenceInsert() []*Item {
+	elements, v := e.elements(0), e.tensor(1)
+	at := len(elements)
+	if len(e.in) > 2 {
+		at = e.position(2, len(elements)+1)
+		if p := e.tensor(2); !e.failed() && p.Const.Int(0) < 0 {
+			at-- // from the end means from the last element
+		}
+	}
+	if e.failed() || at < 0 {
+		e.fail("the position is outside a sequence with %d elements", len(elements))
+		return nil
+	}
+	return e.onlySequence(slices.Insert(slices.Clone(elements), at, v))
+}
+
+func (e *expansion) sequenceErase() []*Item {
+	elements := e.elements(0)
+	at := len(elements) - 1
+	if len(e.in) > 1 {
+		at = e.position(1, len(elements))
+	}
+	if e.failed() || at < 0 {
+		e.fail("the sequence has no elements")
+		return nil
+	}
+	return e.onlySequence(slices.Delete(slices.Clone(elements), at, at+1))
+}
+
+// sequenceMap applies a graph to the elements at each position of its sequences; inputs that are tensors are the same
+// for all.
+func (e *expansion) sequenceMap() []*Item {
+	g := e.node.Graph("body")
+	count := len(e.elements(0))
+	if e.failed() {
+		return nil
+	}
+	outs := make([]*Item, len(g.Outputs))
+	for k := range outs {
+		outs[k] = e.onlySequence(nil)[0]
+	}
+	for t := range count {
+		arguments := slices.Clone(e.in)
+		for k, it := range e.in {
+			if it == nil || it.Sequence == nil {
+				continue
+			}
+			if len(it.Sequence.Elements) != count {
+				e.fail("input %d has %d elements where %d are due", k, len(it.Sequence.Elements), count)
+				return nil
+			}
+			arguments[k] = tensorItem(it.Sequence.Elements[t])
+		}
+		results := e.body(g, arguments)
+		if e.failed() {
+			return nil
+		}
+		for k, it := range results {
+			if it.Tensor == nil {
+				e.fail("output %q of the body is not a tensor", g.Outputs[k].Name)
+				return nil
+			}
+			outs[k].Sequence.Elements = append(outs[k].Sequence.Elements, it.Tensor)
+		}
+	}
+	return outs
+}
+
+// splitToSequence cuts an axis into single positions, equal parts, or parts of given lengths.
+func (e *expansion) splitToSequence() []*Item {
+	v := e.tensor(0)
+	if e.failed() {
+		return nil
+	}
+	rank := int64(len(v.Shape))
+	axis := e.node.Int("axis", 0)
+	if axis < 0 {
+		axis += rank
+	}
+	if axis < 0 || axis >= rank {
+		e.fail("axis %d is outside %v", axis, v.Type)
+		return nil
+	}
+	lengths := e.splitLengths(v.Shape[axis])
+	if e.failed() {
+		return nil
+	}
+	keep := e.node.Int("keepdims", 1) != 0 || len(e.in) > 1
+	var parts []*Value
+	begin := int64(0)
+	for _, length := range lengths {
+		part := e.slice(v, axis, begin, begin+length)
+		if !keep {
+			part = e.op(Squeeze, nil, part, e.ints(axis))
+		}
+		parts, begin = append(parts, part), begin+length
+	}
+	return e.onlySequence(parts)
+}
+
+// splitLengths are the lengths of the parts of an axis.
+func (e *expansion) splitLengths(extent int64) []int64 {
+	split, part := e.tensor(1), int64(1)
+	if split != nil {
+		if split.Const == nil || !split.DType.IsInt() {
+			e.fail("input 1 (split) is not constant: sequences must be known when the model is read")
+			return nil
+		}
+		if len(split.Shape) == 1 {
+			return e.givenLengths(split.Const, extent)
+		}
+		if split.Const.Len() != 1 {
+			e.fail("input 1 (split) is %v and neither a length nor a list of them", split.Type)
+			return nil
+		}
+		part = split.Const.Int(0)
+	}
+	if part < 1 || extent/part > MaxNodes {
+		e.fail("an axis of %d cannot be split in parts of %d", extent, part)
+		return nil
+	}
+	var lengths []int64
+	for begin := int64(0); begin < extent; begin += part {
+		lengths = append(lengths, min(part, extent-begin))
+	}
+	return lengths
+}
+
+func (e *expansion) givenLengths(list *array.Array, extent int64) []int64 {
+	var lengths []int64
+	rest := extent
+	for k := range list.Len() {
+		length := list.Int(k)
+		if length < 0 || length > rest {
+			e.fail("parts of an axis of %d have the length %d", extent, length)
+			return nil
+		}
+		lengths, rest = append(lengths, length), rest-length
+	}
+	if rest != 0 {
+		e.fail("parts of an axis of %d leave %d", extent, rest)
+	}
+	return lengths
+}
+
+// concatFromSequence joins the elements along an axis, or along a new one.
+func (e *expansion) concatFromSequence() []*Item {
+	parts := slices.Clone(e.elements(0))
+	if e.node.Attrs["axis"] == nil {
+		e.fail("attribute \"axis\" is missing")
+	}
+	if len(parts) == 0 {
+		e.fail("the sequence has no elements")
+	}
+	axis := e.node.Int("axis", 0)
+	if e.node.Int("new_axis", 0) != 0 {
+		for k, v := range parts {
+			parts[k] = e.op(Unsqueeze, nil, v, e.ints(axis))
+		}
+	}
+	return only(e.op(Concat, attributes{intOf("axis", axis)}, parts...))
+}
+
+func (e *expansion) optional() []*Item {
+	if len(e.in) == 0 || e.in[0] == nil {
+		return []*Item{{}}
+	}
+	return []*Item{e.in[0]}
+}
+
+func isEmpty(it *Item) bool { return it == nil || it.Tensor == nil && it.Sequence == nil }
+
+func (e *expansion) optionalHasElement() []*Item {
+	return only(e.truthOf(len(e.in) > 0 && !isEmpty(e.in[0])))
+}
+
+func (e *expansion) optionalGetElement() []*Item {
+	if isEmpty(e.in[0]) {
+		e.fail("the optional has no element")
+		return nil
+	}
+	return []*Item{e.in[0]}
+}

@@ -1,0 +1,79 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// uniqueForm compares all slices with one another. They are as many as distinct ones at most.
+var uniqueForm = Form{
+	Name: "Unique", Expand: expand((*expansion).unique),
+	Applies: func(_ *Node, in []*Item) bool { return isComputed(in, 0) },
+}
+
+// unique has the distinct slices along an axis, or the distinct elements; then the position of the first of each,
+// which of them each slice is, and how many are of each.
+func (e *expansion) unique() []*Item {
+	x := e.tensor(0)
+	if e.failed() {
+		return nil
+	}
+	if x.Open != nil {
+		e.fail("the extent of input 0 depends on data, which is not supported here: make it an output of the model, and end the model there")
+		return nil
+	}
+	axis := int64(0)
+	if e.node.Attrs["axis"] == nil {
+		x = e.reshape(x, -1)
+	} else {
+		axis = e.axis(e.node.Int("axis", 0), len(x.Shape))
+	}
+	rows := e.rows(x, int(axis))
+	sorted := attributes{intOf("sorted", e.node.Int("sorted", 1))}
+	first := e.op(UniqueFirst, nil, rows)
+	which := e.op(UniqueRank, sorted, rows, first)
+	if e.failed() {
+		return nil
+	}
+	extent := x.Shape[axis]
+	places := e.counted(extent)
+	isFirst := e.op(Equal, nil, first, places)
+	count := e.trues(isFirst)
+	// Row k of these matrices is of the k-th distinct slice.
+	members := e.op(Equal, nil, e.reshape(which, 1, extent), e.reshape(places, extent, 1))
+	firsts := e.op(And, nil, members, e.reshape(isFirst, 1, extent))
+	flat := attributes{intOf("keepdims", 0)}
+	position := e.op(ReduceMax, flat, e.op(Where, nil, firsts, places, e.scalar(array.Int64, 0)), e.ints(1))
+	size := e.op(ReduceSum, flat, e.cast(array.Int64, members), e.ints(1))
+	chosen := e.op(Gather, attributes{intOf("axis", axis)}, x, position)
+	return []*Item{
+		tensorItem(e.open(chosen, int(axis), count)), tensorItem(e.open(position, 0, count)),
+		tensorItem(which), tensorItem(e.open(size, 0, count)),
+	}
+}
+
+// rows are the slices of a value along an axis as rows of a matrix.
+func (e *expansion) rows(x *Value, axis int) *Value {
+	if e.failed() {
+		return nil
+	}
+	perm := []int64{int64(axis)}
+	for k := range x.Shape {
+		if k != axis {
+			perm = append(perm, int64(k))
+		}
+	}
+	others := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
+	return e.reshape(e.op(Transpose, attributes{intsOf("perm", perm...)}, x), x.Shape[axis], array.Elements(others))
+}
+
+// counted are the numbers from zero up to a count.
+func (e *expansion) counted(count int64) *Value {
+	e.Budget().Bytes(8 * count)
+	list := make([]int64, count)
+	for k := range list {
+		list[k] = int64(k)
+	}
+	return e.ints(list...)
+}

@@ -1,0 +1,324 @@
+// The cse pass is the pass that reads memory once: what straight-line code loads is kept in a register until it may
+// have changed. No two buffers share memory. Compilers cannot tell: of pointers that are no parameters they do not use
+// restrict, and would load again behind each store.
+
+package pass
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// CSE defines a register for each vector and scalar that a block loads from memory, and for each value that is loaded
+// under a condition: an unrolled tile uses it many times, and each time would be a branch. What is only computed under
+// a condition is loaded where it is. Vector loops must hold one statement each.
+func CSE(f *ir.Func) *ir.Func {
+	c := &eliminator{keys: keys{vars: map[*expr.Var]int{}, tensors: map[*expr.Tensor]int{}}}
+	return f.With(c.block(f.Body, ir.Allocated{}))
+}
+
+// eliminator has what is known where a statement is.
+type eliminator struct {
+	keys keys
+	// known are the values in registers by their keys.
+	known map[string]known
+	// same are the registers in place of others that would have the same value.
+	same map[*expr.Tensor]*ir.Buffer
+	// in are the buffers that are allocated.
+	in ir.Allocated
+	// out is the block so far.
+	out ir.Block
+	// lane is that of the vector loop around, nil outside of one; guards counts the conditions around.
+	lane   *expr.Var
+	guards int
+}
+
+// known is a value in a register, and what it was loaded from.
+type known struct {
+	buffer *ir.Buffer
+	from   []*expr.Tensor
+}
+
+// block rewrites a block, behind whose end its registers are gone, and at whose beginning nothing is known: memory may
+// have changed since the values around were loaded.
+func (c *eliminator) block(b ir.Block, in ir.Allocated) ir.Block {
+	outer := *c
+	c.known, c.same, c.in, c.out = map[string]known{}, map[*expr.Tensor]*ir.Buffer{}, maps.Clone(in), nil
+	for _, st := range b {
+		st = c.stmt(st)
+		if st != nil {
+			c.out = append(c.out, st)
+		}
+	}
+	out := c.out
+	*c = outer
+	return out
+}
+
+// stmt rewrites a statement; nil when it is needed no longer.
+func (c *eliminator) stmt(st ir.Stmt) ir.Stmt {
+	switch n := st.(type) {
+	case *ir.Alloc:
+		c.in[n.Buffer.Tensor] = n.Buffer
+	case *ir.Let:
+		return &ir.Let{Var: n.Var, Value: c.scalar(n.Value)}
+	case *ir.If:
+		cond := c.scalar(n.Cond)
+		st = &ir.If{Cond: cond, Then: c.block(n.Then, c.in), Else: c.block(n.Else, c.in)}
+		c.forget()
+		return st
+	case *ir.For:
+		if n.Kind == ir.Vector {
+			return c.vectorLoop(n)
+		}
+		st = n.With(c.block(n.Body, c.in))
+		c.forget()
+		return st
+	case *ir.Define:
+		return c.define(n)
+	case *ir.DotProduct:
+		return c.dotProduct(n)
+	case *ir.SquareProduct:
+		return c.squareProduct(n)
+	case *ir.Store:
+		return c.store(n)
+	case *ir.Transpose:
+		c.stored(n.To)
+	case *ir.TileStore:
+		c.stored(n.To)
+	}
+	return st
+}
+
+func (c *eliminator) vectorLoop(n *ir.For) ir.Stmt {
+	c.lane = n.Var
+	defer func() { c.lane = nil }()
+	switch s := n.Body[0].(type) {
+	case *ir.Store:
+		return n.With(ir.Block{c.store(s)})
+	case *ir.Combine:
+		done := *s
+		done.Term = c.value(s.Term)
+		c.lane = nil
+		done.Before = c.scalar(s.Before)
+		done.Index = c.index(s.Index)
+		c.stored(s.Buffer)
+		return n.With(ir.Block{&done})
+	}
+	return n
+}
+
+func (c *eliminator) store(n *ir.Store) ir.Stmt {
+	done := *n
+	done.Value = c.value(n.Value)
+	done.Index = c.index(n.Index)
+	if n.Streamed {
+		c.forget()
+	}
+	c.stored(n.Buffer)
+	return &done
+}
+
+func (c *eliminator) dotProduct(n *ir.DotProduct) ir.Stmt {
+	done := *n
+	done.A, done.B = c.register(n.A), c.register(n.B)
+	c.lane = n.Lane
+	done.Before = c.value(n.Before)
+	c.lane = nil
+	done.Index = c.index(n.Index)
+	c.stored(n.Buffer)
+	return &done
+}
+
+func (c *eliminator) squareProduct(n *ir.SquareProduct) ir.Stmt {
+	done := *n
+	done.Rows = [2]*ir.Buffer{c.register(n.Rows[0]), c.register(n.Rows[1])}
+	done.Columns = c.register(n.Columns)
+	c.stored(n.Sums)
+	return &done
+}
+
+// register is the one that is kept of those that have the value of a defined one.
+func (c *eliminator) register(b *ir.Buffer) *ir.Buffer {
+	if kept := c.same[b.Tensor]; kept != nil {
+		return kept
+	}
+	return b
+}
+
+// define keeps a definition of something that is not known, and remembers it.
+func (c *eliminator) define(n *ir.Define) ir.Stmt {
+	key := c.keys.of(n.Value, n.Lane)
+	if k, ok := c.known[key]; ok {
+		c.same[n.Buffer.Tensor] = k.buffer
+		return nil
+	}
+	c.known[key] = known{n.Buffer, cseTensors(n.Value)}
+	return n
+}
+
+// value rewrites what a statement stores: a scalar, or a vector in a vector loop.
+func (c *eliminator) value(e expr.Expr) expr.Expr {
+	if c.lane == nil || !expr.Uses(e, c.lane) {
+		return c.scalar(e)
+	}
+	switch n := e.(type) {
+	case *ir.Lanes:
+		return c.lanes(n)
+	case *ir.Picked:
+		return c.picked(n)
+	case *ir.Folded:
+		return n
+	case *expr.Load:
+		return c.load(n)
+	case *expr.Select:
+		if !expr.Uses(n.Cond, c.lane) {
+			return c.chosen(n, c.value)
+		}
+	}
+	return expr.Map(e, c.value)
+}
+
+// lanes rewrites lanes that are computed one by one.
+func (c *eliminator) lanes(n *ir.Lanes) expr.Expr {
+	lane := c.lane
+	c.lane = nil
+	defer func() { c.lane = lane }()
+	return n.Map(c.scalar)
+}
+
+// picked keeps the vectors that lanes are picked from, and what is picked: other steps of a sum pick other lanes of
+// the same vectors, and other positions of a window the same lanes.
+func (c *eliminator) picked(n *ir.Picked) expr.Expr {
+	if c.guards > 0 {
+		return n
+	}
+	from := make([]*expr.Tensor, len(n.From))
+	for k, l := range n.From {
+		from[k] = l.Tensor
+	}
+	lane, kept := c.lane, *n
+	if n.Repeats() { // instructions read what goes to several lanes from memory
+		return c.keep(&kept, from)
+	}
+	c.lane, kept.From = &expr.Var{Name: "k", Extent: n.Width}, slices.Clone(n.From)
+	for k := range n.From {
+		source := c.load(n.Source(k, c.lane)).(*expr.Load)
+		kept.From[k] = &expr.Load{Tensor: source.Tensor, Index: []expr.Expr{expr.I(0)}}
+	}
+	c.lane = lane
+	return c.keep(&kept, from)
+}
+
+// scalar rewrites a value that has no lanes.
+func (c *eliminator) scalar(e expr.Expr) expr.Expr {
+	lane := c.lane
+	c.lane = nil
+	defer func() { c.lane = lane }()
+	switch n := e.(type) {
+	case *expr.Load:
+		return c.load(n)
+	case *expr.Select:
+		return c.chosen(n, c.scalar)
+	case *expr.Binary:
+		if (n.Op == expr.And || n.Op == expr.Or) && n.DType() == array.Bool { // the right side may only be read where the left side allows it
+			return expr.Map(n, alternate(c.scalar, c.guarded(c.scalar)))
+		}
+	}
+	return expr.Map(e, c.scalar)
+}
+
+// alternate applies one function to the first operand and another to those behind it.
+func alternate(first, others func(expr.Expr) expr.Expr) func(expr.Expr) expr.Expr {
+	begun := false
+	return func(e expr.Expr) expr.Expr {
+		if begun {
+			return others(e)
+		}
+		begun = true
+		return first(e)
+	}
+}
+
+// guarded rewrites what is only computed under a condition.
+func (c *eliminator) guarded(f func(expr.Expr) expr.Expr) func(expr.Expr) expr.Expr {
+	return func(e expr.Expr) expr.Expr {
+		c.guards++
+		defer func() { c.guards-- }()
+		return f(e)
+	}
+}
+
+// chosen rewrites a choice by a condition that is the same for all lanes. Its sides are computed by f.
+func (c *eliminator) chosen(n *expr.Select, f func(expr.Expr) expr.Expr) expr.Expr {
+	done := expr.Map(n, alternate(c.scalar, c.guarded(f)))
+	from := cseTensors(n)
+	if len(from) == 0 || slices.ContainsFunc(from, c.in.InRegisters) {
+		return done
+	}
+	return c.keep(done, from)
+}
+
+// load rewrites a load from memory. Buffers in registers are read as they are.
+func (c *eliminator) load(n *expr.Load) expr.Expr {
+	if b := c.same[n.Tensor]; b != nil {
+		return &expr.Load{Tensor: b.Tensor, Index: n.Index}
+	}
+	if c.in.InRegisters(n.Tensor) {
+		return n
+	}
+	return c.keep(&expr.Load{Tensor: n.Tensor, Index: []expr.Expr{c.index(n.Index[0])}}, []*expr.Tensor{n.Tensor})
+}
+
+// index rewrites an index, which is a scalar whether or not lanes are added to it.
+func (c *eliminator) index(e expr.Expr) expr.Expr {
+	if len(expr.Loads(e)) == 0 {
+		return e
+	}
+	return c.scalar(e)
+}
+
+// keep defines a register for a value, unless it is known or computed under a condition.
+func (c *eliminator) keep(e expr.Expr, from []*expr.Tensor) expr.Expr {
+	if c.guards > 0 {
+		return e
+	}
+	key := c.keys.of(e, c.lane)
+	k, ok := c.known[key]
+	if !ok {
+		k = known{register(e, c.lane), from}
+		c.known[key] = k
+		c.out = append(c.out, &ir.Define{Buffer: k.buffer, Lane: c.lane, Value: e})
+	}
+	if c.lane == nil {
+		return k.buffer.Tensor.At(expr.I(0))
+	}
+	return k.buffer.Tensor.At(c.lane)
+}
+
+func register(e expr.Expr, lane *expr.Var) *ir.Buffer {
+	if lane == nil {
+		return ir.NewRegister("t", e.DType(), 1)
+	}
+	return ir.NewRegister("t", e.DType(), lane.Extent)
+}
+
+// cseTensors are those that an expression loads from.
+func cseTensors(e expr.Expr) (list []*expr.Tensor) {
+	for _, l := range expr.Loads(e) {
+		list = append(list, l.Tensor)
+	}
+	return list
+}
+
+// forget drops all values: memory may have changed.
+func (c *eliminator) forget() { clear(c.known) }
+
+// stored drops the values that were loaded from a buffer which changes.
+func (c *eliminator) stored(b *ir.Buffer) {
+	maps.DeleteFunc(c.known, func(_ string, k known) bool { return slices.Contains(k.from, b.Tensor) })
+}

@@ -1,0 +1,133 @@
+// The lanewise pass is the pass that takes vector loops apart where a machine has no vectors for what they do: values
+// without a vector form are computed lane by lane, and lanes that do not lie side by side are stored one by one.
+
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// LaneForms says what a backend can do with vectors.
+type LaneForms interface {
+	// Has reports whether an operator on vectors, or the choice between two, has a vector form. Its operands, loads
+	// and casts are not asked about.
+	Has(e expr.Expr, lane *expr.Var) bool
+}
+
+// Lanewise leaves in each vector loop one statement. Each value in it that differs between lanes has a vector form,
+// or is an ir.Lanes. A condition that all lanes agree on is one of the first lane, which does not use the loop's
+// variable.
+func Lanewise(f *ir.Func, forms LaneForms) *ir.Func {
+	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
+		var out ir.Block
+		for _, st := range b {
+			n, ok := st.(*ir.For)
+			if !ok || n.Kind != ir.Vector {
+				out = append(out, st)
+				continue
+			}
+			l := &lanewiseLoop{forms: forms, lane: n.Var, in: in}
+			for _, inner := range n.Body {
+				out = append(out, l.stmt(n, inner)...)
+			}
+		}
+		return out
+	})
+}
+
+// lanewiseLoop is a vector loop.
+type lanewiseLoop struct {
+	forms LaneForms
+	lane  *expr.Var
+	in    ir.Allocated
+}
+
+func (l *lanewiseLoop) stmt(n *ir.For, st ir.Stmt) ir.Block {
+	switch s := st.(type) {
+	case *ir.Combine:
+		c := *s
+		c.Term = l.value(s.Term)
+		st = &c
+	case *ir.Store:
+		if coef, linear := expr.Linearize(s.Index).Coef(l.lane); !linear || coef != 1 {
+			return l.scattered(s)
+		}
+		c := *s
+		c.Value = l.value(s.Value)
+		st = &c
+	}
+	return ir.Block{n.With(ir.Block{st})}
+}
+
+// scattered stores the lanes one by one.
+func (l *lanewiseLoop) scattered(s *ir.Store) (out ir.Block) {
+	for k := range l.lane.Extent {
+		c := *s
+		c.Index, c.Value = l.at(k, s.Index), l.at(k, s.Value)
+		out = append(out, &c)
+	}
+	return out
+}
+
+// at is a value of one lane.
+func (l *lanewiseLoop) at(k int64, e expr.Expr) expr.Expr {
+	return expr.Simplifier{Values: map[*expr.Var]expr.Expr{l.lane: expr.I(k)}}.Simplify(e)
+}
+
+// value is a value whose parts have vector forms, or are lanes.
+func (l *lanewiseLoop) value(e expr.Expr) expr.Expr {
+	if !expr.Uses(e, l.lane) {
+		return e
+	}
+	switch n := e.(type) {
+	case *expr.Load:
+		if l.sideBySide(n) {
+			return n
+		}
+		if near := l.near(n); near != nil {
+			return near
+		}
+	case *ir.Folded:
+		return n
+	case *expr.Select:
+		if first, uniform := Uniform(n.Cond, l.lane); uniform {
+			sides := []expr.Expr{first, l.value(n.A), l.value(n.B)}
+			return expr.Map(n, func(expr.Expr) (next expr.Expr) {
+				next, sides = sides[0], sides[1:]
+				return next
+			})
+		}
+		if l.forms.Has(n, l.lane) {
+			return expr.Map(n, l.value)
+		}
+	default:
+		if l.forms.Has(n, l.lane) {
+			return expr.Map(n, l.value)
+		}
+	}
+	lanes := &ir.Lanes{Lane: l.lane}
+	for k := range l.lane.Extent {
+		lanes.Values = append(lanes.Values, l.at(k, e))
+	}
+	return lanes
+}
+
+// sideBySide reports whether the lanes of a load are neighbours; in registers, whether they are one variable.
+func (l *lanewiseLoop) sideBySide(n *expr.Load) bool {
+	at := expr.Linearize(n.Index[0])
+	coef, linear := at.Coef(l.lane)
+	if !linear || coef != 1 {
+		return false
+	}
+	if !l.in.InRegisters(n.Tensor) {
+		return true
+	}
+	slot := ir.Slot{Base: at.Const, Lanes: l.lane.Extent}
+	for _, s := range l.in[n.Tensor].Slots {
+		if s == slot {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,98 @@
+// The padding pass is the pass that leaves the products of padding out of sums. Begin with Run.
+
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Padding leaves out of sums what is added for padding: the products of zero and a constant, as those of a
+// convolution's weights with zeros around its image, and the loops of which nothing is left. The constant is taken
+// to be finite, as weights are: zero times infinity is no number, and that is what a sum with such a weight is
+// elsewhere.
+func Padding(f *ir.Func) *ir.Func {
+	p := padding{constants: map[*expr.Tensor]bool{}}
+	for _, c := range f.Prepared {
+		p.constants[c.Buffer.Tensor] = true
+	}
+	for k, t := range f.Workload.Args() {
+		if b := f.Args[k]; b != nil && t.Role == expr.Constant {
+			p.constants[b.Tensor] = true
+		}
+	}
+	return f.With(p.block(f.Body))
+}
+
+type padding struct {
+	// constants are the buffers of constants, packed ones and others.
+	constants map[*expr.Tensor]bool
+}
+
+func (p *padding) block(b ir.Block) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			body := p.block(n.Body)
+			if len(body) == 0 && len(n.Body) > 0 {
+				continue
+			}
+			st = n.With(body)
+		case *ir.If:
+			then, otherwise := p.block(n.Then), p.block(n.Else)
+			if len(then) == 0 && len(otherwise) == 0 {
+				continue
+			}
+			st = &ir.If{Cond: n.Cond, Then: then, Else: otherwise}
+		case *ir.Store:
+			if p.addsNothing(n) {
+				continue
+			}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// addsNothing reports whether an element is stored as it is, or with nothing but padding added.
+func (p *padding) addsNothing(n *ir.Store) bool {
+	value := n.Value
+	if sum, ok := value.(*expr.Binary); ok && sum.Op == expr.Add && p.isPadding(sum.B) {
+		value = sum.A
+	}
+	l, ok := value.(*expr.Load)
+	return ok && l.Tensor == n.Buffer.Tensor && len(l.Index) == 1 && expr.Same(l.Index[0], n.Index)
+}
+
+// isPadding reports whether a term is the product of zero and an element of a constant.
+func (p *padding) isPadding(e expr.Expr) bool {
+	product, ok := e.(*expr.Binary)
+	if !ok || product.Op != expr.Mul {
+		return false
+	}
+	return isZero(product.A) && p.isConstant(product.B) || isZero(product.B) && p.isConstant(product.A)
+}
+
+func isZero(e expr.Expr) bool {
+	switch n := e.(type) {
+	case *expr.Cast:
+		return isZero(n.A)
+	case *expr.Float:
+		return n.Value == 0
+	case *expr.Int:
+		return n.Value == 0
+	}
+	return false
+}
+
+// isConstant reports whether an expression is an element of a constant, which may be cast.
+func (p *padding) isConstant(e expr.Expr) bool {
+	switch n := e.(type) {
+	case *expr.Cast:
+		return p.isConstant(n.A)
+	case *expr.Load:
+		return p.constants[n.Tensor]
+	}
+	return false
+}

@@ -1,0 +1,369 @@
+// The partition pass is the pass that takes conditions out of loops.
+
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Versions that the pass makes of one nest beside the first. What sums up has its conditions innermost, where each
+// costs much: of a 35x35 pool versions beyond the fourth save a fifth to a third of the time. What only moves or maps,
+// as Winograd's transforms do, has as many as come to mapped statements together, but not fewer than the least: a
+// convolution of 14x14 or 28x28 was as fast with 4 as with 12.
+const (
+	maxPartitions    = 12
+	leastPartitions  = 4
+	mappedStatements = 64
+)
+
+// Partition takes the conditions of selected values, as padding, concatenation and slices have them, out of serial
+// loops: a condition that a loop does not change is decided outside of it, a loop that a condition cuts in two becomes
+// two loops, and where a condition holds for all that is inside a loop, a version of the loop does without it. Halide
+// calls this loop partitioning.
+func Partition(f *ir.Func) *ir.Func { return f.With(partitionBlock(f.Body)) }
+
+func partitionBlock(b ir.Block) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind != ir.Serial {
+				out = append(out, n.With(partitionBlock(n.Body)))
+				continue
+			}
+			p := partitioner{budget: versions(n)}
+			out = append(out, p.loop(n)...)
+		case *ir.If:
+			out = append(out, &ir.If{Cond: n.Cond, Then: partitionBlock(n.Then), Else: partitionBlock(n.Else)})
+		default:
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// partitioner makes the versions of one nest.
+type partitioner struct {
+	// budget is how many more copies may be made.
+	budget int
+	// kept are the conditions that the version at hand does not know.
+	kept []*expr.Binary
+	// inTile is set for the loops of a tile, which run over no positions.
+	inTile bool
+}
+
+// versions is how many more a nest may have.
+func versions(n *ir.For) int {
+	for _, c := range comparisons(n.Body) {
+		if !copies(n, c) {
+			return maxPartitions
+		}
+	}
+	return int(min(maxPartitions, max(leastPartitions, mappedStatements/max(1, statements(n.Body)))))
+}
+
+func (p *partitioner) block(b ir.Block) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind == ir.Serial {
+				out = append(out, p.loop(n)...)
+				continue
+			}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: p.block(n.Then), Else: p.block(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+func (p *partitioner) loop(n *ir.For) ir.Block {
+	conditions, inner := p.undecided(n), variables(n)
+	if p.budget > 0 {
+		if at, ok := shifted(n, conditions); ok {
+			p.budget--
+			first, last := partitionPart(n, 0, at), partitionPart(n, at, n.Extent-at)
+			first.Body, last.Body = settle(first.Body), settle(last.Body)
+			return append(p.loop(first), p.loop(last)...)
+		}
+		for _, c := range conditions {
+			if block, ok := p.outside(n, c, inner); ok {
+				return block
+			}
+		}
+		for _, c := range conditions {
+			if block, ok := p.whole(n, c, inner); ok {
+				return block
+			}
+		}
+		for _, c := range conditions {
+			if at, ok := cut(n, c, inner); ok {
+				p.budget--
+				return append(p.loop(partitionPart(n, 0, at)), p.loop(partitionPart(n, at, n.Extent-at))...)
+			}
+		}
+	}
+	outer := p.inTile
+	p.inTile = outer || slices.ContainsFunc(n.Body, func(st ir.Stmt) bool { _, ok := st.(*ir.Alloc); return ok })
+	out := ir.Block{n.With(p.block(n.Body))}
+	p.inTile = outer
+	return out
+}
+
+// undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the
+// loop's main work.
+func (p *partitioner) undecided(n *ir.For) []*expr.Binary {
+	return slices.DeleteFunc(comparisons(n.Body), func(c *expr.Binary) bool {
+		return slices.ContainsFunc(p.kept, func(x *expr.Binary) bool { return expr.Same(x, c) }) || isAside(n, c)
+	})
+}
+
+// outside decides a condition outside of the innermost loop over positions that does not change it, or of a tile's
+// outermost loop. One that depends on what is inside is only known where it holds for all of it; the other version, of
+// the borders, keeps it. That of a loop with as many iterations as a kernel is told is left to whole: it would hardly
+// ever hold for all that there may be.
+func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
+	if expr.Uses(c, n.Var) && (!p.inTile || n.Range != nil) || !p.inTile && usesAny(c, positions(n.Body)) || usesAny(c, ranged(n.Body)) {
+		return nil, false
+	}
+	whole, exact, ok := forAll(c, inner)
+	if !ok {
+		return nil, false
+	}
+	if _, decided := whole.(*expr.Int); decided { // never all of it
+		return nil, false
+	}
+	p.budget--
+	then := p.loop(decide(n, c, 1))
+	if exact {
+		return ir.Block{&ir.If{Cond: whole, Then: then, Else: p.loop(decide(n, c, 0))}}, true
+	}
+	p.kept = append(p.kept, c)
+	border := p.loop(n)
+	p.kept = p.kept[:len(p.kept)-1]
+	return ir.Block{&ir.If{Cond: whole, Then: then, Else: border}}, true
+}
+
+// whole cuts a loop that has as many iterations as a kernel is told into those for which a comparison holds whatever
+// is inside of them, and the few others, which keep it.
+func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
+	if n.Range == nil || n.Range.Every != 1 || !expr.Same(n.Range.First, expr.I(0)) {
+		return nil, false
+	}
+	coef, _, rest, ok := partitionApart(n, c, inner)
+	if !ok || coef < 1 || len(rest.Terms) == 0 {
+		return nil, false
+	}
+	if c.Op == expr.Le {
+		rest.Const--
+	}
+	// It holds where coef*v + rest < 0.
+	least := expr.Bin(expr.FloorDiv, expr.SubE(expr.I(coef-1), rest.Expr()), expr.I(coef))
+	at := &expr.Var{Name: "whole"}
+	p.budget--
+	first := decide(n, c, 1)
+	first.Range = &ir.Range{First: expr.I(0), End: at, Every: 1, Mean: n.Range.Mean}
+	v := &expr.Var{Name: n.Var.Name, Extent: n.Extent}
+	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: v}}
+	last := n.With(ir.Rewrite(n.Body, s.Simplify))
+	last.Var, last.Range = v, &ir.Range{First: at, End: n.Range.End, Every: 1, Mean: 1}
+	p.kept = append(p.kept, expr.Substitute(c, map[*expr.Var]expr.Expr{n.Var: v}).(*expr.Binary))
+	tail := p.loop(last)
+	p.kept = p.kept[:len(p.kept)-1]
+	let := &ir.Let{Var: at, Value: expr.Simplify(expr.MaxE(expr.I(0), expr.MinE(least, n.Range.End)))}
+	return append(append(ir.Block{let}, p.loop(first)...), tail...), true
+}
+
+// ranged are the variables of loops that have as many iterations as a kernel is told.
+func ranged(b ir.Block) map[*expr.Var]bool {
+	found := map[*expr.Var]bool{}
+	ir.Visit(b, func(st ir.Stmt) {
+		if x, ok := st.(*ir.For); ok && x.Range != nil {
+			found[x.Var] = true
+		}
+	})
+	return found
+}
+
+// variables are those of a loop and of all that is inside.
+func variables(n *ir.For) map[*expr.Var]bool {
+	found := map[*expr.Var]bool{n.Var: true}
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		switch x := st.(type) {
+		case *ir.For:
+			found[x.Var] = true
+		case *ir.Let:
+			found[x.Var] = true
+		}
+	})
+	return found
+}
+
+// positions are the variables of the serial loops of a block that run over tiles, or over elements where there are no
+// tiles. A tile begins with its scratch buffer.
+func positions(b ir.Block) map[*expr.Var]bool {
+	tiled := partitionAllocates(b)
+	found := map[*expr.Var]bool{}
+	ir.Visit(b, func(st ir.Stmt) {
+		if x, ok := st.(*ir.For); ok && x.Kind == ir.Serial && (!tiled || partitionAllocates(x.Body)) {
+			found[x.Var] = true
+		}
+	})
+	return found
+}
+
+func partitionAllocates(b ir.Block) bool {
+	found := false
+	ir.Visit(b, func(st ir.Stmt) {
+		_, isAlloc := st.(*ir.Alloc)
+		found = found || isAlloc
+	})
+	return found
+}
+
+// forAll is the condition that a comparison holds for all values of the given variables; exact is set when it uses
+// none of them.
+func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, ok bool) {
+	bound := expr.Linearize(expr.SubE(c.A, c.B)) // the comparison holds where bound < 0, or <= 0
+	outer := expr.Linear{Const: bound.Const}
+	exact = true
+	for _, t := range bound.Terms {
+		v, isVar := t.Atom.(*expr.Var)
+		switch {
+		case isVar && inner[v]:
+			exact = false
+			if v.Extent <= 0 {
+				return nil, false, false
+			}
+			outer.Const += max(0, t.Coef*(v.Extent-1))
+		case usesAny(t.Atom, inner):
+			return nil, false, false
+		default:
+			outer.Terms = append(outer.Terms, t)
+		}
+	}
+	return expr.Simplify(expr.Bin(c.Op, outer.Expr(), expr.I(0))), exact, true
+}
+
+// cut is where in a loop's range it is decided whether a comparison holds, or stops being so; ok is false where there
+// is no such place inside the range, or where the loop has only some of its values. Variables of inner loops take all
+// their values.
+func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
+	if n.Range != nil {
+		return 0, false
+	}
+	coef, lo, hi, ok := partitionApart(n, c, inner)
+	if !ok || coef == 0 || len(hi.Terms) > 0 {
+		return 0, false
+	}
+	least := int64(0) // the least bound with which the comparison fails
+	if c.Op == expr.Le {
+		least = 1
+	}
+	for _, rest := range []int64{hi.Const, lo.Const} {
+		if at := crossing(coef, least-rest); at > 0 && at < n.Extent {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// partitionApart takes a comparison of the form coef*v + rest < 0, or <= 0, apart, where v is the variable of a
+// loop: rest is between lo and hi, whatever values the variables of inner loops take. ok is false where it has no
+// such form.
+func partitionApart(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (coef int64, lo, hi expr.Linear, ok bool) {
+	bound := expr.Linearize(expr.SubE(c.A, c.B))
+	lo.Const, hi.Const = bound.Const, bound.Const
+	for _, t := range bound.Terms {
+		v, isVar := t.Atom.(*expr.Var)
+		switch {
+		case isVar && v == n.Var:
+			coef = t.Coef
+		case isVar && inner[v] && v.Extent > 0:
+			lo.Const += min(0, t.Coef*(v.Extent-1))
+			hi.Const += max(0, t.Coef*(v.Extent-1))
+		case usesAny(t.Atom, inner):
+			return 0, lo, hi, false
+		default:
+			lo.Terms, hi.Terms = append(lo.Terms, t), append(hi.Terms, t)
+		}
+	}
+	return coef, lo, hi, true
+}
+
+// crossing is the first v from which on coef*v >= limit holds, or, with a negative coefficient, does not hold any
+// more.
+func crossing(coef, limit int64) int64 {
+	if coef > 0 {
+		return -expr.FloorDivInt(-limit, coef)
+	}
+	return expr.FloorDivInt(-limit, -coef) + 1
+}
+
+// comparisons are the comparisons of integers that conditions of stored values are made of, each once.
+func comparisons(b ir.Block) []*expr.Binary {
+	var list []*expr.Binary
+	add := func(c *expr.Binary) {
+		if !slices.ContainsFunc(list, func(x *expr.Binary) bool { return expr.Same(x, c) }) {
+			list = append(list, c)
+		}
+	}
+	ir.Visit(b, func(st ir.Stmt) {
+		if s, ok := st.(*ir.Store); ok {
+			expr.Walk(s.Value, func(e expr.Expr) {
+				if x, ok := e.(*expr.Select); ok {
+					eachComparison(x.Cond, add)
+				}
+			})
+		}
+	})
+	return list
+}
+
+func eachComparison(e expr.Expr, visit func(*expr.Binary)) {
+	b, ok := e.(*expr.Binary)
+	switch {
+	case !ok:
+	case b.Op == expr.And || b.Op == expr.Or:
+		eachComparison(b.A, visit)
+		eachComparison(b.B, visit)
+	case (b.Op == expr.Lt || b.Op == expr.Le) && b.A.DType() == array.Int64 && len(expr.Loads(b)) == 0:
+		visit(b)
+	}
+}
+
+func usesAny(e expr.Expr, vars map[*expr.Var]bool) bool {
+	found := false
+	expr.Walk(e, func(x expr.Expr) {
+		if v, ok := x.(*expr.Var); ok {
+			found = found || vars[v]
+		}
+	})
+	return found
+}
+
+// partitionPart is the range of a loop that begins at first.
+func partitionPart(n *ir.For, first, extent int64) *ir.For {
+	v := &expr.Var{Name: n.Var.Name, Extent: extent}
+	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: expr.AddE(v, expr.I(first))}}
+	return &ir.For{Var: v, Extent: extent, Kind: n.Kind, Body: ir.Rewrite(n.Body, s.Simplify)}
+}
+
+// decide is a nest in which a comparison is known.
+func decide(n *ir.For, c *expr.Binary, value int64) *ir.For {
+	known := func(e expr.Expr) expr.Expr {
+		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
+			if expr.Same(x, c) {
+				return &expr.Int{Value: value, Type: array.Bool}
+			}
+			return x
+		})
+	}
+	return n.With(ir.Rewrite(n.Body, known))
+}

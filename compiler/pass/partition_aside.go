@@ -1,0 +1,77 @@
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// maxBeside is how many statements may be copied to decide a condition that they do not have.
+const maxBeside = 16
+
+// isAside reports whether a condition belongs to a copy that a loop makes for its main work, as of a tile's input with
+// its border. It is decided in the copy's own loops, outside of the innermost: versions of the loop that differ by the
+// copy alone would have all of the rest several times, which takes long to compile.
+func isAside(n *ir.For, c *expr.Binary) bool {
+	nest := innermost(n.Body, c)
+	return nest != nil && copies(nest, c) && statements(n.Body)-statements(nest.Body) > maxBeside
+}
+
+// innermost is the innermost serial loop that has all uses of a condition in a block; nil when there is none.
+func innermost(b ir.Block, c *expr.Binary) *ir.For {
+	var only ir.Stmt
+	for _, st := range b {
+		if has(ir.Block{st}, c) {
+			if only != nil {
+				return nil
+			}
+			only = st
+		}
+	}
+	n, ok := only.(*ir.For)
+	if !ok || n.Kind != ir.Serial {
+		return nil
+	}
+	if inner := innermost(n.Body, c); inner != nil {
+		return inner
+	}
+	return n
+}
+
+func has(b ir.Block, c *expr.Binary) bool {
+	return slices.ContainsFunc(comparisons(b), func(x *expr.Binary) bool { return expr.Same(x, c) })
+}
+
+// copies reports whether what depends on a condition in a loop is stored and not summed up.
+func copies(n *ir.For, c *expr.Binary) bool {
+	plain := true
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		if s, ok := st.(*ir.Store); ok && has(ir.Block{s}, c) {
+			for _, l := range expr.Loads(s.Value) {
+				plain = plain && l.Tensor != s.Buffer.Tensor
+			}
+		}
+	})
+	return plain
+}
+
+// statements is how many stores a block has when its loops are unrolled as they say.
+func statements(b ir.Block) int64 {
+	n := int64(0)
+	for _, st := range b {
+		switch x := st.(type) {
+		case *ir.For:
+			times := int64(1)
+			if x.Kind == ir.Unrolled {
+				times = x.Extent
+			}
+			n += times * statements(x.Body)
+		case *ir.If:
+			n += statements(x.Then) + statements(x.Else)
+		case *ir.Store:
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,71 @@
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// shifted is where, in a loop over tiles, the last tile begins that was moved back so that it does not reach beyond
+// the end; ok is false where there is none, or where no condition depends on where a tile begins. Cut off there, both
+// parts have tiles whose beginnings are linear in the loop, of which conditions can be decided.
+func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
+	if n.Range != nil {
+		return 0, false
+	}
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		let, isLet := st.(*ir.Let)
+		if !isLet || ok || !usedIn(conditions, let.Var) {
+			return
+		}
+		least, isMin := let.Value.(*expr.Binary)
+		if !isMin || least.Op != expr.Min {
+			return
+		}
+		difference := expr.Linearize(expr.SubE(least.A, least.B))
+		if len(difference.Terms) != 1 || difference.Terms[0].Atom != expr.Expr(n.Var) {
+			return
+		}
+		at = crossing(difference.Terms[0].Coef, -difference.Const)
+		ok = at > 0 && at < n.Extent
+	})
+	return at, ok
+}
+
+func usedIn(conditions []*expr.Binary, v *expr.Var) bool {
+	for _, c := range conditions {
+		if expr.Uses(c, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// settle puts names for linear values, such as those of tiles that are not moved, in the place of their uses.
+func settle(b ir.Block) ir.Block {
+	var out ir.Block
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.Let:
+			if isLinear(n.Value) {
+				s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: n.Value}}
+				return append(out, settle(ir.Rewrite(b[k+1:], s.Simplify))...)
+			}
+		case *ir.For:
+			st = n.With(settle(n.Body))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: settle(n.Then), Else: settle(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+func isLinear(e expr.Expr) bool {
+	for _, t := range expr.Linearize(e).Terms {
+		if _, ok := t.Atom.(*expr.Var); !ok {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,180 @@
+// The pipeline pass is the pass that fills shared memory ahead of the loops that read it. Begin with Run.
+
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Pipeline gives each loop in which shared buffers are to be filled ahead a ring of them. Copies of the first steps
+// are begun before the loop; each step waits for its own copies, begins those of a later step, and computes
+// meanwhile. Where a buffer is filled by anything but copies, or outside of a loop, nothing is done ahead. Copies of
+// boxes get mbarriers: one for each step of a ring.
+func Pipeline(f *ir.Func) *ir.Func {
+	inside := near{tensors: map[*expr.Tensor]bool{}}
+	for _, st := range f.Body {
+		if n, ok := st.(*ir.For); ok {
+			ir.Visit(n.Body, func(st ir.Stmt) {
+				if a, ok := st.(*ir.Alloc); ok {
+					inside.tensors[a.Buffer.Tensor] = true
+				}
+			})
+		}
+	}
+	return f.With(inside.block(f.Body))
+}
+
+// near has the tensors that are allocated in launches, from which nothing is copied, and whether what is looked at
+// lies in a loop, or a block walks over it.
+type near struct {
+	tensors       map[*expr.Tensor]bool
+	walks, looped bool
+}
+
+func (inside near) block(b ir.Block) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind == ir.Serial {
+				if piped, ok := inside.newLoop(n); ok {
+					out = append(out, piped.run()...)
+					continue
+				}
+			}
+			if w, ok := inside.newWalk(n); ok {
+				out = append(out, w.run()...)
+				continue
+			}
+			if boxesOf(n) == nil {
+				body := near{inside.tensors, inside.walks || n.Kind == ir.Walk && n.Extent > 1, inside.looped || n.Kind != ir.Blocks}
+				st = n.With(body.block(n.Body))
+			}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: inside.block(n.Then), Else: inside.block(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return atOnce(out, inside.looped)
+}
+
+// pipelineLoop is one whose buffers are filled ahead.
+type pipelineLoop struct {
+	*ir.For
+	steps int64
+	// walks is set where the loop is one of several tiles, which use the same rings. Where the steps of a tile follow
+	// those of the one before in them, tile is the place of its first one.
+	walks bool
+	tile  *expr.Var
+	// products is set where a warpgroup's instructions read the buffers while their threads go on.
+	products bool
+	// rings are in place of the buffers that a step has.
+	rings map[*expr.Tensor]*ir.Buffer
+	// fetch is what begins a step's copies by threads, rest what computes it; boxes are those that one thread copies.
+	fetch, rest ir.Block
+	boxes       []*ir.CopyBox
+	// full are the mbarriers of the boxes, one for each step of the ring.
+	full phases
+	// looped is set where the loop lies in another.
+	looped bool
+}
+
+// newLoop takes a loop apart; ok is false when nothing in it is filled ahead.
+func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
+	l = &pipelineLoop{For: n, walks: inside.walks, looped: inside.looped, rings: map[*expr.Tensor]*ir.Buffer{}}
+	body := n.Body
+	for k := 0; k < len(body); k++ {
+		switch st := body[k].(type) {
+		case *ir.Let: // so that copies for other steps have a value of their own
+			value := map[*expr.Var]expr.Expr{st.Var: st.Value}
+			body = append(body[:k+1:k+1], ir.Rewrite(body[k+1:], func(e expr.Expr) expr.Expr { return expr.Substitute(e, value) })...)
+			continue
+		case *ir.Alloc:
+			if st.Buffer.Steps > 0 {
+				l.steps = max(l.steps, st.Buffer.Steps)
+				l.rings[st.Buffer.Tensor] = st.Buffer
+				continue
+			}
+		}
+		boxes := boxesOf(body[k])
+		if boxes != nil && l.rings[boxes[0].To.Tensor] != nil {
+			l.boxes = append(l.boxes, boxes...)
+		} else if l.fills(body[k]) {
+			l.fetch = append(l.fetch, body[k])
+		} else {
+			l.rest = append(l.rest, body[k])
+		}
+	}
+	if len(l.rings) == 0 || n.Extent < 2 || !inside.copied(l.fetch) || l.fillsMore(l.rest) || hasBoxes(l.rest) {
+		return nil, false
+	}
+	l.steps = min(l.steps, n.Extent)
+	l.products = pipelineMultiplies(l.rest)
+	l.full = newPhases(l.steps)
+	for t, b := range l.rings {
+		ring := *b
+		ring.Tensor, ring.Steps = ir.Flat(t.Name, t.DType, l.steps*slotElements(t)), 0
+		l.rings[t] = &ring
+	}
+	return l, true
+}
+
+// fills reports whether a statement writes to buffers that are filled ahead, and to nothing else.
+func (l *pipelineLoop) fills(st ir.Stmt) bool {
+	found, others := false, false
+	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
+		if b := ir.Written(st); b != nil {
+			_, ahead := l.rings[b.Tensor]
+			found, others = found || ahead, others || !ahead
+		}
+	})
+	return found && !others
+}
+
+// fillsMore reports whether statements write to such buffers.
+func (l *pipelineLoop) fillsMore(b ir.Block) (found bool) {
+	ir.Visit(b, func(st ir.Stmt) {
+		if w := ir.Written(st); w != nil {
+			_, ahead := l.rings[w.Tensor]
+			found = found || ahead
+		}
+	})
+	return found
+}
+
+// leastBytes is the least that an asynchronous copy copies.
+const leastBytes = 4
+
+// copied reports whether all that statements store are copies from global memory that can be asynchronous.
+func (inside near) copied(b ir.Block) bool {
+	all := true
+	ir.Visit(b, func(st ir.Stmt) {
+		switch n := st.(type) {
+		case *ir.For, *ir.If, *ir.Let:
+		case *ir.Store:
+			from, _, ok := schedule.CopyOf(n.Value)
+			all = all && ok && !inside.tensors[from.Tensor] && from.Tensor.DType.Bytes() >= leastBytes
+		case *ir.Copy:
+			all = all && !inside.tensors[n.From.Tensor] && n.Elements*n.From.Tensor.DType.Bytes() >= leastBytes
+		default:
+			all = false
+		}
+	})
+	return all
+}
+
+// pipelineMultiplies reports whether all that statements compute are sums of products for a warpgroup's
+// instructions, in one group for each step.
+func pipelineMultiplies(b ir.Block) bool {
+	loops, matrices := 0, 0
+	ir.Visit(b, func(st ir.Stmt) {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
+			loops++
+		} else if ok && n.Kind == ir.Matrices && n.Format.Warpgroup() {
+			matrices++
+		}
+	})
+	return loops == 1 && matrices == 1
+}

@@ -1,0 +1,193 @@
+package pass
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// leastAsync is the least that an asynchronous copy copies, in bytes.
+const leastAsync = 4
+
+// PipelineBegin has threads begin all copies of a step that is fetched when it is needed, and wait for them
+// together: a copy that is waited for alone takes the way to global memory and back. Launches that fetch ahead stay
+// as they are, since they count what is under way.
+func PipelineBegin(f *ir.Func) *ir.Func {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks && !pipelineAhead(n.Body) {
+			st = n.With(pipelineAllocated(n.Body).settled(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+// pipelineTensors is a set of them: those that a launch allocates, in shared memory and in registers, or those with
+// copies under way.
+type pipelineTensors map[*expr.Tensor]bool
+
+func pipelineAllocated(b ir.Block) pipelineTensors {
+	o := pipelineTensors{}
+	ir.Visit(b, func(st ir.Stmt) {
+		if a, ok := st.(*ir.Alloc); ok {
+			o[a.Buffer.Tensor] = true
+		}
+	})
+	return o
+}
+
+// pipelineAhead reports whether anything is copied asynchronously.
+func pipelineAhead(b ir.Block) (found bool) {
+	ir.Visit(b, func(st ir.Stmt) {
+		switch st.(type) {
+		case *ir.CopyAsync, *ir.CopyBox:
+			found = true
+		}
+	})
+	return found
+}
+
+// begun is a block whose copies are begun, and waited for before the first statement that uses them; around has the
+// tensors with copies under way where the block begins, left those where it ends.
+func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block, left pipelineTensors) {
+	left = around
+	for _, st := range b {
+		if fills, copies := o.copies(st); fills {
+			if n, ok := st.(*ir.For); ok && copies {
+				left, st = left.with(n), n.With(o.asynchronous(n.Body))
+			}
+			out = append(out, st)
+			continue
+		}
+		n, isLoop := st.(*ir.For)
+		within := isLoop && n.Kind != ir.Threads && n.Kind != ir.Walk && n.Range == nil // it waits itself, in its first iteration
+		if !within && left.usedBy(st) {
+			out, left = append(out, &ir.Commit{}, &ir.Wait{}), pipelineTensors{}
+		}
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind == ir.Threads {
+				break
+			}
+			before := left
+			if !within || !left.usedBy(st) {
+				before = pipelineTensors{}
+			}
+			body, after := o.begun(n.Body, before)
+			if len(after) > 0 {
+				body, after = append(body, &ir.Commit{}, &ir.Wait{}), pipelineTensors{}
+			}
+			if st = n.With(body); len(before) > 0 {
+				left = after
+			}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: o.settled(n.Then), Else: o.settled(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return out, left
+}
+
+// settled is a block of its own, behind which nothing is under way.
+func (o pipelineTensors) settled(b ir.Block) ir.Block {
+	out, left := o.begun(b, pipelineTensors{})
+	if len(left) > 0 {
+		out = append(out, &ir.Commit{}, &ir.Wait{})
+	}
+	return out
+}
+
+// with adds what a statement writes.
+func (o pipelineTensors) with(st ir.Stmt) pipelineTensors {
+	sum := maps.Clone(o)
+	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
+		if w := ir.Written(st); w != nil {
+			sum[w.Tensor] = true
+		}
+	})
+	return sum
+}
+
+// usedBy reports whether a statement reads or writes any of the tensors.
+func (o pipelineTensors) usedBy(st ir.Stmt) bool {
+	for t := range o {
+		if ir.Uses(ir.Block{st}, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// copies reports whether a loop on threads, or one around such, does nothing but fill shared memory, and whether some
+// of it can be copied asynchronously.
+func (o pipelineTensors) copies(st ir.Stmt) (fills, asynchronously bool) {
+	n, ok := st.(*ir.For)
+	if !ok || n.Kind == ir.Walk || n.Range != nil {
+		return false, false
+	}
+	threads, found, others := n.Kind == ir.Threads, false, false
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		switch x := st.(type) {
+		case *ir.For:
+			threads, others = threads || x.Kind == ir.Threads, others || x.Range != nil
+		case *ir.If:
+		case *ir.Copy, *ir.Store:
+			_, copied := o.copied(st)
+			found, others = found || copied, others || !copied && !o.fills(st)
+		default:
+			others = true
+		}
+	})
+	fills = threads && !others
+	return fills, fills && found
+}
+
+// copied is the asynchronous copy in place of a statement; ok is false where there is none.
+func (o pipelineTensors) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
+	switch n := st.(type) {
+	case *ir.Copy:
+		c = &ir.CopyAsync{Copy: *n}
+	case *ir.Store:
+		from, valid, isCopy := schedule.CopyOf(n.Value)
+		if !isCopy || n.Buffer.Space != ir.Shared || o[from.Tensor] || from.DType() != n.Buffer.Tensor.DType {
+			return nil, false
+		}
+		c = &ir.CopyAsync{Copy: ir.Copy{To: n.Buffer, Index: n.Index, From: from, Elements: 1, Valid: valid}}
+	default:
+		return nil, false
+	}
+	return c, c.Elements*c.To.Tensor.DType.Bytes() >= leastAsync
+}
+
+// fills reports whether a statement writes to shared memory what does not come from there, nor from registers.
+func (o pipelineTensors) fills(st ir.Stmt) bool {
+	switch n := st.(type) {
+	case *ir.Copy:
+		return true
+	case *ir.Store:
+		return n.Buffer.Space == ir.Shared && !slices.ContainsFunc(expr.Loads(n.Value), func(l *expr.Load) bool { return o[l.Tensor] })
+	}
+	return false
+}
+
+func (o pipelineTensors) asynchronous(b ir.Block) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			st = n.With(o.asynchronous(n.Body))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: o.asynchronous(n.Then), Else: o.asynchronous(n.Else)}
+		default:
+			if c, ok := o.copied(st); ok {
+				st = c
+			}
+		}
+		out[k] = st
+	}
+	return out
+}

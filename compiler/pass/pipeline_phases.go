@@ -1,0 +1,104 @@
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// phases are mbarriers in shared memory, at which threads wait for copies of boxes.
+type phases struct{ *ir.Buffer }
+
+func newPhases(n int64) phases {
+	return phases{&ir.Buffer{Tensor: ir.Flat("full", array.Uint64, n), Space: ir.Shared}}
+}
+
+// alone is what one thread does for all.
+func alone(b ...ir.Stmt) *ir.For {
+	return &ir.For{Var: &expr.Var{Name: "t", Extent: 1}, Extent: 1, Kind: ir.Threads, Body: b}
+}
+
+// begin makes the mbarriers: copies, which use them past the threads, know of them behind a fence and a barrier.
+func (p phases) begin() ir.Block {
+	return ir.Block{&ir.Alloc{Buffer: p.Buffer}, alone(&ir.InitPhases{Phases: p.Buffer}), &ir.FenceAsync{}, &ir.Barrier{}}
+}
+
+// end ends them, so that others may lie there.
+func (p phases) end() ir.Stmt { return alone(&ir.EndPhases{Phases: p.Buffer}) }
+
+// copied begins copies of boxes, for which the mbarrier at a place waits.
+func (p phases) copied(place expr.Expr, boxes []*ir.CopyBox) ir.Stmt {
+	bytes := int64(0)
+	for _, c := range boxes {
+		bytes += c.Bytes()
+	}
+	body := ir.Block{&ir.Expect{Phases: p.Tensor, Phase: place, Bytes: bytes}}
+	for _, c := range boxes {
+		copied := *c
+		copied.Phases, copied.Phase = p.Tensor, place
+		body = append(body, &copied)
+	}
+	return alone(body...)
+}
+
+// wait is for the phase of a parity of the mbarrier at a place.
+func (p phases) wait(place, parity expr.Expr) ir.Stmt {
+	return &ir.WaitPhase{Phases: p.Tensor, Phase: place, Parity: parity}
+}
+
+// boxesOf are the boxes that a statement copies where it does nothing else; nil otherwise.
+func boxesOf(st ir.Stmt) (boxes []*ir.CopyBox) {
+	n, ok := st.(*ir.For)
+	if !ok || n.Kind != ir.Threads || n.Extent != 1 {
+		return nil
+	}
+	for _, st := range n.Body {
+		c, ok := st.(*ir.CopyBox)
+		if !ok || c.Phases != nil {
+			return nil
+		}
+		boxes = append(boxes, c)
+	}
+	return boxes
+}
+
+// hasBoxes reports whether statements copy boxes.
+func hasBoxes(b ir.Block) (found bool) {
+	ir.Visit(b, func(st ir.Stmt) {
+		_, ok := st.(*ir.CopyBox)
+		found = found || ok
+	})
+	return found
+}
+
+// atOnce is a block whose copies of boxes are waited for where they are begun: those that nothing is done ahead of.
+// Copies that only declarations stand between are waited for together.
+func atOnce(b ir.Block, looped bool) ir.Block {
+	var out, after ir.Block
+	var boxes []*ir.CopyBox
+	flush := func() {
+		if boxes == nil {
+			return
+		}
+		p, zero := newPhases(1), expr.I(0)
+		out = append(append(out, p.begin()...), p.copied(zero, boxes), p.wait(zero, zero))
+		if looped {
+			after = append(after, p.end())
+		}
+		boxes = nil
+	}
+	for _, st := range b {
+		if list := boxesOf(st); list != nil {
+			boxes = append(boxes, list...)
+			continue
+		}
+		_, isAlloc := st.(*ir.Alloc)
+		_, isLet := st.(*ir.Let)
+		if !isAlloc && !isLet {
+			flush()
+		}
+		out = append(out, st)
+	}
+	flush()
+	return append(out, after...)
+}

@@ -1,0 +1,112 @@
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// walk is a loop over the tiles of a block, each of which has a loop whose buffers are filled ahead: the last steps of
+// a tile begin the copies of the first ones of the next, so that nobody waits for these when it begins.
+type walk struct {
+	*ir.For
+	steps *pipelineLoop
+	// before and behind are what stands around the loop over steps in a tile.
+	before, behind ir.Block
+}
+
+// maxSteps is the most steps that a block counts.
+const maxSteps = 1<<31 - 1
+
+// newWalk takes a walk apart; ok is false where a tile has not just one such loop, of as many steps as any other, or
+// where a block has more steps than it can count.
+func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
+	if n.Kind != ir.Walk || n.Extent < 2 {
+		return nil, false
+	}
+	for k, st := range n.Body {
+		loop, isLoop := st.(*ir.For)
+		if !isLoop || loop.Kind != ir.Serial || loop.Range != nil {
+			continue
+		}
+		if steps, piped := inside.newLoop(loop); piped {
+			if n.Extent/n.Range.Every >= maxSteps/loop.Extent {
+				return nil, false
+			}
+			w = &walk{For: n, steps: steps, before: n.Body[:k], behind: n.Body[k+1:]}
+			return w, w.names() && !allocatesAhead(w.before) && !allocatesAhead(w.behind)
+		}
+	}
+	return nil, false
+}
+
+// names reports whether what is named before the loop over steps follows from the number of the tile alone.
+func (w *walk) names() bool {
+	all := true
+	for _, st := range w.before {
+		if n, ok := st.(*ir.Let); ok {
+			all = all && len(expr.Loads(n.Value)) == 0
+		}
+	}
+	return all
+}
+
+// allocatesAhead reports whether a block has other buffers that are filled ahead.
+func allocatesAhead(b ir.Block) (found bool) {
+	ir.Visit(b, func(st ir.Stmt) {
+		a, ok := st.(*ir.Alloc)
+		found = found || ok && a.Buffer.Steps > 0
+	})
+	return found
+}
+
+// run is the walk with what is before it.
+func (w *walk) run() ir.Block {
+	l := w.steps
+	out := l.begin()
+	first, names := w.at(w.Range.First)
+	out = append(out, names...)
+	turns := l.steps
+	if l.boxes != nil {
+		turns *= 2 // phases of an mbarrier are told apart by whether they are even
+	}
+	l.tile = &expr.Var{Name: "turn", Extent: turns}
+	ahead := l.ahead()
+	for k := range ahead {
+		copies := w.moved(l.begun(expr.I(k), expr.I(k)), first)
+		// The first tile begins at the beginning of the rings.
+		copies = ir.Rewrite(copies, func(e expr.Expr) expr.Expr {
+			return expr.Simplify(expr.Substitute(e, map[*expr.Var]expr.Expr{l.tile: expr.I(0)}))
+		})
+		out = append(append(out, copies...), l.closed()...)
+	}
+	later := expr.AddE(l.Var, expr.I(ahead))
+	following, names := w.at(expr.AddE(w.Var, expr.I(w.Range.Every)))
+	next := append(names, w.moved(l.begun(expr.SubE(later, expr.I(l.Extent)), later), following)...)
+	more := expr.Simplify(expr.Bin(expr.Lt, expr.AddE(w.Var, expr.I(w.Range.Every)), w.Range.End))
+	steps := l.stepping(ir.Block{&ir.If{
+		Cond: expr.Simplify(expr.Bin(expr.Lt, later, expr.I(l.Extent))),
+		Then: l.begun(later, later), Else: ir.Block{&ir.If{Cond: more, Then: next}},
+	}})
+	done := expr.MulE(expr.Bin(expr.FloorDiv, expr.SubE(w.Var, w.Range.First), expr.I(w.Range.Every)), expr.I(l.Extent))
+	body := ir.Block{&ir.Let{Var: l.tile, Value: expr.Simplify(expr.Bin(expr.FloorMod, done, expr.I(turns)))}}
+	body = append(append(body, w.before...), steps)
+	return append(out, w.With(append(body, w.behind...)))
+}
+
+// at names what is named before the loop over steps for the tile of a number.
+func (w *walk) at(tile expr.Expr) (by map[*expr.Var]expr.Expr, names ir.Block) {
+	by = map[*expr.Var]expr.Expr{w.Var: tile}
+	for _, st := range w.before {
+		if n, ok := st.(*ir.Let); ok {
+			v := &expr.Var{Name: n.Var.Name, Extent: n.Var.Extent}
+			names = append(names, &ir.Let{Var: v, Value: expr.Simplify(expr.Substitute(n.Value, by))})
+			by[n.Var] = v
+		}
+	}
+	return by, names
+}
+
+// moved is what copies for another tile.
+func (w *walk) moved(copies ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
+	return ir.Rewrite(copies, func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, by)) })
+}

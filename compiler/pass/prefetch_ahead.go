@@ -1,0 +1,115 @@
+package pass
+
+import (
+	"maps"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Prefetch fetches what will be read behind the vectors that are read of buffers which are to be fetched ahead. Each
+// line is fetched once in the body of a loop, or twice if it has two vectors; once made the best Winograd
+// convolutions slower by a fiftieth. It also fetches what lies behind the part of a constant that is being read
+// several times: see next.go. Values must be in registers as package cse puts them there.
+func Prefetch(f *ir.Func, lineBytes int64) *ir.Func {
+	a := &prefetchAhead{lineBytes: lineBytes, bytes: map[*expr.Tensor]int64{}, defined: map[*expr.Tensor]*ir.Define{}, factors: map[*expr.Tensor]bool{}}
+	for _, p := range f.Prepared {
+		a.bytes[p.Buffer.Tensor] = p.Buffer.AheadBytes
+	}
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		switch n := st.(type) {
+		case *ir.DotProduct:
+			a.factors[n.A.Tensor], a.factors[n.B.Tensor] = true, true
+		case *ir.SquareProduct:
+			a.factors[n.Columns.Tensor] = true
+		}
+	})
+	a.enter()
+	return f.With(a.block(f.Body))
+}
+
+// prefetchAhead is what is known where a statement is.
+type prefetchAhead struct {
+	lineBytes int64
+	// bytes are how far ahead buffers in memory are fetched, but for those that are not.
+	bytes map[*expr.Tensor]int64
+	// defined are the values in registers, factors those that dot products multiply.
+	defined map[*expr.Tensor]*ir.Define
+	factors map[*expr.Tensor]bool
+	// filled are the scratch buffers of the function at hand that are fetched ahead.
+	filled map[*expr.Tensor]*filled
+	// loops are the loops around within the function, outermost first; bound are the variables that it knows.
+	loops []*ir.For
+	bound map[*expr.Var]bool
+	// fetched are the elements behind which the innermost loop fetches, parts the buffers whose next part it fetches.
+	fetched []line
+	parts   map[*expr.Tensor]bool
+}
+
+// enter begins a function.
+func (a *prefetchAhead) enter() {
+	a.filled, a.loops, a.fetched, a.parts = map[*expr.Tensor]*filled{}, nil, nil, map[*expr.Tensor]bool{}
+	if a.bound == nil {
+		a.bound = map[*expr.Var]bool{}
+	}
+}
+
+func (a *prefetchAhead) block(b ir.Block) ir.Block {
+	outer := a.bound
+	a.bound = maps.Clone(outer)
+	defer func() { a.bound = outer }()
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.Alloc:
+			a.allocated(n.Buffer)
+		case *ir.Let:
+			a.bound[n.Var] = true
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: a.block(n.Then), Else: a.block(n.Else)}
+		case *ir.Define:
+			a.defined[n.Buffer.Tensor] = n
+			out = append(out, a.reading(n)...)
+		case *ir.For:
+			st = a.loop(n)
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+func (a *prefetchAhead) loop(n *ir.For) ir.Stmt {
+	if n.Kind == ir.Vector {
+		if s, ok := n.Body[0].(*ir.Store); ok && !s.Streamed {
+			a.filling(s, n.Var)
+		}
+		return n
+	}
+	around := *a
+	defer func() { *a = around }()
+	if n.Kind == ir.Parallel {
+		a.enter()
+	} else {
+		a.loops, a.fetched, a.parts = append(a.loops[:len(a.loops):len(a.loops)], n), nil, map[*expr.Tensor]bool{}
+	}
+	a.bound = maps.Clone(a.bound)
+	a.bound[n.Var] = true
+	return n.With(a.block(n.Body))
+}
+
+// reading is what is fetched before a value is put in a register.
+func (a *prefetchAhead) reading(n *ir.Define) (out ir.Block) {
+	l, ok := n.Value.(*expr.Load)
+	if !ok || n.Lane == nil || a.bytes[l.Tensor] == 0 {
+		return nil
+	}
+	at := line{tensor: l.Tensor, at: expr.Linearize(l.Index[0]).Plus(expr.Linearize(n.Lane), -1)}
+	if !at.in(a.fetched) {
+		a.fetched = append(a.fetched, at)
+		out = append(out, &ir.Prefetch{Tensor: at.tensor, Index: at.at, Bytes: expr.Linear{Const: a.bytes[l.Tensor]}})
+	}
+	if a.factors[n.Buffer.Tensor] { // small integers: whether it pays to fetch their next part was not measured
+		return out
+	}
+	return append(out, a.next(at)...)
+}

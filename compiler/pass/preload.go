@@ -1,0 +1,163 @@
+// The preload pass is the pass that has a thread of a GPU load what it needs of global memory for several results
+// before it computes the first one. Begin with Run.
+
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+const (
+	// mostLoaded is how many elements are loaded before the first is used, of all that a nest of loops loads: they
+	// take registers.
+	mostLoaded = 32
+	// leastLoaded is how few are loaded where they are needed.
+	leastLoaded = 4
+)
+
+// Preload gives nests of unrolled loops that store a result in each iteration, such as those of epilogues, loops
+// before them that load what the results are made of. Where computing a result takes branches, as a division does,
+// an assembler would have each result wait for its own loads.
+func Preload(f *ir.Func) *ir.Func {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			st = n.With(preloadLaunch{ir.Changed(n.Body)}.block(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+// preloadLaunch has the tensors that a launch allocates or writes. All others lie in global memory and stay as they
+// are.
+type preloadLaunch struct{ changed map[*expr.Tensor]bool }
+
+func (l preloadLaunch) block(b ir.Block) (out ir.Block) {
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if loaded, rest, ok := l.nest(n); ok {
+				out = append(append(out, loaded...), rest)
+				continue
+			}
+			st = n.With(l.block(n.Body))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// nest is what loads for a nest of unrolled loops around a store, and that nest reading what was loaded; ok is false
+// where it is none, or loads too much or too little for it.
+func (l preloadLaunch) nest(n *ir.For) (loaded ir.Block, rest ir.Stmt, ok bool) {
+	var loops []*ir.For
+	var st *ir.Store
+	for inner := ir.Stmt(n); st == nil; {
+		switch x := inner.(type) {
+		case *ir.For:
+			if x.Kind != ir.Unrolled || x.Range != nil || len(x.Body) != 1 {
+				return nil, nil, false
+			}
+			loops, inner = append(loops, x), x.Body[0]
+		case *ir.Store:
+			st = x
+		default:
+			return nil, nil, false
+		}
+	}
+	var loads []*expr.Load
+	total := int64(0)
+	for _, x := range l.always(st.Value) {
+		if !slices.ContainsFunc(loads, func(y *expr.Load) bool { return expr.Same(x, y) }) {
+			loads = append(loads, x)
+			total += count(axes(x, loops))
+		}
+	}
+	if total < leastLoaded || total > mostLoaded {
+		return nil, nil, false
+	}
+	value := st.Value
+	for _, x := range loads {
+		b := &ir.Buffer{Tensor: ir.Flat(x.Tensor.Name+"_ahead", x.Tensor.DType, count(axes(x, loops))), Space: ir.Private}
+		loaded = append(loaded, &ir.Alloc{Buffer: b}, loading(b, x, axes(x, loops)))
+		value = expr.Rewrite(value, func(e expr.Expr) expr.Expr {
+			if expr.Same(e, x) {
+				return b.Tensor.At(preloadPlace(axes(x, loops)))
+			}
+			return e
+		})
+	}
+	rest = &ir.Store{Buffer: st.Buffer, Index: st.Index, Value: value}
+	for _, loop := range slices.Backward(loops) {
+		rest = loop.With(ir.Block{rest})
+	}
+	return loaded, rest, true
+}
+
+// always are the loads of global memory that a value makes whatever else it is made of.
+func (l preloadLaunch) always(e expr.Expr) (list []*expr.Load) {
+	switch n := e.(type) {
+	case *expr.Load:
+		if !l.changed[n.Tensor] && len(expr.Loads(n)) == 1 {
+			list = append(list, n)
+		}
+	case *expr.Binary:
+		if n.Op != expr.And && n.Op != expr.Or {
+			list = append(l.always(n.A), l.always(n.B)...)
+		}
+	case *expr.Unary:
+		list = l.always(n.A)
+	case *expr.Cast:
+		list = l.always(n.A)
+	}
+	return list
+}
+
+// axes are the loops that a load differs in.
+func axes(x *expr.Load, loops []*ir.For) (used []*ir.For) {
+	for _, n := range loops {
+		if expr.Uses(x, n.Var) {
+			used = append(used, n)
+		}
+	}
+	return used
+}
+
+func count(loops []*ir.For) int64 {
+	n := int64(1)
+	for _, l := range loops {
+		n *= l.Extent
+	}
+	return n
+}
+
+// preloadPlace is the number of an iteration.
+func preloadPlace(loops []*ir.For) expr.Expr {
+	at := expr.I(0)
+	for _, l := range loops {
+		at = expr.AddE(expr.MulE(at, expr.I(l.Extent)), l.Var)
+	}
+	return expr.Simplify(at)
+}
+
+// loading is the loops that fill a buffer.
+func loading(b *ir.Buffer, x *expr.Load, loops []*ir.For) ir.Stmt {
+	own := make([]*ir.For, len(loops))
+	values := map[*expr.Var]expr.Expr{}
+	for k, l := range loops {
+		v := *l.Var
+		own[k] = &ir.For{Var: &v, Extent: l.Extent, Kind: ir.Unrolled}
+		values[l.Var] = &v
+	}
+	st := ir.Stmt(&ir.Store{Buffer: b, Index: preloadPlace(own), Value: expr.Substitute(x, values)})
+	for _, l := range slices.Backward(own) {
+		st = l.With(ir.Block{st})
+	}
+	return st
+}

@@ -1,0 +1,161 @@
+// The products pass is the pass that has threads wait for products that warpgroups have begun. Begin with Run.
+
+package pass
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Products has threads wait for products before they use their sums, or write what the products read: others must
+// still wait for one another before that, which a later pass sees to. A wait for all products but some, which stands
+// in a program already, vouches for what the products read. In launches without products there are no waits.
+func Products(f *ir.Func) *ir.Func {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			st = n.With(productsLaunch(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+func productsLaunch(b ir.Block) ir.Block {
+	found := false
+	ir.Visit(b, func(st ir.Stmt) {
+		_, ok := st.(*ir.MultiplyShared)
+		found = found || ok
+	})
+	if !found {
+		return without(b)
+	}
+	out, _ := productsBlock(b, underway{})
+	return out
+}
+
+// without is a block without waits.
+func without(b ir.Block) ir.Block {
+	out := make(ir.Block, 0, len(b))
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.WaitProducts:
+			continue
+		case *ir.For:
+			st = n.With(without(n.Body))
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: without(n.Then), Else: without(n.Else)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// underway is what belongs to products that are under way: the buffers of sums, and those of matrices.
+type underway struct {
+	sums     map[*expr.Tensor]*ir.Buffer
+	matrices map[*expr.Tensor]bool
+}
+
+func (u underway) plus(v underway) underway {
+	sum := underway{map[*expr.Tensor]*ir.Buffer{}, map[*expr.Tensor]bool{}}
+	for _, x := range []underway{u, v} {
+		maps.Copy(sum.sums, x.sums)
+		maps.Copy(sum.matrices, x.matrices)
+	}
+	return sum
+}
+
+// within reports whether all that is under way in u is so in v.
+func (u underway) within(v underway) bool {
+	sum := v.plus(u)
+	return len(sum.sums) == len(v.sums) && len(sum.matrices) == len(v.matrices)
+}
+
+// wait is for all products.
+func (u underway) wait() *ir.WaitProducts {
+	sums := slices.SortedFunc(maps.Values(u.sums), func(a, b *ir.Buffer) int {
+		if a.Tensor.Name < b.Tensor.Name {
+			return -1
+		}
+		return 1
+	})
+	return &ir.WaitProducts{Sums: sums}
+}
+
+// needs reports whether a statement must not run before products are done.
+func (u underway) needs(st ir.Stmt) bool {
+	needs := false
+	for t := range u.sums {
+		needs = needs || ir.Uses(ir.Block{st}, t)
+	}
+	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
+		w := ir.Written(st)
+		needs = needs || w != nil && u.matrices[w.Tensor]
+	})
+	return needs
+}
+
+// productsBlock rewrites what threads do together, and returns what is under way behind it.
+func productsBlock(b ir.Block, now underway) (ir.Block, underway) {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.MultiplyShared:
+			now = now.plus(underway{map[*expr.Tensor]*ir.Buffer{n.Sum.Tensor: n.Sum}, map[*expr.Tensor]bool{n.A.Tensor: true, n.B.Tensor: true}})
+		case *ir.WaitProducts:
+			if n.Groups == 0 {
+				st, now = now.wait(), underway{}
+			} else {
+				now = underway{sums: now.sums}
+			}
+		case *ir.For:
+			if productsMultiplies(n) {
+				st, now = productsLoop(n, now)
+				break
+			}
+			out, now = settled(out, st, now)
+		case *ir.If:
+			then, afterThen := productsBlock(n.Then, now)
+			otherwise, afterElse := productsBlock(n.Else, now)
+			st, now = &ir.If{Cond: n.Cond, Then: then, Else: otherwise}, afterThen.plus(afterElse)
+		default:
+			out, now = settled(out, st, now)
+		}
+		out = append(out, st)
+	}
+	return out, now
+}
+
+// settled is a block with a wait where the next statement needs one.
+func settled(b ir.Block, next ir.Stmt, now underway) (ir.Block, underway) {
+	if !now.needs(next) {
+		return b, now
+	}
+	return append(b, now.wait()), underway{}
+}
+
+// productsMultiplies reports whether a loop has products, or waits for them.
+func productsMultiplies(n *ir.For) (found bool) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		switch st.(type) {
+		case *ir.MultiplyShared, *ir.WaitProducts:
+			found = true
+		}
+	})
+	return found
+}
+
+// productsLoop rewrites a loop: what is under way at its end is so at the beginning of the next iteration.
+func productsLoop(n *ir.For, before underway) (*ir.For, underway) {
+	for {
+		body, after := productsBlock(n.Body, before)
+		if n.Extent == 1 || n.Kind == ir.Threads || after.within(before) {
+			return n.With(body), after
+		}
+		before = before.plus(after)
+	}
+}

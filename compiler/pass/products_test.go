@@ -1,0 +1,64 @@
+package pass_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass"
+)
+
+// before is the program of a trace for a warpgroup before the pass.
+func before(t *testing.T, trace string) *ir.Func {
+	t.Helper()
+	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, trace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = pass.Spread(pass.Pipeline(pass.Wide(f))); err != nil {
+		t.Fatal(err)
+	}
+	return pass.Tensorize(f)
+}
+
+// TestSumsAreWaitedForBehindAPipeline, which waits itself for what its copies overwrite.
+func TestSumsAreWaitedForBehindAPipeline(t *testing.T) {
+	irtest.Golden(t, "products/pipeline", pass.Products(before(t, irtest.WarpgroupTile)))
+}
+
+// TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten by copies of the next step.
+func TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten(t *testing.T) {
+	trace := strings.NewReplacer("pipeline 2 3\n", "", "pipeline 3 3\n", "").Replace(irtest.WarpgroupTile)
+	irtest.Golden(t, "products/steps", pass.Products(before(t, trace)))
+}
+
+// TestThereAreNoWaitsWithoutProducts: operands that are not swizzled are multiplied by plain arithmetic.
+func TestThereAreNoWaitsWithoutProducts(t *testing.T) {
+	f := pass.Products(before(t, strings.NewReplacer("swizzle 2\n", "", "swizzle 3\n", "").Replace(irtest.WarpgroupTile)))
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		if _, ok := st.(*ir.WaitProducts); ok {
+			t.Error("products are waited for that nobody begins")
+		}
+	})
+}
+
+// TestProductsUnderAConditionAreWaitedFor: blocks may have loops of their own where a tile ends.
+func TestProductsUnderAConditionAreWaitedFor(t *testing.T) {
+	f := before(t, irtest.WarpgroupTile)
+	waits := func(f *ir.Func) (n int) {
+		ir.Visit(f.Body, func(st ir.Stmt) {
+			if _, ok := st.(*ir.WaitProducts); ok {
+				n++
+			}
+		})
+		return n
+	}
+	launch := f.Body[0].(*ir.For)
+	some := expr.Bin(expr.Lt, launch.Var, expr.I(1))
+	under := f.With(ir.Block{launch.With(ir.Block{&ir.If{Cond: some, Then: launch.Body, Else: launch.Body}})})
+	if got, want := waits(pass.Products(under)), 2*waits(pass.Products(f)); got != want || want == 0 {
+		t.Errorf("%d waits in both ways of a condition, want %d", got, want)
+	}
+}

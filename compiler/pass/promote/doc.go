@@ -1,3 +1,0 @@
-// Package promote is the pass that keeps scratch buffers in registers: an unrolled tile of accumulators becomes named
-// vector variables.
-package promote

@@ -1,0 +1,92 @@
+// The separate pass is the pass that keeps the steps of large unrolled tiles apart.
+
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Separate keeps the steps of an unrolled reduction apart where its accumulators take half of the registers or more:
+// behind a step nothing is loaded for the one before, nor ahead of it for the next. LLVM puts loads from addresses
+// near one another next to each other, and had to spill an accumulator for them in each step: a 7x7 convolution of 3
+// channels took 3.8 ms with it and 2.6 without. Fetches keep loads apart as well.
+func Separate(f *ir.Func, registers int64) *ir.Func {
+	s := &separator{registers: registers}
+	return f.With(s.loop(f.Body))
+}
+
+// accumulator is a variable of a buffer.
+type accumulator struct {
+	tensor *expr.Tensor
+	slot   ir.Slot
+}
+
+// separator is what is known of the innermost loop that is not a vector.
+type separator struct {
+	registers int64
+	// stepped has the accumulators that the current step has changed; fetches is set once something was fetched.
+	stepped map[accumulator]bool
+	fetches bool
+}
+
+// loop is the body of a loop with its steps kept apart.
+func (s *separator) loop(b ir.Block) ir.Block {
+	inner := &separator{registers: s.registers, stepped: map[accumulator]bool{}}
+	return inner.block(b)
+}
+
+func (s *separator) block(b ir.Block) (out ir.Block) {
+	begin := 0 // of the loads and fetches for the next statement
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.Define, *ir.Prefetch:
+			out = append(out, st)
+			continue
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: s.block(n.Then), Else: s.block(n.Else)}
+		case *ir.For:
+			if n.Kind != ir.Vector {
+				st = n.With(s.loop(n.Body))
+			}
+		}
+		if a, ok := s.step(st); ok && s.begins(a) {
+			out = slices.Insert(out, begin, ir.Stmt(&ir.Fence{}))
+		}
+		s.fetches = s.fetches || slices.ContainsFunc(out[begin:], isPrefetch)
+		out = append(out, st)
+		begin = len(out)
+	}
+	return out
+}
+
+func isPrefetch(st ir.Stmt) bool { _, ok := st.(*ir.Prefetch); return ok }
+
+// step is the accumulator that a statement changes, if it is one of many.
+func (s *separator) step(st ir.Stmt) (a accumulator, ok bool) {
+	n, ok := st.(*ir.For)
+	if !ok || n.Kind != ir.Vector {
+		return a, false
+	}
+	store, ok := n.Body[0].(*ir.Store)
+	if !ok || store.Buffer.Space != ir.Register || 2*int64(len(store.Buffer.Slots)) < s.registers {
+		return a, false
+	}
+	at := expr.Linearize(store.Index).Plus(expr.Linearize(n.Var), -1)
+	return accumulator{store.Buffer.Tensor, ir.Slot{Base: at.Const, Lanes: n.Extent}}, true
+}
+
+// begins reports whether a step that changes an accumulator is the next one, since the one before has changed it.
+func (s *separator) begins(a accumulator) bool {
+	if s.fetches {
+		return false
+	}
+	next := s.stepped[a]
+	if next {
+		clear(s.stepped)
+	}
+	s.stepped[a] = true
+	return next
+}

@@ -1,0 +1,61 @@
+package pass_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass"
+)
+
+// rows is sums of sixteen rows, eight in a block, of which four threads add up each: a quarter of its elements, and
+// what the others have.
+const rows = "input t0 f32[16,64]\nsum t1 f32[16] over 64 = [t0 i0 r0]\nmap t2 f32[16] = (add [t1 i0] [t1 i0])\noutput t2\n"
+
+// onBlocks is a schedule in a block.
+func onBlocks(trace string) string {
+	return "split 1 0 8 0\nbind 1 1 0\nbind 1 2 1\n" + trace + "compute-at 0 1 1\nscope 0 1\ncompute-at 2 1 1\nscope 2 1\n"
+}
+
+// four has four threads add up a row.
+const four = "rfactor 0 0 4 0\nreorder 2 0 1 2\nfuse 2 0 1\nbind 2 3 1\nbind 0 0 1\nshuffle 0 1\n"
+
+// TestPartialResultsStayInRegisters, and four threads exchange theirs.
+func TestPartialResultsStayInRegisters(t *testing.T) {
+	f := irtest.Replayed(t, rows, onBlocks(four))
+	irtest.Golden(t, "shuffle/before", f)
+	irtest.Golden(t, "shuffle/after", pass.Shuffle(f))
+}
+
+// TestTheThreadOfASingleResultGoesOn: behind the exchange it computes what is made of the result.
+func TestTheThreadOfASingleResultGoesOn(t *testing.T) {
+	const total = "input t0 f32[64]\nsum t1 f32[] over 64 = [t0 r0]\nmap t2 f32[] = (add [t1] [t1])\noutput t2\n"
+	f, err := pass.Threads(irtest.Replayed(t, total, "rfactor 0 0 32 0\nbind 2 0 1\nshuffle 0 0\nunit-loop 1\nbind 1 0 0\n"+
+		"compute-at 0 1 0\nscope 0 1\ncompute-at 2 1 0\nscope 2 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "shuffle/single", pass.Shuffle(f))
+}
+
+// TestWhatDoesNotFitGoesThroughSharedMemory: threads that are no power of two, or not in the order of rows.
+func TestWhatDoesNotFitGoesThroughSharedMemory(t *testing.T) {
+	for name, trace := range map[string]string{
+		"three threads a row":                 strings.Replace(four, "rfactor 0 0 4", "rfactor 0 0 3", 1),
+		"neighbours belong to different rows": strings.Replace(four, "reorder 2 0 1 2\nfuse 2 0 1", "reorder 2 1 0 2\nfuse 2 1 0", 1),
+		"half a warp":                         strings.Replace(four, "rfactor 0 0 4", "rfactor 0 0 2", 1),
+	} {
+		got := pass.Shuffle(irtest.Replayed(t, rows, onBlocks(trace))).Text()
+		if strings.Contains(got, "shuffle") || strings.Contains(got, "lanewise") || !strings.Contains(got, "shared s2") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}
+
+// TestWithoutWarpsAllGoesThroughSharedMemory, what would fit as well.
+func TestWithoutWarpsAllGoesThroughSharedMemory(t *testing.T) {
+	got := pass.ShufflePlain(irtest.Replayed(t, rows, onBlocks(four))).Text()
+	if strings.Contains(got, "shuffle") || strings.Contains(got, "lanewise") || !strings.Contains(got, "shared s2") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,82 @@
+// The sink pass is the pass that moves loops into the threads of a GPU that run them. Begin with Run.
+
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Sink exchanges a loop around a loop on threads with it, where no thread uses what another one writes in another
+// iteration: then none has to wait for the others between iterations.
+func Sink(f *ir.Func) *ir.Func { return ir.MapLoops(f, sinkLoop) }
+
+// sinkLoop exchanges a loop with the one on threads that is all of its body.
+func sinkLoop(n *ir.For) ir.Stmt {
+	if n.Kind == ir.Threads || n.Kind == ir.Blocks || len(n.Body) != 1 {
+		return n
+	}
+	threads, ok := n.Body[0].(*ir.For)
+	if !ok || threads.Kind != ir.Threads || !sinkApart(n, threads) {
+		return n
+	}
+	return threads.With(ir.Block{n.With(threads.Body)})
+}
+
+// sinkApart reports whether what is written in an iteration of a loop is neither written nor read in another one.
+func sinkApart(n, threads *ir.For) bool {
+	var written []*expr.Tensor
+	known := true
+	ir.Visit(threads.Body, func(st ir.Stmt) {
+		b := ir.Written(st)
+		if b == nil {
+			return
+		}
+		var index expr.Expr
+		elements := int64(1)
+		switch x := st.(type) {
+		case *ir.Store:
+			index = x.Index
+		case *ir.Copy:
+			index, elements = x.Index, x.Elements
+		case *ir.CopyAsync:
+			index, elements = x.Index, x.Elements
+		}
+		known = known && index != nil && !slices.Contains(written, b.Tensor) &&
+			(distinct(index, elements, n.Var) || tried(index, elements, n.Var))
+		written = append(written, b.Tensor)
+	})
+	ir.VisitExprs(threads.Body, func(e expr.Expr) {
+		for _, l := range expr.Loads(e) {
+			known = known && !slices.Contains(written, l.Tensor)
+		}
+	})
+	return known
+}
+
+// distinct reports whether an index has other values for each value of a variable, whatever those of others are: each
+// of its terms steps over all values of the smaller ones, and over the elements that are written at the index.
+func distinct(index expr.Expr, elements int64, v *expr.Var) bool {
+	if g, ok := ir.GapsOf(index); ok && g.Apart(elements) && expr.Uses(g.Number, v) {
+		return distinct(g.Number, 1, v)
+	}
+	if number, ok := ir.TurnedOf(index, elements); ok {
+		return distinct(number, 1, v)
+	}
+	terms := slices.Clone(expr.Linearize(index).Terms)
+	coef := func(t expr.Term) int64 { return max(t.Coef, -t.Coef) }
+	slices.SortFunc(terms, func(a, b expr.Term) int { return int(min(max(coef(a)-coef(b), -1), 1)) })
+	found, span := false, elements-1
+	for _, t := range terms {
+		lo, hi, bounded := expr.Linearize(t.Atom).Bounds()
+		its := t.Atom == expr.Expr(v)
+		if !bounded || lo < 0 || coef(t) <= span || !its && expr.Uses(t.Atom, v) {
+			return false
+		}
+		found = found || its
+		span += coef(t) * hi
+	}
+	return found
+}

@@ -1,0 +1,325 @@
+package pass
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// spreadUse is an access of a buffer by the threads of a loop.
+type spreadUse struct {
+	loop *ir.For
+	// mine is what the index owes to the thread, with thread in place of the loop's variable; rest is what varies in
+	// the thread.
+	mine, rest expr.Linear
+	// guards are the conditions under which it is done.
+	guards []expr.Expr
+}
+
+// thread stands for the variable of all loops on threads.
+var thread = &expr.Var{Name: "thread", Extent: maxThreads}
+
+const (
+	// maxThreads is the most threads of a block, of any GPU.
+	maxThreads = 1024
+	// maxElements bounds the elements of a buffer that are looked at one by one.
+	maxElements = 1 << 18
+)
+
+// owned is a buffer of which each thread has its own part, with the statements that use it changed to that. Elements
+// of a thread are numbered in their order in the buffer.
+func owned(b *ir.Buffer, scope ir.Block) (*ir.Buffer, ir.Block, error) {
+	var uses []spreadUse
+	var err error
+	walker{b.Tensor, func(in spreadPlace, index expr.Expr) {
+		if in.loop == nil {
+			err = fmt.Errorf("spread: buffer %s in registers is used outside of loops on threads", b.Tensor.Name)
+			return
+		}
+		u := newUse(in.loop, index)
+		for _, g := range in.guards {
+			u.guards = append(u.guards, expr.Substitute(g, map[*expr.Var]expr.Expr{in.loop.Var: thread}))
+		}
+		uses = append(uses, u)
+	}}.block(scope, spreadPlace{})
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := digitsOf(b, uses)
+	if err != nil {
+		return nil, nil, err
+	}
+	own := &ir.Buffer{Tensor: ir.Flat(b.Tensor.Name, b.Tensor.DType, d.elements()), Space: ir.Private}
+	return own, rewrite(scope, b, own, d), nil
+}
+
+// spreadPlace is where an access stands: in a loop on threads, or none, and under conditions.
+type spreadPlace struct {
+	loop   *ir.For
+	guards []expr.Expr
+}
+
+func (p spreadPlace) under(cond expr.Expr) spreadPlace {
+	return spreadPlace{p.loop, append(slices.Clip(p.guards), cond)}
+}
+
+// walker tells of each load and store of a tensor.
+type walker struct {
+	tensor *expr.Tensor
+	found  func(in spreadPlace, index expr.Expr)
+}
+
+func (w walker) block(b ir.Block, in spreadPlace) {
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			inner := in
+			if n.Kind == ir.Threads {
+				inner.loop = n
+			}
+			w.block(n.Body, inner)
+			continue
+		case *ir.If:
+			w.loads(n.Cond, in)
+			w.block(n.Then, in.under(n.Cond))
+			w.block(n.Else, in.under(expr.Un(expr.Not, n.Cond)))
+			continue
+		case *ir.Store:
+			if n.Buffer.Tensor == w.tensor {
+				w.found(in, n.Index)
+			}
+		}
+		ir.VisitExprs(ir.Block{st}, func(e expr.Expr) { w.loads(e, in) })
+	}
+}
+
+func (w walker) loads(e expr.Expr, in spreadPlace) {
+	for _, l := range expr.Loads(e) {
+		if l.Tensor == w.tensor {
+			w.found(in, l.Index[0])
+		}
+	}
+}
+
+// newUse takes an index apart.
+func newUse(loop *ir.For, index expr.Expr) spreadUse {
+	u := spreadUse{loop: loop}
+	for _, t := range expr.Linearize(expr.Substitute(index, map[*expr.Var]expr.Expr{loop.Var: thread})).Terms {
+		if expr.Uses(t.Atom, thread) {
+			u.mine.Terms = append(u.mine.Terms, t)
+		} else {
+			u.rest.Terms = append(u.rest.Terms, t)
+		}
+	}
+	u.rest.Const = expr.Linearize(index).Const
+	return u
+}
+
+// digits are the steps in which the elements of a thread lie: those that index k counts are steps[k].coef apart, and
+// there are extent of them. A smaller step never reaches the next larger one.
+type digits []digit
+
+type digit struct{ coef, extent int64 }
+
+func (d digits) elements() int64 {
+	n := int64(1)
+	for _, x := range d {
+		n *= x.extent
+	}
+	return n
+}
+
+// digitsOf finds the steps that all uses of a buffer have in common, and proves that no element is two threads'.
+func digitsOf(b *ir.Buffer, uses []spreadUse) (digits, error) {
+	var d digits
+	for _, u := range uses {
+		if !sameTerms(u.mine, uses[0].mine) {
+			return nil, fmt.Errorf("spread: buffer %s in registers is read by another thread than the one that wrote it; keep its stage in shared memory", b.Tensor.Name)
+		}
+		for _, t := range u.rest.Terms {
+			v, ok := t.Atom.(*expr.Var)
+			if !ok || t.Coef < 1 {
+				return nil, fmt.Errorf("spread: buffer %s in registers is not read by plain loops", b.Tensor.Name)
+			}
+			d = d.with(digit{t.Coef, v.Extent})
+		}
+	}
+	slices.SortFunc(d, func(x, y digit) int { return int(x.coef - y.coef) })
+	d = d.withConstants(uses)
+	for k := 1; k < len(d); k++ {
+		if d[k].coef < d[k-1].coef*d[k-1].extent {
+			return nil, fmt.Errorf("spread: buffer %s in registers is read by loops that overlap", b.Tensor.Name)
+		}
+	}
+	return d, d.checkOwners(b, uses)
+}
+
+func (d digits) with(x digit) digits {
+	for k := range d {
+		if d[k].coef == x.coef {
+			d[k].extent = max(d[k].extent, x.extent)
+			return d
+		}
+	}
+	return append(d, x)
+}
+
+// withConstants makes room for elements that are named by a number.
+func (d digits) withConstants(uses []spreadUse) digits {
+	for _, u := range uses {
+		rest := u.rest.Const
+		for k := len(d) - 1; k >= 0; k-- {
+			if k == len(d)-1 {
+				d[k].extent = max(d[k].extent, rest/d[k].coef+1)
+			}
+			rest %= d[k].coef
+		}
+		if rest > 0 {
+			d = slices.Insert(d, 0, digit{1, rest + 1})
+		}
+	}
+	return d
+}
+
+// local is the number of an element among those of its thread.
+func (d digits) local(rest expr.Linear) expr.Expr {
+	index, weight := expr.I(0), int64(1)
+	for k, x := range d {
+		part := rest.Const / x.coef
+		if k+1 < len(d) {
+			part = rest.Const % d[k+1].coef / x.coef
+		}
+		sum := expr.I(part)
+		for _, t := range rest.Terms {
+			if t.Coef == x.coef {
+				sum = expr.AddE(sum, t.Atom)
+			}
+		}
+		index = expr.AddE(index, expr.MulE(sum, expr.I(weight)))
+		weight *= x.extent
+	}
+	return expr.Linearize(index).Expr()
+}
+
+// checkOwners proves that no element is used by two threads, by looking at all.
+func (d digits) checkOwners(b *ir.Buffer, uses []spreadUse) error {
+	threads := int64(1)
+	for _, u := range uses {
+		threads = max(threads, u.loop.Extent)
+	}
+	if threads > maxThreads || d.elements() > maxElements/threads {
+		return fmt.Errorf("spread: buffer %s in registers has too many elements to be spread over %d threads", b.Tensor.Name, threads)
+	}
+	first := make([]int64, threads)
+	for t := range threads {
+		at := expr.Linearize(atThread(uses[0].mine.Expr(), t))
+		if len(at.Terms) > 0 {
+			return fmt.Errorf("spread: buffer %s in registers is not spread by a plain index", b.Tensor.Name)
+		}
+		first[t] = at.Const
+	}
+	owner := map[int64]int64{}
+	for _, u := range uses {
+		offsets := u.offsets()
+		for t := range u.loop.Extent {
+			if !u.doneBy(t) {
+				continue
+			}
+			for _, at := range offsets {
+				if other, taken := owner[first[t]+at]; taken && other != t {
+					return fmt.Errorf("spread: element %d of buffer %s in registers is used by threads %d and %d", first[t]+at, b.Tensor.Name, other, t)
+				}
+				owner[first[t]+at] = t
+			}
+		}
+	}
+	return nil
+}
+
+// offsets are the elements that a thread uses, from its first one on.
+func (u spreadUse) offsets() []int64 {
+	list := []int64{u.rest.Const}
+	for _, t := range u.rest.Terms {
+		var next []int64
+		for _, at := range list {
+			for k := range t.Atom.(*expr.Var).Extent {
+				next = append(next, at+k*t.Coef)
+			}
+		}
+		list = next
+	}
+	return list
+}
+
+// doneBy reports whether a thread may do it: not where a condition on its number says otherwise.
+func (u spreadUse) doneBy(t int64) bool {
+	return !slices.ContainsFunc(u.guards, func(g expr.Expr) bool {
+		v, known := expr.Simplify(atThread(g, t)).(*expr.Int)
+		return known && v.Value == 0
+	})
+}
+
+// atThread is an expression for the thread of a number.
+func atThread(e expr.Expr, t int64) expr.Expr {
+	return expr.Substitute(e, map[*expr.Var]expr.Expr{thread: expr.I(t)})
+}
+
+// sameTerms reports whether two sums are of the same terms, in any order.
+func sameTerms(a, b expr.Linear) bool {
+	return len(a.Terms) == len(b.Terms) && !slices.ContainsFunc(a.Terms, func(x expr.Term) bool {
+		return !slices.ContainsFunc(b.Terms, func(y expr.Term) bool { return x.Coef == y.Coef && expr.Same(x.Atom, y.Atom) })
+	})
+}
+
+// rewrite replaces the accesses of a buffer by those of each thread's own.
+func rewrite(b ir.Block, from, to *ir.Buffer, d digits) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
+			st = n.With(inThreads(n.Body, n, from, to, d))
+		} else if ok {
+			st = n.With(rewrite(n.Body, from, to, d))
+		} else if n, ok := st.(*ir.If); ok {
+			st = &ir.If{Cond: n.Cond, Then: rewrite(n.Then, from, to, d), Else: rewrite(n.Else, from, to, d)}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// inThreads rewrites the body of a loop on threads.
+func inThreads(b ir.Block, loop *ir.For, from, to *ir.Buffer, d digits) ir.Block {
+	local := func(index expr.Expr) expr.Expr { return d.local(newUse(loop, index).rest) }
+	read := func(e expr.Expr) expr.Expr {
+		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
+			if l, ok := x.(*expr.Load); ok && l.Tensor == from.Tensor {
+				return to.Tensor.At(local(l.Index[0]))
+			}
+			return x
+		})
+	}
+	b = ir.Rewrite(b, read)
+	out := make(ir.Block, len(b))
+	var stores func(b ir.Block) ir.Block
+	stores = func(b ir.Block) ir.Block {
+		out := make(ir.Block, len(b))
+		for k, st := range b {
+			switch n := st.(type) {
+			case *ir.Store:
+				if n.Buffer.Tensor == from.Tensor {
+					st = &ir.Store{Buffer: to, Index: local(n.Index), Value: n.Value}
+				}
+			case *ir.For:
+				st = n.With(stores(n.Body))
+			case *ir.If:
+				st = &ir.If{Cond: n.Cond, Then: stores(n.Then), Else: stores(n.Else)}
+			}
+			out[k] = st
+		}
+		return out
+	}
+	copy(out, stores(b))
+	return out
+}

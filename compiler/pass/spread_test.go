@@ -1,0 +1,43 @@
+package pass_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass"
+)
+
+func inPlaces(t *testing.T, trace string) (before, after *ir.Func, err error) {
+	t.Helper()
+	before, err = pass.Threads(irtest.Replayed(t, irtest.Product, trace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err = pass.Spread(before)
+	return before, after, err
+}
+
+// TestATileIsSpreadOverThreads: of 32 results each of 8 threads keeps four, and the copy is shared.
+func TestATileIsSpreadOverThreads(t *testing.T) {
+	before, after, err := inPlaces(t, irtest.Tiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "spread/before", before)
+	irtest.Golden(t, "spread/after", after)
+}
+
+// TestRegistersOfOthersAreNotRead: where results are stored by other threads than those that sum them, or an operand
+// that all read is asked for in registers.
+func TestRegistersOfOthersAreNotRead(t *testing.T) {
+	others := strings.Replace(irtest.Tiles, "split 0 7 4 0", "split 0 7 2 0", 1)
+	if _, _, err := inPlaces(t, others); err == nil || !strings.Contains(err.Error(), "another thread than the one that wrote it") {
+		t.Errorf("results of other threads: %v", err)
+	}
+	operand := strings.Replace(irtest.Tiles, "scope 2 1", "scope 2 2", 1)
+	if _, _, err := inPlaces(t, operand); err == nil || !strings.Contains(err.Error(), "in registers") {
+		t.Errorf("an operand of all: %v", err)
+	}
+}

@@ -1,0 +1,198 @@
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// pairing finds out which dot products of a run of statements become one.
+type pairing struct {
+	sums *expr.Tensor
+	has  HasSquares
+	// places are the vectors of sums by the element that each begins at, first those of them that come first in a
+	// pair, as they were found.
+	places map[int64]*squaresPlace
+	first  []int64
+	// becomes is what stands for a dot product: nothing for the first one of a pair.
+	becomes map[*ir.DotProduct]ir.Stmt
+	// failed is set once a vector has two partners.
+	failed bool
+}
+
+// squaresPlace is a vector of sums: its buffer, and the partner that it has throughout; alone where it has none.
+type squaresPlace struct {
+	buffer  *ir.Buffer
+	partner int64
+	turned  bool
+	alone   bool
+}
+
+// factor is a dot product whose sums may be a row of squares.
+type factor struct {
+	product *ir.DotProduct
+	at      int64
+	// rows is a row's register, columns that of four columns, which begin at an element of a tensor.
+	rows, columns *ir.Buffer
+	tensor        *expr.Tensor
+	begin         expr.Linear
+	turned        bool
+}
+
+// block pairs the dot products of a block between two statements that might change what they read.
+func (p *pairing) block(b ir.Block) {
+	defined := map[*expr.Tensor]*ir.Define{}
+	var open []factor
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.Define:
+			defined[n.Buffer.Tensor] = n
+			continue
+		case *ir.Prefetch:
+			continue
+		case *ir.DotProduct:
+			if n.Buffer.Tensor == p.sums && n.Lane.Extent == ir.SquareLanes {
+				open = p.add(open, n, defined)
+			}
+			continue
+		}
+		if p.isolated(st) {
+			continue
+		}
+		switch n := st.(type) {
+		case *ir.For:
+			p.block(n.Body)
+		case *ir.If:
+			p.block(n.Then)
+			p.block(n.Else)
+		}
+		p.leave(open)
+		open = nil
+	}
+	p.leave(open)
+}
+
+// isolated reports whether a statement adds no dot products to sums, and changes nothing in memory.
+func (p *pairing) isolated(st ir.Stmt) bool {
+	isolated := true
+	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
+		n, adds := x.(*ir.DotProduct)
+		b := ir.Written(x)
+		isolated = isolated && !(adds && n.Buffer.Tensor == p.sums) && (b == nil || b.Space == ir.Register)
+	})
+	return isolated
+}
+
+// add pairs a dot product with an open one, or leaves it open.
+func (p *pairing) add(open []factor, n *ir.DotProduct, defined map[*expr.Tensor]*ir.Define) []factor {
+	f, ok := p.factorOf(n, defined)
+	if !ok {
+		p.leave([]factor{f})
+		return open
+	}
+	k := slices.IndexFunc(open, func(o factor) bool { return p.fit(o, f) })
+	if k < 0 {
+		return append(open, f)
+	}
+	p.pair(open[k], f)
+	return slices.Delete(open, k, k+1)
+}
+
+// factorOf is a dot product as a row of squares; ok is false where it is none.
+func (p *pairing) factorOf(n *ir.DotProduct, defined map[*expr.Tensor]*ir.Define) (f factor, ok bool) {
+	f = factor{product: n, at: first(n), rows: n.A, columns: n.B}
+	rows, columns := defined[n.A.Tensor], defined[n.B.Tensor]
+	if rows == nil || columns == nil {
+		return f, false
+	}
+	if _, spread := rows.Value.(*ir.Spread); !spread {
+		f.rows, f.columns, rows, columns = n.B, n.A, columns, rows
+	}
+	row, spread := rows.Value.(*ir.Spread)
+	l, loaded := columns.Value.(*expr.Load)
+	if !spread || !loaded {
+		return f, false
+	}
+	f.tensor, f.begin = l.Tensor, expr.Linearize(l.Index[0]).Plus(expr.Linearize(columns.Lane), -1)
+	f.turned, ok = p.has(row.Tensor.DType, l.Tensor.DType, n.Terms)
+	return f, ok
+}
+
+// fit reports whether two dot products multiply the same columns by rows, and none of their sums has another partner.
+func (p *pairing) fit(a, b factor) bool {
+	apart := a.begin.Plus(b.begin, -1)
+	if a.tensor != b.tensor || apart.Const != 0 || len(apart.Terms) > 0 || a.at == b.at || a.turned != b.turned || a.product.Terms != b.product.Terms {
+		return false
+	}
+	for _, f := range [2]factor{a, b} {
+		if known := p.places[f.at]; known != nil && !known.alone && known.partner != a.at+b.at-f.at {
+			return false
+		}
+	}
+	return true
+}
+
+// pair makes one of two dot products, where the later one is.
+func (p *pairing) pair(earlier, later factor) {
+	one, other := p.places[earlier.at], p.places[later.at]
+	switch {
+	case one == nil && other == nil:
+		p.places[earlier.at] = &squaresPlace{buffer: earlier.product.Buffer, partner: later.at, turned: earlier.turned}
+		p.places[later.at] = &squaresPlace{buffer: earlier.product.Buffer, partner: earlier.at, turned: earlier.turned}
+		p.first = append(p.first, earlier.at)
+	case one == nil || other == nil || one.alone || other.alone || one.turned != earlier.turned:
+		p.failed = true
+		return
+	}
+	a, b := earlier, later
+	if !slices.Contains(p.first, a.at) {
+		a, b = b, a
+	}
+	p.becomes[earlier.product] = nil
+	p.becomes[later.product] = &ir.SquareProduct{Sums: later.product.Buffer, At: [2]int64{a.at, b.at}, Turned: a.turned, Terms: later.product.Terms,
+		Rows: [2]*ir.Buffer{a.rows, b.rows}, Columns: later.columns}
+}
+
+// leave leaves dot products as they are.
+func (p *pairing) leave(list []factor) {
+	for _, f := range list {
+		known := p.places[f.at]
+		p.failed = p.failed || known != nil && !known.alone
+		p.places[f.at] = &squaresPlace{buffer: f.product.Buffer, alone: true}
+	}
+}
+
+// agrees reports whether there are pairs, and all sums have the same partner throughout.
+func (p *pairing) agrees() bool { return !p.failed && len(p.first) > 0 }
+
+// rearranged makes squares of all pairs of rows, or rows of squares.
+func (p *pairing) rearranged(back bool) (out ir.Block) {
+	for _, at := range p.first {
+		one := p.places[at]
+		out = append(out, &ir.Squares{Sums: one.buffer, At: [2]int64{at, one.partner}, Turned: one.turned, Back: back})
+	}
+	return out
+}
+
+// replaced is a block with what stands for its dot products.
+func (p *pairing) replaced(b ir.Block) (out ir.Block) {
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind != ir.Vector {
+				st = n.With(p.replaced(n.Body))
+			}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: p.replaced(n.Then), Else: p.replaced(n.Else)}
+		case *ir.DotProduct:
+			if by, ok := p.becomes[n]; ok {
+				st = by
+			}
+		}
+		if st != nil {
+			out = append(out, st)
+		}
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+// The stream pass is the pass that stores vectors of streamed outputs past the caches.
+
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Stream marks the stores of vectors past the caches, and the functions that have some: what they do next, such as
+// telling others that they are done, must wait for those. A vector is streamed that has all the lanes of its type and
+// begins at a multiple of its size.
+func Stream(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
+	m := &marker{lanes: lanes}
+	done := f.With(m.block(f.Body))
+	done.Streams = m.found
+	return done
+}
+
+type marker struct {
+	lanes func(array.DType) int64
+	// found is set once the function at hand has such a store.
+	found bool
+}
+
+func (m *marker) block(b ir.Block) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: m.block(n.Then), Else: m.block(n.Else)}
+		case *ir.For:
+			st = m.loop(n)
+		}
+		out[k] = st
+	}
+	return out
+}
+
+func (m *marker) loop(n *ir.For) ir.Stmt {
+	if n.Kind == ir.Vector {
+		return n.With(m.vectors(n))
+	}
+	if n.Kind != ir.Parallel {
+		return n.With(m.block(n.Body))
+	}
+	body := &marker{lanes: m.lanes}
+	done := n.With(body.block(n.Body))
+	done.Streams = body.found
+	return done
+}
+
+// vectors marks the stores of a vector loop.
+func (m *marker) vectors(n *ir.For) ir.Block {
+	out := make(ir.Block, len(n.Body))
+	for k, st := range n.Body {
+		if s, ok := st.(*ir.Store); ok && m.streams(s, n) {
+			streamed := *s
+			streamed.Streamed, m.found = true, true
+			st = &streamed
+		}
+		out[k] = st
+	}
+	return out
+}
+
+func (m *marker) streams(s *ir.Store, n *ir.For) bool {
+	lanes := n.Extent
+	if !s.Buffer.Streamed || lanes < 2 || lanes != m.lanes(s.Buffer.Tensor.DType) {
+		return false
+	}
+	at := expr.Linearize(s.Index)
+	if coef, linear := at.Coef(n.Var); !linear || coef != 1 {
+		return false
+	}
+	at = at.Plus(expr.Linearize(n.Var), -1)
+	for _, t := range at.Terms {
+		if t.Coef%lanes != 0 {
+			return false
+		}
+	}
+	return at.Const%lanes == 0
+}

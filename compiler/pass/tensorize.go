@@ -1,0 +1,400 @@
+// The tensorize pass is the pass that has a GPU's instructions for matrices compute sums of products. Begin with Run.
+
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Tensorize replaces loops on matrices by instructions that multiply them. A warp's results must be spread over its
+// threads as schedule.Tensorize says; then the instructions' layout only decides which thread fetches which elements
+// of the operands. What does not fit becomes serial loops, which compute the same.
+func Tensorize(f *ir.Func) *ir.Func {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			st = n.With(launchOf(n.Body).block(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+// tensorizeLaunch has the tensors that threads keep to themselves, and the buffers in shared memory.
+type tensorizeLaunch struct {
+	private map[*expr.Tensor]bool
+	shared  map[*expr.Tensor]*ir.Buffer
+}
+
+func launchOf(b ir.Block) tensorizeLaunch {
+	l := tensorizeLaunch{map[*expr.Tensor]bool{}, map[*expr.Tensor]*ir.Buffer{}}
+	ir.Visit(b, func(st ir.Stmt) {
+		a, ok := st.(*ir.Alloc)
+		switch {
+		case ok && a.Buffer.Space == ir.Private:
+			l.private[a.Buffer.Tensor] = true
+		case ok && a.Buffer.Space == ir.Shared:
+			l.shared[a.Buffer.Tensor] = a.Buffer
+		}
+	})
+	return l
+}
+
+func (l tensorizeLaunch) block(b ir.Block) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind == ir.Threads {
+				st = l.threads(n)
+			} else {
+				st = n.With(l.block(n.Body))
+			}
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// threads rewrites what threads do. The names that instructions' layouts need stand before it.
+func (l tensorizeLaunch) threads(n *ir.For) *ir.For {
+	w := newWarp(l, n)
+	body := w.block(n.Body, true)
+	return n.With(append(w.names(body), body...))
+}
+
+// tensorizeWarpThreads is how many threads hold the matrices of an instruction.
+const tensorizeWarpThreads = 32
+
+// warp is the threads of a loop, by 32 of them.
+type warp struct {
+	tensorizeLaunch
+	loop *ir.For
+	// quad is a thread's number among the four that have a row of the sums; turned is the thread whose columns are
+	// those that the thread at hand fetches, and side which of the two.
+	quad, turned, side *expr.Var
+	// number is that of the warp. A group of eight threads, octet, names the rows of a matrix; row is the one that the
+	// thread at hand names.
+	number, octet, row *expr.Var
+}
+
+func newWarp(l tensorizeLaunch, n *ir.For) *warp {
+	return &warp{
+		tensorizeLaunch: l, loop: n,
+		quad:   &expr.Var{Name: "quad", Extent: 4},
+		turned: &expr.Var{Name: "turned", Extent: n.Extent},
+		side:   &expr.Var{Name: "side", Extent: 2},
+		number: &expr.Var{Name: "warp", Extent: (n.Extent + tensorizeWarpThreads - 1) / tensorizeWarpThreads},
+		octet:  &expr.Var{Name: "octet", Extent: tensorizeWarpThreads / matrixRows},
+		row:    &expr.Var{Name: "row", Extent: matrixRows},
+	}
+}
+
+// names are the values of those variables of the warp that a block uses.
+func (w *warp) names(b ir.Block) (names ir.Block) {
+	t := w.loop.Var
+	lane := remainder(t, tensorizeWarpThreads)
+	first := expr.MulE(quotient(t, tensorizeWarpThreads), expr.I(tensorizeWarpThreads))
+	for _, n := range []*ir.Let{
+		{Var: w.quad, Value: remainder(t, 4)},
+		{Var: w.turned, Value: expr.AddE(first, quotient(lane, 8))},
+		{Var: w.side, Value: remainder(quotient(t, 4), 2)},
+		{Var: w.number, Value: quotient(t, tensorizeWarpThreads)},
+		{Var: w.octet, Value: quotient(lane, matrixRows)},
+		{Var: w.row, Value: remainder(t, matrixRows)},
+	} {
+		used := false
+		ir.VisitExprs(b, func(e expr.Expr) { used = used || expr.Uses(e, n.Var) })
+		if used {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// block rewrites what all threads of a warp do together, or what they may not.
+func (w *warp) block(b ir.Block, together bool) ir.Block {
+	var out ir.Block
+	for _, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			if n.Kind != ir.Matrices {
+				st = n.With(w.block(n.Body, together))
+				break
+			}
+			if p, ok := w.product(n); ok && together {
+				out = append(out, p.run()...)
+				continue
+			}
+			plain := n.With(n.Body)
+			plain.Kind = ir.Serial
+			st = plain
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: w.block(n.Then, false), Else: w.block(n.Else, false)}
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// runner is a loop on matrices that instructions compute.
+type runner interface{ run() ir.Block }
+
+// tensorizeProduct takes a loop on matrices apart.
+func (w *warp) product(n *ir.For) (runner, bool) {
+	switch {
+	case n.Format.Tile():
+		return nil, false // those are of processors
+	case n.Format.Warpgroup():
+		return w.matchGroup(n)
+	}
+	return w.match(n)
+}
+
+// tensorizeProduct is a loop on matrices that a warp's instructions compute.
+type tensorizeProduct struct {
+	*warp
+	terms *ir.For
+	store *ir.Store
+	a, b  tensorizeOperand
+	// rowElements is how far apart a thread's two rows of sums are, half the loop over them and pair that over its two
+	// columns.
+	rowElements int64
+	half, pair  *expr.Var
+}
+
+// tensorizeOperand is one of the factors, with the loops in which it has others.
+type tensorizeOperand struct {
+	load  *expr.Load
+	loops []*ir.For
+}
+
+// match takes a loop on a warp's matrices apart.
+func (w *warp) match(n *ir.For) (*tensorizeProduct, bool) {
+	if w.loop.Extent%tensorizeWarpThreads != 0 || n.Extent%n.Format.Terms() != 0 {
+		return nil, false
+	}
+	for _, p := range w.products(n) {
+		if p.fits() {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// products are the ways to take a loop on matrices apart: either factor may have the rows.
+func (w *warp) products(n *ir.For) (ways []*tensorizeProduct) {
+	loops, store := ir.StepNest(n.Body)
+	if store == nil || store.Buffer.Space != ir.Private {
+		return nil
+	}
+	op, term, ok := store.Step()
+	if !ok || op != expr.Add || expr.Uses(store.Index, n.Var) {
+		return nil
+	}
+	x, y, ok := schedule.Factors(term)
+	if !ok || w.private[x.Tensor] || w.private[y.Tensor] {
+		return nil
+	}
+	for _, f := range [][2]*expr.Load{{x, y}, {y, x}} {
+		p := &tensorizeProduct{warp: w, terms: n, store: store, a: tensorizeOperand{load: f[0]}, b: tensorizeOperand{load: f[1]}}
+		if p.divide(loops) {
+			ways = append(ways, p)
+		}
+	}
+	return ways
+}
+
+// divide gives each loop to the operand that it moves, and takes the innermost fitting ones for the two rows and the
+// two columns of a thread.
+func (p *tensorizeProduct) divide(loops []*ir.For) bool {
+	sums := expr.Linearize(p.store.Index)
+	for _, n := range slices.Backward(loops) {
+		ofA, ofB := expr.Uses(p.a.load, n.Var), expr.Uses(p.b.load, n.Var)
+		coef, linear := sums.Coef(n.Var)
+		switch {
+		case ofA == ofB || !linear || coef < 1:
+			return false
+		case ofA && p.half == nil && n.Extent == 2:
+			p.half, p.rowElements = n.Var, coef
+		case ofA:
+			p.a.loops = append(p.a.loops, n)
+		case p.pair == nil && n.Extent == 2 && coef == 1:
+			p.pair = n.Var
+		default:
+			p.b.loops = append(p.b.loops, n)
+		}
+	}
+	slices.Reverse(p.a.loops)
+	slices.Reverse(p.b.loops)
+	return p.half != nil && p.pair != nil && !expr.Uses(p.store.Index, p.loop.Var)
+}
+
+// fits reports whether threads that have the same rows read the same elements of one operand, and those that have the
+// same columns the same of the other.
+func (p *tensorizeProduct) fits() bool {
+	alike := func(e expr.Expr, from func(t int64) int64) bool {
+		for t := range p.loop.Extent {
+			if !expr.Same(p.at(e, t), p.at(e, from(t))) {
+				return false
+			}
+		}
+		return true
+	}
+	return alike(p.a.load.Index[0], func(t int64) int64 { return t - t%4 }) &&
+		alike(p.b.load.Index[0], func(t int64) int64 { return t/tensorizeWarpThreads*tensorizeWarpThreads + t%4 })
+}
+
+// at is an index of the thread of a number.
+func (p *tensorizeProduct) at(e expr.Expr, t int64) expr.Expr {
+	return expr.Linearize(expr.Substitute(e, map[*expr.Var]expr.Expr{p.loop.Var: expr.I(t)})).Expr()
+}
+
+// parts is in how many pieces each element comes.
+func (p *tensorizeProduct) parts() int64 {
+	if p.terms.Format == schedule.TF32Compensated {
+		return 2
+	}
+	return 1
+}
+
+// The registers of a thread for each operand.
+const (
+	registersA = 4
+	registersB = 2
+)
+
+// run is the loop over the terms that instructions take, with those.
+func (p *tensorizeProduct) run() ir.Block {
+	steps := p.terms.Extent / p.terms.Format.Terms()
+	step := &expr.Var{Name: p.terms.Var.Name, Extent: steps}
+	first := expr.MulE(step, expr.I(p.terms.Format.Terms()))
+	if steps == 1 {
+		first = expr.I(0)
+	}
+	a := ir.Flat("a", array.Uint32, p.parts()*registersA*p.a.count())
+	b := ir.Flat("b", array.Uint32, p.parts()*registersB*p.b.count())
+	regsA, regsB := &ir.Buffer{Tensor: a, Space: ir.Private}, &ir.Buffer{Tensor: b, Space: ir.Private}
+	body := ir.Block{&ir.Alloc{Buffer: regsA}, &ir.Alloc{Buffer: regsB}}
+	body = append(body, p.fetch(p.a, regsA, registersA, first)...)
+	body = append(body, p.fetch(p.b, regsB, registersB, first)...)
+	body = append(body, p.multiply(regsA, regsB)...)
+	if steps == 1 {
+		return body
+	}
+	return ir.Block{&ir.For{Var: step, Extent: steps, Kind: ir.Unrolled, Body: body}}
+}
+
+// count is how many matrices of the operand a warp has.
+func (o tensorizeOperand) count() int64 {
+	n := int64(1)
+	for _, l := range o.loops {
+		n *= l.Extent
+	}
+	return n
+}
+
+// place is the number of a matrix among those of a warp.
+func (o tensorizeOperand) place() expr.Expr {
+	at := expr.I(0)
+	for _, l := range o.loops {
+		at = expr.AddE(expr.MulE(at, expr.I(l.Extent)), l.Var)
+	}
+	return at
+}
+
+// around is a block in the operand's loops, with variables of their own.
+func around(loops []*ir.For, b ir.Block) ir.Block {
+	fresh := map[*expr.Var]expr.Expr{}
+	for _, l := range loops {
+		fresh[l.Var] = &expr.Var{Name: l.Var.Name, Extent: l.Extent}
+	}
+	b = tensorizeSubstituted(b, fresh)
+	for _, l := range slices.Backward(loops) {
+		b = ir.Block{&ir.For{Var: fresh[l.Var].(*expr.Var), Extent: l.Extent, Kind: ir.Unrolled, Body: b}}
+	}
+	return b
+}
+
+// tensorizeSubstituted replaces variables in loads, stores and products.
+func tensorizeSubstituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.Store:
+			st = &ir.Store{Buffer: n.Buffer, Index: expr.Substitute(n.Index, by), Value: expr.Substitute(n.Value, by)}
+		case *ir.LoadMatrices:
+			c := *n
+			c.ToIndex, c.FromIndex = expr.Substitute(n.ToIndex, by), expr.Substitute(n.FromIndex, by)
+			st = &c
+		case *ir.MultiplyMatrices:
+			c := *n
+			c.SumIndex, c.AIndex, c.BIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by), expr.Substitute(n.BIndex, by)
+			st = &c
+		case *ir.MultiplyShared:
+			c := *n
+			c.SumIndex, c.AIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by)
+			st = &c
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// fetch loads an operand's registers, for the terms from first on: as whole matrices where they lie so, or element by
+// element.
+func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers int64, first expr.Expr) ir.Block {
+	if loads := p.loadMatrices(o, to, registers, first); loads != nil {
+		return loads
+	}
+	packed := p.terms.Format.Packed()
+	var stores ir.Block
+	for part := range p.parts() {
+		for r := range registers {
+			elements := make([]expr.Expr, packed)
+			for e := range packed {
+				// Of the registers of a row or column, the second has the terms of the second half.
+				half := r
+				if registers == registersA {
+					half = r / 2
+				}
+				term := expr.AddE(expr.AddE(first, expr.MulE(p.quad, expr.I(packed))), expr.I(half*4*packed+e))
+				at := map[*expr.Var]expr.Expr{p.terms.Var: term}
+				if registers == registersA {
+					at[p.half] = expr.I(r % 2)
+				} else {
+					at[p.pair], at[p.loop.Var] = p.side, p.turned
+				}
+				index := expr.Linearize(expr.Simplify(expr.Substitute(o.load.Index[0], at))).Expr()
+				elements[e] = o.load.Tensor.At(index)
+			}
+			index := expr.AddE(expr.MulE(o.place(), expr.I(p.parts()*registers)), expr.I(part*registers+r))
+			stores = append(stores, &ir.Store{Buffer: to, Index: index, Value: &ir.Fragment{Format: p.terms.Format, Rest: part == 1, Elements: elements}})
+		}
+	}
+	return around(o.loops, stores)
+}
+
+// multiply is the instructions.
+func (p *tensorizeProduct) multiply(a, b *ir.Buffer) ir.Block {
+	sum := expr.Substitute(p.store.Index, map[*expr.Var]expr.Expr{p.half: expr.I(0), p.pair: expr.I(0)})
+	one := func(partA, partB int64) ir.Stmt {
+		return &ir.MultiplyMatrices{
+			Format: p.terms.Format, TypeA: p.a.load.DType(), TypeB: p.b.load.DType(), Sum: p.store.Buffer, SumIndex: expr.Linearize(sum).Expr(), RowElements: p.rowElements, A: a, B: b,
+			AIndex: expr.AddE(expr.MulE(p.a.place(), expr.I(p.parts()*registersA)), expr.I(partA*registersA)),
+			BIndex: expr.AddE(expr.MulE(p.b.place(), expr.I(p.parts()*registersB)), expr.I(partB*registersB)),
+		}
+	}
+	all := ir.Block{one(0, 0)}
+	if p.parts() == 2 {
+		all = ir.Block{one(1, 0), one(0, 1), one(0, 0)} // the smallest first
+	}
+	return around(append(slices.Clone(p.a.loops), p.b.loops...), all)
+}

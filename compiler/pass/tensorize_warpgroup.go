@@ -1,0 +1,154 @@
+package pass
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// warpgroupThreads is how many threads have the sums of an instruction of a warpgroup.
+const warpgroupThreads = 128
+
+// groupProduct is a loop on matrices that a warpgroup's instructions compute.
+type groupProduct struct {
+	*tensorizeProduct
+	columns int64
+	// x and y are the operands with the rows and the columns.
+	x, y matrix
+}
+
+// matrix is an operand of a warpgroup in shared memory.
+type matrix struct {
+	*ir.Buffer
+	// turned is set where its rows are terms.
+	turned bool
+}
+
+// line is how far apart lines of the operand are, term its terms.
+func (m matrix) line() int64 {
+	if m.turned {
+		return 1
+	}
+	return m.Row
+}
+
+func (m matrix) term() int64 {
+	if m.turned {
+		return m.Row
+	}
+	return 1
+}
+
+// matchGroup takes a loop on a warpgroup's matrices apart.
+func (w *warp) matchGroup(n *ir.For) (*groupProduct, bool) {
+	if w.loop.Extent%warpgroupThreads != 0 || n.Extent%n.Format.Terms() != 0 {
+		return nil, false
+	}
+	for _, p := range w.products(n) {
+		x, okX := p.matrix(p.a.load)
+		y, okY := p.matrix(p.b.load)
+		g := &groupProduct{tensorizeProduct: p, x: x, y: y}
+		if okX && okY && g.fits() {
+			return g, true
+		}
+	}
+	return nil, false
+}
+
+// matrix is the shared buffer that an operand is read from. Only elements of 16 bits may be turned.
+func (p *tensorizeProduct) matrix(load *expr.Load) (m matrix, ok bool) {
+	m.Buffer = p.shared[load.Tensor]
+	if m.Buffer == nil || m.Row == 0 {
+		return m, false
+	}
+	coef, linear := expr.Linearize(load.Index[0]).Coef(p.terms.Var)
+	m.turned = coef != 1
+	return m, linear && coef == m.term() && (!m.turned || load.DType().Bytes() == 2)
+}
+
+// fits reports whether a thread's sums are those that the instruction gives it, of matrices that begin where the
+// instruction can read them.
+func (g *groupProduct) fits() bool {
+	var eights *ir.For
+	if len(g.b.loops) != 1 || len(g.a.loops) > 1 {
+		return false
+	}
+	eights = g.b.loops[0]
+	g.columns = 8 * eights.Extent
+	sums := expr.Linearize(g.store.Index)
+	if coef, _ := sums.Coef(eights.Var); coef != 2 || !ir.WarpgroupColumns(g.columns) {
+		return false
+	}
+	row := func(t int64) int64 { return t/tensorizeWarpThreads%4*16 + t%tensorizeWarpThreads/4 }
+	column := func(t int64) int64 { return t % 4 * 2 }
+	return moves(g.a.load, g.half, 8*g.x.line()) && moves(g.b.load, g.pair, g.y.line()) && moves(g.b.load, eights.Var, 8*g.y.line()) &&
+		g.spread(g.a.load, g.x, row) && g.spread(g.b.load, g.y, column) &&
+		g.begins(g.a, g.x, ir.WarpgroupRows) && g.begins(g.b, g.y, g.columns)
+}
+
+// moves reports whether a loop moves an operand by so many elements in each step.
+func moves(load *expr.Load, v *expr.Var, by int64) bool {
+	coef, linear := expr.Linearize(load.Index[0]).Coef(v)
+	return linear && coef == by
+}
+
+// spread reports whether each thread reads the line of its number in the warpgroup, counted from that of the first
+// thread.
+func (g *groupProduct) spread(load *expr.Load, m matrix, line func(t int64) int64) bool {
+	for t := range g.loop.Extent {
+		first := t / warpgroupThreads * warpgroupThreads
+		apart := expr.Linearize(g.at(load.Index[0], t)).Plus(expr.Linearize(g.at(load.Index[0], first)), -1)
+		if len(apart.Terms) > 0 || apart.Const != line(t)*m.line() {
+			return false
+		}
+	}
+	return true
+}
+
+// begins reports whether matrices of so many lines begin at whole groups of eight rows, and at whole panels if they
+// have several or a part of one.
+func (g *groupProduct) begins(o tensorizeOperand, m matrix, lines int64) bool {
+	panel := min(m.Row, 128/m.Tensor.DType.Bytes())
+	terms := g.terms.Extent
+	rows, row := lines, terms
+	if m.turned {
+		rows, row = terms, lines
+	}
+	if m.Rows%rows != 0 || !m.turned && row > panel || m.turned && row%panel != 0 {
+		return false
+	}
+	at := expr.Linearize(g.first(o, expr.I(0)))
+	step := 8 * m.Row
+	whole := func(coef int64) bool { return coef%step == 0 || m.turned && coef%step%panel == 0 && coef%step < m.Row }
+	return whole(at.Const) && !slices.ContainsFunc(at.Terms, func(t expr.Term) bool { return !whole(t.Coef) })
+}
+
+// first is the element with which an operand begins, for the terms from one on.
+func (g *groupProduct) first(o tensorizeOperand, term expr.Expr) expr.Expr {
+	t := g.loop.Var
+	group := expr.MulE(expr.Bin(expr.FloorDiv, t, expr.I(warpgroupThreads)), expr.I(warpgroupThreads))
+	if g.loop.Extent == warpgroupThreads {
+		group = expr.I(0)
+	}
+	at := map[*expr.Var]expr.Expr{g.terms.Var: term, g.half: expr.I(0), g.pair: expr.I(0), t: group}
+	for _, l := range g.b.loops {
+		at[l.Var] = expr.I(0)
+	}
+	return expr.Linearize(expr.Simplify(expr.Substitute(o.load.Index[0], at))).Expr()
+}
+
+// run is the group of products, in loops over the terms that instructions take and the rows of a warpgroup.
+func (g *groupProduct) run() ir.Block {
+	takes := g.terms.Format.Terms()
+	step := &expr.Var{Name: g.terms.Var.Name, Extent: g.terms.Extent / takes}
+	zero := map[*expr.Var]expr.Expr{g.half: expr.I(0), g.pair: expr.I(0), g.b.loops[0].Var: expr.I(0)}
+	one := &ir.MultiplyShared{
+		Format: g.terms.Format, TypeA: g.a.load.DType(), TypeB: g.b.load.DType(),
+		Sum: g.store.Buffer, SumIndex: expr.Linearize(expr.Substitute(g.store.Index, zero)).Expr(), RowElements: g.rowElements, Columns: g.columns,
+		A: g.x.Buffer, B: g.y.Buffer, TurnedA: g.x.turned, TurnedB: g.y.turned,
+		AIndex: g.first(g.a, expr.MulE(step, expr.I(takes))), BIndex: g.first(g.b, expr.MulE(step, expr.I(takes))),
+	}
+	all := &ir.For{Var: step, Extent: step.Extent, Kind: ir.Unrolled, Body: around(g.a.loops, ir.Block{one})}
+	return ir.Block{&ir.FenceRegisters{Sum: g.store.Buffer}, all, &ir.CommitProducts{}}
+}

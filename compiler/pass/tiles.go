@@ -1,0 +1,107 @@
+// The tiles pass is the pass that has a processor's instructions for tiles compute sums of products: it places
+// the tiles that keep sums, loads those of operands, and stores sums where they are done. Begin with Run.
+
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Tiles replaces loops on matrices by products of tiles, of elements of the types that a processor has them for. The
+// sums of a buffer stay in tiles from where they are set to zero to where the last product is added; then they are
+// stored, each row of a tile behind the other. Tiles are whole: what they have beyond the sums comes from whatever
+// lies there, and is not read. What does not fit stays as it is, and computes the same.
+func Tiles(f *ir.Func, has func(array.DType) bool) *ir.Func {
+	p := &tilesPlacer{has: has, spare: map[*expr.Tensor]int64{}}
+	placed := ir.MapBlocks(f, p.block)
+	if len(p.spare) == 0 {
+		return placed
+	}
+	return placed.With(ir.Rebind(placed.Body, func(a *ir.Alloc, _ ir.Block) *ir.Buffer {
+		b := *a.Buffer
+		b.Spare = max(b.Spare, p.spare[b.Tensor])
+		return &b
+	}))
+}
+
+// tilesPlacer places tiles.
+type tilesPlacer struct {
+	has func(array.DType) bool
+	// spare is what tiles read behind the ends of buffers, in elements.
+	spare map[*expr.Tensor]int64
+}
+
+// block rewrites the scopes of the buffers that a block allocates.
+func (p *tilesPlacer) block(b ir.Block, in ir.Allocated) ir.Block {
+	for k, st := range b {
+		a, ok := st.(*ir.Alloc)
+		if !ok || a.Buffer.Space != ir.Scratch {
+			continue
+		}
+		if scope, ok := p.scope(a.Buffer, b[k+1:], in); ok {
+			return append(append(ir.Block{}, b[:k]...), p.block(scope, in)...)
+		}
+	}
+	return b
+}
+
+// scope is the allocation of a buffer and what follows it, where all that is added to it are products of tiles.
+func (p *tilesPlacer) scope(sums *ir.Buffer, rest ir.Block, in ir.Allocated) (ir.Block, bool) {
+	first, last := -1, -1
+	for k, st := range rest {
+		if adds(st, sums) {
+			if last = k; first < 0 {
+				first = k
+			}
+		}
+	}
+	if first < 1 || !clears(rest[first-1], sums) || ir.Uses(rest[:first-1], sums.Tensor) {
+		return nil, false
+	}
+	s := &scope{tilesPlacer: p, in: in, sums: sums}
+	products, ok := s.products(rest[first : last+1])
+	if !ok {
+		return nil, false
+	}
+	readers, ok := s.readers(rest[last+1:])
+	if !ok {
+		return nil, false
+	}
+	for t, n := range s.spare {
+		p.spare[t] = max(p.spare[t], n)
+	}
+	out := append(ir.Block{}, rest[:first-1]...)
+	out = append(out, s.begin()...)
+	out = append(out, products...)
+	out = append(out, s.end()...)
+	return append(out, readers...), true
+}
+
+// adds reports whether a statement has a loop on matrices of tiles whose products are added to sums.
+func adds(st ir.Stmt, sums *ir.Buffer) bool {
+	found := false
+	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
+		n, ok := x.(*ir.For)
+		found = found || ok && n.Kind == ir.Matrices && n.Format.Tile() && ir.Uses(n.Body, sums.Tensor)
+	})
+	return found
+}
+
+// clears reports whether a statement does nothing but set sums to zero.
+func clears(st ir.Stmt, sums *ir.Buffer) bool {
+	stores := 0
+	other := false
+	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
+		switch n := x.(type) {
+		case *ir.For:
+		case *ir.Store:
+			stores++
+			other = other || n.Buffer.Tensor != sums.Tensor || !expr.Same(n.Value, expr.Zero(sums.Tensor.DType))
+		default:
+			other = true
+		}
+	})
+	return stores > 0 && !other
+}

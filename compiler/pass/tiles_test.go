@@ -1,0 +1,73 @@
+package pass_test
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass"
+)
+
+// whole is a product of 64 by 64 sums of bfloat16, ragged one of 7 by 20 sums of bytes whose rows are copied.
+const (
+	whole = `input t0 bf16[64,128]
+constant t1 bf16[128,64]
+sum t2 f32[64,64] over 128 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))
+output t2
+`
+	inTiles = `cache-write 0
+split 0 0 32 1
+split 0 1 32 0
+split 0 5 16 0
+reorder 0 2 4 3 6 7
+vectorize 0 7
+compute-at 1 0 4
+split 1 2 32 0
+reorder 1 3 4 0 1
+tensorize 1 4 9
+pack 0 1 32 0 0 2 0 1 32 1 0 2 1
+`
+	ragged = `input t0 u8[7,64]
+constant t1 i8[64,20]
+sum t2 i32[7,20] over 64 = (mul (cast i32 [t0 i0 r0]) (cast i32 [t1 r0 i1]))
+output t2
+`
+	tilesCopied = `cache-write 0
+reorder 1 2 0 1
+tensorize 1 2 11
+cache-read 1 0 0 1
+pack 0 1 32 0 0 4 0 1 32 1 0 4 1
+`
+)
+
+func every(array.DType) bool { return true }
+
+func none(array.DType) bool { return false }
+
+func TestSumsOfProductsStayInTiles(t *testing.T) {
+	f := irtest.Unrolled(t, whole, inTiles)
+	irtest.Golden(t, "tiles/before", f)
+	irtest.Golden(t, "tiles/after", pass.Tiles(f, every))
+}
+
+// TestProcessorsWithoutTilesComputeTheSame: nothing changes where a target has no such instructions.
+func TestProcessorsWithoutTilesComputeTheSame(t *testing.T) {
+	irtest.Golden(t, "tiles/before", pass.Tiles(irtest.Unrolled(t, whole, inTiles), none))
+}
+
+// TestTilesHaveRoomBeyondSums: what a tile reads behind a copy is memory of the kernel's, and what it stores has whole
+// rows.
+func TestTilesHaveRoomBeyondSums(t *testing.T) {
+	irtest.Golden(t, "tiles/ragged", pass.Tiles(irtest.Unrolled(t, ragged, tilesCopied), every))
+}
+
+// TestTilesReadNoOthersMemory: rows of an argument are too few for a tile, so that none is loaded.
+func TestTilesReadNoOthersMemory(t *testing.T) {
+	f := irtest.Unrolled(t, ragged, "cache-write 0\nreorder 1 2 0 1\ntensorize 1 2 11\npack 0 1 32 0 0 4 0 1 32 1 0 4 1\n")
+	ir.Visit(pass.Tiles(f, every).Body, func(st ir.Stmt) {
+		if n, ok := st.(*ir.TileLoad); ok {
+			t.Errorf("rows of %s are loaded", n.From.Name)
+		}
+	})
+}

@@ -1,0 +1,84 @@
+// The transpose pass is the pass that finds squares of elements which are copied with their rows and columns
+// exchanged, so that they can be exchanged in registers.
+
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// mostLanes bounds the lanes of a square: compilers take seconds for the shuffles of vectors of many bytes.
+const mostLanes = 16
+
+// Transpose makes one statement of vector copies from memory to memory that collect their lanes from elements far
+// apart, each the neighbours of what the one before collects, as many as a vector has lanes.
+func Transpose(f *ir.Func) *ir.Func {
+	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
+		var out ir.Block
+		for k := 0; k < len(b); {
+			if t := square(b[k:], in); t != nil {
+				out = append(out, t)
+				k += len(t.Columns)
+				continue
+			}
+			out = append(out, b[k])
+			k++
+		}
+		return out
+	})
+}
+
+// copied is a vector whose lanes are copied from memory to memory.
+type copied struct {
+	load, store expr.Linear // of the first lane
+	// step is how far the elements lie apart that the lanes are copied from.
+	step  int64
+	from  *expr.Tensor
+	to    *ir.Buffer
+	lanes int64
+}
+
+// square is the square that the copies at the beginning of a block make; nil when they make none.
+func square(b ir.Block, in ir.Allocated) *ir.Transpose {
+	var t *ir.Transpose
+	var lanes int64
+	for k, st := range b {
+		c, ok := copiedBy(st, in)
+		if !ok || c.step < 2 || c.lanes < 2 || c.lanes > mostLanes {
+			return nil
+		}
+		if t == nil {
+			t, lanes = &ir.Transpose{From: c.from, First: c.load, RowElements: c.step, To: c.to}, c.lanes
+		}
+		next := c.load.Plus(t.First, -1)
+		if c.from != t.From || c.to.Tensor != t.To.Tensor || c.lanes != lanes || c.step != t.RowElements || len(next.Terms) > 0 || next.Const != int64(k) {
+			return nil
+		}
+		if t.Columns = append(t.Columns, c.store); int64(len(t.Columns)) == lanes {
+			return t
+		}
+	}
+	return nil
+}
+
+func copiedBy(st ir.Stmt, in ir.Allocated) (c copied, ok bool) {
+	n, ok := st.(*ir.For)
+	if !ok || n.Kind != ir.Vector || len(n.Body) != 1 {
+		return c, false
+	}
+	s, ok := n.Body[0].(*ir.Store)
+	if !ok {
+		return c, false
+	}
+	l, ok := s.Value.(*expr.Load)
+	if !ok || l.Tensor == s.Buffer.Tensor || in.InRegisters(l.Tensor) || s.Buffer.Space == ir.Register {
+		return c, false
+	}
+	lane := expr.Linearize(n.Var)
+	from, to := expr.Linearize(l.Index[0]), expr.Linearize(s.Index)
+	step, linear := from.Coef(n.Var)
+	one, linearStore := to.Coef(n.Var)
+	c = copied{from.Plus(lane, -step), to.Plus(lane, -1), step, l.Tensor, s.Buffer, n.Extent}
+	return c, linear && linearStore && one == 1
+}

@@ -1,0 +1,74 @@
+package pass_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// unrollProduct is a schedule of a small product with two unrolled rows of 12 columns in vectors.
+func unrollProduct(t *testing.T) *schedule.Schedule {
+	t.Helper()
+	s := schedule.New(exprtest.Product(t, 4, 3, 12))
+	_, inner, err := s.Split(0, 0, 2, schedule.Peel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Reorder(0, 2, inner, 1), s.Unroll(0, inner), s.Vectorize(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func unrollLanes(array.DType) int64 { return 8 }
+
+// TestUnrolledRowsAreWrittenOut, and twelve columns are a vector of eight and one of four.
+func TestUnrolledRowsAreWrittenOut(t *testing.T) {
+	f := irtest.Lower(t, unrollProduct(t))
+	irtest.Golden(t, "unroll/before", f)
+	f, err := pass.Unroll(f, unrollLanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "unroll/after", f)
+}
+
+// TestRangesAreKept: a loop that has a part of its values has it in each copy, with what is named around it.
+func TestRangesAreKept(t *testing.T) {
+	v, k := &expr.Var{Name: "v", Extent: 2}, &expr.Var{Name: "k", Extent: 8}
+	named := &expr.Var{Name: "named", Extent: 3}
+	out := &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 8), Space: ir.Argument}
+	loop := &ir.For{Var: k, Extent: 8, Kind: ir.Serial, Range: &ir.Range{First: named, End: expr.I(7), Every: 2},
+		Body: ir.Block{&ir.Store{Buffer: out, Index: k, Value: expr.F(array.Float32, 1)}}}
+	copies := ir.Block{&ir.Let{Var: named, Value: expr.AddE(v, expr.I(1))}, loop}
+	f, err := pass.Unroll(&ir.Func{Args: []*ir.Buffer{out}, Body: ir.Block{&ir.For{Var: v, Extent: 2, Kind: ir.Unrolled, Body: copies}}}, unrollLanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Verify(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"from 1 before 7 by 2", "from 2 before 7 by 2"} {
+		if !strings.Contains(f.Text(), want) {
+			t.Errorf("no loop %s in\n%s", want, f.Text())
+		}
+	}
+}
+
+func TestWhatIsTooLongToWriteOutIsRefused(t *testing.T) {
+	s := schedule.New(exprtest.Product(t, ir.MaxStatements, 2, 2))
+	if err := s.Unroll(0, s.Stages[0].Leaves[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pass.Unroll(irtest.Lower(t, s), unrollLanes); err == nil || !strings.Contains(err.Error(), "statements") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,76 @@
+// The wide pass is the pass that copies neighbouring elements to a GPU's shared memory at once. Begin with Run.
+
+package pass
+
+import (
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// maxBytes is the most that is copied at once.
+const maxBytes = 16
+
+// Wide makes one copy of each vector loop in a launch that copies neighbours from global memory to shared memory,
+// where their first one is aligned to their size in both, if the arrays are. Other vector loops are written out:
+// threads have no lanes of their own.
+func Wide(f *ir.Func) *ir.Func {
+	body := make(ir.Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
+			st = n.With(wideLaunch{ir.Changed(n.Body)}.block(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+// wideLaunch has the tensors that a launch allocates or writes.
+type wideLaunch struct{ changed map[*expr.Tensor]bool }
+
+func (l wideLaunch) block(b ir.Block) ir.Block {
+	out := make(ir.Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *ir.For:
+			st = l.loop(n)
+		case *ir.If:
+			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+func (l wideLaunch) loop(n *ir.For) ir.Stmt {
+	if n.Kind != ir.Vector {
+		return n.With(l.block(n.Body))
+	}
+	if len(n.Body) == 1 {
+		if c := l.copied(n, n.Body[0]); c != nil {
+			return c
+		}
+	}
+	unrolled := n.With(n.Body)
+	unrolled.Kind = ir.Unrolled
+	return unrolled
+}
+
+// copied is the copy that a vector loop makes; nil when it is none.
+func (l wideLaunch) copied(n *ir.For, st ir.Stmt) ir.Stmt {
+	store, ok := st.(*ir.Store)
+	if !ok || store.Buffer.Space != ir.Shared {
+		return nil
+	}
+	from, valid, ok := schedule.CopyOf(store.Value)
+	bytes := store.Buffer.Tensor.DType.Bytes() * n.Extent
+	if !ok || l.changed[from.Tensor] || valid != nil && expr.Uses(valid, n.Var) || bytes > maxBytes || bytes&(bytes-1) != 0 {
+		return nil
+	}
+	to, okTo := expr.Neighbours(store.Index, n.Var, n.Extent)
+	at, okAt := expr.Neighbours(from.Index[0], n.Var, n.Extent)
+	if !okTo || !okAt {
+		return nil
+	}
+	return &ir.Copy{To: store.Buffer, Index: to, From: from.Tensor.At(at).(*expr.Load), Elements: n.Extent, Valid: valid}
+}

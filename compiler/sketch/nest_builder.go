@@ -1,0 +1,100 @@
+package sketch
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Builder applies primitives and keeps the first error, so that a sketch reads as a list.
+type Builder struct {
+	S *schedule.Schedule
+	// Err is the first error; after it nothing is applied.
+	Err error
+}
+
+// Do notes the error of a primitive.
+func (b *Builder) Do(err error) {
+	if b.Err == nil {
+		b.Err = err
+	}
+}
+
+// Split splits an iterator.
+func (b *Builder) Split(stage, iter int, factor int64, tail schedule.Tail) (outer, inner int) {
+	if b.Err != nil {
+		return 0, 0
+	}
+	outer, inner, err := b.S.Split(stage, iter, factor, tail)
+	b.Do(err)
+	return outer, inner
+}
+
+// Fuse fuses neighbouring leaves, outermost first, into one.
+func (b *Builder) Fuse(stage int, iters []int) int {
+	f := iters[0]
+	for _, it := range iters[1:] {
+		if b.Err != nil {
+			return 0
+		}
+		var err error
+		f, err = b.S.Fuse(stage, f, it)
+		b.Do(err)
+	}
+	return f
+}
+
+// UnitLoop puts a loop of one iteration around a stage's nest.
+func (b *Builder) UnitLoop(stage int) (iter int) {
+	if b.Err == nil {
+		iter, b.Err = b.S.UnitLoop(stage)
+	}
+	return iter
+}
+
+// FuseAxes makes one iterator of the first so many axes of a stage: for none, a loop of one iteration.
+func (b *Builder) FuseAxes(stage, axes int) int {
+	if axes == 0 {
+		return b.UnitLoop(stage)
+	}
+	all := make([]int, axes)
+	for k := range all {
+		all[k] = k
+	}
+	return b.Fuse(stage, all)
+}
+
+// Mark applies a primitive to iterators of a stage, one after the other.
+func (b *Builder) Mark(apply func(stage, iter int) error, stage int, iters ...int) {
+	for _, it := range iters {
+		if b.Err == nil {
+			b.Do(apply(stage, it))
+		}
+	}
+}
+
+// UnrollInnermost splits the innermost reduction loops so that about ku iterations can be unrolled; it returns the
+// loops and how many of the last ones are to be unrolled.
+func (b *Builder) UnrollInnermost(acc int, reduction []int, extents []int64, ku int64) (all []int, unrolled int) {
+	for k := len(reduction) - 1; k >= 0 && ku > 1; k-- {
+		if extents[k] == 0 {
+			break
+		}
+		if extents[k] <= ku {
+			ku /= extents[k]
+			unrolled++
+			continue
+		}
+		outer, inner := b.Split(acc, reduction[k], ku, schedule.Peel)
+		reduction = slices.Replace(reduction, k, k+1, outer, inner)
+		return reduction, unrolled + 1
+	}
+	return reduction, unrolled
+}
+
+// ComputeAt computes a stage at a loop of a consumer.
+func (b *Builder) ComputeAt(stage, consumer, iter int) {
+	if b.Err == nil {
+		b.Err = b.S.ComputeAt(stage, consumer, iter)
+	}
+}

@@ -1,0 +1,105 @@
+package userkernel
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Library is a shared library that a kernel's source calls. The machine's own linker and loader find it.
+type Library struct {
+	// SOName is the name by which the dynamic linker knows it, e.g. libopenblas.so.0.
+	SOName string `json:"soname"`
+	// Function tells its version. It takes nothing and returns a text, or a pointer to numbers where Numbers counts
+	// them.
+	Function string `json:"version_function"`
+	Numbers  int    `json:"version_numbers,omitempty"`
+	// Properties is how many parts the version has where the function takes the number of a part, from 0 on, and a
+	// place for it, and returns 0, as cublasGetProperty does.
+	Properties int `json:"version_properties,omitempty"`
+	// Version is the one that is called, such as 0.3.21: the first number with dots in the function's text. A folder
+	// may leave it open; a kernel in a trace has it.
+	Version string `json:"version,omitempty"`
+}
+
+// Limits on libraries.
+const (
+	maxLibraries = 4
+	// maxNumbers bounds the parts of a version that functions give as numbers.
+	maxNumbers = 4
+)
+
+var (
+	sonameOf   = regexp.MustCompile(`^lib[A-Za-z0-9][A-Za-z0-9_+-]{0,47}\.so(\.[0-9]{1,8}){0,3}$`)
+	functionOf = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	versionOf  = regexp.MustCompile(`^[0-9]{1,8}(\.[0-9]{1,8}){1,5}$`)
+)
+
+// String is the library with its version, as far as it is known.
+func (l Library) String() string { return strings.TrimSpace(l.SOName + " " + l.Version) }
+
+func (k *Kernel) checkLibraries() error {
+	if len(k.Libraries) > maxLibraries {
+		return fmt.Errorf("libraries: more than %d", maxLibraries)
+	}
+	for i, l := range k.Libraries {
+		switch {
+		case !sonameOf.MatchString(l.SOName):
+			return fmt.Errorf("library %.60q: want the soname of a shared library, such as libopenblas.so.0", l.SOName)
+		case slices.ContainsFunc(k.Libraries[:i], func(o Library) bool { return o.SOName == l.SOName }):
+			return fmt.Errorf("library %s comes twice", l.SOName)
+		case !functionOf.MatchString(l.Function):
+			return fmt.Errorf("library %s: version_function %.60q: want the name of a function of the library that returns its version", l.SOName, l.Function)
+		case l.Numbers < 0 || l.Numbers == 1 || l.Numbers > maxNumbers:
+			return fmt.Errorf("library %s: version_numbers %d: want 2 to %d, or none where the function returns a text", l.SOName, l.Numbers, maxNumbers)
+		case l.Properties < 0 || l.Properties == 1 || l.Properties > maxNumbers:
+			return fmt.Errorf("library %s: version_properties %d: want 2 to %d, or none", l.SOName, l.Properties, maxNumbers)
+		case l.Properties > 0 && l.Numbers > 0:
+			return fmt.Errorf("library %s: its version has either version_numbers or version_properties", l.SOName)
+		case l.Version != "" && !versionOf.MatchString(l.Version):
+			return fmt.Errorf("library %s: version %.60q: want numbers with dots between them, such as 0.3.21", l.SOName, l.Version)
+		}
+	}
+	return nil
+}
+
+// Pinned reports whether the versions of all libraries are known.
+func (k *Kernel) Pinned() bool {
+	return !slices.ContainsFunc(k.Libraries, func(l Library) bool { return l.Version == "" })
+}
+
+// Pin is the kernel with versions of its libraries, in their order. A version that the kernel names must be that one.
+func (k *Kernel) Pin(versions []string) (*Kernel, error) {
+	pinned := *k
+	pinned.Libraries = slices.Clone(k.Libraries)
+	for i := range pinned.Libraries {
+		l := &pinned.Libraries[i]
+		if l.Version != "" && l.Version != versions[i] {
+			return nil, fmt.Errorf("own kernel %s is for %s, and this machine has version %s: have %s name that one, or leave the version out, and tune again",
+				k.Name, l, versions[i], DescriptionFile)
+		}
+		l.Version = versions[i]
+	}
+	if err := pinned.complete(); err != nil {
+		return nil, fmt.Errorf("own kernel %s: %w", k.Name, err)
+	}
+	return &pinned, nil
+}
+
+// mergeLibraries are the libraries of several kernels, each once. Kernels for two versions of one library cannot be in
+// one module.
+func mergeLibraries(kernels []*Kernel) (list []Library, err error) {
+	for _, k := range kernels {
+		for _, l := range k.Libraries {
+			at := slices.IndexFunc(list, func(o Library) bool { return o.SOName == l.SOName })
+			switch {
+			case at < 0:
+				list = append(list, l)
+			case list[at] != l:
+				return nil, fmt.Errorf("own kernel %s is for %s, and another one for %s: tune both with the same", k.Name, l, list[at])
+			}
+		}
+	}
+	return list, nil
+}

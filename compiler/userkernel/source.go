@@ -1,0 +1,35 @@
+package userkernel
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	// splice is where a preprocessor joins two lines.
+	splice = regexp.MustCompile(`\\[ \t\v\f]*(\r\n|\n|\r)`)
+	// directive is the beginning of one that brings another file in, wherever it may stand: comments may be within.
+	directive = regexp.MustCompile(`(?:#|%:)(?:\s|/\*(?s:.*?)\*/)*(?:include|include_next|import|embed)(?:[^A-Za-z0-9_]|$)`)
+	// standard is a directive that a kernel may have.
+	standard = regexp.MustCompile(`^#[ \t]*include[ \t]*<[A-Za-z0-9_][A-Za-z0-9_+-]*(/[A-Za-z0-9_][A-Za-z0-9_+-]*)*\.h>[ \t]*(//|/\*|\r?\n|$)`)
+	// hidden are other words by which files come in, or are asked for.
+	hidden = regexp.MustCompile(`(?i)__has_(include|include_next|embed)\b|incbin\b|\.include\b`)
+)
+
+// checkSource refuses what would make the kernel more than its text: files that it includes or embeds. It does not
+// tell comments and strings from code, where these are refused as well. Standard headers come with the compiler, by
+// whose version objects are told apart.
+func checkSource(source string) error {
+	text := splice.ReplaceAllString(source, "")
+	for _, at := range directive.FindAllStringIndex(text, -1) {
+		if !standard.MatchString(text[at[0]:]) {
+			line, _, _ := strings.Cut(text[at[0]:], "\n")
+			return fmt.Errorf("the source has %.80q: a kernel may include standard headers only, by #include <name.h>", line)
+		}
+	}
+	if word := hidden.FindString(text); word != "" {
+		return fmt.Errorf("the source has %s: a kernel may not bring in or look for other files", word)
+	}
+	return nil
+}

@@ -1,2 +1,0 @@
-// Package affinity confines threads and processes to some of the machine's logical processors.
-package affinity

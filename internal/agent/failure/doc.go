@@ -1,2 +1,0 @@
-// Package failure classifies why an agent's work failed, in the error classes of the wire.
-package failure

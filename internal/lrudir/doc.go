@@ -1,2 +1,0 @@
-// Package lrudir bounds a cache folder by deleting the least recently used files.
-package lrudir

@@ -1,0 +1,239 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func checker(t testing.TB) *Checker {
+	t.Helper()
+	c, err := NewChecker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func encode(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// fill sets a field to its maximum size plus more.
+func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
+	b := fields[d.FullName()]
+	size := b.bytes
+	if !d.IsList() {
+		size += more
+	}
+	one := func() protoreflect.Value {
+		switch d.Kind() {
+		case protoreflect.StringKind:
+			return protoreflect.ValueOfString(strings.Repeat("x", size))
+		case protoreflect.BytesKind:
+			return protoreflect.ValueOfBytes(make([]byte, size))
+		case protoreflect.Int64Kind:
+			return protoreflect.ValueOfInt64(1)
+		case protoreflect.DoubleKind:
+			return protoreflect.ValueOfFloat64(1)
+		case protoreflect.FloatKind:
+			return protoreflect.ValueOfFloat32(1)
+		case protoreflect.EnumKind:
+			return protoreflect.ValueOfEnum(1)
+		}
+		return protoreflect.Value{}
+	}
+	switch {
+	case d.IsMap():
+		for i := range b.items + more {
+			value := protoreflect.ValueOfString("x")
+			if d.MapValue().Kind() != protoreflect.StringKind {
+				value = m.Mutable(d).Map().NewValue()
+			}
+			key := protoreflect.ValueOfString(fmt.Sprint(i))
+			if d.MapKey().Kind() == protoreflect.Int64Kind {
+				key = protoreflect.ValueOfInt64(int64(i))
+			}
+			m.Mutable(d).Map().Set(key.MapKey(), value)
+		}
+	case d.IsList():
+		for range b.items + more {
+			if d.Message() != nil {
+				m.Mutable(d).List().AppendMutable()
+			} else {
+				m.Mutable(d).List().Append(one())
+			}
+		}
+	default:
+		m.Set(d, one())
+	}
+}
+
+// Each field is filled to its bound and beyond, in a message of its own.
+func TestEveryBoundIsKept(t *testing.T) {
+	c, seen := checker(t), map[protoreflect.FullName]bool{}
+	for _, request := range requests(t) {
+		long(request, seen, func(d protoreflect.FieldDescriptor) {
+			if d.ContainingMessage().IsMapEntry() {
+				return // has a test of its own
+			}
+			full, beyond := dynamicpb.NewMessage(d.ContainingMessage()), dynamicpb.NewMessage(d.ContainingMessage())
+			fill(full, d, 0)
+			fill(beyond, d, 1)
+			if err := c.Message(full); err != nil {
+				t.Errorf("%s at its bound: %v", d.FullName(), err)
+			}
+			err := c.Message(beyond)
+			if status.Code(err) != codes.InvalidArgument || !strings.HasPrefix(status.Convert(err).Message(), string(d.Name())) {
+				t.Errorf("%s beyond its bound: %v", d.FullName(), err)
+			}
+		})
+	}
+}
+
+func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
+	c := checker(t)
+	task := &tilthv1.TaskSpec{}
+	for name, test := range map[string]struct {
+		message proto.Message
+		want    string
+	}{
+		"within lists": {
+			&tilthv1.SubmitJobRequest{Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{task, {Name: strings.Repeat("x", 4097)}}}},
+			"spec.tasks[1].name: has 4097 bytes, more than the limit of 4096",
+		},
+		"of a list": {
+			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 120_000)}},
+			"spec.toolchains: has more than 256 items",
+		},
+		"of a list's item": {
+			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: []string{"gcc", strings.Repeat("x", 257)}}},
+			"spec.toolchains[1]: has 257 bytes, more than the limit of 256",
+		},
+		"of a map": {
+			&tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Labels: map[string]string{"k": strings.Repeat("x", 4097)}}},
+			"spec.labels[0].value: has 4097 bytes, more than the limit of 4096",
+		},
+		"of itself": {
+			&tilthv1.CancelJobRequest{Reason: strings.Repeat("x", 40<<20)},
+			"reason: has 41943040 bytes, more than the limit of 4096",
+		},
+	} {
+		err := c.Message(test.message)
+		s := status.Convert(err)
+		if s.Code() != codes.InvalidArgument || s.Message() != test.want {
+			t.Errorf("%s: got %v, want %s", name, err, test.want)
+			continue
+		}
+		field := s.Details()[0].(*errdetails.BadRequest).GetFieldViolations()[0].GetField()
+		if !strings.HasPrefix(test.want, field+": ") {
+			t.Errorf("%s: the field is %q", name, field)
+		}
+	}
+}
+
+// A message that comes in parts is put together from all of them, so lists could grow past their bounds.
+func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
+	part := encode(t, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 200)}})
+	err := checker(t).Wire(&tilthv1.JoinRequest{}, append(part, part...))
+	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "spec: comes twice" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A reason must not move the cursor of a terminal that lists jobs, or end its line and forge another job's.
+func TestTextsHaveNoControlCharacters(t *testing.T) {
+	ask := &tilthv1.CancelJobRequest{JobId: "job-1", Reason: "a\x1b[31m\r\nb\tc\x7f\u009bd é日\u00a0"}
+	encoded, got := encode(t, ask), &tilthv1.CancelJobRequest{}
+	if err := checker(t).Wire(ask, encoded); err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(encoded, got); err != nil {
+		t.Fatal(err)
+	}
+	if want := "a [31m  b c   d é日\u00a0"; got.GetReason() != want {
+		t.Errorf("got %q, want %q", got.GetReason(), want)
+	}
+	task := &tilthv1.TaskSpec{Workload: []byte("tilth-workload 1\n")}
+	submit := &tilthv1.SubmitJobRequest{Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{task}}}
+	encoded = encode(t, submit)
+	if err := errors.Join(checker(t).Wire(submit, encoded), proto.Unmarshal(encoded, submit)); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(submit.GetSpec().GetTasks()[0].GetWorkload()); got != "tilth-workload 1\n" {
+		t.Errorf("bytes came as %q", got)
+	}
+}
+
+// Lists of numbers may come as a whole, one by one, and in any mixture.
+func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
+	c := checker(t)
+	const most = 1000
+	var single, mixed []byte
+	for range most + 1 {
+		single = protowire.AppendFixed64(protowire.AppendTag(single, 2, protowire.Fixed64Type), 1)
+	}
+	for range 2 {
+		mixed = protowire.AppendBytes(protowire.AppendTag(mixed, 2, protowire.BytesType), make([]byte, 8*(most/2+1)))
+	}
+	for name, encoded := range map[string][]byte{"one by one": single, "in parts": mixed} {
+		if err := c.Wire(&tilthv1.CalibrationReport{}, encoded); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// Every message that decodes within its bounds passes the check, and no other encoding circumvents it.
+func FuzzWire(f *testing.F) {
+	c := checker(f)
+	f.Add(encode(f, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Name: "a", Toolchains: []string{"x"}, Labels: map[string]string{"k": "v"}}}))
+	f.Add(bytes.Repeat([]byte{0x0a, 0}, 3))
+	f.Add([]byte{0x0b, 0x0c})
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		// Small bounds are broken soon, so each part comes many times.
+		encoded = bytes.Repeat(encoded, 1+len(encoded)%70)
+		m := &tilthv1.JoinRequest{}
+		if c.Wire(m, encoded) != nil || (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(encoded, m) != nil {
+			return
+		}
+		if err := c.Message(m); err != nil {
+			t.Errorf("%x: passes as it came, and then %v", encoded, err)
+		}
+	})
+}
+
+// BenchmarkWire measures the check of a batch report.
+func BenchmarkWire(b *testing.B) {
+	r := &tilthv1.ReportMeasurementsRequest{Lease: &tilthv1.LeaseToken{Session: "s", Subject: "job-1/2"}}
+	for i := range 32 {
+		r.Measurements = append(r.Measurements, &tilthv1.Measurement{
+			Candidate:      &tilthv1.Candidate{Digest: strings.Repeat("d", 64), Trial: uint32(i)},
+			SamplesSeconds: make([]float64, 10), LatencySeconds: 1e-3, Interval: &tilthv1.Interval{LowSeconds: 1, HighSeconds: 2},
+		})
+	}
+	c, encoded := checker(b), encode(b, r)
+	b.SetBytes(int64(len(encoded)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.Wire(r, encoded); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

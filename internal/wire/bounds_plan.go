@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// mostCounted bounds the number of lists, maps and messages among a message's fields.
+const mostCounted = 16
+
+// plan describes how to check a message.
+type plan struct {
+	fields []*field // by number; nil = unknown
+}
+
+// field describes how to check one field of a message.
+type field struct {
+	name string
+	kind protoreflect.Kind
+	bound
+	// counted is the index of the field's counter; -1 if it cannot occur repeatedly. A singular message may occur once
+	// only: decoding would merge further occurrences into the first, past all bounds.
+	counted int
+	list    bool
+	message *plan // of messages and maps
+}
+
+// plans returns the plans of all messages that requests may contain.
+func plans() (map[protoreflect.FullName]*plan, error) {
+	made := map[protoreflect.FullName]*plan{}
+	for method := range requestBytes {
+		name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
+		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+		if err != nil {
+			return nil, fmt.Errorf("bounds of %s: %w", method, err)
+		}
+		if _, err := planOf(d.(protoreflect.MethodDescriptor).Input(), made); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// planOf returns the plan of a message, and adds those of the messages that it contains. No message contains itself,
+// so the recursion of a check is bounded by the plans.
+func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*plan) (*plan, error) {
+	if p, is := made[m.FullName()]; is {
+		if p == nil {
+			return nil, fmt.Errorf("bounds: %s holds itself", m.FullName())
+		}
+		return p, nil
+	}
+	made[m.FullName()] = nil
+	p := &plan{}
+	counted := 0
+	for i := range m.Fields().Len() {
+		d := m.Fields().Get(i)
+		f := &field{name: string(d.Name()), kind: d.Kind(), list: d.IsList() || d.IsMap(), bound: fields[d.FullName()], counted: -1}
+		if d.Message() != nil {
+			var err error
+			if f.message, err = planOf(d.Message(), made); err != nil {
+				return nil, err
+			}
+			if !f.list {
+				f.items = 1
+			}
+		}
+		if f.list || f.message != nil {
+			if f.counted = counted; counted == mostCounted {
+				return nil, fmt.Errorf("bounds: %s has more than %d lists, maps and messages", m.FullName(), mostCounted)
+			}
+			counted++
+		}
+		p.put(d.Number(), f)
+	}
+	made[m.FullName()] = p
+	return p, nil
+}
+
+func (p *plan) put(number protoreflect.FieldNumber, f *field) {
+	for len(p.fields) <= int(number) {
+		p.fields = append(p.fields, nil)
+	}
+	p.fields[number] = f
+}
+
+// field returns the field with a number; nil if unknown.
+func (p *plan) field(number protoreflect.FieldNumber) *field {
+	if int(number) < len(p.fields) {
+		return p.fields[number]
+	}
+	return nil
+}

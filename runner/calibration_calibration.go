@@ -1,0 +1,101 @@
+// Calibration times two fixed kernels, one bound by the processor and one by memory, to detect drift
+// of a device. It needs no compiler and no artifact, because the kernels are part of the program. Start with
+// Run.
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/internal/cpulist"
+	"github.com/tilth-dev/tilth/internal/stat"
+)
+
+// version is the version of the kernels. Times of different versions are not comparable.
+const version = 1
+
+const (
+	// samples is the number of samples per kernel, taken in turns.
+	samples = 15
+	// The buffers of all threads together are timesCache times the last-level cache, within these bounds.
+	timesCache  = 2
+	leastBuffer = 16 << 20
+	mostBuffer  = 128 << 20
+)
+
+// CalibrationKernels are the calibration kernels configured for a machine.
+type CalibrationKernels struct {
+	threads int
+	// bufferBytes is the total size of the threads' buffers.
+	bufferBytes int
+	// cpus lists the processors of the threads; nil means any.
+	cpus []int
+}
+
+// CalibrationTimes holds one calibration, in seconds per sample, in the order taken.
+type CalibrationTimes struct {
+	Compute, Memory []float64
+}
+
+// CalibrationChange returns the relative difference between two calibrations, the larger of the two kernels and in
+// either direction: 0.03 is 3 %.
+func CalibrationChange(from, to CalibrationTimes) float64 {
+	return max(change(from.Compute, to.Compute), change(from.Memory, to.Memory))
+}
+
+func change(from, to []float64) float64 {
+	before, _ := stat.Steady(from)
+	after, _ := stat.Steady(to)
+	return math.Abs(after/before - 1)
+}
+
+// NewCalibrationKernels returns the kernels for a machine: the number of threads that it measures with, the size of
+// its last-level cache (0 if unknown), and the logical processors to use (nil means any).
+func NewCalibrationKernels(threads int, cacheBytes int64, cpus []int) *CalibrationKernels {
+	threads = max(1, min(threads, runtime.GOMAXPROCS(0)))
+	return &CalibrationKernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, leastBuffer), mostBuffer)), cpus: cpus}
+}
+
+// Name identifies the kernels, including the compiler. Only times with the same name are comparable.
+func (k *CalibrationKernels) Name() string {
+	name := fmt.Sprintf("calibration-%d %s/%s threads=%d bytes=%d", version, runtime.Version(), runtime.GOARCH, k.threads, k.bufferBytes)
+	if len(k.cpus) > 0 {
+		name += " cpus=" + cpulist.Format(k.cpus)
+	}
+	return name
+}
+
+// Run times the kernels in turns, which takes about 100 ms. If ctx ends, it returns the cause.
+func (k *CalibrationKernels) Run(ctx context.Context) (times CalibrationTimes, err error) {
+	buffer, err := unix.Mmap(-1, 0, k.bufferBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return times, fmt.Errorf("calibration: %d bytes of memory: %w", k.bufferBytes, err)
+	}
+	_ = unix.Madvise(buffer, unix.MADV_HUGEPAGE) // fewer page walks give steadier times, if large pages are available
+	defer func() {
+		if unmap := unix.Munmap(buffer); err == nil && unmap != nil {
+			err = fmt.Errorf("calibration: %w", unmap)
+		}
+	}()
+	team, err := newTeam(k.threads, buffer, k.cpus)
+	if err != nil {
+		return times, fmt.Errorf("calibration: %w", err)
+	}
+	defer team.stop()
+	team.run(fill)
+	for n := range samples + 1 {
+		if ctx.Err() != nil {
+			return times, context.Cause(ctx)
+		}
+		c, m := team.run(calculate), team.run(readOnce)
+		if n > 0 { // the first sample wakes the threads
+			times.Compute, times.Memory = append(times.Compute, c.Seconds()), append(times.Memory, m.Seconds())
+		}
+	}
+	return times, nil
+}

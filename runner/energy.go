@@ -1,0 +1,193 @@
+// Energy reads the energy meters of a machine: energy counters (powercap, hwmon) and power sensors
+// (hwmon, such as an INA219, INA226 or INA3221 on a board). Start with Open.
+
+package runner
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// EnergyMeter is an energy meter of a machine.
+type EnergyMeter struct {
+	sys  fs.FS
+	name string
+	// counters lists files in microjoules, whose values are added. Each wraps to 0 after its range, if it has
+	// one.
+	counters []counter
+	// sensor is a file in microwatts; empty if there are counters.
+	sensor string
+}
+
+type counter struct {
+	file string
+	// microjoules is the range of the counter; 0 if unknown.
+	microjoules float64
+}
+
+// Windows are the durations for which a kernel runs while a meter is read. Counters update about every
+// millisecond, power sensors up to every 140 ms.
+const (
+	counterWindow = 300 * time.Millisecond
+	sensorWindow  = 1500 * time.Millisecond
+	// between is the interval between readings of a sensor.
+	between = 5 * time.Millisecond
+)
+
+// Window returns how long a kernel must run while the meter is read.
+func (m *EnergyMeter) Window() time.Duration {
+	if m.sensor != "" {
+		return sensorWindow
+	}
+	return counterWindow
+}
+
+// Name returns the meter's name for Open.
+func (m *EnergyMeter) Name() string { return m.name }
+
+// ErrNoMeter means that a machine has no meter.
+var ErrNoMeter = errors.New("this machine has no energy meter: neither /sys/class/powercap nor /sys/class/hwmon shows one")
+
+// OpenMeter opens a meter by name. With an empty name it chooses the meter of the whole platform, of the
+// processors, or the only power sensor. sys is the kernel's /sys. The error lists the existing meters.
+func OpenMeter(sys fs.FS, name string) (*EnergyMeter, error) {
+	all := meters(sys)
+	if len(all) == 0 {
+		return nil, ErrNoMeter
+	}
+	k := 0
+	if name != "" {
+		k = slices.IndexFunc(all, func(m *EnergyMeter) bool { return m.name == name })
+	} else if all[0].sensor != "" && len(all) > 1 {
+		k = -1 // it is unknown which of a board's rails feeds the processor
+	}
+	if k < 0 {
+		names := make([]string, len(all))
+		for i, m := range all {
+			names[i] = m.name
+		}
+		if name == "" {
+			return nil, fmt.Errorf("this machine has several power sensors: choose one by --meter: %s", strings.Join(names, ", "))
+		}
+		return nil, fmt.Errorf("this machine has no energy meter %q; it has %s", name, strings.Join(names, ", "))
+	}
+	if err := all[k].probe(); err != nil {
+		return nil, err
+	}
+	return all[k], nil
+}
+
+// MachineMeter opens a meter of this machine; see Open.
+func MachineMeter(name string) (*EnergyMeter, error) { return OpenMeter(os.DirFS("/sys"), name) }
+
+// meters returns all meters of a machine, those with the widest scope first.
+func meters(sys fs.FS) (list []*EnergyMeter) {
+	platform, packages := powercap(sys)
+	list = append(list, platform...)
+	if len(packages) > 0 {
+		list = append(list, &EnergyMeter{sys: sys, name: "powercap", counters: packages})
+	}
+	files, _ := fs.Glob(sys, "class/hwmon/hwmon*/energy*_input") // the pattern is valid
+	for _, chip := range byChip(sys, files) {
+		list = append(list, &EnergyMeter{sys: sys, name: chip.name, counters: chip.sockets()})
+	}
+	files, _ = fs.Glob(sys, "class/hwmon/hwmon*/power*_input")
+	if len(files) == 0 {
+		files, _ = fs.Glob(sys, "class/hwmon/hwmon*/power*_average")
+	}
+	for _, chip := range byChip(sys, files) {
+		for _, file := range chip.files {
+			name := chip.name
+			if label := chip.label(file); label != "" || len(chip.files) > 1 {
+				name += "/" + cmp.Or(label, path.Base(file))
+			}
+			list = append(list, &EnergyMeter{sys: sys, name: name, sensor: file})
+		}
+	}
+	return list
+}
+
+// powercap returns the zones of the kernel's power capping: of the whole platform, and of processor packages.
+func powercap(sys fs.FS) (platform []*EnergyMeter, packages []counter) {
+	files, _ := fs.Glob(sys, "class/powercap/*/energy_uj")
+	for _, file := range files {
+		zone := path.Dir(file)
+		if strings.Count(path.Base(zone), ":") != 1 || strings.Contains(path.Base(zone), "mmio") {
+			continue // part of another zone, or an alias of one
+		}
+		c := counter{file: file}
+		c.microjoules, _ = number(sys, path.Join(zone, "max_energy_range_uj")) // 0 if unknown
+		if text(sys, path.Join(zone, "name")) == "psys" {
+			platform = append(platform, &EnergyMeter{sys: sys, name: "powercap/psys", counters: []counter{c}})
+		} else {
+			packages = append(packages, c)
+		}
+	}
+	return platform, packages
+}
+
+// chip is an hwmon device with some of its files.
+type chip struct {
+	sys   fs.FS
+	name  string
+	files []string
+}
+
+func byChip(sys fs.FS, files []string) (chips []chip) {
+	for _, file := range files {
+		name := text(sys, path.Join(path.Dir(file), "name"))
+		last := len(chips) - 1
+		if last >= 0 && path.Dir(chips[last].files[0]) == path.Dir(file) {
+			chips[last].files = append(chips[last].files, file)
+		} else {
+			chips = append(chips, chip{sys, name, []string{file}})
+		}
+	}
+	return chips
+}
+
+// label returns the chip's label of a sensor.
+func (c chip) label(file string) string {
+	of, _, _ := strings.Cut(path.Base(file), "_")
+	return text(c.sys, path.Join(path.Dir(file), of+"_label"))
+}
+
+// sockets returns the chip's counters of whole processors, or all counters if none is labelled so.
+func (c chip) sockets() (list []counter) {
+	whole := slices.DeleteFunc(slices.Clone(c.files), func(file string) bool { return !strings.HasPrefix(c.label(file), "Esocket") })
+	if len(whole) == 0 {
+		whole = c.files
+	}
+	for _, file := range whole {
+		list = append(list, counter{file: file})
+	}
+	return list
+}
+
+func text(sys fs.FS, name string) string {
+	content, err := fs.ReadFile(sys, name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}
+
+func number(sys fs.FS, name string) (float64, error) {
+	content, err := fs.ReadFile(sys, name)
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(string(content)), 64)
+	if err == nil && !(v >= 0) {
+		err = fmt.Errorf("/sys/%s holds %q, want a number", name, content)
+	}
+	return v, err
+}

@@ -1,0 +1,148 @@
+// Surroundings reads conditions that affect a machine's speed: temperatures, clocks and their
+// governors, and throttling. Unavailable values are omitted; nothing here fails. Start with Reader.
+
+package runner
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/cpulist"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// mostReadings limits the readings of each kind; large servers have hundreds.
+const mostReadings = 64
+
+// SurroundingsReader reads a machine's surroundings.
+type SurroundingsReader struct {
+	// Sys is the kernel's /sys.
+	Sys fs.FS
+	// GPUs queries NVIDIA's tool; nil if there are no GPUs.
+	GPUs func(ctx context.Context) (csv string, err error)
+	// Power reads the meter used for energy tuning, in watts, or 0 on failure; nil without a meter.
+	Power func(ctx context.Context) (meter string, watts float64)
+}
+
+// MachineSurroundings returns a reader for this machine.
+func MachineSurroundings() *SurroundingsReader {
+	return &SurroundingsReader{Sys: os.DirFS("/sys"), GPUs: askNVIDIA}
+}
+
+// Read returns the available surroundings, or nil.
+func (r *SurroundingsReader) Read(ctx context.Context) *tilthv1.Surroundings {
+	s := &tilthv1.Surroundings{Temperatures: r.temperatures(), Clocks: r.clocks(), Throttling: r.throttling()}
+	r.gpus(ctx, s)
+	if r.Power != nil {
+		meter, watts := r.Power(ctx)
+		s.Power = []*tilthv1.Power{{Meter: meter, Watts: watts}}
+	}
+	if len(s.GetTemperatures())+len(s.GetClocks())+len(s.GetThrottling())+len(s.GetPower()) == 0 {
+		return nil
+	}
+	s.Temperatures = s.Temperatures[:min(len(s.Temperatures), mostReadings)]
+	s.Clocks = s.Clocks[:min(len(s.Clocks), mostReadings)]
+	s.Throttling = s.Throttling[:min(len(s.Throttling), mostReadings)]
+	return s
+}
+
+// temperatures reads thermal zones and further sensors.
+func (r *SurroundingsReader) temperatures() (list []*tilthv1.Temperature) {
+	for _, zone := range r.glob("class/thermal/thermal_zone*") {
+		if t, ok := r.number(path.Join(zone, "temp")); ok {
+			list = append(list, &tilthv1.Temperature{Sensor: r.text(path.Join(zone, "type")), Celsius: t / 1e3})
+		}
+	}
+	for _, input := range r.glob("class/hwmon/hwmon*/temp*_input") {
+		t, ok := r.number(input)
+		if !ok {
+			continue
+		}
+		label := r.text(strings.TrimSuffix(input, "_input") + "_label")
+		sensor := strings.TrimSpace(r.text(path.Join(path.Dir(input), "name")) + " " + label)
+		if !slices.ContainsFunc(list, func(o *tilthv1.Temperature) bool { return o.GetSensor() == sensor }) { // zones are sensors, too
+			list = append(list, &tilthv1.Temperature{Sensor: sensor, Celsius: t / 1e3})
+		}
+	}
+	return list
+}
+
+// clocks reads the clocks of processors, grouped by shared clock.
+func (r *SurroundingsReader) clocks() (list []*tilthv1.Clock) {
+	for _, policy := range r.glob("devices/system/cpu/cpufreq/policy*") {
+		now, ok := r.number(path.Join(policy, "scaling_cur_freq"))
+		if !ok {
+			continue
+		}
+		most, _ := r.number(path.Join(policy, "cpuinfo_max_freq"))
+		list = append(list, &tilthv1.Clock{
+			Domain: "cpu " + ranges(r.text(path.Join(policy, "affected_cpus"))), Hertz: now * 1e3, MostHertz: most * 1e3,
+			Governor: r.text(path.Join(policy, "scaling_governor")),
+		})
+	}
+	return list
+}
+
+// throttling adds up the throttling counters of the processors.
+func (r *SurroundingsReader) throttling() (list []*tilthv1.Throttling) {
+	for _, source := range []string{"core", "package"} {
+		var total float64
+		found := false
+		for _, counter := range r.glob("devices/system/cpu/cpu*/thermal_throttle/" + source + "_throttle_count") {
+			n, ok := r.number(counter)
+			total, found = total+n, found || ok
+		}
+		if found {
+			list = append(list, &tilthv1.Throttling{Source: "cpu " + source, Events: uint64(total)})
+		}
+	}
+	return list
+}
+
+// glob returns matching files in the order of the numbers in their names.
+func (r *SurroundingsReader) glob(pattern string) []string {
+	names, err := fs.Glob(r.Sys, pattern)
+	if err != nil {
+		return nil
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return names
+}
+
+// text returns a file's first line as valid UTF-8, or "".
+func (r *SurroundingsReader) text(name string) string {
+	content, err := fs.ReadFile(r.Sys, name)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	return strings.ToValidUTF8(strings.TrimSpace(line), "?")
+}
+
+func (r *SurroundingsReader) number(name string) (float64, bool) {
+	v, err := strconv.ParseFloat(r.text(name), 64)
+	return v, err == nil
+}
+
+// ranges shortens a list of processors: "0 1 2 3 8" becomes "0-3,8".
+func ranges(list string) string {
+	var cpus []int
+	for field := range strings.FieldsSeq(list) {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return list
+		}
+		cpus = append(cpus, n)
+	}
+	return cpulist.Format(cpus)
+}

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/accuracy"
+)
+
+// Roles of arguments, as in compiler/backend/cpu/codegen/abi.
+const (
+	Input    = 0
+	Constant = 1
+	Output   = 2
+)
+
+// Arg describes an argument of a workload's kernels.
+type Arg struct {
+	Name string `json:"name"`
+	// Elements counts the elements in memory, including the gaps of strided arguments. Bytes is their size.
+	Elements int64 `json:"elements"`
+	Bytes    int64 `json:"bytes"`
+	DType    int32 `json:"dtype"`
+	Role     int32 `json:"role"`
+	// Tolerance and Rounding are the parts of the tolerance of an output; see tolerance.Output.
+	Tolerance float64 `json:"tolerance"`
+	Rounding  float64 `json:"rounding"`
+}
+
+// compare returns the difference between a kernel's output and the reference, and the allowed difference.
+func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed float64) {
+	o := accuracy.Tolerance{Sums: a.Tolerance, Rounding: a.Rounding}
+	if a.DType <= bfloat16Type {
+		allowed = o.Times(growth)
+		return compare(got, want, a.DType, allowed), allowed
+	}
+	if d = compareExactly(got, want, a.DType); d.relative == 0 || !isRounded(a.DType) {
+		return d, 0
+	}
+	d = compareSlowly(got, want, a.DType)
+	return d, o.OfIntegers(growth, d.largest)
+}
+
+// Workload describes what the kernels of a workload have in common.
+type Workload struct {
+	Args []Arg `json:"args"`
+}
+
+const (
+	mostArgs     = 256
+	mostArgBytes = 1 << 40
+	slotAlign    = 64
+)
+
+// elementBytes holds the element sizes by data type.
+var elementBytes = [...]int64{0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1}
+
+// Check returns an error if a harness's description of a workload is invalid.
+func (w *Workload) Check() error {
+	if len(w.Args) < 1 || len(w.Args) > mostArgs {
+		return fmt.Errorf("the workload has %d arguments, not 1 to %d", len(w.Args), mostArgs)
+	}
+	for _, a := range w.Args {
+		switch {
+		case a.Role < Input || a.Role > Output, a.DType < 1 || int(a.DType) >= len(elementBytes):
+			return fmt.Errorf("argument %q has role %d and type %d", a.Name, a.Role, a.DType)
+		case a.Elements < 0 || a.Elements > mostArgBytes || a.Bytes != a.Elements*elementBytes[a.DType] || a.Bytes > mostArgBytes:
+			return fmt.Errorf("argument %q has %d elements in %d bytes", a.Name, a.Elements, a.Bytes)
+		case !(a.Tolerance >= 0) || math.IsInf(a.Tolerance, 1), !(a.Rounding >= 0) || math.IsInf(a.Rounding, 1):
+			return fmt.Errorf("argument %q has the tolerances %v and %v", a.Name, a.Tolerance, a.Rounding)
+		}
+	}
+	if w.SlotBytes() == 0 {
+		return errors.New("the workload has no outputs")
+	}
+	return nil
+}
+
+func padded(bytes int64) int64 { return (bytes + slotAlign - 1) / slotAlign * slotAlign }
+
+// SlotBytes returns the size of the outputs of one execution, each padded to 64 bytes.
+func (w *Workload) SlotBytes() (bytes int64) {
+	for _, a := range w.Args {
+		if a.Role == Output {
+			bytes += padded(a.Bytes)
+		}
+	}
+	return bytes
+}
+
+// Judge compares two slots. relative is the largest relative error of all outputs. message is empty if they
+// agree within the tolerance of each output, multiplied by growth, which the kernel's algorithm declares.
+func (w *Workload) Judge(got, want []byte, growth float64) (relative float64, message string) {
+	for _, a := range w.Args {
+		if a.Role != Output {
+			continue
+		}
+		d, allowed := a.compare(got[:a.Bytes], want[:a.Bytes], growth)
+		relative = max(relative, d.relative)
+		if !(d.relative <= allowed) {
+			return relative, fmt.Sprintf("%s[%d] is %.9g, the reference says %.9g (relative error %.3g, allowed %.3g)",
+				a.Name, d.at, d.got, d.want, d.relative, allowed)
+		}
+		got, want = got[padded(a.Bytes):], want[padded(a.Bytes):]
+	}
+	return relative, ""
+}

@@ -1,0 +1,43 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Waiting is the number of items that an owner has waiting.
+type Waiting struct {
+	Owner string
+	Items int
+}
+
+// Before returns what would be taken before the items of a flow: items of other owners, largest number first, and
+// items of the same owner. It takes time linear in the owners and the owner's jobs.
+func (q *Queue[T]) Before(f Flow) (others []Waiting, own int) {
+	n := q.byName[f.Owner]
+	if n == nil || n.place < 0 {
+		return nil, 0
+	}
+	for _, other := range q.owners.waiting {
+		if other != n && sooner(other, n) {
+			others = append(others, Waiting{other.value.name, other.value.length})
+		}
+	}
+	slices.SortFunc(others, func(a, b Waiting) int { return cmp.Or(cmp.Compare(b.Items, a.Items), cmp.Compare(a.Owner, b.Owner)) })
+	if job := n.value.byName[f.Job]; job != nil && job.place >= 0 {
+		for _, other := range n.value.jobs.waiting {
+			if other != job && sooner(other, job) {
+				own += len(other.value)
+			}
+		}
+	}
+	return others, own
+}
+
+// sooner reports whether waiting flow a is served before b.
+func sooner[V any](a, b *node[V]) bool {
+	if a.tag != b.tag {
+		return a.tag < b.tag
+	}
+	return a.order < b.order
+}

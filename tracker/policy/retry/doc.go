@@ -1,2 +1,0 @@
-// Package retry computes how long failed work waits before it is retried.
-package retry

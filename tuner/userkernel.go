@@ -1,0 +1,243 @@
+// Userkernel makes kernels that somebody wrote a part of the space that a search draws candidates from.
+
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
+)
+
+// cautious is how many times the cost of the default schedule a kernel is thought to cost that was not measured: it is
+// tried early, and the search of schedules goes on beside it.
+const cautious = 2
+
+// KernelAdder adds the kernels of a job to the spaces of its tasks.
+type KernelAdder struct {
+	kernels  []*userkernel.Kernel
+	levels   []schedule.Numerics
+	numerics schedule.Numerics
+	// looks is how many more choices may be looked at for legal ones, in all spaces together.
+	looks int
+	// legal is own.Fit.Legal.
+	legal func(f *userkernel.Fit, values []int64, threads int) error
+}
+
+// maxLooks is how many choices a job may look at for the first legal ones of kernels without a default that is legal.
+// A condition that nothing meets thus costs seconds, however many kernels and tasks there are.
+const maxLooks = 1 << 16
+
+// NewKernelAdder is an Adder of kernels to spaces of some level of numerics.
+func NewKernelAdder(kernels []*userkernel.Kernel, numerics schedule.Numerics) (*KernelAdder, error) {
+	a := &KernelAdder{kernels: kernels, numerics: numerics, looks: maxLooks, legal: (*userkernel.Fit).Legal}
+	numbers := map[int64]*userkernel.Kernel{}
+	for _, k := range kernels {
+		if other := numbers[k.Number()]; other != nil {
+			return nil, fmt.Errorf("own kernels %s and %s: give one of them another name", other.Name, k.Name)
+		}
+		numbers[k.Number()] = k
+		level, err := schedule.ParseNumerics(k.Numerics)
+		if err != nil {
+			return nil, fmt.Errorf("own kernel %s: %w", k.Name, err)
+		}
+		a.levels = append(a.levels, level)
+	}
+	return a, nil
+}
+
+// Add is a space with the kernels that compute its workload on its target by at most the level of numerics, and that
+// have a legal choice. The error is that of ctx.
+func (a *KernelAdder) Add(ctx context.Context, s *space.Space) (*space.Space, error) {
+	if len(a.kernels) == 0 {
+		return s, ctx.Err()
+	}
+	cost := sync.OnceValue(func() float64 { return cautious * s.Cost(s.Default()) })
+	text := s.Workload.Text()
+	var families []space.Family
+	for i, k := range a.kernels {
+		if a.levels[i] > a.numerics || k.Runs(s.Target) != nil {
+			continue
+		}
+		fit, ok := k.Fit(text)
+		if !ok {
+			continue
+		}
+		f := &family{fit: fit, threads: s.Target.Threads(), cost: cost}
+		if f.seed = a.first(ctx, f); f.seed != nil {
+			families = append(families, f)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return s.With(families...), nil
+}
+
+// first is the kernel's default where it is legal, else the first legal choice, counting with the last knob fastest;
+// nil when none was found.
+func (a *KernelAdder) first(ctx context.Context, f *family) []int64 {
+	k := f.fit.Kernel
+	if k.Default != nil {
+		values := make([]int64, len(k.Knobs))
+		for i, knob := range k.Knobs {
+			values[i] = k.Default[knob.Name]
+		}
+		if a.legal(f.fit, values, f.threads) == nil {
+			return values
+		}
+	}
+	for values := range choices(k.Knobs, mostLooks) {
+		if ctx.Err() != nil || a.looks == 0 {
+			return nil
+		}
+		a.looks--
+		if a.legal(f.fit, values, f.threads) == nil {
+			return values
+		}
+	}
+	return nil
+}
+
+// mostLooks is how many choices of one kernel are looked at for one workload.
+const mostLooks = 1 << 14
+
+// Unused says of each kernel that is tried for none of some workloads on a target why that is so.
+func (a *KernelAdder) Unused(ctx context.Context, t *target.Target, workloads []*expr.Workload) (reasons []error) {
+	texts := make([]string, len(workloads))
+	for i, w := range workloads {
+		texts[i] = w.Text()
+	}
+	for i, k := range a.kernels {
+		err := k.Runs(t)
+		if err == nil && a.levels[i] > a.numerics {
+			err = fmt.Errorf("own kernel %s needs numerics %s", k.Name, a.levels[i])
+		}
+		if err == nil {
+			err = a.computes(ctx, k, t, texts)
+		}
+		if err != nil {
+			reasons = append(reasons, err)
+		}
+	}
+	return reasons
+}
+
+// computes says why a kernel has no legal choice for any of some workloads.
+func (a *KernelAdder) computes(ctx context.Context, k *userkernel.Kernel, t *target.Target, texts []string) error {
+	matched := false
+	for _, text := range texts {
+		if fit, ok := k.Fit(text); ok {
+			matched = true
+			if a.first(ctx, &family{fit: fit, threads: t.Threads()}) != nil {
+				return nil
+			}
+		}
+	}
+	if !matched {
+		return fmt.Errorf("own kernel %s computes none of the tasks: 'tilth kernels tasks' prints what they compute", k.Name)
+	}
+	return fmt.Errorf("own kernel %s has no legal choice for the tasks that it computes", k.Name)
+}
+
+// family is a kernel for a workload. It implements space.Family.
+type family struct {
+	fit     *userkernel.Fit
+	threads int
+	cost    func() float64
+	// seed is the first candidate to measure.
+	seed []int64
+}
+
+// choices are values for all knobs, at most so many.
+func choices(knobs []userkernel.Knob, most int) func(yield func([]int64) bool) {
+	return func(yield func([]int64) bool) {
+		at := make([]int, len(knobs))
+		for range most {
+			values := make([]int64, len(at))
+			for i, k := range at {
+				values[i] = knobs[i].Values[k]
+			}
+			if !yield(values) || !next(at, knobs) {
+				return
+			}
+		}
+	}
+}
+
+// next counts up; false after the last choice.
+func next(at []int, knobs []userkernel.Knob) bool {
+	for i := len(at) - 1; i >= 0; i-- {
+		if at[i]++; at[i] < len(knobs[i].Values) {
+			return true
+		}
+		at[i] = 0
+	}
+	return false
+}
+
+func (f *family) algorithm() space.Algorithm {
+	return space.Algorithm{Name: "own kernel " + f.fit.Kernel.Name, Number: f.fit.Kernel.Number()}
+}
+
+// Algorithms implements space.Family.
+func (f *family) Algorithms() []space.Algorithm { return []space.Algorithm{f.algorithm()} }
+
+// Knobs implements space.Family.
+func (f *family) Knobs() (list []space.Knob) {
+	for _, k := range f.fit.Kernel.Knobs {
+		list = append(list, space.Knob{Name: k.Name, Values: k.Values})
+	}
+	return list
+}
+
+// Legal implements space.Family.
+func (f *family) Legal(_ space.Algorithm, values []int64) error {
+	return f.fit.Legal(values, f.threads)
+}
+
+// Cost implements space.Family. Nothing is known of the kernel before it is measured.
+func (f *family) Cost(space.Algorithm, []int64) float64 { return f.cost() }
+
+// Apply implements space.Family.
+func (f *family) Apply(s *schedule.Schedule, _ space.Algorithm, values []int64) error {
+	c, err := f.fit.At(values)
+	if err != nil {
+		return err
+	}
+	return s.UseOwn(c)
+}
+
+// Reconcile implements space.Family: the kernel's condition alone says what is legal.
+func (f *family) Reconcile(space.Algorithm, []int64) {}
+
+// Seeds implements space.Family.
+func (f *family) Seeds() []space.Seed { return []space.Seed{{By: f.algorithm(), Values: f.seed}} }
+
+// Tiled implements space.Family: what the knobs of a kernel mean is known to its writer alone.
+func (f *family) Tiled(space.Tiling) []space.Wish { return nil }
+
+// CountKernelPoints is how many choices of a kernel's values are legal for the workload of a space, of at most so
+// many that are looked at; all tells that these were all of them.
+func CountKernelPoints(s *space.Space, k *userkernel.Kernel, most int) (legal, looked int, all bool) {
+	fit, ok := k.Fit(s.Workload.Text())
+	if !ok {
+		return 0, 0, true
+	}
+	size := 1
+	for _, knob := range k.Knobs {
+		size = min(size*len(knob.Values), most+1)
+	}
+	for values := range choices(k.Knobs, most) {
+		looked++
+		if fit.Legal(values, s.Target.Threads()) == nil {
+			legal++
+		}
+	}
+	return legal, looked, size <= most
+}

@@ -1,0 +1,88 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
+)
+
+// never are kernels for the product of the test, of which no choice is legal, their defaults included.
+func never(t *testing.T, n int) (kernels []*userkernel.Kernel) {
+	t.Helper()
+	values := "0"
+	for v := 1; v < 64; v++ {
+		values += fmt.Sprintf(",%d", v)
+	}
+	for i := range n {
+		k, err := userkernel.Parse(fmt.Appendf(nil, `{"name":"never-%d","arch":"x86-64","numerics":"strict","workloads":[{"text":[`+
+			`"tilth-workload 1","input t0 f32[$M,$K]","constant t1 f32[$K,$N]",`+
+			`"sum t2 f32[$M,$N] over $K = (mul [t0 i0 r0] [t1 r0 i1])","output t2"]}],"knobs":[`+
+			`{"name":"A","values":[%[2]s]},{"name":"B","values":[%[2]s]},{"name":"C","values":[%[2]s]}],`+
+			`"legal":"1 == 0","default":{"A":0,"B":0,"C":0},"source":"x"}`, i, values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kernels = append(kernels, k)
+	}
+	return kernels
+}
+
+func productSpace(t *testing.T) *space.Space {
+	t.Helper()
+	on, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return backendtest.Space(t, exprtest.Product(t, 16, 32, 64), on, schedule.Default)
+}
+
+// TestAJobLooksForLegalChoicesWithinABudget: conditions that nothing meets cost a bounded number of evaluations,
+// however many kernels and tasks there are, beside one for each kernel's default.
+func TestAJobLooksForLegalChoicesWithinABudget(t *testing.T) {
+	const kernels, tasks = 16, 20
+	a, err := NewKernelAdder(never(t, kernels), schedule.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	a.legal = func(f *userkernel.Fit, values []int64, threads int) error {
+		looks++
+		return f.Legal(values, threads)
+	}
+	s := productSpace(t)
+	for range tasks {
+		larger, err := a.Add(t.Context(), s)
+		if err != nil || larger.Owns() > 0 {
+			t.Fatalf("%d kernels, %v", larger.Owns(), err)
+		}
+	}
+	if want := maxLooks + kernels*tasks; looks != want {
+		t.Errorf("%d choices were looked at, not %d", looks, want)
+	}
+}
+
+func TestLookingEndsWithItsContext(t *testing.T) {
+	a, err := NewKernelAdder(never(t, 2), schedule.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	a.legal = func(f *userkernel.Fit, values []int64, threads int) error {
+		if looks++; looks == 10 {
+			cancel()
+		}
+		return f.Legal(values, threads)
+	}
+	if _, err := a.Add(ctx, productSpace(t)); !errors.Is(err, context.Canceled) || looks != 10 {
+		t.Errorf("%d choices were looked at: %v", looks, err)
+	}
+}
