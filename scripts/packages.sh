@@ -8,9 +8,9 @@ tests=(strace libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-a
 tests+=(gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross)
 # Separate hosts, the check of unit files, and Prometheus with promtool.
 tests+=(iproute2 systemd prometheus)
-# A container runtime, and the enforcement of network policies.
-tests+=(runc nftables)
-# The library of examples/openblas-product.
+# What starts containers.
+tests+=(runc)
+# A library that the example examples/openblas-product calls.
 tests+=(libopenblas0-pthread)
 # OpenCL on processors.
 tests+=(pocl-opencl-icd ocl-icd-libopencl1)
@@ -83,7 +83,6 @@ present() {
 	make) command -v make ;;
 	chromium) command -v chromium || command -v google-chrome ;;
 	runc) command -v runc ;;
-	nftables) command -v nft ;;
 	postgresql) command -v initdb || ls /usr/lib/postgresql/*/bin/initdb ;;
 	*) installed "$1" ;;
 	esac >/dev/null 2>&1

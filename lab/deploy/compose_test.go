@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,6 +161,20 @@ func TestComposeSecretsAreApart(t *testing.T) {
 		slices.Sort(mounted[source])
 		if !slices.Equal(mounted[source], want) {
 			t.Errorf("%s is mounted by %v, want %v", source, mounted[source], want)
+		}
+	}
+}
+
+// Agents reach the tracker and nothing beyond the farm.
+func TestComposeAgentsStayInTheFarm(t *testing.T) {
+	p := project(t, withDatabase)
+	if !p.Networks["farm"].Internal {
+		t.Error("the farm's network leads beyond it")
+	}
+	for _, name := range []string{"tuner", "builder", "runner"} {
+		networks := slices.Collect(maps.Keys(p.Services[name].Networks))
+		if !slices.Equal(networks, []string{"farm"}) || p.Services[name].NetworkMode != "" {
+			t.Errorf("%s is in the networks %v", name, networks)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package deploy checks what deploy/ and docker-compose.yml have, by the types and parsers of the programs that read
-// them. Package farm runs them. Both are in a module of their own, so that the program's has none of those types.
+// Package deploy checks deploy/ and docker-compose.yml by the libraries of the programs that read them, and runs the
+// services of docker-compose.yml by runc. It is a module of its own, so that the program's has none of those libraries.
 package deploy
 
 import (

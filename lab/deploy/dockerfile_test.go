@@ -4,8 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/compose-spec/compose-go/v2/types"
 )
 
 // pinned matches an image by digest or by an exact version. distroless has digests only and its one moving tag.
@@ -77,6 +80,24 @@ func TestDockerfileIsPinnedAndRunsAsNobody(t *testing.T) {
 	for _, want := range []string{"service", "host"} {
 		if !stages[want] {
 			t.Errorf("there is no stage %s, which docker-compose.yml and the manifests use", want)
+		}
+	}
+}
+
+// TestDockerfileMakesFoldersOfVolumes checks that services may write to their volumes, which take over the owners of the
+// images' folders.
+func TestDockerfileMakesFoldersOfVolumes(t *testing.T) {
+	owned := map[string]bool{}
+	for _, in := range instructions(t) {
+		if in[0] == "COPY" && slices.Contains(in, "--chown=65532:65532") {
+			owned[in[len(in)-1]] = true
+		}
+	}
+	for name, s := range project(t).Services {
+		for _, v := range s.Volumes {
+			if s.Build != nil && s.User == "" && v.Type == types.VolumeTypeVolume && !v.ReadOnly && !owned[v.Target] && !owned[filepath.Dir(v.Target)] {
+				t.Errorf("%s cannot write to its volume at %s", name, v.Target)
+			}
 		}
 	}
 }

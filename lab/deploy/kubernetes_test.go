@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,28 +15,17 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/tilth-dev/tilth/lab/deploy/kube"
+	"sigs.k8s.io/yaml"
 )
 
 // folders are the kustomizations, each an overlay of the one before.
 var folders = []string{"kubernetes", "kubernetes-postgres", "kubernetes-shards"}
 
-// manifests are all that kustomize applies of a folder.
-func manifests(t *testing.T, folder string) *kube.Manifests {
-	t.Helper()
-	m, err := kube.Load(filepath.Join(root, "deploy", folder))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 // pods are the templates of all pods, by component.
 func pods(t *testing.T, folder string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	out := map[string]corev1.PodTemplateSpec{}
-	for _, o := range manifests(t, folder).Objects {
+	for _, o := range manifests(t, folder) {
 		switch o := o.(type) {
 		case *appsv1.StatefulSet:
 			out[o.Name] = selected(t, o.Name, o.Spec.Selector, o.Spec.Template)
@@ -56,7 +47,7 @@ func selected(t *testing.T, name string, by *metav1.LabelSelector, pod corev1.Po
 }
 
 func TestManifestsAreOfTheAPI(t *testing.T) {
-	all := manifests(t, folders[0]).Objects
+	all := manifests(t, folders[0])
 	for _, want := range []string{
 		"Namespace/tilth", "StatefulSet/tracker", "Service/tracker", "PodDisruptionBudget/tracker", "Deployment/tuner", "Deployment/builder",
 		"HorizontalPodAutoscaler/builder", "DaemonSet/runner", "NetworkPolicy/closed",
@@ -116,9 +107,9 @@ func podsReferToWhatIsThere(t *testing.T, folder string) {
 	if folder != folders[0] { // of the operator
 		secrets["database-ca"] = []string{"ca.crt"}
 	}
-	for _, s := range manifests(t, folder).Kustomization.SecretGenerator {
-		for _, file := range s.Files {
-			secrets[s.Name] = append(secrets[s.Name], filepath.Base(file))
+	for _, o := range manifests(t, folder) {
+		if s, is := o.(*corev1.Secret); is {
+			secrets[s.Name] = slices.Collect(maps.Keys(s.Data))
 		}
 	}
 	for name, pod := range pods(t, folder) {
@@ -161,7 +152,7 @@ func checkSecretFiles(t *testing.T, name string, args, files []string) {
 // With a database there are two trackers, of which one may be moved at a time. Nothing but they and the operator
 // reaches the servers, of which a standby confirms each commit.
 func TestTheTrackerOfADatabaseMayMove(t *testing.T) {
-	all := manifests(t, folders[1]).Objects
+	all := manifests(t, folders[1])
 	if all["StatefulSet/tracker"] != nil {
 		t.Error("there is a third tracker")
 	}
@@ -177,7 +168,7 @@ func TestTheTrackerOfADatabaseMayMove(t *testing.T) {
 	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(tracker.Spec.Template.Labels)) {
 		t.Error("the service does not lead to the tracker")
 	}
-	cluster := all["Cluster/database"].(*kube.DatabaseCluster)
+	cluster := all["Cluster/database"].(*databaseCluster)
 	if s := cluster.Spec.PostgreSQL.Synchronous; cluster.Spec.Instances < 3 || s.Number < 1 || s.DataDurability != "required" {
 		t.Errorf("a fail-over may lose what was acknowledged: %v", cluster.Spec)
 	}
@@ -211,10 +202,14 @@ func TestScalersFollowWhatIsHandedOn(t *testing.T) {
 			}
 		}
 	}
-	if err := kube.Read(filepath.Join(root, "deploy", "kubernetes", "prometheus-adapter.yaml"), &adapter); err != nil {
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", "prometheus-adapter.yaml"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	all := manifests(t, folders[2]).Objects
+	if err := yaml.UnmarshalStrict(text, &adapter); err != nil {
+		t.Fatal(err)
+	}
+	all := manifests(t, folders[2])
 	for name, of := range map[string]string{"builder": "map[kind:builder]", "tracker": "map[]"} {
 		scaler := all["HorizontalPodAutoscaler/"+name].(*autoscalingv2.HorizontalPodAutoscaler)
 		metrics := scaler.Spec.Metrics
@@ -242,7 +237,7 @@ func TestScalersFollowWhatIsHandedOn(t *testing.T) {
 // Trackers side by side have a name that leads to all of them, which agents call, and as many of them as shards are of
 // use.
 func TestTrackersSideBySideAreCalledByOneName(t *testing.T) {
-	all := manifests(t, folders[2]).Objects
+	all := manifests(t, folders[2])
 	tracker := all["Deployment/tracker"].(*appsv1.Deployment)
 	if tracker.Spec.Replicas != nil {
 		t.Error("an update would undo what the autoscaler does")

@@ -1,4 +1,4 @@
-package farm
+package deploy
 
 import (
 	"context"
@@ -12,18 +12,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tilth-dev/tilth/lab/deploy/container"
 )
 
-// prometheus is a Prometheus that a machine publishes.
+// prometheus is a client of a Prometheus.
 type prometheus struct {
-	http *http.Client
 	base string
-}
-
-func newPrometheus(space *container.Namespace, addr string) *prometheus {
-	return &prometheus{http: &http.Client{Transport: &http.Transport{DialContext: space.Dial}}, base: "http://" + addr}
 }
 
 // ask decodes what an answer of its API has as data.
@@ -32,7 +25,7 @@ func (p *prometheus) ask(ctx context.Context, path string, data any) error {
 	if err != nil {
 		return err
 	}
-	response, err := p.http.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
