@@ -55,10 +55,10 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 	}
 }
 
-// set is what the tasks here are described by.
+// set is the feature set that describes the tasks.
 var set = registry.FeatureSets()[0]
 
-// made are tasks whose latencies follow one feature, each on its own scale.
+// made returns tasks whose latencies follow one feature, each task on its own scale.
 func made(tasks, each int) []Task {
 	rng := rand.New(rand.NewPCG(1, 0))
 	list := make([]Task, tasks)
@@ -69,7 +69,7 @@ func made(tasks, each int) []Task {
 			for f := range row {
 				row[f] = 1 + rng.Float32()
 			}
-			row[slices.Index(set.Columns, "cost_cycles")] = 8 // which says nothing
+			row[slices.Index(set.Columns, "cost_cycles")] = 8 // carries no information
 			latency := float64(1+k) * (float64(row[8]) - 0.9)
 			list[k].Samples = append(list[k].Samples, costmodel.Sample{Features: features.Row{Set: set, Values: row}, Task: list[k].Name, LatencySeconds: latency})
 			list[k].Intervals = append(list[k].Intervals, stat.Interval{Low: latency, High: latency})
@@ -78,7 +78,7 @@ func made(tasks, each int) []Task {
 	return list
 }
 
-// TestModelsRankTasksThatTheyHaveNotSeen, and a cost that says nothing is right half of the time.
+// TestModelsRankTasksThatTheyHaveNotSeen also checks that an uninformative cost is right half of the time.
 func TestModelsRankTasksThatTheyHaveNotSeen(t *testing.T) {
 	tasks := made(6, 80)
 	learnt := Learnt{Label: "learnt", Options: costmodel.Options{Trees: 40}}
@@ -108,7 +108,7 @@ func TestAPythonThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
-// TestNearTasksAreInOneFold, also those that are near through others.
+// TestNearTasksAreInOneFold includes tasks that are only near each other through others.
 func TestNearTasksAreInOneFold(t *testing.T) {
 	var tasks []Task
 	for _, text := range []string{"map over 64", "map over 512", "map over 80", "map over 96", "sum over 64"} {
@@ -120,7 +120,7 @@ func TestNearTasksAreInOneFold(t *testing.T) {
 	}
 }
 
-// TestAnotherMeasurementRanksLikeAModel, of the candidates that both have.
+// TestAnotherMeasurementRanksLikeAModel compares the candidates that succeeded in both measurements.
 func TestAnotherMeasurementRanksLikeAModel(t *testing.T) {
 	measured := func(digest string, origins string, latencies ...float64) (m Task) {
 		m.Name, m.Shape = digest, expr.ShapeOf("map over "+digest)
@@ -166,7 +166,7 @@ func TestKinds(t *testing.T) {
 	results := []Result{
 		{Task: "dense 4", Ranker: "a", Pairwise: Share{6, 1}, Recall: 1},
 		{Task: "dense 8", Ranker: "a", Pairwise: Share{3, 0.5}, Recall: 0.5},
-		{Task: "dense 16", Ranker: "a"}, // whose candidates are all as fast: it has no order, and does not count as wrong
+		{Task: "dense 16", Ranker: "a"}, // all candidates are equally fast: there is no order, which is not an error
 		{Task: "add 4", Ranker: "a", Pairwise: Share{1, 0}},
 		{Task: "add 4", Ranker: "b", Pairwise: Share{1, 1}},
 	}

@@ -6,14 +6,13 @@ import (
 	"math"
 )
 
-// Again ranks by a second measurement of the same candidates. What it misses is the noise of measuring: more cannot be
-// asked of a model.
+// Again ranks candidates by a second measurement of them. Its errors are measurement noise, the bound for any model.
 type Again struct{ Tasks []Task }
 
 // Name returns the ranker's name.
 func (Again) Name() string { return "measured again" }
 
-// Rank looks the candidates up.
+// Rank looks up the candidates.
 func (a Again) Rank(_ context.Context, _, test []Task) ([][]float64, error) {
 	known := byDigest(a.Tasks)
 	scores := make([][]float64, len(test))
@@ -30,7 +29,7 @@ func (a Again) Rank(_ context.Context, _, test []Task) ([][]float64, error) {
 	return scores, nil
 }
 
-// Common are the candidates of tasks that did not fail, neither in a second measurement.
+// Common returns the candidates that succeeded in both measurements.
 func Common(tasks, again []Task) []Task {
 	known := byDigest(again)
 	var list []Task
@@ -49,7 +48,7 @@ func Common(tasks, again []Task) []Task {
 	return list
 }
 
-// byDigest are the latencies of candidates that did not fail, by workload and origin.
+// byDigest returns the latencies of successful candidates by workload and origin.
 func byDigest(tasks []Task) map[string]map[string]float64 {
 	known := map[string]map[string]float64{}
 	for _, t := range tasks {

@@ -1,4 +1,4 @@
-// Package accuracy measures how well cost models rank candidates of tasks that they were not trained on. Measurements
-// come from recorded sets and from exported records; the tasks are divided into folds, and models of the other folds
-// rank each fold. Begin with Compare.
+// Package accuracy measures how well cost models rank the candidates of unseen tasks. Measurements come from recorded
+// sets or exported records. Cross-validation divides the tasks into folds; models of the other folds rank each fold.
+// Start with Compare.
 package accuracy

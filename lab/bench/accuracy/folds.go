@@ -7,47 +7,46 @@ import (
 	"time"
 )
 
-// Result is how well a ranker does on one task that it was not trained on, or on the mean of several.
+// Result holds a ranker's accuracy on one unseen task, or the mean over several.
 type Result struct {
 	Task string `json:"task"`
-	// Tasks is of how many it is the mean.
+	// Tasks is the number of tasks that the mean covers.
 	Tasks  int    `json:"tasks"`
 	Ranker string `json:"ranker"`
-	// Pairwise is of the pairs that differ by more than the noise, Resolved of those whose intervals do not overlap
-	// either, Clear of those that differ by more than 5 %, AllPairs of all.
+	// Pairwise covers pairs that differ by more than the noise, Resolved also requires disjoint intervals, Clear
+	// requires a difference of 5 %, and AllPairs covers all pairs.
 	Pairwise Share `json:"pairwise"`
 	Resolved Share `json:"resolved"`
 	Clear    Share `json:"clear"`
 	AllPairs Share `json:"all_pairs"`
-	// Recall is of the fastest 5 %, Regret that of the best 16 scores.
+	// Recall covers the fastest 5 %, Regret the 16 best scores.
 	Recall float64 `json:"recall"`
 	Regret float64 `json:"regret"`
-	// Off is the typical factor between predicted and measured latencies, apart from a constant factor per
-	// task.
+	// Off is the typical factor between predicted and measured latencies, apart from a constant factor per task.
 	Off float64 `json:"off"`
 }
 
 const (
-	// topShare is the share of candidates that count as fastest.
+	// topShare is the fraction of candidates that count as fastest.
 	topShare = 0.05
-	// picks is how many candidates one batch of a search measures.
+	// picks is the number of candidates in a batch of a search.
 	picks = 16
-	// clear is the share by which latencies differ clearly.
+	// clear is the relative latency difference that counts as clear.
 	clear = 0.05
 )
 
-// Options are how models are compared.
+// Options configures a comparison.
 type Options struct {
-	// Folds is into how many parts the tasks are divided; each is ranked by models of the others.
+	// Folds is the number of folds. Models of the others rank each fold.
 	Folds int
-	// Noise is the share by which latencies must differ to count as different.
+	// Noise is the relative latency difference below which candidates count as equal.
 	Noise float64
 	// Seconds, if set, is called with each ranker's time for a fold, training and ranking.
 	Seconds func(ranker string, fold int, seconds float64)
 }
 
-// Compare ranks each task by models of tasks of other folds: group k of near tasks belongs to fold k modulo their
-// number. In each fold the rankers take turns.
+// Compare ranks each task with models trained on the other folds. Group k of similar tasks belongs to fold k modulo
+// the number of folds. In each fold the rankers take turns.
 func Compare(ctx context.Context, tasks []Task, rankers []Ranker, o Options) ([]Result, error) {
 	numbers, n := groupsOf(tasks)
 	if o.Folds < 2 || o.Folds > n {
@@ -93,7 +92,7 @@ func judge(t *Task, ranker string, scores []float64, noise float64) Result {
 	return r
 }
 
-// Mean is a ranker's mean over all tasks; that of a share is over the tasks that have such pairs.
+// Mean returns a ranker's mean over all tasks. The mean of a share covers the tasks that have such pairs.
 func Mean(results []Result, ranker string) Result {
 	own := slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Ranker != ranker })
 	mean := Result{Task: "mean", Ranker: ranker, Tasks: len(own)}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// heavy are the operators that decide what kind of task one with others around it is.
+// heavy lists the operators that determine the kind of a fused task.
 var heavy = []string{"conv2d", "conv3d", "convtranspose", "matmul", "dense", "attention", "maxpool", "avgpool", "globalavgpool", "lstm_hidden", "lstm_cell"}
 
 // Kind classifies a task by its name: its main operator, and for convolutions whether they are pointwise or
@@ -24,7 +24,7 @@ func Kind(name string) string {
 	return kind
 }
 
-// ByKind are a ranker's means over the tasks of each kind, in the order of the alphabet.
+// ByKind returns a ranker's means over the tasks of each kind, in alphabetical order.
 func ByKind(results []Result, ranker string) []Result {
 	var kinds []string
 	for _, r := range results {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Share is how many of some pairs of candidates are in the right order.
+// Share is the fraction of pairs of candidates in the right order.
 type Share struct {
-	// Pairs is how many pairs there are.
+	// Pairs is the number of pairs.
 	Pairs int `json:"pairs"`
-	// Right is the share that is in the right order; 0 without pairs.
+	// Right is the fraction in the right order, or 0 without pairs.
 	Right float64 `json:"right"`
 }
 
@@ -38,8 +38,8 @@ func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) Shar
 	return Share{Pairs: pairs, Right: right / float64(max(1, pairs))}
 }
 
-// Recall is how many of the fastest candidates are among as many of the best score; top is the share of the candidates
-// that are called fastest, one at least.
+// Recall returns the fraction of the fastest candidates among equally many of the best scores. top is the fraction of
+// candidates that count as fastest, at least one.
 func Recall(latencies, scores []float64, top float64) float64 {
 	fastest := measured(latencies)
 	best := slices.Clone(fastest)
@@ -58,8 +58,7 @@ func Recall(latencies, scores []float64, top float64) float64 {
 	return float64(found) / float64(n)
 }
 
-// Regret is how much slower the fastest of the n candidates of the best score is than the fastest of all, as a share
-// of the latter.
+// Regret returns the relative slowdown of the fastest of the n best-scored candidates against the fastest of all.
 func Regret(latencies, scores []float64, n int) float64 {
 	order := measured(latencies)
 	if len(order) == 0 {
@@ -76,8 +75,8 @@ func Regret(latencies, scores []float64, n int) float64 {
 	return found/best - 1
 }
 
-// Off is the factor by which latencies are off, as the root of the mean square of its logarithm, when scores are
-// logarithms, base 2, of throughputs, but for a constant.
+// Off returns the typical factor between predicted and measured latencies: the exponential of the root mean square of
+// the logarithmic error. Scores are base-2 logarithms of throughputs, up to a constant.
 func Off(latencies, scores []float64) float64 {
 	order := measured(latencies)
 	if len(order) == 0 {
@@ -92,7 +91,7 @@ func Off(latencies, scores []float64) float64 {
 	return math.Exp2(math.Sqrt(max(0, squares/n-sum/n*sum/n)))
 }
 
-// measured are the numbers of the candidates that did not fail.
+// measured returns the indices of the candidates that did not fail.
 func measured(latencies []float64) []int {
 	var list []int
 	for k, l := range latencies {

@@ -6,8 +6,8 @@ import "github.com/tilth-dev/tilth/compiler/expr"
 // similar.
 const nearBy = 0.35
 
-// groupsOf numbers groups of tasks: those that are near to each other, or to others of the group, are in one. Such as
-// the layers of a network that grow by a few channels each must not be on both sides of a fold.
+// groupsOf numbers groups of tasks that are similar, directly or through others. It keeps similar tasks, such as the
+// layers of a network that differ by a few channels, in one fold.
 func groupsOf(tasks []Task) (numbers []int, groups int) {
 	shapes := make([]expr.Shape, len(tasks))
 	numbers = make([]int, len(tasks))
@@ -22,7 +22,7 @@ func groupsOf(tasks []Task) (numbers []int, groups int) {
 	return renumbered(numbers)
 }
 
-// join gives both groups the lower number.
+// join merges two groups under the lower number.
 func join(numbers []int, a, b int) {
 	for k, n := range numbers {
 		if n == a || n == b {
@@ -31,7 +31,7 @@ func join(numbers []int, a, b int) {
 	}
 }
 
-// renumbered numbers the groups in the order in which they are met.
+// renumbered numbers the groups in order of first appearance.
 func renumbered(numbers []int) (list []int, groups int) {
 	known := map[int]int{}
 	for _, n := range numbers {

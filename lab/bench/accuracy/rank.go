@@ -6,22 +6,22 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// Ranker is a way to rank candidates.
+// Ranker is a method of ranking candidates.
 type Ranker interface {
-	// Name is a short name for tables.
+	// Name returns a short name for tables.
 	Name() string
-	// Rank learns from some tasks and scores the candidates of others: logarithms, base 2, of throughputs, right but
-	// for a constant of each task.
+	// Rank trains on some tasks and scores the candidates of others. Scores are base-2 logarithms of throughputs, up
+	// to a constant per task.
 	Rank(ctx context.Context, train, test []Task) ([][]float64, error)
 }
 
-// Learnt is this project's own model.
+// Learnt is the project's own model.
 type Learnt struct {
 	Label   string
 	Options costmodel.Options
 }
 
-// Name is the label.
+// Name returns the label.
 func (l Learnt) Name() string { return l.Label }
 
 // Rank trains a model.
@@ -33,7 +33,7 @@ func (l Learnt) Rank(ctx context.Context, train, test []Task) ([][]float64, erro
 	return speeds(m, test)
 }
 
-// Samples are those of all tasks.
+// Samples returns the samples of all tasks.
 func Samples(tasks []Task) (list []costmodel.Sample) {
 	for _, t := range tasks {
 		list = append(list, t.Samples...)
@@ -41,13 +41,13 @@ func Samples(tasks []Task) (list []costmodel.Sample) {
 	return list
 }
 
-// Analytic is the space's analytic cost, which learns nothing.
+// Analytic is the analytic cost of the space. It does not train.
 type Analytic struct{}
 
 // Name returns the ranker's name.
 func (Analytic) Name() string { return "analytic" }
 
-// Rank puts fewer cycles first.
+// Rank ranks fewer cycles first.
 func (Analytic) Rank(_ context.Context, _, test []Task) ([][]float64, error) {
 	return speeds(nil, test)
 }

@@ -23,19 +23,19 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Task is the measured candidates of one workload.
+// Task holds the measured candidates of one workload.
 type Task struct {
 	Name string
-	// Shape is the workload's, by which near tasks are known.
+	// Shape is the workload's shape, which identifies similar tasks.
 	Shape   expr.Shape
 	Samples []costmodel.Sample
-	// Intervals has where each one's median lies.
+	// Intervals holds the confidence interval of each candidate's median.
 	Intervals []stat.Interval
-	// Origins has each one's point of the space, as text.
+	// Origins holds each candidate's point of the space, as text.
 	Origins []string
 }
 
-// digest is the workload's; "" of a task without candidates.
+// digest returns the workload's digest, or "" without candidates.
 func (t *Task) digest() string {
 	if len(t.Samples) == 0 {
 		return ""
@@ -43,7 +43,7 @@ func (t *Task) digest() string {
 	return t.Samples[0].Task
 }
 
-// latencies are those of the samples.
+// latencies returns the latencies of the samples.
 func (t *Task) latencies() []float64 {
 	list := make([]float64, len(t.Samples))
 	for k, s := range t.Samples {
@@ -52,7 +52,7 @@ func (t *Task) latencies() []float64 {
 	return list
 }
 
-// rows are the samples' features.
+// rows returns the features of the samples.
 func (t *Task) rows() []features.Row {
 	rows := make([]features.Row, len(t.Samples))
 	for k, s := range t.Samples {
@@ -67,7 +67,7 @@ func (t *Task) add(origin string, row features.Row, latency float64, samples []f
 	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
 }
 
-// FromSet takes the candidates of a recorded set, those of a sample as far as this version's space has them.
+// FromSet converts a recorded set. It skips candidates of a sample that this version's space lacks.
 func FromSet(s *replay.Set) (Task, error) {
 	sp, err := s.Space()
 	if err != nil {
@@ -99,8 +99,8 @@ func FromSet(s *replay.Set) (Task, error) {
 	return t, nil
 }
 
-// FromRecords takes the records of a target from an export, workload by workload in the order of their digests.
-// Records whose schedule this version's space does not have are left out.
+// FromRecords converts the records of a target from an export, ordered by workload digest. It skips records whose
+// schedule this version's space lacks.
 func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 	from, err := records.NewReader(r)
 	if err != nil {
@@ -139,7 +139,7 @@ func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 	return list, nil
 }
 
-// recorded is a workload with records.
+// recorded is a workload with its records.
 type recorded struct {
 	Task
 	space    *space.Space

@@ -22,21 +22,21 @@ import (
 //go:embed xgboost.py
 var script string
 
-// XGBoost is the Python package xgboost, trained on the same lessons with trees grown as ours are, for comparison.
+// XGBoost ranks with the Python package xgboost, trained on the same samples with comparable trees.
 type XGBoost struct {
 	Label string
-	// Python is the interpreter that has the packages xgboost and numpy; Dir a folder for files between it and us.
+	// Python is an interpreter with the packages xgboost and numpy. Dir is a folder for exchanged files.
 	Python, Dir string
-	// Options are our own model's; trees, leaves, rate, loss and trust are the same. None may be 0, but trust, which
-	// then is 1.
+	// Options are those of the project's own model. Trees, leaves, rate, loss and trust apply. All but trust are
+	// required; trust defaults to 1.
 	Options costmodel.Options
 	Threads int
 }
 
-// Name is the label.
+// Name returns the label.
 func (x XGBoost) Name() string { return x.Label }
 
-// Rank trains in a process of its own.
+// Rank trains in a separate process.
 func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, error) {
 	arrays, err := x.arrays(train, test)
 	if err != nil {
@@ -53,7 +53,7 @@ func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, err
 	o := x.Options.For(len(train))
 	c := exec.CommandContext(ctx, x.Python, "-c", script, in, out, strconv.Itoa(o.Trees), strconv.Itoa(o.Leaves),
 		strconv.FormatFloat(x.Options.LearningRate, 'g', -1, 64), loss, strconv.Itoa(x.Threads))
-	c.Env = append(os.Environ(), "OMP_WAIT_POLICY=passive") // threads that spin starve one another on a machine that others use, too
+	c.Env = append(os.Environ(), "OMP_WAIT_POLICY=passive") // spinning threads starve one another on a shared machine
 	var said bytes.Buffer
 	c.Stderr = &said
 	if err := c.Run(); err != nil {
@@ -68,7 +68,7 @@ func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, err
 	return x.divided(results["gains"], test)
 }
 
-// arrays returns the training data of our own trees, and the rows to predict.
+// arrays returns the training data of the project's own trees, and the rows to predict.
 func (x XGBoost) arrays(train, test []Task) (map[string]*array.Array, error) {
 	d, _, err := costmodel.Data(Samples(train), x.Options.Loss)
 	if err != nil {
@@ -108,7 +108,7 @@ func vector(values []float32) *array.Array {
 	return a
 }
 
-// divided gives each task the scores of its candidates: their gains over the analytic cost.
+// divided splits the gains over the analytic cost by task.
 func (x XGBoost) divided(gains *array.Array, test []Task) ([][]float64, error) {
 	list, err := speeds(nil, test)
 	if err != nil {

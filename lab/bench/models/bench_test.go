@@ -67,7 +67,7 @@ func TestTensorsSurviveFiles(t *testing.T) {
 	}
 }
 
-// TestResultsGoOnWhereTheyEnded: what was compared is known to the next run, on a machine of its kind.
+// TestResultsGoOnWhereTheyEnded checks that a later run on the same kind of machine reuses earlier results.
 func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 	folder := t.TempDir()
 	row := func(model, version string, ratio float64) result {

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// besides writes tables of packages of one kind, beside ONNX Runtime and packages of another kind: all three took
-// turns with one another.
+// besides writes tables that compare packages of one kind with ONNX Runtime and packages of another kind. All three
+// took turns.
 func besides(title, other, own string) func(out *strings.Builder, machine string, rows []result) {
 	return func(out *strings.Builder, machine string, rows []result) {
 		fmt.Fprintf(out, "\n### %s on %s\n", title, machine)
@@ -20,7 +20,7 @@ func besides(title, other, own string) func(out *strings.Builder, machine string
 	}
 }
 
-// besidesOf is the table for a number of threads, with geometric means.
+// besidesOf writes the table for a number of threads, with geometric means.
 func besidesOf(out *strings.Builder, rows []result, threads int, other, own string) {
 	before := map[string]float64{}
 	for _, r := range rows {

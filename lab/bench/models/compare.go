@@ -21,21 +21,21 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// comparison is one model on one number of threads. Contenders take turns (A B C A B C ...), so that a machine that
-// gets slower or faster does so for all of them.
+// comparison compares one model on one number of threads. Contenders take turns (A B C A B C ...), so that speed
+// changes of the machine affect all of them.
 type comparison struct {
 	model    string
 	threads  int
 	packages []string
-	inputs   string // .npz; empty = made up
+	inputs   string // .npz; empty = random
 	extents  map[string]int64
-	// seconds is about how long to go on; there are at least minRounds rounds of runs executions.
+	// seconds is the approximate duration. There are at least minRounds rounds of runs executions.
 	seconds float64
 	runs    int
 	ortDir  string
 	script  string
 	scratch string
-	// onednn is the program that serves ONNX Runtime with oneDNN; it does without where the file is not there.
+	// onednn is the program that serves ONNX Runtime with oneDNN. It is skipped if the file does not exist.
 	onednn       string
 	peer         *contender
 	oneDNN       *contender
@@ -43,39 +43,40 @@ type comparison struct {
 	measurements []measurement
 }
 
-// minRounds is the least number of turns of each contender that a median is taken over.
+// minRounds is the minimum number of turns of each contender for a median.
 const minRounds = 5
 
-// measurement is the result of one package, taken in turns with ONNX Runtime. Times are of one execution.
+// measurement is the result of one package, taken in turns with ONNX Runtime. Times are per execution.
 type measurement struct {
 	Package string `json:"package"`
 	Rounds  int    `json:"rounds"`
 	// Seconds and PeerSeconds are medians over all executions.
 	Seconds     float64 `json:"seconds"`
 	PeerSeconds float64 `json:"peer_seconds"`
-	// Ratio is the median over the rounds of the peer's time by ours; a quarter of the rounds are below RatioLow, a
-	// quarter above RatioHigh.
+	// Ratio is the median over the rounds of the peer's time divided by ours. RatioLow and RatioHigh are the
+	// quartiles.
 	Ratio     float64 `json:"ratio"`
 	RatioLow  float64 `json:"ratio_low"`
 	RatioHigh float64 `json:"ratio_high"`
-	// OneDNNSeconds and OneDNNRatio are such medians of ONNX Runtime with its provider of oneDNN's kernels; 0 where
+	// OneDNNSeconds and OneDNNRatio are the corresponding medians of ONNX Runtime with its oneDNN provider, or 0 if
 	// it did not take part.
 	OneDNNSeconds float64 `json:"onednn_seconds,omitempty"`
 	OneDNNRatio   float64 `json:"onednn_ratio,omitempty"`
-	// RelativeError is the largest difference of an output from the peer's over the output's largest value.
+	// RelativeError is the largest difference of an output from the peer's, divided by the output's largest value.
 	RelativeError float64 `json:"relative_error"`
-	// Memory is the bytes by which the model raised the process's peak of resident memory, PeakMemory the peak.
+	// Memory is the growth of the process's peak resident memory by the model, PeakMemory the peak. Both are in
+	// bytes.
 	Memory         int64 `json:"memory_bytes"`
 	PeakMemory     int64 `json:"peak_memory_bytes"`
 	PeerMemory     int64 `json:"peer_memory_bytes"`
 	PeerPeakMemory int64 `json:"peer_peak_memory_bytes"`
-	// Flop is of one execution with every sum computed directly; WeightBytes must be read by each. Bytes are the least
+	// Flop counts the operations of one execution with direct sums, WeightBytes its weights. Bytes is the minimum
 	// that its kernels read and write.
 	Flop        float64  `json:"flop"`
 	WeightBytes int64    `json:"weight_bytes"`
 	Bytes       int64    `json:"bytes,omitempty"`
 	Peak        aot.Peak `json:"peak"`
-	// Kernels are the tasks that take most of the time.
+	// Kernels lists the slowest tasks.
 	Kernels []kernel `json:"kernels,omitempty"`
 }
 
@@ -110,7 +111,7 @@ func runComparison(ctx context.Context, args []string, w io.Writer) (err error) 
 	return nil
 }
 
-// addFlags adds those flags that a suite passes on.
+// addFlags adds the flags that a suite passes on.
 func (c *comparison) addFlags(flags *flag.FlagSet) {
 	flags.Float64Var(&c.seconds, "seconds", 10, "about how long to compare packages of one model and number of threads")
 	flags.IntVar(&c.runs, "runs", 3, "executions in a turn")
@@ -139,7 +140,7 @@ func (c *comparison) run(ctx context.Context) error {
 	})
 }
 
-// prepare reads what the packages say of themselves, and the inputs.
+// prepare reads the manifests of the packages and the inputs.
 func (c *comparison) prepare() (map[string]*array.Array, error) {
 	var first *aot.Manifest
 	for _, path := range c.packages {
@@ -158,7 +159,7 @@ func (c *comparison) prepare() (map[string]*array.Array, error) {
 	return readInputs(c.inputs, first, c.extents)
 }
 
-// shape reads an extent.
+// shape parses an extent.
 func (c *comparison) shape(text string) error {
 	name, number, _ := strings.Cut(text, "=")
 	n, err := strconv.ParseInt(number, 10, 64)
@@ -193,7 +194,7 @@ func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
 	return nil
 }
 
-// startOneDNN starts ONNX Runtime with oneDNN where it is installed. A model that it cannot run is no error.
+// startOneDNN starts ONNX Runtime with oneDNN if it is installed. An unsupported model is not an error.
 func (c *comparison) startOneDNN(ctx context.Context, spec string) error {
 	if _, err := os.Stat(c.onednn); err != nil {
 		return nil
@@ -213,7 +214,7 @@ func (c *comparison) startOneDNN(ctx context.Context, spec string) error {
 	return nil
 }
 
-// contenders are all that take turns.
+// contenders returns all contenders.
 func (c *comparison) contenders() []*contender {
 	list := []*contender{c.peer}
 	if c.oneDNN != nil {
@@ -231,7 +232,7 @@ func (c *comparison) stop() (err error) {
 	return err
 }
 
-// takeTurns repeats until the time is up.
+// takeTurns runs rounds until the time is up.
 func (c *comparison) takeTurns(ctx context.Context) error {
 	began := time.Now()
 	for round := 0; round < minRounds || time.Since(began).Seconds() < c.seconds; round++ {
@@ -247,7 +248,7 @@ func (c *comparison) takeTurns(ctx context.Context) error {
 	return nil
 }
 
-// judge fills the measurements.
+// judge computes the measurements.
 func (c *comparison) judge() error {
 	want, err := c.peer.outputs(c.scratch)
 	if err != nil {
@@ -285,7 +286,7 @@ func (c *comparison) judge() error {
 	return nil
 }
 
-// judgeTimes sums up the turns of the peer and of a package.
+// judgeTimes computes the medians and ratio of a package against the peer.
 func (m *measurement) judgeTimes(peer, ours [][]float64) {
 	var all, peerAll, ratios []float64
 	for k := range ours {
@@ -297,7 +298,7 @@ func (m *measurement) judgeTimes(peer, ours [][]float64) {
 	m.RatioLow, m.Ratio, m.RatioHigh = stat.Quartiles(ratios)
 }
 
-// against are the median time of another contender, and the median over the rounds of its time by ours.
+// against returns the median time of another contender, and the median over the rounds of its time divided by ours.
 func against(other, ours [][]float64) (seconds, ratio float64) {
 	var all, ratios []float64
 	for k := range ours {
@@ -307,8 +308,8 @@ func against(other, ours [][]float64) (seconds, ratio float64) {
 	return stat.Of(all).Median, stat.Of(ratios).Median
 }
 
-// worst is the largest difference over all outputs, each relative to its largest value; the largest number when one is
-// missing or is no number.
+// worst returns the largest relative difference over all outputs. It is the maximum float64 if an output is missing
+// or not a number.
 func worst(got, want map[string]*array.Array) (relative float64) {
 	for name, w := range want {
 		g := got[name]
@@ -320,7 +321,7 @@ func worst(got, want map[string]*array.Array) (relative float64) {
 			largest = max(largest, math.Abs(w.Float(i)))
 			difference = max(difference, math.Abs(w.Float(i)-g.Float(i)))
 		}
-		if difference != 0 { // of outputs that are all zeros, too
+		if difference != 0 { // also if an output is all zeros
 			relative = max(relative, difference/largest)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// contender is a model in a process of its own that is kept warm between its turns. It is asked in lines:
+// contender is a model in a separate process, kept warm between its turns. It answers these requests, one per line:
 //
 //	run N          answered by a line of JSON: N times in milliseconds, taken after one execution to warm up
 //	outputs DIR    writes the results of the last execution as raw files; a line of JSON lists them as tensorFile
@@ -24,7 +24,7 @@ type contender struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	stdout  *bufio.Reader
-	samples [][]float64 // seconds, a slice a turn
+	samples [][]float64 // seconds, one slice per turn
 }
 
 // start runs a command and waits until it is ready.
@@ -49,7 +49,7 @@ func start(ctx context.Context, name string, command ...string) (*contender, err
 	return c, nil
 }
 
-// turn executes the model count times, and leaves the machine to the next.
+// turn executes the model count times and waits until the process is idle.
 func (c *contender) turn(count int) error {
 	var times []float64
 	if err := c.ask(fmt.Sprintf("run %d", count), &times); err != nil {
@@ -62,7 +62,7 @@ func (c *contender) turn(count int) error {
 	return c.settle()
 }
 
-// outputs returns the results of the last execution; dir is for files that both sides read.
+// outputs returns the results of the last execution. dir is for exchanged files.
 func (c *contender) outputs(dir string) (map[string]*array.Array, error) {
 	var list []tensorFile
 	if err := c.ask("outputs "+dir, &list); err != nil {
@@ -71,8 +71,8 @@ func (c *contender) outputs(dir string) (map[string]*array.Array, error) {
 	return readTensors(list)
 }
 
-// memory is the bytes by which reading and executing the model raised the process's peak of resident memory, and the
-// peak.
+// memory returns the growth of the process's peak resident memory by reading and executing the model, and the peak,
+// in bytes.
 func (c *contender) memory() (model, peak int64, err error) {
 	var answer struct{ Peak, Before int64 }
 	err = c.ask("memory", &answer)

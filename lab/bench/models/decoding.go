@@ -7,12 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// decodingColumns are those of the table of decoders, and their alignment.
+// decodingColumns is the header of the table of decoders.
 const decodingColumns = `| model | weights | ms a token | ONNX Runtime | × (quartiles) | moved | GB/s | of the memory's rate | error | memory | theirs | tree |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 `
 
-// writeDecoding writes a machine's results of decoders as tables in Markdown, one for each number of threads.
+// writeDecoding writes a machine's results of decoders as Markdown tables, one for each number of threads.
 func writeDecoding(out *strings.Builder, machine string, rows []result) {
 	fmt.Fprintf(out, "\n### Decoding on %s\n", machine)
 	for _, threads := range []int{1, 2} {

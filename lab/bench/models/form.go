@@ -8,31 +8,31 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 )
 
-// form is a way to go through models.
+// form is a variant of the benchmark.
 type form struct {
 	// name selects the form on the command line; file is the name of its result file.
 	name, file string
-	// models are compared when none is named.
+	// models lists the default models.
 	models []string
-	// write are the flags that built-in models are written with, kinds the packages of each, and compared those that
-	// their comparison has besides.
+	// write holds the flags for writing built-in models, and compared the additional flags of their comparison. kinds
+	// lists the packages of each model.
 	write, compared []string
 	kinds           []kind
-	// table writes a machine's results as tables in Markdown.
+	// table writes a machine's results as Markdown tables.
 	table func(out *strings.Builder, machine string, rows []result)
 }
 
-// kind is a way in which models are compiled.
+// kind is a way of compiling a model.
 type kind struct {
-	// schedules is its name in results; tuned ones are tuned for before.
+	// schedules is its name in results. Tuned kinds are tuned first.
 	schedules string
 	arguments []string
 	tuned     bool
-	// floats is set where the package is of the model as it was before its quantisation.
+	// floats is set if the package is compiled from the model before its quantisation.
 	floats bool
 }
 
-// resultsName is the file's name of the results that the first form keeps.
+// resultsName is the name of the first form's result file.
 const resultsName = "models"
 
 // forms lists the forms. The first is the default.
@@ -61,11 +61,11 @@ var forms = []form{
 			"densenet-121", "inception-v3", "vgg-16", "regnet-y-400mf", "resnext-50-32x4d",
 		},
 		kinds:    []kind{{schedules: "float32", arguments: []string{"--untuned"}, floats: true}, {schedules: "int8", arguments: []string{"--untuned"}}},
-		compared: []string{"-onednn", "none"}, // by which ONNX Runtime takes seconds for an execution
+		compared: []string{"-onednn", "none"}, // with oneDNN, ONNX Runtime takes seconds for an execution
 	},
 }
 
-// formOf finds a form by its name.
+// formOf returns the form of a name.
 func formOf(name string) (form, bool) {
 	k := slices.IndexFunc(forms, func(f form) bool { return f.name == name })
 	if k < 0 {
@@ -74,13 +74,13 @@ func formOf(name string) (form, bool) {
 	return forms[k], true
 }
 
-// quantisedSuffix ends the names of files with quantised models, as those of their twins in floats do not.
+// quantisedSuffix ends the file names of quantised models. Their float twins lack it.
 const quantisedSuffix = "_int8"
 
-// tokensBefore is how many tokens are before the one that a decoder is timed with.
+// tokensBefore is the number of tokens that precede the timed one.
 const tokensBefore = 128
 
-// decodingKinds are the forms in which a decoder's weights are kept.
+// decodingKinds returns the formats of a decoder's weights.
 func decodingKinds() []kind {
 	shape := []string{"--untuned", "--shape", fmt.Sprintf("batch=1,sequence=1..32:1,%s=0..%d", pastExtent, tokensBefore)}
 	return []kind{

@@ -9,14 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 )
 
-// pastExtent is the symbol of the positions before those of an execution in decoders.
+// pastExtent is the symbol of the past positions of a decoder.
 const pastExtent = "past"
 
-// tokenLimit is below the number of words of every language model in the suite.
+// tokenLimit is below the vocabulary size of every language model in the suite.
 const tokenLimit = 500
 
-// readInputs are those of an .npz file, or random ones where path is empty: numbers in [-1, 1), tokens, masks of ones,
-// positions behind those of the past. Extents that are open are those given, by name, or else the most.
+// readInputs reads an .npz file. With an empty path it draws random inputs: numbers in [-1, 1), tokens, masks of
+// ones, and positions after the past ones. Symbolic extents take the given values, or else their maximum.
 func readInputs(path string, manifest *aot.Manifest, extents map[string]int64) (map[string]*array.Array, error) {
 	if path != "" {
 		return npz.ReadFile(path)

@@ -10,22 +10,22 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// mostKernels is how many kernels of a package are kept with its result.
+// mostKernels is the maximum number of kernels in a result.
 const mostKernels = 12
 
-// kernel is a task of a package with all its calls.
+// kernel sums up all calls of a task in a package.
 type kernel struct {
 	Task    string  `json:"task"`
 	Calls   int     `json:"calls"`
-	Seconds float64 `json:"seconds"` // of all calls
+	Seconds float64 `json:"seconds"` // over all calls
 	Share   float64 `json:"share"`
-	// Flop and LimitSeconds are of all calls, as in a profile.
+	// Flop and LimitSeconds cover all calls, as in a profile.
 	Flop         float64 `json:"flop"`
 	LimitSeconds float64 `json:"limit_seconds"`
 	BoundBy      string  `json:"bound_by"`
 }
 
-// busiest sums up the calls of each task and returns up to n tasks that take longest.
+// busiest sums up the calls of each task and returns the n slowest tasks.
 func busiest(calls []profile.Call, n int) []kernel {
 	var list []kernel
 	at := map[string]int{}
@@ -47,8 +47,8 @@ func busiest(calls []profile.Call, n int) []kernel {
 	return slices.Clip(list[:min(n, len(list))])
 }
 
-// writeLayers writes where the time of models goes that are executed untuned on one thread; nothing where a machine
-// has no results of them.
+// writeLayers writes the slowest kernels of models that run untuned on one thread. It writes nothing if the machine
+// has no such results.
 func writeLayers(out *strings.Builder, machine string, rows []result, models []string) {
 	begun := false
 	for _, model := range models {
@@ -65,7 +65,7 @@ func writeLayers(out *strings.Builder, machine string, rows []result, models []s
 	}
 }
 
-// writeKernels writes where the time of a package goes as a table in Markdown.
+// writeKernels writes the slowest kernels of a package as a Markdown table.
 func (r result) writeKernels(out *strings.Builder, n int) {
 	fmt.Fprintf(out, "\n%s, %s, %s: %.4g ms, %.2f × ONNX Runtime\n\n| share | ms | calls | GFLOP/s | of peak | limit | bound by | kernel |\n|--:|--:|--:|--:|--:|--:|---|---|\n",
 		r.Model, r.Schedules, plural(r.Threads), r.Seconds*1e3, r.Ratio)

@@ -9,7 +9,7 @@ import (
 // command is the subcommand of this program that calls Main.
 const command = "models"
 
-// Main runs the benchmark of models. It starts this program again, for each comparison and contender.
+// Main runs the benchmark of models. It runs each comparison and contender in a separate process of this program.
 func Main(ctx context.Context, args []string) error {
 	form, rest := "", args
 	if len(args) > 0 {

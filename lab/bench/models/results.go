@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Which schedules a package was compiled with.
+// Schedules of a package.
 const (
 	untunedSchedules = "untuned"
 	tunedSchedules   = "tuned"
 )
 
-// result is one package of a model beside ONNX Runtime.
+// result is the result of one package against ONNX Runtime.
 type result struct {
 	Model     string `json:"model"`
 	Threads   int    `json:"threads"`
 	Schedules string `json:"schedules"`
-	// Version is that of the tree that compiled the package.
+	// Version is the version of the tree that compiled the package.
 	Version  string   `json:"version"`
 	Compiled compiled `json:"compiled"`
 	measurement
@@ -31,12 +31,12 @@ type compiled struct {
 	Seconds float64 `json:"took_s"`
 }
 
-// Same reports whether two results are of the same model, threads and schedules.
+// Same reports whether two results have the same model, threads and schedules.
 func (r result) Same(o result) bool {
 	return r.Model == o.Model && r.Threads == o.Threads && r.Schedules == o.Schedules
 }
 
-// have reports whether there are results of a version for all kinds of packages.
+// have reports whether a version has results of all kinds of packages.
 func have(rows []result, model string, threads int, version string, kinds []kind) bool {
 	for _, k := range kinds {
 		want := result{Model: model, Threads: threads, Schedules: k.schedules}
@@ -47,7 +47,7 @@ func have(rows []result, model string, threads int, version string, kinds []kind
 	return true
 }
 
-// sorted has results by model, number of threads and schedules.
+// sorted sorts results by model, number of threads and schedules.
 func sorted(rows []result) []result {
 	return slices.SortedFunc(slices.Values(rows), func(a, b result) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Threads, b.Threads), -cmp.Compare(a.Schedules, b.Schedules))

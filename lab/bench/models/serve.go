@@ -14,10 +14,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 )
 
-// profileRuns is how many executions a profile's medians are over.
+// profileRuns is the number of executions for a profile's medians.
 const profileRuns = 7
 
-// server is the contender that runs a package.
+// server runs a package as a contender.
 type server struct {
 	model  *aot.Model
 	before int64
@@ -83,7 +83,7 @@ func (s *server) answer(ctx context.Context, command, argument string) (any, err
 	return nil, fmt.Errorf("serve: unknown command %q", command)
 }
 
-// peakMemory is the most resident bytes that this process ever had.
+// peakMemory returns the peak resident memory of this process in bytes.
 func peakMemory() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

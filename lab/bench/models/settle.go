@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// settlePoll is how long a process must have used no processor to count as idle; the kernel counts in ticks of 10 ms.
+// settlePoll is how long a process must use no processor time to count as idle. The kernel counts in ticks of 10 ms.
 const (
 	settlePoll = 30 * time.Millisecond
 	settleMost = 2 * time.Second
 )
 
 // settle waits until the contender's process is idle. Threads of a pool may spin for a while after their last work,
-// which would take a processor from the next contender's turn.
+// which would take processor time from the next contender.
 func (c *contender) settle() error {
 	before := ""
 	for deadline := time.Now().Add(settleMost); time.Now().Before(deadline); time.Sleep(settlePoll) {
@@ -27,7 +27,7 @@ func (c *contender) settle() error {
 	return fmt.Errorf("%s does not become idle after its turn", c.name)
 }
 
-// processorTime is the ticks that a process used, in user mode and in the kernel (proc(5), fields 14 and 15).
+// processorTime returns the ticks that a process used, in user and kernel mode (proc(5), fields 14 and 15).
 func processorTime(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

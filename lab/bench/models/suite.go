@@ -41,7 +41,7 @@ type suite struct {
 type entry struct {
 	name   string
 	path   string // of the ONNX file
-	inputs string // .npz; empty = made up
+	inputs string // .npz; empty = random
 }
 
 // runSuite compares models in a form: the named ones, or all that the form covers. It skips models already
@@ -58,7 +58,7 @@ func runSuite(ctx context.Context, f form, args []string, w io.Writer) error {
 	return s.run(ctx, names, w)
 }
 
-// parse reads the flags of a suite, and returns the models that are named.
+// parse parses the flags of a suite and returns the named models.
 func (s *suite) parse(args []string) (names []string, err error) {
 	flags := flag.NewFlagSet(s.file, flag.ContinueOnError)
 	s.addFlags(flags)
@@ -111,7 +111,7 @@ func (s *suite) entries(names []string) (list []entry, err error) {
 	return list, nil
 }
 
-// written is the file of a built-in model that is written with some flags.
+// written returns the file of a built-in model that is written with the given flags.
 func (s *suite) written(name string, flags []string) string {
 	return filepath.Join(s.dir, strings.Join(append([]string{name}, flags...), "")+".onnx")
 }
@@ -186,7 +186,7 @@ func (s *suite) has(e entry, k kind) bool {
 	return err == nil && path != e.path
 }
 
-// source is the model that packages of a kind are made of. Built-in ones are written when they are first needed.
+// source returns the model for packages of a kind. Built-in models are written on first use.
 func (s *suite) source(ctx context.Context, e entry, k kind) (entry, error) {
 	flags := s.write
 	if k.floats {
@@ -200,7 +200,7 @@ func (s *suite) source(ctx context.Context, e entry, k kind) (entry, error) {
 	return e, err
 }
 
-// compiled makes a package, with tuned schedules after tuning.
+// compiled compiles a package, after tuning if the kind requires it.
 func (s *suite) compiled(ctx context.Context, e entry, threads int, k kind) (result, error) {
 	base := filepath.Join(s.dir, fmt.Sprintf("%s-%d", e.name, threads))
 	r := result{Model: e.name, Threads: threads, Schedules: k.schedules, Version: s.version}
@@ -230,7 +230,7 @@ func (s *suite) tune(ctx context.Context, e entry, threads int, records, log str
 	return trialCost(log, os.Stdout)
 }
 
-// compare runs the comparison in a process of its own and fills the rows.
+// compare runs the comparison in a separate process and fills the rows.
 func (s *suite) compare(ctx context.Context, e entry, threads string, rows []result) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -255,12 +255,12 @@ func (s *suite) compare(ctx context.Context, e entry, threads string, rows []res
 	return nil
 }
 
-// ask runs tilth and returns what it prints.
+// ask runs tilth and returns its output.
 func (s *suite) ask(ctx context.Context, arguments ...string) (string, error) {
 	return output(ctx, append([]string{s.tilth}, arguments...))
 }
 
-// output runs a command; the error has what it wrote to standard error.
+// output runs a command. The error includes its standard error.
 func output(ctx context.Context, command []string) (string, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	var errors bytes.Buffer

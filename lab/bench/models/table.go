@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// runTable prints the tables of all machines' results in Markdown.
+// runTable prints the tables of all machines' results as Markdown.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	folder := flags.String("results", results.Folder, "folder with the results of all machines")
@@ -55,8 +55,7 @@ func runTable(args []string, w io.Writer) error {
 	return err
 }
 
-// writeTables writes a machine's results as tables in Markdown, those of the same number of threads and schedules
-// together.
+// writeTables writes a machine's results as Markdown tables, one for each number of threads and kind of schedules.
 func writeTables(out *strings.Builder, machine string, rows []result) {
 	fmt.Fprintf(out, "\n### %s\n", machine)
 	rows = sorted(rows)
@@ -67,7 +66,7 @@ func writeTables(out *strings.Builder, machine string, rows []result) {
 	}
 }
 
-// columns of the table, and their alignment.
+// columns is the header of the table.
 const columns = `| model | ms | ONNX Runtime | × (quartiles) | × with oneDNN | GFLOP | limit by FLOP | weights | limit by bytes | error | memory | theirs | compiled in | tree |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 `
@@ -97,7 +96,7 @@ func writeRow(out *strings.Builder, r result) {
 		largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory), r.Compiled.Seconds, r.Version)
 }
 
-// withOneDNN is the ratio to ONNX Runtime with oneDNN, where that took part.
+// withOneDNN formats the ratio to ONNX Runtime with oneDNN, if that took part.
 func withOneDNN(ratio float64) string {
 	if ratio == 0 {
 		return show.Missing
@@ -119,7 +118,7 @@ func largestError(e float64) string {
 	return fmt.Sprintf("%.0e", e)
 }
 
-// limit is the milliseconds that work takes at a rate.
+// limit returns the milliseconds that work takes at a rate.
 func limit(work, perSecond float64) float64 {
 	if perSecond <= 0 {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// tensorFile is a tensor as raw little-endian values in a file.
+// tensorFile describes a file of a tensor's raw little-endian values.
 type tensorFile struct {
 	Name  string  `json:"name"`
 	DType string  `json:"dtype"`
@@ -19,7 +19,7 @@ type tensorFile struct {
 	File  string  `json:"file"`
 }
 
-// writeTensors writes each tensor to a file in dir, with a prefix, and lists them in order of their names.
+// writeTensors writes each tensor to a file in dir, with a prefix, and lists them sorted by name.
 func writeTensors(tensors map[string]*array.Array, dir, prefix string) ([]tensorFile, error) {
 	list := []tensorFile{}
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
@@ -49,7 +49,7 @@ func readTensors(list []tensorFile) (map[string]*array.Array, error) {
 	return tensors, nil
 }
 
-// writeSpec writes tensors with a list of them, and returns the list's path.
+// writeSpec writes tensors and a list of them, and returns the list's path.
 func writeSpec(tensors map[string]*array.Array, dir string) (string, error) {
 	list, err := writeTensors(tensors, dir, "input")
 	if err != nil {
@@ -71,7 +71,7 @@ func readSpec(path string) (map[string]*array.Array, error) {
 	return readTensors(list)
 }
 
-// listed are the tensors of a list.
+// listed reads the tensors of a list.
 func listed(path string) (list []tensorFile, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func listed(path string) (list []tensorFile, err error) {
 	return list, nil
 }
 
-// dtypeNames are the element types by ONNX Runtime's names.
+// dtypeNames maps element types to ONNX Runtime's names.
 var dtypeNames = map[array.DType]string{
 	array.Float32: "float32", array.Float64: "float64", array.Int8: "int8", array.Int16: "int16", array.Int32: "int32",
 	array.Int64: "int64", array.Uint8: "uint8", array.Uint16: "uint16", array.Uint32: "uint32", array.Uint64: "uint64",

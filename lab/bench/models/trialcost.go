@@ -12,11 +12,10 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// costWindow is how many trials one sample of a trial's cost is taken over: trials are reported in bursts, as batches
-// end.
+// costWindow is the number of trials in one sample of the cost. Trials are reported in bursts, when batches end.
 const costWindow = 48
 
-// trialCost reads a log of trials and writes what a trial cost, and where the time went.
+// trialCost reads a log of trials and writes the cost of a trial by phase.
 func trialCost(path string, w io.Writer) error {
 	lines, err := readLog(path)
 	if err != nil {

@@ -34,7 +34,7 @@ type options struct {
 	batches       []int64
 	target        string
 	threads       []int
-	// tuning is the time for each workload beyond its default schedule.
+	// tuning is the search time for each workload, beyond its default schedule.
 	tuning     time.Duration
 	random     int
 	neighbours bool
@@ -46,7 +46,7 @@ type options struct {
 	again      bool
 	launcher   []string
 	points     bool
-	// peers is the folder of the libraries to compare with; empty = none.
+	// peers is the folder of the libraries to compare with; empty means none.
 	peers string
 }
 
@@ -68,14 +68,16 @@ type bench struct {
 }
 
 const (
-	// batchSize is how many candidates are built before they are measured.
+	// batchSize is the number of candidates that are built before they are measured.
 	batchSize = 16
-	// sampleTime and mostSamples are more than a search takes: the first samples after a pause are slow.
+	// sampleTime and mostSamples exceed those of a search, because the first samples after a pause are slow.
 	sampleTime  = 150 * time.Millisecond
 	mostSamples = 60
-	// atOnce is how many workloads are built before they are measured; an interrupted run loses no more.
+	// atOnce is the number of workloads that are built before they are measured. It bounds the loss of an interrupted
+	// run.
 	atOnce = 4
-	// referenceTime is generous: a reference is scalar code of one thread, and the largest workloads have 200 GFLOP.
+	// referenceTime is generous: a reference is scalar single-threaded code, and the largest workloads have 200
+	// GFLOP.
 	referenceTime = 20 * time.Minute
 )
 
@@ -101,7 +103,7 @@ func newBench(ctx context.Context, o options, threads int, scratch string) (*ben
 	return &bench{options: o, target: t, backend: by, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 
-// measureAll measures the requested workloads that have no row yet, and writes the table of all rows.
+// measureAll measures the requested workloads without a row and writes the table of all rows.
 func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return err
@@ -163,7 +165,7 @@ func (o options) workloads() ([]workload, error) {
 	return slices.DeleteFunc(list, func(w workload) bool { return !strings.Contains(w.name, o.filter) }), err
 }
 
-// measure goes through the workloads a few at a time and keeps the rows of each few.
+// measure measures the workloads a few at a time and saves their rows.
 func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err error) {
 	var list []workload
 	for _, w := range workloads {
@@ -195,7 +197,7 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 	return nil
 }
 
-// rates returns the peak rates of the machine, or of the part that a launcher leaves.
+// rates returns the peak rates of the machine, or of the part available through the launcher.
 func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	if len(b.launcher) > 0 {
 		err = hostlock.Timed(ctx, func() error {
@@ -219,7 +221,7 @@ func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	return list[0], nil
 }
 
-// measureFew builds the default schedules first, so that they are timed in close succession, and then tunes.
+// measureFew builds and times the default schedules in close succession, and then tunes.
 func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, error) {
 	var tasks []*task
 	for _, one := range workloads {
@@ -260,7 +262,7 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 	return list, nil
 }
 
-// finished is the row of a task that was measured.
+// finished returns the row of a measured task.
 func (b *bench) finished(t *task) row {
 	r := b.identified(t.workload.row(b.version))
 	r.CPU, r.Machine = b.target.Model(), b.machine
@@ -274,7 +276,7 @@ func (b *bench) finished(t *task) row {
 	return r
 }
 
-// identified returns a row with the identification of the run.
+// identified adds the identification of the run to a row.
 func (b *bench) identified(r row) row {
 	r.Threads = b.target.Threads()
 	if b.tuning > 0 {

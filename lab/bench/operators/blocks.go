@@ -6,12 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// blockSize is how many weights of a column share a scale.
+// blockSize is the number of weights of a column that share a scale.
 const blockSize = 32
 
-// blocks are products of rows of float32 with weights that are quantised by blocks, as ggml has them: one byte or half
-// a byte a weight; with fast numerics rows may be rounded to 8 bits, as ggml's always are. Shapes are rows, columns
-// and depth.
+// blocks are products of float32 rows with block-quantised weights of 8 or 4 bits in the format of ggml. With fast
+// numerics, rows may be rounded to 8 bits, as ggml always does. Shapes are rows, columns and depth.
 var blocks = []family{
 	{name: "Product q8", build: blockProduct(weight8, 1), question: askBlocks("q8_0"), shapes: decoded},
 	{name: "Product q4", build: blockProduct(weight4, 2), question: askBlocks("q4_K"), shapes: decoded},
@@ -19,13 +18,13 @@ var blocks = []family{
 	{name: "Product q4 fast", build: blockProduct(weight4, 2), question: askBlocks("q4_K"), shapes: decoded, numerics: schedule.Fast},
 }
 
-// decoded are products of one row of language models.
+// decoded lists single-row products of language models.
 var decoded = [][]int64{{1, 4096, 4096}, {1, 11008, 4096}, {1, 4096, 14336}}
 
-// weight is element k, n of weights, which lie depth by columns, as a float32.
+// weight returns element (k, n) of a depth x columns weight matrix, as a float32.
 type weight func(w *expr.Tensor, k, n expr.Expr) expr.Expr
 
-// blockProduct returns a product whose weights are packed, shared to a byte.
+// blockProduct returns a product with packed weights, shared of them in a byte.
 func blockProduct(of weight, shared int64) func(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return func(batch int64, shape []int64) (*expr.Tensor, float64) {
 		rows, columns, depth := batch*shape[0], shape[1], shape[2]

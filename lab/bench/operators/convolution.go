@@ -7,15 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// geometry is how a convolution of square kernels slides.
+// geometry describes a convolution with square kernels.
 type geometry struct {
 	spatial                                []int64
 	in, out, kernel, stride, pad, dilation int64
 	groups                                 int64
 }
 
-// geometryOf reads rank spatial extents, channels in and out, kernel, stride and padding, then dilation and groups
-// where given.
+// geometryOf parses rank spatial extents, input and output channels, kernel, stride and padding, and optionally
+// dilation and groups.
 func geometryOf(rank int, shape []int64) geometry {
 	g := geometry{spatial: shape[:rank], dilation: 1, groups: 1}
 	fields := []*int64{&g.in, &g.out, &g.kernel, &g.stride, &g.pad, &g.dilation, &g.groups}
@@ -35,7 +35,7 @@ func (g geometry) positions() []int64 {
 
 func (g geometry) kernels() []int64 { return slices.Repeat([]int64{g.kernel}, len(g.spatial)) }
 
-// padded is x (batch, spatial axes, others) with g.pad zeros around the spatial axes.
+// padded returns x (batch, spatial axes, others) with g.pad zeros around the spatial axes.
 func (g geometry) padded(x *expr.Tensor) *expr.Tensor {
 	if g.pad == 0 {
 		return x
@@ -55,13 +55,13 @@ func (g geometry) padded(x *expr.Tensor) *expr.Tensor {
 	})
 }
 
-// at is the position of the padded input that output i reads with kernel element r.
+// at returns the position of the padded input that output i reads with kernel element r.
 func (g geometry) at(i, r expr.Expr) expr.Expr {
 	return expr.AddE(expr.MulE(i, expr.I(g.stride)), expr.MulE(r, expr.I(g.dilation)))
 }
 
-// convolve is the convolution of channels-last images with weights of kernel, input channels of a group, output
-// channels.
+// convolve returns the convolution of channels-last images. Weights have the axes kernel, input channels per group,
+// and output channels.
 func (g geometry) convolve(batch int64, of element) (*expr.Tensor, float64) {
 	rank := len(g.spatial)
 	x := g.padded(expr.NewInput("x", of.operand, slices.Concat([]int64{batch}, g.spatial, []int64{g.in})...))
@@ -89,7 +89,7 @@ func conv(rank int) func(batch int64, shape []int64) (*expr.Tensor, float64) {
 	}
 }
 
-// convLayer is a convolution, its bias, a batch normalisation and the rectifier.
+// convLayer is a convolution with bias, batch normalisation and ReLU.
 func convLayer(batch int64, shape []int64) (*expr.Tensor, float64) {
 	g := geometryOf(2, shape)
 	c, flop := g.convolve(batch, floats)
@@ -100,7 +100,7 @@ func convLayer(batch int64, shape []int64) (*expr.Tensor, float64) {
 	}), flop
 }
 
-// depthwise has shapes of spatial extents, channels, kernel, stride and padding.
+// depthwise is a depthwise convolution. Shapes are spatial extents, channels, kernel, stride and padding.
 func depthwise(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return depthwiseOf(batch, shape, floats)
 }
@@ -117,14 +117,14 @@ func depthwiseOf(batch int64, shape []int64, of element) (*expr.Tensor, float64)
 	return t, 2 * float64(array.Elements(out)) * float64(g.kernel*g.kernel)
 }
 
-// transposed is the transposed convolution. Outputs that differ by a multiple of the stride use the same kernel
-// elements, so each spatial axis of the result is written as two, position and phase, which lie in memory as one. Only
-// products with elements of the image count as work, not those with the zeros between them.
+// transposed is a transposed convolution. Outputs that differ by a multiple of the stride use the same kernel
+// elements. Each spatial axis of the result is therefore two axes, position and phase, that are contiguous in memory.
+// Only products with image elements count as work, not those with the zeros between them.
 func transposed(batch int64, shape []int64) (*expr.Tensor, float64) {
 	g := geometryOf(2, shape)
 	s, taps := g.stride, g.kernel/g.stride
-	// reach is how many zeros stand before the image: output p*s+phase reads positions p - reach + phase/s ..., all
-	// within it.
+	// reach is the number of zeros before the image: output p*s+phase reads positions p - reach + phase/s ..., all
+	// within the padded image.
 	border := geometry{spatial: g.spatial, pad: taps - 1}
 	x := border.padded(expr.NewInput("x", float, batch, shape[0], shape[1], g.in))
 	w := expr.NewConstant("w", float, g.kernel, g.kernel, g.in, g.out)
@@ -143,7 +143,7 @@ func transposed(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return t, 2 * float64(array.Elements(out)) * float64(taps*taps*g.in)
 }
 
-// capsule is a convolution of 4 x 4 matrices in place of numbers.
+// capsule is a convolution whose elements are 4 x 4 matrices.
 func capsule(batch int64, shape []int64) (*expr.Tensor, float64) {
 	const size = 4
 	g := geometryOf(2, shape)

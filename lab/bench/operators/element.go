@@ -7,7 +7,7 @@ import (
 
 const float = array.Float32
 
-// element is the types that an operator computes with.
+// element holds the types of an operator's computation.
 type element struct {
 	// name is the type's name in requests to libraries.
 	name string
@@ -21,7 +21,7 @@ var (
 	integers = element{"int8", array.Uint8, array.Int8, array.Int32}
 )
 
-// product of an operand and a weight, as it is added up.
+// product returns the product of an operand and a weight in the accumulator type.
 func (e element) product(x, w expr.Expr) expr.Expr {
 	return expr.MulE(expr.To(e.sum, x), expr.To(e.sum, w))
 }

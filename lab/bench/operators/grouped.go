@@ -1,9 +1,9 @@
 package operators
 
-// grouped are convolutions with small groups, as published networks have them at 224 x 224: ResNeXt (Xie et al., CVPR
-// 2017), RegNet (Radosavovic et al., CVPR 2020), ShuffleNet (Zhang et al., CVPR 2018) and its second version (Ma et
-// al., ECCV 2018), CondenseNet (Huang et al., CVPR 2018), EfficientNet (Tan and Le, ICML 2019) and ConvNeXt (Liu et
-// al., CVPR 2022). Shapes are those of convolutions and depthwise ones among families.
+// grouped are convolutions with small groups from published networks at 224 x 224: ResNeXt (Xie et al., CVPR 2017),
+// RegNet (Radosavovic et al., CVPR 2020), ShuffleNet (Zhang et al., CVPR 2018) and ShuffleNet v2 (Ma et al., ECCV
+// 2018), CondenseNet (Huang et al., CVPR 2018), EfficientNet (Tan and Le, ICML 2019) and ConvNeXt (Liu et al., CVPR
+// 2022). Shapes are as in families.
 var grouped = []family{
 	{name: "ResNeXt", build: conv(2), shapes: [][]int64{
 		{56, 56, 128, 128, 3, 1, 1, 1, 32}, {56, 56, 256, 256, 3, 2, 1, 1, 32}, {28, 28, 256, 256, 3, 1, 1, 1, 32},

@@ -8,13 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// library are the operators that libraries are made for, in each type of elements: the layers of ResNet-50 (He et al.,
-// CVPR 2016), VGG-16 (Simonyan and Zisserman, ICLR 2015), MobileNet v2 (Sandler et al., CVPR 2018), GoogLeNet (Szegedy
-// et al., CVPR 2015), grouped and depthwise ones as in the set of those, the products of BERT (Devlin et al., NAACL
-// 2019) and ViT (Dosovitskiy et al., ICLR 2021), and products of one row, as a language model decodes with.
+// library are operators that libraries optimise, in each element type: the layers of ResNet-50 (He et al., CVPR
+// 2016), VGG-16 (Simonyan and Zisserman, ICLR 2015), MobileNet v2 (Sandler et al., CVPR 2018) and GoogLeNet (Szegedy
+// et al., CVPR 2015), grouped and depthwise convolutions, the products of BERT (Devlin et al., NAACL 2019) and ViT
+// (Dosovitskiy et al., ICLR 2021), and the single-row products of language models.
 var library = slices.Concat(libraryOf(floats), libraryOf(halves), libraryOf(integers))
 
-// libraryOf are the families of a type, whose names end in its name.
+// libraryOf returns the families of an element type, with names that end in the type's name.
 func libraryOf(of element) []family {
 	unrated := of != floats
 	return []family{
@@ -44,7 +44,7 @@ func libraryOf(of element) []family {
 	}
 }
 
-// layer is a convolution with its bias and the rectifier.
+// layer is a convolution with bias and ReLU.
 func layer(of element) func(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return func(batch int64, shape []int64) (*expr.Tensor, float64) {
 		t, flop := geometryOf(2, shape).convolve(batch, of)
@@ -59,7 +59,8 @@ func depthwiseLayer(of element) func(batch int64, shape []int64) (*expr.Tensor, 
 	}
 }
 
-// product is one with constant weights, and a bias; its shapes are rows, columns and depth. A batch has more rows.
+// product is a product with constant weights and a bias. Shapes are rows, columns and depth; a batch multiplies the
+// rows.
 func product(of element) func(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return func(batch int64, shape []int64) (*expr.Tensor, float64) {
 		rows, columns, depth := batch*shape[0], shape[1], shape[2]
@@ -71,7 +72,7 @@ func product(of element) func(batch int64, shape []int64) (*expr.Tensor, float64
 	}
 }
 
-// convolution asks for a layer.
+// convolution returns the request for a layer.
 func (e element) convolution(batch int64, shape []int64) string {
 	g := geometryOf(2, shape)
 	return question("convolution", e.name, batch, g.spatial[0], g.spatial[1], g.in, g.out, g.kernel, g.stride, g.pad, g.dilation, g.groups)
@@ -86,7 +87,7 @@ func (e element) products(batch int64, shape []int64) string {
 	return question("product", e.name, batch*shape[0], shape[1], shape[2])
 }
 
-// question is a line that a peer takes.
+// question formats a request to a peer.
 func question(kind, element string, numbers ...int64) string {
 	return kind + " " + element + " " + strings.Trim(fmt.Sprint(numbers), "[]")
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// defaultDir keeps compiled references.
+// defaultDir is the cache of compiled references.
 const defaultDir = ".tools/operators"
 
-// Main runs the benchmark of operators.
+// Main runs the operator benchmark.
 func Main(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "table" {
 		return runTable(args[1:], os.Stdout)
@@ -68,7 +68,7 @@ func parseOptions(args []string) (o options, err error) {
 	return o, err
 }
 
-// positive reads positive numbers separated by commas.
+// positive parses comma-separated positive numbers.
 func positive(flag, text string) (list []int, err error) {
 	for _, field := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(field)

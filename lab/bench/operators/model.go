@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// modelTasks are the tasks of an ONNX file or of a built-in model, whose factors are stored as a target wants them.
+// modelTasks returns the tasks of an ONNX file or a built-in model, with factors in the target's storage format.
 func modelTasks(name string, storage array.Storage) ([]workload, error) {
 	m, err := readModel(name)
 	if err != nil {

@@ -55,7 +55,8 @@ func TestEveryOperatorHasADefaultSchedule(t *testing.T) {
 	}
 }
 
-// A transposed convolution spreads each element of the image over its window of the result.
+// TestTransposedSpreadsEachElementOverItsWindow checks that a transposed convolution adds each image element to its
+// window of the result.
 func TestTransposedSpreadsEachElementOverItsWindow(t *testing.T) {
 	const size, in, out, kernel, stride, pad = 3, 2, 3, 4, 2, 1
 	tensor, _ := transposed(1, []int64{size, size, in, out, kernel, stride, pad})
@@ -89,7 +90,8 @@ func TestTransposedSpreadsEachElementOverItsWindow(t *testing.T) {
 	}
 }
 
-// One kernel's share of the limit was another here than in what 'tilth tune' said.
+// TestLimitsAreThoseThatAllCommandsSee is a regression test: a kernel's share of the limit differed from that of
+// 'tilth tune'.
 func TestLimitsAreThoseThatAllCommandsSee(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
@@ -161,7 +163,7 @@ func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 	}
 }
 
-// TestTheTableOfASetHasItsRowsAlone: rows of both sets lie in one file.
+// TestTheTableOfASetHasItsRowsAlone uses a file with rows of two sets.
 func TestTheTableOfASetHasItsRowsAlone(t *testing.T) {
 	folder := t.TempDir()
 	one := row{Operator: "C2D", Shape: "7, 7, 512, 512, 3, 1, 1", Batch: 1, Threads: 1, Version: "v1", Calls: 1, FlopSeconds: 1, DefaultSeconds: 4}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// peer is a library that runs in a process of its own, and takes turns with ours. scripts/peers.sh builds the programs
-// from peer/src. They introduce themselves ("peer oneDNN 3.12.1"), then answer each line with one line:
+// peer is a library in a separate process that takes turns with our kernels. scripts/peers.sh builds the programs
+// from peer/src. They print a greeting ("peer oneDNN 3.12.1") and answer each line with one line:
 //
 //	prepare convolution ELEMENT BATCH ROWS COLUMNS IN OUT KERNEL STRIDE PADDING DILATION GROUPS
 //	prepare product ELEMENT ROWS COLUMNS DEPTH
@@ -22,23 +22,23 @@ import (
 //	time SECONDS
 //	    samples S1 S2 ..., in seconds
 type peer struct {
-	// Name is the library's, with its version.
+	// Name is the library's name and version.
 	Name    string
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Scanner
 }
 
-// unsupported is why a library does not compute a question.
+// unsupported is the reason why a library cannot run an operator.
 type unsupported string
 
 func (u unsupported) Error() string { return string(u) }
 
-// longestAnswer bounds an answer; one with 200 samples takes a few thousand bytes.
+// longestAnswer is the maximum length of an answer. One with 200 samples takes a few thousand bytes.
 const longestAnswer = 1 << 16
 
-// startPeer starts the program of a library, which then uses as many threads. Who starts it closes it; a context
-// that ends ends it as well.
+// startPeer starts the program of a library on a number of threads. The caller must close it. The end of ctx also
+// ends it.
 func startPeer(ctx context.Context, threads int, program string, args ...string) (*peer, error) {
 	p := &peer{process: exec.CommandContext(ctx, program, args...)}
 	p.process.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_PROC_BIND=true")
@@ -62,12 +62,12 @@ func startPeer(ctx context.Context, threads int, program string, args ...string)
 	return p, nil
 }
 
-// prepare asks for an operator, which time times from then on. The error is unsupported where the library has none.
+// prepare prepares the operator that time times. The error is an unsupported if the library lacks the operator.
 func (p *peer) prepare(question string) (implementation string, err error) {
 	return p.ask("prepare "+question, "ready")
 }
 
-// time is the seconds that the prepared operator takes, in samples taken for about as long.
+// time runs the prepared operator for about d and returns samples in seconds.
 func (p *peer) time(d time.Duration) (samples []float64, err error) {
 	text, err := p.ask(fmt.Sprintf("time %g", d.Seconds()), "samples")
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *peer) ask(line, want string) (string, error) {
 	return text, nil
 }
 
-// answer is what follows the word that is wanted.
+// answer returns the rest of an answer that starts with the wanted word.
 func (p *peer) answer(want string) (string, error) {
 	if !p.out.Scan() {
 		return "", errors.Join(errors.New("it ended without an answer"), p.out.Err())
@@ -112,7 +112,7 @@ func (p *peer) answer(want string) (string, error) {
 	return "", fmt.Errorf("it answers %q", p.out.Text())
 }
 
-// close ends the process, whatever it does.
+// close ends the process.
 func (p *peer) close() error {
 	err := errors.Join(p.in.Close(), p.process.Process.Kill())
 	var killed *exec.ExitError

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fakeLibrary is a program that plays a library: it answers as those of src do.
+// fakeLibrary writes a program that answers like a library.
 func fakeLibrary(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "library")

@@ -2,7 +2,7 @@ package operators
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// matmul has shapes of rows, columns and depth; both operands are inputs.
+// matmul is a product of two inputs. Shapes are rows, columns and depth.
 func matmul(batch int64, shape []int64) (*expr.Tensor, float64) {
 	n, m, k := shape[0], shape[1], shape[2]
 	a, b := expr.NewInput("a", float, batch, n, k), expr.NewInput("b", float, batch, k, m)
@@ -12,8 +12,8 @@ func matmul(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return t, 2 * float64(batch*n*m*k)
 }
 
-// transposedProduct is the product of queries and keys of an attention: both are batch, length, heads, depth, and are
-// transposed on the way. Its shapes are length, heads and depth.
+// transposedProduct is the product of an attention's queries and keys. Both have the axes batch, length, heads and
+// depth, and are transposed by the product. Shapes are length, heads and depth.
 func transposedProduct(batch int64, shape []int64) (*expr.Tensor, float64) {
 	length, heads, depth := shape[0], shape[1], shape[2]
 	q, v := expr.NewInput("q", float, batch, length, heads, depth), expr.NewInput("v", float, batch, length, heads, depth)
@@ -23,7 +23,7 @@ func transposedProduct(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return t, 2 * float64(batch*heads*length*length*depth)
 }
 
-// norm is the Frobenius norm of each matrix of a batch.
+// norm is the Frobenius norm of each matrix in a batch.
 func norm(batch int64, shape []int64) (*expr.Tensor, float64) {
 	x := expr.NewInput("x", float, batch, shape[0], shape[1])
 	sum := expr.ReduceOver("sum", expr.Sum, []int64{batch}, shape, func(i, r []expr.Expr) expr.Expr {

@@ -17,7 +17,7 @@ type row struct {
 	Shape   string `json:"shape"`
 	Batch   int64  `json:"batch"`
 	Threads int    `json:"threads"`
-	// Calls is how often a model executes the workload.
+	// Calls is the number of times that a model executes the workload.
 	Calls         int            `json:"calls"`
 	CPU           string         `json:"cpu"`
 	Version       string         `json:"version"`
@@ -25,10 +25,10 @@ type row struct {
 	Flop          float64        `json:"flop"`
 	ConstantBytes int64          `json:"constant_bytes"`
 	OtherBytes    int64          `json:"other_bytes"`
-	// FlopSeconds and ByteSeconds are the limits; the former is 0 where the rate is not known.
+	// FlopSeconds and ByteSeconds are the limits. The former is 0 if the rate is unknown.
 	FlopSeconds float64 `json:"flop_seconds"`
 	ByteSeconds float64 `json:"byte_seconds"`
-	// DefaultSeconds and TunedSeconds are the latencies of the default schedule and of the fastest; the latter is 0
+	// DefaultSeconds and TunedSeconds are the latencies of the default and the fastest schedule. The latter is 0
 	// without tuning.
 	DefaultSeconds float64  `json:"default_seconds"`
 	DefaultPoint   string   `json:"default_point"`
@@ -36,16 +36,16 @@ type row struct {
 	TunedPoint     string   `json:"tuned_point"`
 	TunedFor       string   `json:"tuned_for"`
 	Failures       []string `json:"failures"`
-	// Against are the libraries that computed the same, in turns.
+	// Against lists the libraries that took turns on the workload.
 	Against []against `json:"against,omitempty"`
 }
 
-// Same reports whether two rows are of the same workload and threads.
+// Same reports whether two rows have the same workload and threads.
 func (r row) Same(o row) bool {
 	return r.Operator == o.Operator && r.Shape == o.Shape && r.Batch == o.Batch && r.Threads == o.Threads
 }
 
-// limit is the larger of the limits, and what it comes from; 0 where one is not known.
+// limit returns the larger limit and its cause. It is 0 if a limit is unknown.
 func (r row) limit() (seconds float64, by string) {
 	if r.FlopSeconds == 0 {
 		return 0, show.Missing
@@ -56,27 +56,27 @@ func (r row) limit() (seconds float64, by string) {
 	return r.ByteSeconds, "bytes"
 }
 
-// rows are those of one kind of machine.
+// rows are the rows of one kind of machine.
 type rows = results.File[row]
 
-// rowsName is the file's name.
+// rowsName is the name of the rows' file.
 const rowsName = "operators"
 
-// have reports whether the workload was measured on as many threads with the same version and tuning time.
+// have reports whether a row has the same workload, threads, version and tuning time.
 func have(r *rows, want row) bool {
 	return want.Version != "" && slices.ContainsFunc(r.Rows, func(o row) bool {
 		return o.Same(want) && o.Version == want.Version && o.TunedFor == want.TunedFor && o.DefaultSeconds > 0
 	})
 }
 
-// sorted has rows by threads and batch, then in the order of the set.
+// sorted sorts rows by threads and batch, then in the order of the set.
 func sorted(list []row) []row {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.Threads, b.Threads), cmp.Compare(a.Batch, b.Batch), cmp.Compare(place(a), place(b)))
 	})
 }
 
-// place is the position of a row's workload in the sets; tasks of models come last.
+// place returns the position of a row's workload in the sets. Tasks of models come last.
 func place(r row) int {
 	at := 0
 	for _, f := range slices.Concat(families, grouped, library, blocks) {

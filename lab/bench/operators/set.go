@@ -10,21 +10,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// workload is one computation to measure.
+// workload is a computation to measure.
 type workload struct {
 	// name is the operator, shape identifies the workload within it, and batch is the batch size, or 0 for
 	// tasks of models.
 	name, shape string
 	batch       int64
-	// count is how often a model calls it.
+	// count is the number of calls in a model.
 	count int
 	*expr.Workload
-	// flop is the floating point operations of one execution, a multiplication and an addition counting as two.
+	// flop counts the floating point operations of one execution. A multiply-add counts as two.
 	flop float64
-	// question is the request to libraries; empty if there is none.
+	// question is the request to libraries, or empty.
 	question string
 	unrated  bool
-	// numerics bound the schedules.
+	// numerics restricts the schedules.
 	numerics schedule.Numerics
 }
 
@@ -33,17 +33,18 @@ type family struct {
 	name   string
 	build  func(batch int64, shape []int64) (*expr.Tensor, float64)
 	shapes [][]int64
-	// question is what libraries are asked for, in the form that peer.go describes; nil where none is.
+	// question returns the request to libraries in the form that peer.go describes. It is nil for operators that
+	// libraries lack.
 	question func(batch int64, shape []int64) string
 	// unrated marks operators in types without a measured peak rate.
 	unrated bool
-	// numerics bound the schedules; default numerics where they are zero.
+	// numerics restricts the schedules; the zero value means default numerics.
 	numerics schedule.Numerics
 }
 
-// families are the single operators and subgraphs of the evaluation of Ansor (Zheng et al., OSDI 2020, sections 7.1
-// and 7.2), with the four shapes of each that its artifact measures. Shapes of convolutions are spatial extents, input
-// and output channels, kernel, stride, padding, dilation and groups.
+// families are the operators and subgraphs of Ansor's evaluation (Zheng et al., OSDI 2020, sections 7.1 and 7.2),
+// with the four shapes of each in its artifact. Shapes of convolutions are spatial extents, input and output
+// channels, kernel, stride, padding, dilation and groups.
 var families = []family{
 	{name: "C1D", build: conv(1), shapes: [][]int64{{256, 64, 128, 3, 2, 1}, {128, 128, 256, 1, 2, 0}, {64, 256, 256, 5, 1, 2}, {32, 512, 512, 3, 1, 1}}},
 	{name: "C2D", build: conv(2), shapes: [][]int64{{224, 224, 3, 64, 7, 2, 3}, {56, 56, 64, 64, 1, 1, 0}, {14, 14, 256, 256, 3, 1, 1}, {7, 7, 512, 512, 3, 1, 1}}},
@@ -59,11 +60,10 @@ var families = []family{
 	{name: "TBG", build: transposedProduct, shapes: [][]int64{{128, 12, 64}, {128, 16, 64}, {64, 12, 128}, {128, 12, 128}}},
 }
 
-// sets are the families by the name of their set.
+// sets maps names of sets to families.
 var sets = map[string][]family{"ansor": families, "grouped": grouped, "library": library, "blocks": blocks}
 
-// operators returns the workloads of the named families (default all) of comma-separated sets, at each batch
-// size.
+// operators returns the workloads of the named families (default all) of comma-separated sets, at each batch size.
 func operators(set string, names []string, batches []int64) ([]workload, error) {
 	var among []family
 	for _, name := range strings.Split(set, ",") {
@@ -106,7 +106,7 @@ func noSet(name string) error {
 
 func setNames() string { return strings.Join(slices.Sorted(maps.Keys(sets)), ", ") }
 
-// setOf is the set of a row; the tasks of models are with Ansor's.
+// setOf returns the set of a row. Tasks of models belong to Ansor's.
 func setOf(r row) string {
 	for name, families := range sets {
 		if slices.ContainsFunc(families, func(f family) bool { return f.name == r.Operator }) {
@@ -116,7 +116,7 @@ func setOf(r row) string {
 	return "ansor"
 }
 
-// shapeText is a shape as the table has it.
+// shapeText formats a shape for the table.
 func shapeText(shape []int64) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
 }

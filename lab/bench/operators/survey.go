@@ -19,9 +19,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// survey measures points of each workload's space, the given ones, neighbours or random ones beside the default, and
-// writes how the analytic cost orders them: Spearman's rank correlation, and how much slower than the fastest the
-// default and the point of least cost are.
+// survey measures points of each workload's space: named points, neighbours of the default, or random ones. It
+// reports how well the analytic cost orders them: Spearman's rank correlation, and the slowdown of the default and of
+// the cheapest point against the fastest.
 func (b *bench) survey(ctx context.Context, workloads []workload, w io.Writer) error {
 	fmt.Fprintln(w, "| workload | points | rank correlation | fastest | default / fastest | least cost / fastest |")
 	fmt.Fprintln(w, "|---|---:|---:|---:|---:|---:|")
@@ -64,7 +64,7 @@ type sampled struct {
 	cost, latency float64
 }
 
-// sample measures the points asked for; one that fails is left out.
+// sample measures the requested points and skips those that fail.
 func (b *bench) sample(ctx context.Context, t *task) ([]sampled, error) {
 	points := map[string]space.Point{}
 	batch := builder.Batch{Workload: t.Workload, Target: b.target}
@@ -102,7 +102,7 @@ func (b *bench) sample(ctx context.Context, t *task) ([]sampled, error) {
 	return list, err
 }
 
-// pointsOf are the default and then the points named on the command line, those that differ from it in one knob, or
+// pointsOf returns the default point, followed by the named points, the points that differ from it in one knob, or
 // random ones.
 func (b *bench) pointsOf(t *task) []space.Point {
 	list := []space.Point{t.space.Default()}

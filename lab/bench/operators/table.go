@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// runTable prints the rows of a set as tables in Markdown. The tasks of models belong to the set "ansor".
+// runTable prints the rows of a set as Markdown tables. The tasks of models belong to the set "ansor".
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	folder := flags.String("results", results.Folder, "folder with the rows of all machines")
@@ -40,7 +40,7 @@ func runTable(args []string, w io.Writer) error {
 	return err
 }
 
-// writeTable writes a machine's rows as Markdown, those of the same threads and batch together.
+// writeTable writes a machine's rows as Markdown, grouped by threads and batch.
 func writeTable(out *strings.Builder, machine string, list []row, points bool) {
 	for len(list) > 0 {
 		n := 1
@@ -100,7 +100,7 @@ func (r row) write(out *strings.Builder, tuned, points bool, libraries []string)
 	}
 }
 
-// writeSums writes how many rows are near their limits, and the sums over all calls.
+// writeSums writes the number of rows near their limits, and the sums over all calls.
 func writeSums(out *strings.Builder, list []row) {
 	const near = 0.9
 	var limit, untuned float64
@@ -131,7 +131,7 @@ func (r row) title() string {
 	return title
 }
 
-// known is a limit, if there is one.
+// known formats a limit, or a dash if it is unknown.
 func known(seconds float64) string {
 	if seconds == 0 {
 		return show.Missing

@@ -24,7 +24,7 @@ type task struct {
 	space  *space.Space
 	dir    string
 	search tuner.Search
-	// untuned and best are the latencies of the default schedule and of the fastest, in seconds.
+	// untuned and best are the latencies of the default and the fastest schedule in seconds.
 	untuned, best float64
 	bestPoint     string
 	fastest       builder.Candidate
@@ -33,17 +33,17 @@ type task struct {
 	pending       *batch
 }
 
-// title names a task in messages.
+// title returns the task's name for messages.
 func (t *task) title() string { return t.row("").title() }
 
-// row is the task's line of the table as far as it is known beforehand.
+// row returns the workload's table row without measurements.
 func (w workload) row(version string) row {
 	r := row{Operator: w.name, Shape: w.shape, Batch: w.batch, Calls: max(w.count, 1), Version: version, Flop: w.flop}
 	r.ConstantBytes, r.OtherBytes = roofline.Bytes(w.Workload)
 	return r
 }
 
-// batch is candidates that were built and wait for their measurement.
+// batch is a list of built candidates to measure.
 type batch struct {
 	candidates map[string]tuner.Candidate
 	built      *builder.Built
@@ -61,8 +61,8 @@ func newTask(w workload, b *bench) (*task, error) {
 	return t, os.MkdirAll(t.dir, 0o700)
 }
 
-// build compiles up to n candidates that the search proposes; none are left when there is nothing pending afterwards.
-// The first batch is the default schedule alone.
+// build compiles up to n candidates that the search proposes. The search is exhausted if nothing is pending
+// afterwards. The first batch contains only the default schedule.
 func (t *task) build(ctx context.Context, b *bench, n int) error {
 	t.pending = nil
 	proposed := t.search.Propose(n)
@@ -88,7 +88,7 @@ func (t *task) build(ctx context.Context, b *bench, n int) error {
 	return nil
 }
 
-// measure times the built candidates and informs the search.
+// measure times the built candidates and reports the results to the search.
 func (t *task) measure(ctx context.Context, b *bench) error {
 	if t.pending == nil {
 		return nil

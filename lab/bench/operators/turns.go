@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// rounds is how often a library and a kernel take turns.
+	// rounds is the number of turns of a library and a kernel.
 	rounds = 5
-	// peerTime is how long a turn of a library takes.
+	// peerTime is the duration of a library's turn.
 	peerTime = 100 * time.Millisecond
 )
 
@@ -25,17 +25,17 @@ const (
 type against struct {
 	Library        string `json:"library"`
 	Implementation string `json:"implementation"`
-	// Seconds and OurSeconds are the medians of the turns.
+	// Seconds and OurSeconds are medians over the turns.
 	Seconds    float64 `json:"seconds"`
 	OurSeconds float64 `json:"our_seconds"`
-	// Ratio is the median over the rounds of the library's time over the kernel's: above 1, the kernel is faster. Low
-	// and High are the quartiles.
+	// Ratio is the median over the rounds of the library's time divided by the kernel's. Low and High are the
+	// quartiles.
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// libraries starts those whose programs are in a folder.
+// libraries starts the library programs in a folder.
 func libraries(ctx context.Context, folder string, threads int) (list []*peer, err error) {
 	for _, program := range [][]string{{"onednn"}, {"ggml", filepath.Join(folder, "ggml-backends")}} {
 		p, err := startPeer(ctx, threads, filepath.Join(folder, program[0]), program[1:]...)
@@ -54,7 +54,7 @@ func closeAll(list []*peer) (err error) {
 	return err
 }
 
-// compare has the fastest kernel of a task take turns with each library that computes the same.
+// compare compares the fastest kernel of a task with each library that supports its operator.
 func (b *bench) compare(ctx context.Context, t *task) (list []against, err error) {
 	if t.question == "" || t.best == 0 {
 		return nil, nil
@@ -81,7 +81,7 @@ func (b *bench) compare(ctx context.Context, t *task) (list []against, err error
 	return list, nil
 }
 
-// turns times a kernel and a library that has prepared the same.
+// turns times a kernel and a library's prepared operator in turns.
 func (b *bench) turns(ctx context.Context, t *task, built *builder.Built, p *peer, a *against) error {
 	var ours, theirs, ratios []float64
 	for range rounds {

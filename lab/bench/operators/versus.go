@@ -18,12 +18,12 @@ func (r row) versus() (text string) {
 	return text
 }
 
-// cell is a library's column: its time, and how many times that is the kernel's in the same turns.
+// cell formats a library's column: its time and ratio.
 func (a against) cell() string {
 	return fmt.Sprintf("%s, **%.2f** (%.2f–%.2f)", show.Seconds(a.Seconds), a.Ratio, a.Low, a.High)
 }
 
-// librariesOf are the names of those that rows were compared with.
+// librariesOf returns the names of the libraries in rows.
 func librariesOf(list []row) (names []string) {
 	for _, r := range list {
 		for _, a := range r.Against {
@@ -44,7 +44,7 @@ func (r row) with(library string) (a against, ok bool) {
 	return r.Against[k], true
 }
 
-// cells are the columns of the libraries, each with a separator before it.
+// cells formats the columns of the libraries, each with a separator before it.
 func (r row) cells(libraries []string) (text string) {
 	for _, library := range libraries {
 		cell := show.Missing
@@ -56,7 +56,7 @@ func (r row) cells(libraries []string) (text string) {
 	return text
 }
 
-// writeVersus sums up how the kernels of each operator compare with each library.
+// writeVersus summarises the comparison of each operator with each library.
 func writeVersus(out *strings.Builder, list []row) {
 	libraries := librariesOf(list)
 	if len(libraries) == 0 {
@@ -75,7 +75,7 @@ func writeVersus(out *strings.Builder, list []row) {
 	}
 }
 
-// writeMean writes the line of an operator's rows and a library, if that computes any of them.
+// writeMean writes the line of an operator and a library, if the library supports any of the rows.
 func writeMean(out *strings.Builder, library string, list []row) {
 	var ratios []float64
 	least, of := math.Inf(1), ""

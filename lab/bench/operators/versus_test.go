@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLibrariesAreAskedForTheSame: the numbers of a question are those of the workload.
+// TestLibrariesAreAskedForTheSame compares the numbers of a request with those of the workload.
 func TestLibrariesAreAskedForTheSame(t *testing.T) {
 	list, err := operators("library,blocks", nil, []int64{1})
 	if err != nil {
@@ -34,7 +34,7 @@ func TestLibrariesAreAskedForTheSame(t *testing.T) {
 	}
 }
 
-// TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt, played by programs that answer as those of libraries do.
+// TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt uses programs that answer like libraries.
 func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	b, err := newBench(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
