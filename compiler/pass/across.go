@@ -1,6 +1,3 @@
-// The across pass is the pass that sums up along the lanes of vectors: each step of a reduction along a vectorized
-// loop combines the lanes of its term first.
-
 package pass
 
 import (
@@ -11,11 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// operators are those that combine lanes.
+// operators lists the operators that can combine lanes.
 var operators = []expr.BinaryOp{expr.Add, expr.Mul, expr.Min, expr.Max}
 
-// Across makes a Combine of each vectorized step of a reduction, x = x op term with one x for all lanes, where x has a
-// type that computes accepts.
+// Across reduces each vectorized step of a reduction, x = x op term with one x for all lanes, with a single
+// Combine. It adds up the lanes of the term before it updates x. The type of x must satisfy computes.
 func Across(f *ir.Func, computes func(array.DType) bool) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, _ ir.Allocated) ir.Block {
 		out := slices.Clone(b)

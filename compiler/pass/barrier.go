@@ -1,6 +1,3 @@
-// The barrier pass is the pass that makes the threads of a GPU's blocks wait for one another where they must. Begin
-// with Run.
-
 package pass
 
 import (
@@ -8,10 +5,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Barrier puts a barrier before each loop on threads that uses what another thread may have used since the last one:
-// reads what it wrote, or writes what it read or wrote. Barriers stand outside of loops on threads, where all
-// threads of a block come by, so that none is in code where they part. What lies in registers is nobody else's. What
-// products of warpgroups read of what threads write is fenced before the barrier.
+// Barrier inserts a barrier before each loop over threads that conflicts with earlier accesses of other threads: it
+// reads what they wrote, or writes what they read or wrote. Barriers stand outside loops over threads, where
+// control flow is uniform across the block. Registers are private to a thread and need no barrier. Memory that
+// threads write and warpgroup products read is fenced before the barrier.
 func Barrier(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
@@ -25,19 +22,19 @@ func Barrier(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// pending is what was used since the last barrier, by tensor and by whom.
+// pending holds the accesses since the last barrier, by tensor and kind of access.
 type pending map[barrierUse]extent
 
-// barrierUse is of a tensor by any threads, or by the first one alone, who need not wait for itself. What is under
-// way counts once it is waited for.
+// barrierUse identifies the accesses to a tensor by all threads, or by the first thread alone, which need not wait
+// for itself. An asynchronous access counts once it has been waited for.
 type barrierUse struct {
 	tensor   *expr.Tensor
 	alone    bool
 	underway way
 }
 
-// way is that on which something is under way: a copy is nobody's to see until it is waited for, and what products
-// read is nobody's to write. Boxes are there for all who wait for their phase.
+// way is the mechanism of an asynchronous access. Copied data is invisible until the copy has been waited for, and
+// operands of running products must not be written. A TMA box is visible to every thread that waits for its phase.
 type way uint8
 
 const (
@@ -47,14 +44,14 @@ const (
 	multiplying
 )
 
-// extent is the parts of a buffer that were read and written: from the first element to the last.
+// extent holds the ranges of a buffer that were read and written, from the first element to the last.
 type extent struct{ read, written barrierPart }
 
 func (p pending) add(u barrierUse, e extent) {
 	p[u] = extent{p[u].read.plus(e.read), p[u].written.plus(e.written)}
 }
 
-// plus is what is pending in either.
+// plus returns the union of p and q.
 func (p pending) plus(q pending) pending {
 	sum := pending{}
 	for _, x := range []pending{p, q} {
@@ -65,7 +62,7 @@ func (p pending) plus(q pending) pending {
 	return sum
 }
 
-// within reports whether all that is pending in p is so in q.
+// within reports whether q covers every access of p.
 func (p pending) within(q pending) bool {
 	for u, e := range p.plus(q) {
 		if q[u] != e {
@@ -75,7 +72,7 @@ func (p pending) within(q pending) bool {
 	return true
 }
 
-// conflicts reports whether what is used next must wait for what is pending.
+// conflicts reports whether the accesses in next must wait for those in p.
 func (p pending) conflicts(next pending) bool {
 	for u, e := range next {
 		if p[barrierUse{tensor: u.tensor}].conflicts(e) || !u.alone && p[barrierUse{tensor: u.tensor, alone: true}].conflicts(e) {
@@ -85,7 +82,7 @@ func (p pending) conflicts(next pending) bool {
 	return false
 }
 
-// underway is what a barrier leaves pending.
+// underway returns the accesses that a barrier leaves pending.
 func (p pending) underway() pending {
 	rest := pending{}
 	for u, e := range p {
@@ -96,7 +93,7 @@ func (p pending) underway() pending {
 	return rest
 }
 
-// landed is what is pending when what was under way on a way was waited for.
+// landed returns the accesses that are pending after a wait for those of the given way.
 func (p pending) landed(on way) pending {
 	all := pending{}
 	for u, e := range p {
@@ -108,7 +105,7 @@ func (p pending) landed(on way) pending {
 	return all
 }
 
-// arrived is what is pending when all threads have waited for the boxes that were under way.
+// arrived returns the accesses that are pending after all threads have waited for the boxes in flight.
 func (p pending) arrived() pending {
 	rest := pending{}
 	for u, e := range p {
@@ -119,17 +116,17 @@ func (p pending) arrived() pending {
 	return rest
 }
 
-// conflicts reports whether one of two uses writes what the other uses.
+// conflicts reports whether one of the two accesses writes what the other one uses.
 func (e extent) conflicts(next extent) bool {
 	return e.written.meets(next.read) || e.written.meets(next.written) || e.read.meets(next.written)
 }
 
 type barrierPlacer struct {
-	// own has the tensors in registers, shared those that the block shares.
+	// own holds the tensors in registers, shared those in shared memory.
 	own, shared map[*expr.Tensor]bool
 }
 
-// block rewrites what all threads do in the same way, and returns what is pending behind it.
+// block rewrites statements that all threads execute uniformly, and returns the accesses pending after them.
 func (p *barrierPlacer) block(b ir.Block, before pending) (ir.Block, pending) {
 	var out ir.Block
 	now := before
@@ -172,7 +169,8 @@ func (p *barrierPlacer) block(b ir.Block, before pending) (ir.Block, pending) {
 	return out, now
 }
 
-// loop rewrites a loop around others: what is pending at its end is so at the beginning of the next iteration.
+// loop rewrites a loop that contains others. Accesses pending at its end are pending at the start of the next
+// iteration.
 func (p *barrierPlacer) loop(n *ir.For, before pending) (*ir.For, pending) {
 	for {
 		body, after := p.block(n.Body, before)
@@ -184,8 +182,8 @@ func (p *barrierPlacer) loop(n *ir.For, before pending) (*ir.For, pending) {
 	}
 }
 
-// carried is what is pending at the end of an iteration of a loop that the next one may have to wait for. Of tiles
-// that a block walks over, none uses what another leaves in global memory.
+// carried returns the accesses at the end of an iteration that the next one may conflict with. In a loop over the
+// tiles of a persistent block, no tile uses global memory that another tile wrote.
 func (p *barrierPlacer) carried(n *ir.For, after pending) pending {
 	if n.Kind != ir.Walk {
 		return after
@@ -199,7 +197,7 @@ func (p *barrierPlacer) carried(n *ir.For, after pending) pending {
 	return kept
 }
 
-// barrierUses are what a statement without others, or a loop on threads, reads and writes.
+// uses returns the accesses of a statement without nested statements, or of a loop over threads.
 func (p *barrierPlacer) uses(st ir.Stmt) pending {
 	used := pending{}
 	if _, ok := st.(*ir.If); ok {
@@ -218,7 +216,7 @@ func (p *barrierPlacer) uses(st ir.Stmt) pending {
 				used.add(barrierUse{tensor: b.Tensor, alone: alone, underway: multiplying}, extent{read: all})
 			}
 			return
-		case *ir.LoadMatrices: // a thread reads for others what it names
+		case *ir.LoadMatrices: // a thread passes the address of a row that other threads receive
 			used.add(barrierUse{tensor: n.From.Tensor, alone: alone}, extent{read: within(n.FromIndex, n.RowElements(), nil)})
 			return
 		}
@@ -243,7 +241,7 @@ func (p *barrierPlacer) uses(st ir.Stmt) pending {
 	return used
 }
 
-// direct calls f on the expressions of a statement itself, without those of statements in it.
+// direct calls f for the expressions of a statement, but not for those of nested statements.
 func direct(st ir.Stmt, f func(expr.Expr)) {
 	switch n := st.(type) {
 	case *ir.For:
@@ -254,7 +252,7 @@ func direct(st ir.Stmt, f func(expr.Expr)) {
 	}
 }
 
-// read adds what an expression reads, in a loop over thread or, where that is nil, by all threads.
+// read records the loads of an expression inside a loop over thread; thread is nil where all threads execute it.
 func (p *barrierPlacer) read(used pending, e expr.Expr, alone bool, thread *expr.Var) {
 	for _, l := range expr.Loads(e) {
 		if !p.own[l.Tensor] {
@@ -263,7 +261,7 @@ func (p *barrierPlacer) read(used pending, e expr.Expr, alone bool, thread *expr
 	}
 }
 
-// barrierAllocated are the tensors that a block allocates in a memory.
+// barrierAllocated returns the tensors that a block allocates in the given memory space.
 func barrierAllocated(b ir.Block, in ir.Space) map[*expr.Tensor]bool {
 	all := map[*expr.Tensor]bool{}
 	ir.Visit(b, func(st ir.Stmt) {

@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// fences puts a fence before each barrier behind which products may read what threads have written before it: products
-// of warpgroups read shared memory past their threads.
+// fences inserts a fence before each barrier after which warpgroup products may read what threads wrote before it.
+// Warpgroup products read shared memory through the asynchronous proxy.
 func fences(b ir.Block) ir.Block {
 	f := fencer{}
 	ir.Visit(b, func(st ir.Stmt) {
@@ -21,10 +21,10 @@ func fences(b ir.Block) ir.Block {
 	return out
 }
 
-// fencer has the tensors that products read.
+// fencer holds the tensors that warpgroup products read.
 type fencer map[*expr.Tensor]bool
 
-// unfenced is whether threads have written such tensors since the last fence, or have begun copies to them.
+// unfenced records whether threads have written such tensors, or have started copies to them, since the last fence.
 type unfenced struct{ written, underway bool }
 
 func (u unfenced) plus(v unfenced) unfenced {
@@ -59,7 +59,7 @@ func (f fencer) block(b ir.Block, now unfenced) (ir.Block, unfenced) {
 	return out, now
 }
 
-// loop rewrites a loop around others: what was written at its end was so at the beginning of the next iteration.
+// loop rewrites a loop that contains others. Writes at its end reach the start of the next iteration.
 func (f fencer) loop(n *ir.For, before unfenced) (*ir.For, unfenced) {
 	for {
 		body, after := f.block(n.Body, before)
@@ -70,7 +70,7 @@ func (f fencer) loop(n *ir.For, before unfenced) (*ir.For, unfenced) {
 	}
 }
 
-// writes is what statements write or begin to copy.
+// writes returns the writes and copies that statements make.
 func (f fencer) writes(b ir.Block) (u unfenced) {
 	ir.Visit(b, func(st ir.Stmt) {
 		w := ir.Written(st)
@@ -78,7 +78,7 @@ func (f fencer) writes(b ir.Block) (u unfenced) {
 			return
 		}
 		switch st.(type) {
-		case *ir.CopyBox: // past the threads, too
+		case *ir.CopyBox: // goes through the asynchronous proxy, too
 		case *ir.CopyAsync:
 			u.underway = true
 		default:

@@ -7,30 +7,30 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// barrierPart is the elements of a buffer that threads use: those from lo to hi at most. There may be more to say of
-// them.
+// barrierPart is a superset of the elements of a buffer that threads access: lo to hi, refined by rows and by
+// thread where these are known.
 type barrierPart struct {
 	span
-	// row is how many elements a row has, and columns those of a row that are used; 0 where nothing is known.
+	// row is the length of a row in elements, and columns the range used in each row; row is 0 if unknown.
 	row     int64
 	columns span
-	// each is how far apart the elements of two neighbouring threads lie, and own those of the first one; 0 where
-	// elements may be several threads'.
+	// each is the distance between the elements of neighbouring threads, and own the elements of the first thread;
+	// each is 0 if several threads may access the same element.
 	each int64
 	own  span
 }
 
-// span is lo <= i < hi; nothing where hi is 0.
+// span is the half-open range lo <= i < hi; it is empty if hi is 0.
 type span struct{ lo, hi int64 }
 
-// all stands for elements of which nothing is known.
+// all is the part that covers any element.
 var all = barrierPart{span: span{0, math.MaxInt64}}
 
 func (s span) plus(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
 
 func (s span) meets(t span) bool { return s.lo < t.hi && t.lo < s.hi }
 
-// plus is both parts.
+// plus returns a part that covers both p and q.
 func (p barrierPart) plus(q barrierPart) barrierPart {
 	switch {
 	case p.hi == 0:
@@ -48,13 +48,13 @@ func (p barrierPart) plus(q barrierPart) barrierPart {
 	return sum
 }
 
-// apart reports whether each thread has elements of its own in both.
+// apart reports whether each thread accesses the same private elements in both parts.
 func (p barrierPart) apart(q barrierPart) bool {
 	own := p.own.plus(q.own)
 	return p.each > 0 && p.each == q.each && own.hi-own.lo <= p.each
 }
 
-// meets reports whether an element may be one thread's in a part and another's in the other one.
+// meets reports whether one thread may access an element in p that another thread accesses in q.
 func (p barrierPart) meets(q barrierPart) bool {
 	if p.row > 0 && p.row == q.row && !p.columns.meets(q.columns) || p.apart(q) {
 		return false
@@ -62,8 +62,8 @@ func (p barrierPart) meets(q barrierPart) bool {
 	return p.span.meets(q.span)
 }
 
-// within is the part of a buffer that begins at an index and has so many elements, whatever the loops around it. The
-// threads are those of a loop over a variable, or nil.
+// within returns the part of a buffer that an access of the given number of elements covers, over all iterations of
+// the surrounding loops. thread is the variable of the loop over threads, or nil.
 func within(index expr.Expr, elements int64, thread *expr.Var) barrierPart {
 	at := expr.Linearize(index)
 	lo, hi, ok := at.Bounds()
@@ -89,7 +89,7 @@ func within(index expr.Expr, elements int64, thread *expr.Var) barrierPart {
 	return p
 }
 
-// barrierUses reports whether a sum depends on a variable.
+// barrierUses reports whether l depends on v.
 func barrierUses(l expr.Linear, v *expr.Var) bool {
 	for _, t := range l.Terms {
 		if expr.Uses(t.Atom, v) {
@@ -99,7 +99,8 @@ func barrierUses(l expr.Linear, v *expr.Var) bool {
 	return false
 }
 
-// columns are those that an index has in rows of that many elements; ok is false where it may leave a row.
+// columns returns the range of columns that an index covers in rows of the given length; ok is false if an access
+// may cross the end of a row.
 func columns(at expr.Linear, row int64) (c span, ok bool) {
 	if row < 2 {
 		return span{}, false

@@ -1,7 +1,3 @@
-// The cse pass is the pass that reads memory once: what straight-line code loads is kept in a register until it may
-// have changed. No two buffers share memory. Compilers cannot tell: of pointers that are no parameters they do not use
-// restrict, and would load again behind each store.
-
 package pass
 
 import (
@@ -13,38 +9,41 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// CSE defines a register for each vector and scalar that a block loads from memory, and for each value that is loaded
-// under a condition: an unrolled tile uses it many times, and each time would be a branch. What is only computed under
-// a condition is loaded where it is. Vector loops must hold one statement each.
+// CSE computes common subexpressions of straight-line code once. It defines a register for each vector and scalar
+// that a block loads from memory, and for each value loaded under a condition, which an unrolled tile uses many
+// times and would branch on each time. Values only needed under a condition are loaded there. A store invalidates
+// the values loaded from its buffer; distinct buffers do not alias. C compilers cannot infer that: they ignore
+// restrict on pointers that are not parameters, and reload after each store. Vector loops must hold one statement
+// each.
 func CSE(f *ir.Func) *ir.Func {
 	c := &eliminator{keys: keys{vars: map[*expr.Var]int{}, tensors: map[*expr.Tensor]int{}}}
 	return f.With(c.block(f.Body, ir.Allocated{}))
 }
 
-// eliminator has what is known where a statement is.
+// eliminator holds the values available at the current statement.
 type eliminator struct {
 	keys keys
-	// known are the values in registers by their keys.
+	// known maps expression keys to values in registers.
 	known map[string]known
-	// same are the registers in place of others that would have the same value.
+	// same maps each redundant register to the one that replaces it.
 	same map[*expr.Tensor]*ir.Buffer
-	// in are the buffers that are allocated.
+	// in holds the allocated buffers.
 	in ir.Allocated
-	// out is the block so far.
+	// out collects the rewritten block.
 	out ir.Block
-	// lane is that of the vector loop around, nil outside of one; guards counts the conditions around.
+	// lane is the variable of the surrounding vector loop, or nil; guards counts the surrounding conditions.
 	lane   *expr.Var
 	guards int
 }
 
-// known is a value in a register, and what it was loaded from.
+// known is a value in a register and the buffers that it was loaded from.
 type known struct {
 	buffer *ir.Buffer
 	from   []*expr.Tensor
 }
 
-// block rewrites a block, behind whose end its registers are gone, and at whose beginning nothing is known: memory may
-// have changed since the values around were loaded.
+// block rewrites a block. It starts without known values, since memory may have changed since the enclosing block
+// loaded them, and its own values end with it.
 func (c *eliminator) block(b ir.Block, in ir.Allocated) ir.Block {
 	outer := *c
 	c.known, c.same, c.in, c.out = map[string]known{}, map[*expr.Tensor]*ir.Buffer{}, maps.Clone(in), nil
@@ -59,7 +58,7 @@ func (c *eliminator) block(b ir.Block, in ir.Allocated) ir.Block {
 	return out
 }
 
-// stmt rewrites a statement; nil when it is needed no longer.
+// stmt rewrites a statement; it returns nil if the statement is redundant.
 func (c *eliminator) stmt(st ir.Stmt) ir.Stmt {
 	switch n := st.(type) {
 	case *ir.Alloc:
@@ -142,7 +141,7 @@ func (c *eliminator) squareProduct(n *ir.SquareProduct) ir.Stmt {
 	return &done
 }
 
-// register is the one that is kept of those that have the value of a defined one.
+// register returns the register that replaces b.
 func (c *eliminator) register(b *ir.Buffer) *ir.Buffer {
 	if kept := c.same[b.Tensor]; kept != nil {
 		return kept
@@ -150,7 +149,7 @@ func (c *eliminator) register(b *ir.Buffer) *ir.Buffer {
 	return b
 }
 
-// define keeps a definition of something that is not known, and remembers it.
+// define keeps and records a definition unless its value is already known.
 func (c *eliminator) define(n *ir.Define) ir.Stmt {
 	key := c.keys.of(n.Value, n.Lane)
 	if k, ok := c.known[key]; ok {
@@ -161,7 +160,7 @@ func (c *eliminator) define(n *ir.Define) ir.Stmt {
 	return n
 }
 
-// value rewrites what a statement stores: a scalar, or a vector in a vector loop.
+// value rewrites the value of a store: a scalar, or a vector inside a vector loop.
 func (c *eliminator) value(e expr.Expr) expr.Expr {
 	if c.lane == nil || !expr.Uses(e, c.lane) {
 		return c.scalar(e)
@@ -191,8 +190,8 @@ func (c *eliminator) lanes(n *ir.Lanes) expr.Expr {
 	return n.Map(c.scalar)
 }
 
-// picked keeps the vectors that lanes are picked from, and what is picked: other steps of a sum pick other lanes of
-// the same vectors, and other positions of a window the same lanes.
+// picked keeps both the source vectors and the picked lanes in registers. Other steps of a sum pick other lanes of
+// the same vectors, and other window positions pick the same lanes.
 func (c *eliminator) picked(n *ir.Picked) expr.Expr {
 	if c.guards > 0 {
 		return n
@@ -202,7 +201,7 @@ func (c *eliminator) picked(n *ir.Picked) expr.Expr {
 		from[k] = l.Tensor
 	}
 	lane, kept := c.lane, *n
-	if n.Repeats() { // instructions read what goes to several lanes from memory
+	if n.Repeats() { // broadcast instructions read their operand from memory
 		return c.keep(&kept, from)
 	}
 	c.lane, kept.From = &expr.Var{Name: "k", Extent: n.Width}, slices.Clone(n.From)
@@ -214,7 +213,7 @@ func (c *eliminator) picked(n *ir.Picked) expr.Expr {
 	return c.keep(&kept, from)
 }
 
-// scalar rewrites a value that has no lanes.
+// scalar rewrites a value without lanes.
 func (c *eliminator) scalar(e expr.Expr) expr.Expr {
 	lane := c.lane
 	c.lane = nil
@@ -225,14 +224,14 @@ func (c *eliminator) scalar(e expr.Expr) expr.Expr {
 	case *expr.Select:
 		return c.chosen(n, c.scalar)
 	case *expr.Binary:
-		if (n.Op == expr.And || n.Op == expr.Or) && n.DType() == array.Bool { // the right side may only be read where the left side allows it
+		if (n.Op == expr.And || n.Op == expr.Or) && n.DType() == array.Bool { // the left operand guards the loads of the right one
 			return expr.Map(n, alternate(c.scalar, c.guarded(c.scalar)))
 		}
 	}
 	return expr.Map(e, c.scalar)
 }
 
-// alternate applies one function to the first operand and another to those behind it.
+// alternate applies first to the first operand and others to the rest.
 func alternate(first, others func(expr.Expr) expr.Expr) func(expr.Expr) expr.Expr {
 	begun := false
 	return func(e expr.Expr) expr.Expr {
@@ -244,7 +243,7 @@ func alternate(first, others func(expr.Expr) expr.Expr) func(expr.Expr) expr.Exp
 	}
 }
 
-// guarded rewrites what is only computed under a condition.
+// guarded wraps f for values that are only computed under a condition.
 func (c *eliminator) guarded(f func(expr.Expr) expr.Expr) func(expr.Expr) expr.Expr {
 	return func(e expr.Expr) expr.Expr {
 		c.guards++
@@ -253,7 +252,7 @@ func (c *eliminator) guarded(f func(expr.Expr) expr.Expr) func(expr.Expr) expr.E
 	}
 }
 
-// chosen rewrites a choice by a condition that is the same for all lanes. Its sides are computed by f.
+// chosen rewrites a Select whose condition is uniform across lanes, and rewrites its sides with f.
 func (c *eliminator) chosen(n *expr.Select, f func(expr.Expr) expr.Expr) expr.Expr {
 	done := expr.Map(n, alternate(c.scalar, c.guarded(f)))
 	from := cseTensors(n)
@@ -263,7 +262,7 @@ func (c *eliminator) chosen(n *expr.Select, f func(expr.Expr) expr.Expr) expr.Ex
 	return c.keep(done, from)
 }
 
-// load rewrites a load from memory. Buffers in registers are read as they are.
+// load rewrites a load from memory. Registers are read directly.
 func (c *eliminator) load(n *expr.Load) expr.Expr {
 	if b := c.same[n.Tensor]; b != nil {
 		return &expr.Load{Tensor: b.Tensor, Index: n.Index}
@@ -274,7 +273,7 @@ func (c *eliminator) load(n *expr.Load) expr.Expr {
 	return c.keep(&expr.Load{Tensor: n.Tensor, Index: []expr.Expr{c.index(n.Index[0])}}, []*expr.Tensor{n.Tensor})
 }
 
-// index rewrites an index, which is a scalar whether or not lanes are added to it.
+// index rewrites an index, which is a scalar even where lanes are added to it.
 func (c *eliminator) index(e expr.Expr) expr.Expr {
 	if len(expr.Loads(e)) == 0 {
 		return e
@@ -282,7 +281,7 @@ func (c *eliminator) index(e expr.Expr) expr.Expr {
 	return c.scalar(e)
 }
 
-// keep defines a register for a value, unless it is known or computed under a condition.
+// keep defines a register for a value, unless the value is known or guarded.
 func (c *eliminator) keep(e expr.Expr, from []*expr.Tensor) expr.Expr {
 	if c.guards > 0 {
 		return e
@@ -307,7 +306,7 @@ func register(e expr.Expr, lane *expr.Var) *ir.Buffer {
 	return ir.NewRegister("t", e.DType(), lane.Extent)
 }
 
-// cseTensors are those that an expression loads from.
+// cseTensors returns the tensors that an expression loads from.
 func cseTensors(e expr.Expr) (list []*expr.Tensor) {
 	for _, l := range expr.Loads(e) {
 		list = append(list, l.Tensor)
@@ -315,10 +314,10 @@ func cseTensors(e expr.Expr) (list []*expr.Tensor) {
 	return list
 }
 
-// forget drops all values: memory may have changed.
+// forget drops all known values, since memory may have changed.
 func (c *eliminator) forget() { clear(c.known) }
 
-// stored drops the values that were loaded from a buffer which changes.
+// stored drops the values that were loaded from b.
 func (c *eliminator) stored(b *ir.Buffer) {
 	maps.DeleteFunc(c.known, func(_ string, k known) bool { return slices.Contains(k.from, b.Tensor) })
 }

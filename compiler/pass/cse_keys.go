@@ -8,14 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// keys writes expressions such that equal ones have equal texts. Variables and tensors are told by their identity.
+// keys writes expressions as strings such that equal expressions have equal strings. Variables and tensors are
+// compared by identity.
 type keys struct {
 	vars    map[*expr.Var]int
 	tensors map[*expr.Tensor]int
 	text    []byte
 }
 
-// of is the key of a value whose lanes are those of a variable, or of a scalar where that is nil.
+// of returns the key of a value with the lanes of the given variable, or of a scalar if lane is nil.
 func (k *keys) of(e expr.Expr, lane *expr.Var) string {
 	k.text = k.text[:0]
 	if lane != nil {
@@ -76,8 +77,8 @@ func (k *keys) expr(e expr.Expr, lane *expr.Var) {
 	}
 }
 
-// linear writes an index: terms in their order, which is the same for indices that are made the same way, whatever the
-// place of the lane.
+// linear writes an index with its terms in order. Indices built in the same way have the same key, wherever the
+// lane stands.
 func (k *keys) linear(at expr.Linear, lane *expr.Var) {
 	k.number(at.Const)
 	for _, t := range at.Terms {
@@ -101,7 +102,7 @@ func (k *keys) number(n int64) {
 	k.text = append(strconv.AppendInt(k.text, n, 10), ' ')
 }
 
-// identity numbers things in the order in which they are seen.
+// identity numbers values in the order of their first occurrence.
 func identity[T comparable](seen map[T]int, x T) int64 {
 	n, ok := seen[x]
 	if !ok {

@@ -1,6 +1,3 @@
-// The dot pass is the pass that multiplies and adds up neighbouring elements in one instruction, where the machine has
-// one.
-
 package pass
 
 import (
@@ -11,17 +8,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// DotTypes are those of the operands of an instruction. Few is set where the first one has values of four bits, so
-// that sums of few products fit into 16.
+// DotTypes are the operand types of a dot-product instruction. Few is set if the first operand has four-bit values,
+// so that short sums of products fit into 16 bits.
 type DotTypes struct {
 	A, B array.DType
 	Few  bool
 }
 
-// fewBits is how many bits few are.
+// fewBits is the operand width that Few stands for, in bits.
 const fewBits = 4
 
-// sum is the type in which products of elements of a type are added up: 32 bits, of whatever kind the elements are.
+// sum returns the accumulator type for products of type d: 32 bits of the same kind.
 func sum(d array.DType) array.DType {
 	if d.IsFloat() {
 		return array.Float32
@@ -29,10 +26,9 @@ func sum(d array.DType) array.DType {
 	return array.Int32
 }
 
-// Dot makes a DotProduct of each step of a sum in a dotted loop that has the form of one, acc[lane] += a[lane,k] *
-// b[lane,k] for all k of the loop at once, where has reports whether there are instructions for so many terms of these
-// types. The rest becomes serial loops. The steps of a sum may be taken apart, since each adds to elements of its own;
-// other statements stay together.
+// Dot replaces each reduction step in a dotted loop, acc[lane] += a[lane,k] * b[lane,k] over all k, by a DotProduct
+// instruction where has reports support for the types and number of terms. Other dotted loops become serial.
+// Reduction steps may be separated, since each has accumulators of its own; other statements stay together.
 func Dot(f *ir.Func, has func(t DotTypes, terms int64) bool) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
 		var out ir.Block
@@ -67,7 +63,7 @@ func products(n *ir.For, in ir.Allocated, has func(DotTypes, int64) bool) ir.Blo
 	return out
 }
 
-// isStep reports whether a statement is a step of a sum, for one element or for those of a vector.
+// isStep reports whether a statement is a reduction step, for one element or a vector.
 func isStep(st ir.Stmt) bool {
 	if lane, ok := st.(*ir.For); ok && lane.Kind == ir.Vector && len(lane.Body) == 1 {
 		st = lane.Body[0]
@@ -81,7 +77,7 @@ func isStep(st ir.Stmt) bool {
 	return ok && op == expr.Add && (d.IsInt() || d == array.Float32)
 }
 
-// dotProduct is a vectorized step as one instruction, behind those that load its operands; nil when it has none.
+// dotProduct returns a vectorized step as one instruction, preceded by the loads of its operands, or nil.
 func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(DotTypes, int64) bool) ir.Block {
 	lane, ok := st.(*ir.For)
 	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
@@ -123,8 +119,8 @@ func dotProduct(n *ir.For, st ir.Stmt, in ir.Allocated, has func(DotTypes, int64
 		A: loadA.Buffer, B: loadB.Buffer, Few: types(a, b).Few}}
 }
 
-// elements are where an operand lies: the terms of a lane, step elements apart, and those of each lane so many
-// elements behind those of the first.
+// elements describes an operand in memory: the terms of a lane are step elements apart, and lanes have a fixed
+// distance.
 type elements struct {
 	tensor  *expr.Tensor
 	first   expr.Linear
@@ -132,7 +128,7 @@ type elements struct {
 	offsets []int64
 }
 
-// dotOperand is a factor of a product that is added up in a type.
+// dotOperand returns a factor of a product that is accumulated in type added.
 func dotOperand(e expr.Expr, added array.DType, lane *expr.Var, n *ir.For, in ir.Allocated) (elements, bool) {
 	cast, ok := e.(*expr.Cast)
 	if !ok || cast.Type != added {
@@ -150,7 +146,7 @@ func dotOperand(e expr.Expr, added array.DType, lane *expr.Var, n *ir.For, in ir
 	return elements{l.Tensor, first.Plus(expr.Linearize(n.Var), -along), along, offsets}, true
 }
 
-// load puts so many elements of each lane into a register; nil where they lie too far apart.
+// load loads the given number of elements for each lane into a register; it returns nil if they are too far apart.
 func (e elements) load(terms int64) *ir.Define {
 	lane := &expr.Var{Name: "k", Extent: terms * int64(len(e.offsets))}
 	define := &ir.Define{Buffer: ir.NewRegister("v", e.tensor.DType, lane.Extent), Lane: lane}
@@ -181,8 +177,8 @@ func (e elements) load(terms int64) *ir.Define {
 	return define
 }
 
-// takeTurns is the terms of lanes that are neighbours, each of which is in a vector of its own; nil where lanes are
-// not.
+// takeTurns interleaves the terms of neighbouring lanes, each loaded as a vector of its own; it returns nil if the
+// lanes are not neighbours.
 func (e elements) takeTurns(lane *expr.Var, terms int64) expr.Expr {
 	if e.step == 0 || terms > ir.MostTurns || !e.sideBySide(1) {
 		return nil
@@ -190,7 +186,7 @@ func (e elements) takeTurns(lane *expr.Var, terms int64) expr.Expr {
 	return ir.TakeTurns(lane, e.tensor, e.first, e.step, terms)
 }
 
-// sideBySide reports whether the terms of each lane lie behind those of the lane before.
+// sideBySide reports whether the terms of consecutive lanes are contiguous.
 func (e elements) sideBySide(terms int64) bool {
 	for k, offset := range e.offsets {
 		if offset != int64(k)*terms {

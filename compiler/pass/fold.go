@@ -1,6 +1,3 @@
-// The fold pass is the pass that finds sums of neighbouring elements, which vectors load one by one from far apart, so
-// that they can be added in registers.
-
 package pass
 
 import (
@@ -9,9 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Fold makes one statement of the vector loops in a row that add to the same sums one after the other of so many
-// neighbours in a buffer: lanes[j] += buffer[j*n], += buffer[j*n + 1] and so on to n-1. The vectors of the buffer are
-// as long as those that lanes gives for its type, or shorter where there are not so many neighbours.
+// Fold merges consecutive vector loops that add neighbouring elements to the same sums into one statement: lanes[j]
+// += buffer[j*n], then buffer[j*n + 1], and so on to n-1. The elements are then loaded as contiguous vectors and
+// added in registers, instead of gathered with a stride. Vectors have the length that lanes returns for the
+// buffer's type, or less if there are fewer neighbours.
 func Fold(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
 		var out ir.Block
@@ -29,17 +27,17 @@ func Fold(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
 	})
 }
 
-// added is a vector loop whose lanes each add an element of a buffer, so many apart.
+// added is a vector loop that adds one element of a buffer to each lane, at a fixed stride.
 type added struct {
 	loop  *ir.For
 	store *ir.Store
 	from  *expr.Tensor
-	// at is where the first lane's element lies, apart how far behind it that of the next.
+	// at is the index of the first lane's element, apart the stride between lanes.
 	at    expr.Linear
 	apart int64
 }
 
-// addedBy is a statement as such a loop; one without a loop where it is none.
+// addedBy matches a statement against this form; it returns the zero value if there is no match.
 func addedBy(st ir.Stmt, in ir.Allocated) added {
 	n, ok := st.(*ir.For)
 	if !ok || n.Kind != ir.Vector || len(n.Body) != 1 {
@@ -62,8 +60,8 @@ func addedBy(st ir.Stmt, in ir.Allocated) added {
 	return added{n, s, l.Tensor, at.Plus(expr.Linearize(n.Var), -apart), apart}
 }
 
-// neighbours is how many statements add all of the neighbours, this one the first; 0 where they are not all there, or
-// do not fold into halves.
+// neighbours returns the number of statements, starting with this one, that together add all neighbours; 0 if some
+// are missing or the number cannot be halved repeatedly.
 func (a added) neighbours(b ir.Block, in ir.Allocated) int {
 	n := a.apart
 	if a.loop == nil || !isPower(n*a.loop.Extent) || int64(len(b)) < n {
@@ -85,12 +83,12 @@ func (a added) neighbours(b ir.Block, in ir.Allocated) int {
 
 func isPower(n int64) bool { return n&(n-1) == 0 }
 
-// width is how many elements a vector of the buffer has.
+// width returns the vector length of a load from the buffer.
 func (a added) width(lanes func(array.DType) int64) int64 {
 	return min(lanes(a.from.DType), a.apart*a.loop.Extent)
 }
 
-// folded is the loop that adds all neighbours.
+// folded returns the loop that adds all neighbours.
 func (a added) folded(lanes func(array.DType) int64) *ir.For {
 	x := &ir.Folded{Sources: ir.Sources{Lane: a.loop.Var, Width: a.width(lanes)}, Factor: a.apart}
 	for first := int64(0); first < a.apart*a.loop.Extent; first += x.Width {

@@ -1,5 +1,3 @@
-// The guard pass is the pass that asks conditions around loops, not in each of their iterations. Begin with Run.
-
 package pass
 
 import (
@@ -7,13 +5,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Guard puts a condition that is the same in all iterations of a loop around the loop, where the loop does nothing
-// else. What a thread loads and stores in its iterations has no branches between it then: all loads can be begun
-// before the first one is waited for.
+// Guard hoists a condition that is invariant over a loop out of it, if the loop body consists of nothing else. The
+// iterations of a thread then contain no branches, and all loads can be issued before the first one is waited for.
 func Guard(f *ir.Func) *ir.Func { return ir.MapLoops(f, guardLoop) }
 
-// guardLoop is a loop with the condition that is all of its body around it. Loops on blocks and threads stay where
-// they are: they are the launch.
+// guardLoop hoists the condition that makes up the whole body of n. Loops over blocks and threads stay outermost,
+// since they form the launch.
 func guardLoop(n *ir.For) ir.Stmt {
 	if n.Kind != ir.Serial && n.Kind != ir.Unrolled && n.Kind != ir.Vector || n.Range != nil || len(n.Body) != 1 {
 		return n
@@ -29,7 +26,7 @@ func guardLoop(n *ir.For) ir.Stmt {
 	return &ir.If{Cond: cond, Then: ir.Block{guardLoop(n.With(guard.Then))}}
 }
 
-// same is a condition as it is in all iterations of a loop; ok is false where it is not known to be the same in all.
+// same returns the condition in loop-invariant form; ok is false if it may vary.
 func same(cond expr.Expr, n *ir.For) (_ expr.Expr, ok bool) {
 	if !expr.Uses(cond, n.Var) {
 		return cond, true
@@ -47,7 +44,7 @@ func same(cond expr.Expr, n *ir.For) (_ expr.Expr, ok bool) {
 		}
 		return expr.Bin(expr.And, x, y), true
 	case expr.Lt:
-		// Neighbours from a multiple of their number on are all below another multiple of it, or none is.
+		// A group aligned to its size lies either wholly below an aligned bound or wholly above it.
 		end, constant := b.B.(*expr.Int)
 		first, ok := expr.Neighbours(b.A, n.Var, n.Extent)
 		if !constant || !ok || end.Value%n.Extent != 0 {

@@ -1,6 +1,3 @@
-// The lanewise pass is the pass that takes vector loops apart where a machine has no vectors for what they do: values
-// without a vector form are computed lane by lane, and lanes that do not lie side by side are stored one by one.
-
 package pass
 
 import (
@@ -8,16 +5,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// LaneForms says what a backend can do with vectors.
+// LaneForms describes the vector operations of a backend.
 type LaneForms interface {
-	// Has reports whether an operator on vectors, or the choice between two, has a vector form. Its operands, loads
-	// and casts are not asked about.
+	// Has reports whether the backend has a vector form of an operator or select. Operands, loads and casts are
+	// checked separately.
 	Has(e expr.Expr, lane *expr.Var) bool
 }
 
-// Lanewise leaves in each vector loop one statement. Each value in it that differs between lanes has a vector form,
-// or is an ir.Lanes. A condition that all lanes agree on is one of the first lane, which does not use the loop's
-// variable.
+// Lanewise scalarizes vector loops as far as a backend lacks vector forms, and leaves one statement in each vector
+// loop. A value that differs between lanes either has a vector form or becomes an ir.Lanes. Lanes that are not
+// contiguous are stored one by one. A condition that is uniform across lanes is evaluated for the first lane,
+// without the loop variable.
 func Lanewise(f *ir.Func, forms LaneForms) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
 		var out ir.Block
@@ -36,7 +34,7 @@ func Lanewise(f *ir.Func, forms LaneForms) *ir.Func {
 	})
 }
 
-// lanewiseLoop is a vector loop.
+// lanewiseLoop is a vector loop under rewriting.
 type lanewiseLoop struct {
 	forms LaneForms
 	lane  *expr.Var
@@ -70,12 +68,12 @@ func (l *lanewiseLoop) scattered(s *ir.Store) (out ir.Block) {
 	return out
 }
 
-// at is a value of one lane.
+// at returns the value of lane k.
 func (l *lanewiseLoop) at(k int64, e expr.Expr) expr.Expr {
 	return expr.Simplifier{Values: map[*expr.Var]expr.Expr{l.lane: expr.I(k)}}.Simplify(e)
 }
 
-// value is a value whose parts have vector forms, or are lanes.
+// value rewrites a value into vector forms and ir.Lanes.
 func (l *lanewiseLoop) value(e expr.Expr) expr.Expr {
 	if !expr.Uses(e, l.lane) {
 		return e
@@ -113,7 +111,7 @@ func (l *lanewiseLoop) value(e expr.Expr) expr.Expr {
 	return lanes
 }
 
-// sideBySide reports whether the lanes of a load are neighbours; in registers, whether they are one variable.
+// sideBySide reports whether the lanes of a load are contiguous, or, in registers, form one variable.
 func (l *lanewiseLoop) sideBySide(n *expr.Load) bool {
 	at := expr.Linearize(n.Index[0])
 	coef, linear := at.Coef(l.lane)

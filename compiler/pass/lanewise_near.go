@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// near is a load whose lanes lie so near one another that two vectors have them all: they are loaded whole and the
-// lanes picked. A load of one element for all lanes does not use the lanes. Nil for any other.
+// near rewrites a load whose lanes fit into two adjacent vectors: it loads these whole and picks the lanes. It
+// returns nil for other loads. A load of one element for all lanes does not depend on the lane.
 func (l *lanewiseLoop) near(n *expr.Load) expr.Expr {
 	if l.in.InRegisters(n.Tensor) {
 		return nil

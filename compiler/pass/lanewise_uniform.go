@@ -5,9 +5,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Uniform is a condition that holds for all lanes or for none, as a condition on the first lane; ok is false when the
-// lanes may differ. A bound that is a multiple of the lanes away from the vector's begin, as in the concatenation of
-// whole vectors, does not cut through a vector.
+// Uniform returns a condition that is uniform across lanes as a condition on the first lane; ok is false if lanes
+// may differ. A bound at a multiple of the vector length from the start, as in a concatenation of whole vectors,
+// never splits a vector.
 func Uniform(cond expr.Expr, lane *expr.Var) (first expr.Expr, ok bool) {
 	if !expr.Uses(cond, lane) {
 		return cond, true
@@ -43,7 +43,7 @@ func uniformBound(n *expr.Binary, lane *expr.Var) (first expr.Expr, ok bool) {
 		return nil, false
 	}
 	begin := bound.Plus(expr.Linearize(lane), -coef)
-	if coef == -1 { // the last lane has the smallest bound: bound < 0 cuts between begin-lanes+1 and begin
+	if coef == -1 { // the last lane has the smallest bound: bound < 0 splits at begin-lanes+1 to begin
 		begin.Const -= lane.Extent - 1
 	}
 	for _, t := range begin.Terms {

@@ -1,6 +1,3 @@
-// The lookup pass is the pass that looks functions of a quantised value up: from one integer of eight bits to another,
-// whatever is computed in between is one of 256 answers.
-
 package pass
 
 import (
@@ -12,27 +9,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// ManyLookups is how many operations a function counts for that is computed by a polynomial, such as the exponential.
+// ManyLookups is the cost, in operations, of a function that is computed by a polynomial, such as the exponential.
 const ManyLookups = 20
 
 const (
-	// places are the values of eight bits.
+	// places is the number of 8-bit values.
 	places = 256
-	// mostNodes and mostParts bound what is looked at: functions in models have a hundred nodes, and are those of one
-	// of the smallest of their parts.
+	// mostNodes and mostParts bound the search. Functions in models have about a hundred nodes and depend on one of
+	// their smallest parts.
 	mostNodes, mostParts = 600, 8
 )
 
-// simple are the functions that are one operation.
+// simple lists the functions that cost one operation.
 var simple = []expr.UnaryOp{expr.Neg, expr.Abs, expr.Not, expr.Sqrt, expr.Rsqrt, expr.Floor, expr.Ceil, expr.Round, expr.IsNaN, expr.IsInf}
 
-// Lookup replaces each value of eight bits that is a function of another one by an ir.Lookup, where computing it
-// takes at least so many operations: a sigmoid between two quantisations, or a product of a value by its sigmoid.
+// Lookup replaces each 8-bit value that is a function of one 8-bit value by an ir.Lookup in a table of 256 entries,
+// if computing it takes at least the given number of operations. Examples are a sigmoid between two quantisations
+// and a product of a value with its sigmoid.
 func Lookup(f *ir.Func, least int) *ir.Func {
 	return f.With(ir.Rewrite(f.Body, func(e expr.Expr) expr.Expr { return replaced(e, least) }))
 }
 
-// replaced is e with lookups for its largest parts that can be looked up.
+// replaced returns e with table lookups for its largest suitable parts.
 func replaced(e expr.Expr, least int) expr.Expr {
 	if isByte(e.DType()) {
 		if l := lookup(e, least); l != nil {
@@ -44,8 +42,7 @@ func replaced(e expr.Expr, least int) expr.Expr {
 
 func isByte(d array.DType) bool { return d == array.Uint8 || d == array.Int8 }
 
-// lookup is a value as one that is looked up by the smallest of its parts that all of it is made of; nil where there
-// is none, or it is computed in fewer operations.
+// lookup returns e as a lookup by the smallest part that determines it, or nil if no part does or e is cheap.
 func lookup(e expr.Expr, least int) *ir.Lookup {
 	if operations(e) < least || expr.Size(e) > mostNodes {
 		return nil
@@ -72,7 +69,7 @@ func lookup(e expr.Expr, least int) *ir.Lookup {
 	return nil
 }
 
-// lookupSubstituted is e with another value in place of a part, wherever that occurs.
+// lookupSubstituted replaces every occurrence of part in e.
 func lookupSubstituted(e, part, by expr.Expr) expr.Expr {
 	if expr.Same(e, part) {
 		return by
@@ -80,7 +77,7 @@ func lookupSubstituted(e, part, by expr.Expr) expr.Expr {
 	return expr.Map(e, func(x expr.Expr) expr.Expr { return lookupSubstituted(x, part, by) })
 }
 
-// lookupUses reports whether a value is made of numbers and of what is read at a place, and of nothing else.
+// lookupUses reports whether a value depends only on constants and on the element at place.
 func lookupUses(e expr.Expr, place *expr.Var) bool {
 	only := true
 	expr.Walk(e, func(x expr.Expr) {
@@ -97,7 +94,7 @@ func lookupUses(e expr.Expr, place *expr.Var) bool {
 	return only && expr.Uses(e, place)
 }
 
-// operations counts those of a value.
+// operations returns the cost of a value in operations.
 func operations(e expr.Expr) (count int) {
 	expr.Walk(e, func(x expr.Expr) {
 		switch n := x.(type) {
@@ -112,7 +109,7 @@ func operations(e expr.Expr) (count int) {
 	return count
 }
 
-// tabulated has a function's values for all bytes, as the evaluator computes them; nil where it cannot.
+// tabulated evaluates a function for all 256 bytes; it returns nil if the evaluator fails.
 func tabulated(function expr.Expr, byPart *expr.Tensor, place *expr.Var) *array.Array {
 	of := expr.Compute("table", []int64{places}, func(i []expr.Expr) expr.Expr {
 		return expr.Substitute(function, map[*expr.Var]expr.Expr{place: i[0]})

@@ -1,6 +1,3 @@
-// The outline pass is the pass that finds what the bodies of parallel loops, which become functions of their own, use
-// of what is around them.
-
 package pass
 
 import (
@@ -10,12 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Outline gives each parallel loop the variables that its body uses and does not define, in the order of their use,
-// and the buffers in the workspace that were allocated outside of it and that it uses, in the order of their
-// allocation.
+// Outline records what the body of each parallel loop captures, since the body becomes a function of its own: the
+// variables that it uses and does not define, in the order of their use, and the workspace buffers from outside, in
+// the order of their allocation.
 func Outline(f *ir.Func) *ir.Func { return f.With(outlineBlock(f.Body, nil)) }
 
-// outlineBlock rewrites a block around which buffers lie in the workspace.
+// outlineBlock rewrites a block; around lists the workspace buffers allocated outside it.
 func outlineBlock(b ir.Block, around []*ir.Buffer) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {

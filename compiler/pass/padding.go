@@ -1,5 +1,3 @@
-// The padding pass is the pass that leaves the products of padding out of sums. Begin with Run.
-
 package pass
 
 import (
@@ -7,10 +5,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Padding leaves out of sums what is added for padding: the products of zero and a constant, as those of a
-// convolution's weights with zeros around its image, and the loops of which nothing is left. The constant is taken
-// to be finite, as weights are: zero times infinity is no number, and that is what a sum with such a weight is
-// elsewhere.
+// Padding drops padding from sums: products of zero and a constant, such as convolution weights times the zeros
+// around an image, and loops that become empty. It assumes that constants are finite. A sum with an infinite weight
+// would be NaN without this pass, since zero times infinity is NaN.
 func Padding(f *ir.Func) *ir.Func {
 	p := padding{constants: map[*expr.Tensor]bool{}}
 	for _, c := range f.Prepared {
@@ -25,7 +22,7 @@ func Padding(f *ir.Func) *ir.Func {
 }
 
 type padding struct {
-	// constants are the buffers of constants, packed ones and others.
+	// constants holds the buffers of constants, packed or not.
 	constants map[*expr.Tensor]bool
 }
 
@@ -55,7 +52,7 @@ func (p *padding) block(b ir.Block) ir.Block {
 	return out
 }
 
-// addsNothing reports whether an element is stored as it is, or with nothing but padding added.
+// addsNothing reports whether a store leaves an element unchanged, or adds only padding to it.
 func (p *padding) addsNothing(n *ir.Store) bool {
 	value := n.Value
 	if sum, ok := value.(*expr.Binary); ok && sum.Op == expr.Add && p.isPadding(sum.B) {
@@ -86,7 +83,7 @@ func isZero(e expr.Expr) bool {
 	return false
 }
 
-// isConstant reports whether an expression is an element of a constant, which may be cast.
+// isConstant reports whether an expression is an element of a constant, possibly cast.
 func (p *padding) isConstant(e expr.Expr) bool {
 	switch n := e.(type) {
 	case *expr.Cast:

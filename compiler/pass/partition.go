@@ -1,5 +1,3 @@
-// The partition pass is the pass that takes conditions out of loops.
-
 package pass
 
 import (
@@ -10,20 +8,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Versions that the pass makes of one nest beside the first. What sums up has its conditions innermost, where each
-// costs much: of a 35x35 pool versions beyond the fourth save a fifth to a third of the time. What only moves or maps,
-// as Winograd's transforms do, has as many as come to mapped statements together, but not fewer than the least: a
-// convolution of 14x14 or 28x28 was as fast with 4 as with 12.
+// Limits on the additional versions of a loop nest. Reductions test their conditions in the innermost loop, where
+// they cost most: for a 35x35 pool, versions beyond the fourth save 20 to 33 % of the time. Nests that only move or
+// map elements, such as Winograd transforms, get as many versions as fit into mapped statements, and at least the
+// minimum: convolutions of 14x14 and 28x28 were as fast with 4 as with 12.
 const (
 	maxPartitions    = 12
 	leastPartitions  = 4
 	mappedStatements = 64
 )
 
-// Partition takes the conditions of selected values, as padding, concatenation and slices have them, out of serial
-// loops: a condition that a loop does not change is decided outside of it, a loop that a condition cuts in two becomes
-// two loops, and where a condition holds for all that is inside a loop, a version of the loop does without it. Halide
-// calls this loop partitioning.
+// Partition removes the conditions of selected values, which come from padding, concatenation and slices, from
+// serial loops. It hoists loop-invariant conditions, splits a loop where a condition changes its value, and makes a
+// version of a loop without a condition that holds throughout. Halide calls this loop partitioning.
 func Partition(f *ir.Func) *ir.Func { return f.With(partitionBlock(f.Body)) }
 
 func partitionBlock(b ir.Block) ir.Block {
@@ -46,17 +43,17 @@ func partitionBlock(b ir.Block) ir.Block {
 	return out
 }
 
-// partitioner makes the versions of one nest.
+// partitioner creates the versions of one nest.
 type partitioner struct {
-	// budget is how many more copies may be made.
+	// budget is the number of copies that may still be made.
 	budget int
-	// kept are the conditions that the version at hand does not know.
+	// kept lists the conditions that the current version cannot assume.
 	kept []*expr.Binary
-	// inTile is set for the loops of a tile, which run over no positions.
+	// inTile is set inside a tile, where loops do not run over positions.
 	inTile bool
 }
 
-// versions is how many more a nest may have.
+// versions returns the number of additional versions allowed for a nest.
 func versions(n *ir.For) int {
 	for _, c := range comparisons(n.Body) {
 		if !copies(n, c) {
@@ -116,18 +113,18 @@ func (p *partitioner) loop(n *ir.For) ir.Block {
 	return out
 }
 
-// undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the
-// loop's main work.
+// undecided returns the conditions in a loop, except those that the current version keeps and those of a copy that
+// supports the loop's main work.
 func (p *partitioner) undecided(n *ir.For) []*expr.Binary {
 	return slices.DeleteFunc(comparisons(n.Body), func(c *expr.Binary) bool {
 		return slices.ContainsFunc(p.kept, func(x *expr.Binary) bool { return expr.Same(x, c) }) || isAside(n, c)
 	})
 }
 
-// outside decides a condition outside of the innermost loop over positions that does not change it, or of a tile's
-// outermost loop. One that depends on what is inside is only known where it holds for all of it; the other version, of
-// the borders, keeps it. That of a loop with as many iterations as a kernel is told is left to whole: it would hardly
-// ever hold for all that there may be.
+// outside tests a condition outside the innermost position loop that leaves it unchanged, or outside a tile's
+// outermost loop. A condition that depends on inner variables is tested for all their values at once; the version
+// for the borders keeps it. Loops of dynamic extent are left to whole, since the test would rarely hold for the
+// maximum extent.
 func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
 	if expr.Uses(c, n.Var) && (!p.inTile || n.Range != nil) || !p.inTile && usesAny(c, positions(n.Body)) || usesAny(c, ranged(n.Body)) {
 		return nil, false
@@ -136,7 +133,7 @@ func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]boo
 	if !ok {
 		return nil, false
 	}
-	if _, decided := whole.(*expr.Int); decided { // never all of it
+	if _, decided := whole.(*expr.Int); decided { // never holds for all values
 		return nil, false
 	}
 	p.budget--
@@ -150,8 +147,8 @@ func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]boo
 	return ir.Block{&ir.If{Cond: whole, Then: then, Else: border}}, true
 }
 
-// whole cuts a loop that has as many iterations as a kernel is told into those for which a comparison holds whatever
-// is inside of them, and the few others, which keep it.
+// whole splits a loop of dynamic extent into the iterations for which a comparison holds for all inner values, and
+// the few others, which keep the comparison.
 func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
 	if n.Range == nil || n.Range.Every != 1 || !expr.Same(n.Range.First, expr.I(0)) {
 		return nil, false
@@ -163,7 +160,7 @@ func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool)
 	if c.Op == expr.Le {
 		rest.Const--
 	}
-	// It holds where coef*v + rest < 0.
+	// The comparison holds where coef*v + rest < 0.
 	least := expr.Bin(expr.FloorDiv, expr.SubE(expr.I(coef-1), rest.Expr()), expr.I(coef))
 	at := &expr.Var{Name: "whole"}
 	p.budget--
@@ -180,7 +177,7 @@ func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool)
 	return append(append(ir.Block{let}, p.loop(first)...), tail...), true
 }
 
-// ranged are the variables of loops that have as many iterations as a kernel is told.
+// ranged returns the variables of loops with dynamic extents.
 func ranged(b ir.Block) map[*expr.Var]bool {
 	found := map[*expr.Var]bool{}
 	ir.Visit(b, func(st ir.Stmt) {
@@ -191,7 +188,7 @@ func ranged(b ir.Block) map[*expr.Var]bool {
 	return found
 }
 
-// variables are those of a loop and of all that is inside.
+// variables returns the variables of a loop and of the loops inside it.
 func variables(n *ir.For) map[*expr.Var]bool {
 	found := map[*expr.Var]bool{n.Var: true}
 	ir.Visit(n.Body, func(st ir.Stmt) {
@@ -205,8 +202,8 @@ func variables(n *ir.For) map[*expr.Var]bool {
 	return found
 }
 
-// positions are the variables of the serial loops of a block that run over tiles, or over elements where there are no
-// tiles. A tile begins with its scratch buffer.
+// positions returns the variables of the serial loops that run over tiles, or over elements in code without tiles.
+// A tile starts with its scratch buffer.
 func positions(b ir.Block) map[*expr.Var]bool {
 	tiled := partitionAllocates(b)
 	found := map[*expr.Var]bool{}
@@ -227,8 +224,8 @@ func partitionAllocates(b ir.Block) bool {
 	return found
 }
 
-// forAll is the condition that a comparison holds for all values of the given variables; exact is set when it uses
-// none of them.
+// forAll returns the condition that a comparison holds for all values of the inner variables. exact is set if the
+// comparison does not depend on them.
 func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, ok bool) {
 	bound := expr.Linearize(expr.SubE(c.A, c.B)) // the comparison holds where bound < 0, or <= 0
 	outer := expr.Linear{Const: bound.Const}
@@ -251,9 +248,8 @@ func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, o
 	return expr.Simplify(expr.Bin(c.Op, outer.Expr(), expr.I(0))), exact, true
 }
 
-// cut is where in a loop's range it is decided whether a comparison holds, or stops being so; ok is false where there
-// is no such place inside the range, or where the loop has only some of its values. Variables of inner loops take all
-// their values.
+// cut returns the iteration at which a comparison changes its value, over all values of the inner variables. ok is
+// false if that lies outside the loop's range, or if the loop covers only some of its values.
 func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
 	if n.Range != nil {
 		return 0, false
@@ -262,7 +258,7 @@ func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool
 	if !ok || coef == 0 || len(hi.Terms) > 0 {
 		return 0, false
 	}
-	least := int64(0) // the least bound with which the comparison fails
+	least := int64(0) // the smallest bound for which the comparison fails
 	if c.Op == expr.Le {
 		least = 1
 	}
@@ -274,9 +270,8 @@ func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool
 	return 0, false
 }
 
-// partitionApart takes a comparison of the form coef*v + rest < 0, or <= 0, apart, where v is the variable of a
-// loop: rest is between lo and hi, whatever values the variables of inner loops take. ok is false where it has no
-// such form.
+// partitionApart decomposes a comparison into coef*v + rest < 0, or <= 0, where v is the loop variable. rest lies
+// between lo and hi for all values of the inner variables. ok is false if the comparison has another form.
 func partitionApart(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (coef int64, lo, hi expr.Linear, ok bool) {
 	bound := expr.Linearize(expr.SubE(c.A, c.B))
 	lo.Const, hi.Const = bound.Const, bound.Const
@@ -297,8 +292,7 @@ func partitionApart(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (coef i
 	return coef, lo, hi, true
 }
 
-// crossing is the first v from which on coef*v >= limit holds, or, with a negative coefficient, does not hold any
-// more.
+// crossing returns the first v from which coef*v >= limit holds or, for a negative coefficient, fails.
 func crossing(coef, limit int64) int64 {
 	if coef > 0 {
 		return -expr.FloorDivInt(-limit, coef)
@@ -306,7 +300,7 @@ func crossing(coef, limit int64) int64 {
 	return expr.FloorDivInt(-limit, -coef) + 1
 }
 
-// comparisons are the comparisons of integers that conditions of stored values are made of, each once.
+// comparisons returns the distinct integer comparisons in the conditions of stored values.
 func comparisons(b ir.Block) []*expr.Binary {
 	var list []*expr.Binary
 	add := func(c *expr.Binary) {
@@ -348,14 +342,14 @@ func usesAny(e expr.Expr, vars map[*expr.Var]bool) bool {
 	return found
 }
 
-// partitionPart is the range of a loop that begins at first.
+// partitionPart returns the given range of a loop.
 func partitionPart(n *ir.For, first, extent int64) *ir.For {
 	v := &expr.Var{Name: n.Var.Name, Extent: extent}
 	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: expr.AddE(v, expr.I(first))}}
 	return &ir.For{Var: v, Extent: extent, Kind: n.Kind, Body: ir.Rewrite(n.Body, s.Simplify)}
 }
 
-// decide is a nest in which a comparison is known.
+// decide substitutes the value of a comparison in a nest.
 func decide(n *ir.For, c *expr.Binary, value int64) *ir.For {
 	known := func(e expr.Expr) expr.Expr {
 		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {

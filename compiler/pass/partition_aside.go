@@ -7,18 +7,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// maxBeside is how many statements may be copied to decide a condition that they do not have.
+// maxBeside limits the statements without a condition that may be copied to decide the condition.
 const maxBeside = 16
 
-// isAside reports whether a condition belongs to a copy that a loop makes for its main work, as of a tile's input with
-// its border. It is decided in the copy's own loops, outside of the innermost: versions of the loop that differ by the
-// copy alone would have all of the rest several times, which takes long to compile.
+// isAside reports whether a condition belongs to a copy that supports a loop's main work, such as the copy of a
+// tile's input with its border. Such a condition is decided in the copy's own outer loops. Versions of the whole
+// loop that differ only in the copy would repeat the rest and take long to compile.
 func isAside(n *ir.For, c *expr.Binary) bool {
 	nest := innermost(n.Body, c)
 	return nest != nil && copies(nest, c) && statements(n.Body)-statements(nest.Body) > maxBeside
 }
 
-// innermost is the innermost serial loop that has all uses of a condition in a block; nil when there is none.
+// innermost returns the innermost serial loop that contains all uses of a condition, or nil.
 func innermost(b ir.Block, c *expr.Binary) *ir.For {
 	var only ir.Stmt
 	for _, st := range b {
@@ -43,7 +43,7 @@ func has(b ir.Block, c *expr.Binary) bool {
 	return slices.ContainsFunc(comparisons(b), func(x *expr.Binary) bool { return expr.Same(x, c) })
 }
 
-// copies reports whether what depends on a condition in a loop is stored and not summed up.
+// copies reports whether the values that depend on a condition are stored rather than accumulated.
 func copies(n *ir.For, c *expr.Binary) bool {
 	plain := true
 	ir.Visit(n.Body, func(st ir.Stmt) {
@@ -56,7 +56,7 @@ func copies(n *ir.For, c *expr.Binary) bool {
 	return plain
 }
 
-// statements is how many stores a block has when its loops are unrolled as they say.
+// statements returns the number of stores in a block after unrolling.
 func statements(b ir.Block) int64 {
 	n := int64(0)
 	for _, st := range b {

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// shifted is where, in a loop over tiles, the last tile begins that was moved back so that it does not reach beyond
-// the end; ok is false where there is none, or where no condition depends on where a tile begins. Cut off there, both
-// parts have tiles whose beginnings are linear in the loop, of which conditions can be decided.
+// shifted finds the start of the last tile in a loop whose last tile is moved back to stay within bounds; ok is
+// false if no tile moves, or no condition depends on the start. Split there, both parts have tile starts that are
+// linear in the loop variable, so that their conditions can be decided.
 func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
 	if n.Range != nil {
 		return 0, false
@@ -41,7 +41,7 @@ func usedIn(conditions []*expr.Binary, v *expr.Var) bool {
 	return false
 }
 
-// settle puts names for linear values, such as those of tiles that are not moved, in the place of their uses.
+// settle substitutes names for linear values, such as the starts of unmoved tiles.
 func settle(b ir.Block) ir.Block {
 	var out ir.Block
 	for k, st := range b {

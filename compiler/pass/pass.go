@@ -1,23 +1,22 @@
-// Package pass has the transformations that a kernel goes through between lowering and printing. A pass returns a
-// program that computes the same; it changes nothing in place. Each backend lists its passes in order and runs them
-// with Apply.
+// Package pass transforms kernels between lowering and printing. A pass returns an equivalent program and modifies
+// nothing in place. Each backend lists its passes in order and runs them with Apply.
 package pass
 
 import "github.com/tilth-dev/tilth/compiler/ir"
 
-// Step is a pass with the name under which dumps show its result.
+// Step is a named pass. Dumps use the name.
 type Step struct {
 	Name string
 	Run  func(*ir.Func) (*ir.Func, error)
 }
 
-// Total returns a step whose pass cannot fail.
+// Total returns a step for a pass that cannot fail.
 func Total(name string, run func(*ir.Func) *ir.Func) Step {
 	return Step{name, func(f *ir.Func) (*ir.Func, error) { return run(f), nil }}
 }
 
-// Apply runs steps in order, beginning with f, and returns the last program or the first error. It calls see, which
-// may be nil, with f under the name "lower", and then with the result of each step.
+// Apply runs steps in order on f and returns the final program or the first error. If see is not nil, Apply calls
+// it with f under the name "lower", and then with the result of each step.
 func Apply(f *ir.Func, steps []Step, see func(step string, f *ir.Func)) (*ir.Func, error) {
 	if see == nil {
 		see = func(string, *ir.Func) {}

@@ -1,5 +1,3 @@
-// The pipeline pass is the pass that fills shared memory ahead of the loops that read it. Begin with Run.
-
 package pass
 
 import (
@@ -8,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Pipeline gives each loop in which shared buffers are to be filled ahead a ring of them. Copies of the first steps
-// are begun before the loop; each step waits for its own copies, begins those of a later step, and computes
-// meanwhile. Where a buffer is filled by anything but copies, or outside of a loop, nothing is done ahead. Copies of
-// boxes get mbarriers: one for each step of a ring.
+// Pipeline software-pipelines each loop that fills shared buffers ahead of their use, and gives it a ring of these
+// buffers. Copies of the first steps start before the loop. Each step waits for its own copies, starts those of a
+// later step, and computes meanwhile. A buffer that is filled by anything but copies, or outside a loop, is not
+// filled ahead. Box copies signal mbarriers, one for each slot of the ring.
 func Pipeline(f *ir.Func) *ir.Func {
 	inside := near{tensors: map[*expr.Tensor]bool{}}
 	for _, st := range f.Body {
@@ -26,8 +24,8 @@ func Pipeline(f *ir.Func) *ir.Func {
 	return f.With(inside.block(f.Body))
 }
 
-// near has the tensors that are allocated in launches, from which nothing is copied, and whether what is looked at
-// lies in a loop, or a block walks over it.
+// near holds the tensors allocated in launches, which are not sources of global copies, and records whether the
+// current code lies in a loop or in a persistent block.
 type near struct {
 	tensors       map[*expr.Tensor]bool
 	walks, looped bool
@@ -60,34 +58,34 @@ func (inside near) block(b ir.Block) ir.Block {
 	return atOnce(out, inside.looped)
 }
 
-// pipelineLoop is one whose buffers are filled ahead.
+// pipelineLoop is a loop whose buffers are filled ahead.
 type pipelineLoop struct {
 	*ir.For
 	steps int64
-	// walks is set where the loop is one of several tiles, which use the same rings. Where the steps of a tile follow
-	// those of the one before in them, tile is the place of its first one.
+	// walks is set if the loop belongs to one of several tiles that share the rings. tile is the ring position of a
+	// tile's first step, where tiles follow each other in the rings.
 	walks bool
 	tile  *expr.Var
-	// products is set where a warpgroup's instructions read the buffers while their threads go on.
+	// products is set if warpgroup instructions read the buffers asynchronously.
 	products bool
-	// rings are in place of the buffers that a step has.
+	// rings maps the buffers of a step to their rings.
 	rings map[*expr.Tensor]*ir.Buffer
-	// fetch is what begins a step's copies by threads, rest what computes it; boxes are those that one thread copies.
+	// fetch starts the copies of a step by threads, and rest computes the step; boxes are copied by one thread.
 	fetch, rest ir.Block
 	boxes       []*ir.CopyBox
-	// full are the mbarriers of the boxes, one for each step of the ring.
+	// full holds the mbarriers of the boxes, one for each slot.
 	full phases
-	// looped is set where the loop lies in another.
+	// looped is set if the loop is nested in another one.
 	looped bool
 }
 
-// newLoop takes a loop apart; ok is false when nothing in it is filled ahead.
+// newLoop matches a loop; ok is false if nothing in it is filled ahead.
 func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
 	l = &pipelineLoop{For: n, walks: inside.walks, looped: inside.looped, rings: map[*expr.Tensor]*ir.Buffer{}}
 	body := n.Body
 	for k := 0; k < len(body); k++ {
 		switch st := body[k].(type) {
-		case *ir.Let: // so that copies for other steps have a value of their own
+		case *ir.Let: // so that copies for other steps can redefine it
 			value := map[*expr.Var]expr.Expr{st.Var: st.Value}
 			body = append(body[:k+1:k+1], ir.Rewrite(body[k+1:], func(e expr.Expr) expr.Expr { return expr.Substitute(e, value) })...)
 			continue
@@ -121,7 +119,7 @@ func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
 	return l, true
 }
 
-// fills reports whether a statement writes to buffers that are filled ahead, and to nothing else.
+// fills reports whether a statement writes only buffers that are filled ahead.
 func (l *pipelineLoop) fills(st ir.Stmt) bool {
 	found, others := false, false
 	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
@@ -144,10 +142,10 @@ func (l *pipelineLoop) fillsMore(b ir.Block) (found bool) {
 	return found
 }
 
-// leastBytes is the least that an asynchronous copy copies.
+// leastBytes is the smallest size of an asynchronous copy.
 const leastBytes = 4
 
-// copied reports whether all that statements store are copies from global memory that can be asynchronous.
+// copied reports whether statements store only values that can be copied asynchronously from global memory.
 func (inside near) copied(b ir.Block) bool {
 	all := true
 	ir.Visit(b, func(st ir.Stmt) {
@@ -165,8 +163,8 @@ func (inside near) copied(b ir.Block) bool {
 	return all
 }
 
-// pipelineMultiplies reports whether all that statements compute are sums of products for a warpgroup's
-// instructions, in one group for each step.
+// pipelineMultiplies reports whether statements compute only sums of products for warpgroup instructions, in one
+// group per step.
 func pipelineMultiplies(b ir.Block) bool {
 	loops, matrices := 0, 0
 	ir.Visit(b, func(st ir.Stmt) {

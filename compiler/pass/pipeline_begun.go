@@ -9,12 +9,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// leastAsync is the least that an asynchronous copy copies, in bytes.
+// leastAsync is the smallest size of an asynchronous copy in bytes.
 const leastAsync = 4
 
-// PipelineBegin has threads begin all copies of a step that is fetched when it is needed, and wait for them
-// together: a copy that is waited for alone takes the way to global memory and back. Launches that fetch ahead stay
-// as they are, since they count what is under way.
+// PipelineBegin starts all copies of a step that is fetched on demand, and waits for them together. Waiting for
+// each copy would cost a round trip to global memory each. Launches that fetch ahead stay unchanged, since they
+// count the copies in flight.
 func PipelineBegin(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
@@ -26,8 +26,8 @@ func PipelineBegin(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// pipelineTensors is a set of them: those that a launch allocates, in shared memory and in registers, or those with
-// copies under way.
+// pipelineTensors is a set of tensors: those a launch allocates in shared memory or registers, or those with copies
+// in flight.
 type pipelineTensors map[*expr.Tensor]bool
 
 func pipelineAllocated(b ir.Block) pipelineTensors {
@@ -40,7 +40,7 @@ func pipelineAllocated(b ir.Block) pipelineTensors {
 	return o
 }
 
-// pipelineAhead reports whether anything is copied asynchronously.
+// pipelineAhead reports whether a block contains asynchronous copies.
 func pipelineAhead(b ir.Block) (found bool) {
 	ir.Visit(b, func(st ir.Stmt) {
 		switch st.(type) {
@@ -51,8 +51,8 @@ func pipelineAhead(b ir.Block) (found bool) {
 	return found
 }
 
-// begun is a block whose copies are begun, and waited for before the first statement that uses them; around has the
-// tensors with copies under way where the block begins, left those where it ends.
+// begun rewrites a block so that its copies start early and are waited for before the first statement that uses
+// them. around holds the tensors with copies in flight at the start of the block, left those at its end.
 func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block, left pipelineTensors) {
 	left = around
 	for _, st := range b {
@@ -64,7 +64,7 @@ func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block
 			continue
 		}
 		n, isLoop := st.(*ir.For)
-		within := isLoop && n.Kind != ir.Threads && n.Kind != ir.Walk && n.Range == nil // it waits itself, in its first iteration
+		within := isLoop && n.Kind != ir.Threads && n.Kind != ir.Walk && n.Range == nil // it waits in its first iteration
 		if !within && left.usedBy(st) {
 			out, left = append(out, &ir.Commit{}, &ir.Wait{}), pipelineTensors{}
 		}
@@ -92,7 +92,7 @@ func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block
 	return out, left
 }
 
-// settled is a block of its own, behind which nothing is under way.
+// settled rewrites a block that leaves no copies in flight.
 func (o pipelineTensors) settled(b ir.Block) ir.Block {
 	out, left := o.begun(b, pipelineTensors{})
 	if len(left) > 0 {
@@ -101,7 +101,7 @@ func (o pipelineTensors) settled(b ir.Block) ir.Block {
 	return out
 }
 
-// with adds what a statement writes.
+// with returns the set extended by the tensors that a statement writes.
 func (o pipelineTensors) with(st ir.Stmt) pipelineTensors {
 	sum := maps.Clone(o)
 	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
@@ -112,7 +112,7 @@ func (o pipelineTensors) with(st ir.Stmt) pipelineTensors {
 	return sum
 }
 
-// usedBy reports whether a statement reads or writes any of the tensors.
+// usedBy reports whether a statement reads or writes any tensor of the set.
 func (o pipelineTensors) usedBy(st ir.Stmt) bool {
 	for t := range o {
 		if ir.Uses(ir.Block{st}, t) {
@@ -122,7 +122,7 @@ func (o pipelineTensors) usedBy(st ir.Stmt) bool {
 	return false
 }
 
-// copies reports whether a loop on threads, or one around such, does nothing but fill shared memory, and whether some
+// copies reports whether a loop over threads, or one around such loops, only fills shared memory, and whether part
 // of it can be copied asynchronously.
 func (o pipelineTensors) copies(st ir.Stmt) (fills, asynchronously bool) {
 	n, ok := st.(*ir.For)
@@ -146,7 +146,7 @@ func (o pipelineTensors) copies(st ir.Stmt) (fills, asynchronously bool) {
 	return fills, fills && found
 }
 
-// copied is the asynchronous copy in place of a statement; ok is false where there is none.
+// copied returns the asynchronous copy equivalent to a statement; ok is false if it has no such form.
 func (o pipelineTensors) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
 	switch n := st.(type) {
 	case *ir.Copy:
@@ -163,7 +163,7 @@ func (o pipelineTensors) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
 	return c, c.Elements*c.To.Tensor.DType.Bytes() >= leastAsync
 }
 
-// fills reports whether a statement writes to shared memory what does not come from there, nor from registers.
+// fills reports whether a statement writes to shared memory from a source other than shared memory and registers.
 func (o pipelineTensors) fills(st ir.Stmt) bool {
 	switch n := st.(type) {
 	case *ir.Copy:

@@ -6,27 +6,27 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// phases are mbarriers in shared memory, at which threads wait for copies of boxes.
+// phases are mbarriers in shared memory on which threads wait for box copies.
 type phases struct{ *ir.Buffer }
 
 func newPhases(n int64) phases {
 	return phases{&ir.Buffer{Tensor: ir.Flat("full", array.Uint64, n), Space: ir.Shared}}
 }
 
-// alone is what one thread does for all.
+// alone returns statements that a single thread executes.
 func alone(b ...ir.Stmt) *ir.For {
 	return &ir.For{Var: &expr.Var{Name: "t", Extent: 1}, Extent: 1, Kind: ir.Threads, Body: b}
 }
 
-// begin makes the mbarriers: copies, which use them past the threads, know of them behind a fence and a barrier.
+// begin initializes the mbarriers. The asynchronous proxy sees them after a fence and a barrier.
 func (p phases) begin() ir.Block {
 	return ir.Block{&ir.Alloc{Buffer: p.Buffer}, alone(&ir.InitPhases{Phases: p.Buffer}), &ir.FenceAsync{}, &ir.Barrier{}}
 }
 
-// end ends them, so that others may lie there.
+// end invalidates the mbarriers so that their memory can be reused.
 func (p phases) end() ir.Stmt { return alone(&ir.EndPhases{Phases: p.Buffer}) }
 
-// copied begins copies of boxes, for which the mbarrier at a place waits.
+// copied starts box copies that signal the mbarrier at place.
 func (p phases) copied(place expr.Expr, boxes []*ir.CopyBox) ir.Stmt {
 	bytes := int64(0)
 	for _, c := range boxes {
@@ -41,12 +41,12 @@ func (p phases) copied(place expr.Expr, boxes []*ir.CopyBox) ir.Stmt {
 	return alone(body...)
 }
 
-// wait is for the phase of a parity of the mbarrier at a place.
+// wait returns a wait for the phase of the given parity at the mbarrier at place.
 func (p phases) wait(place, parity expr.Expr) ir.Stmt {
 	return &ir.WaitPhase{Phases: p.Tensor, Phase: place, Parity: parity}
 }
 
-// boxesOf are the boxes that a statement copies where it does nothing else; nil otherwise.
+// boxesOf returns the boxes that a statement copies, or nil if it does anything else.
 func boxesOf(st ir.Stmt) (boxes []*ir.CopyBox) {
 	n, ok := st.(*ir.For)
 	if !ok || n.Kind != ir.Threads || n.Extent != 1 {
@@ -71,8 +71,8 @@ func hasBoxes(b ir.Block) (found bool) {
 	return found
 }
 
-// atOnce is a block whose copies of boxes are waited for where they are begun: those that nothing is done ahead of.
-// Copies that only declarations stand between are waited for together.
+// atOnce adds waits right after box copies that are not pipelined. Copies separated only by declarations share a
+// wait.
 func atOnce(b ir.Block, looped bool) ir.Block {
 	var out, after ir.Block
 	var boxes []*ir.CopyBox

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// pipelineTensors are those of the rings, in the order of their names.
+// tensors returns the tensors with rings, sorted by name.
 func (l *pipelineLoop) tensors() []*expr.Tensor {
 	var list []*expr.Tensor
 	for t := range l.rings {
@@ -23,16 +23,16 @@ func (l *pipelineLoop) tensors() []*expr.Tensor {
 	return list
 }
 
-// slotBytes is what the slots of a ring are multiples of, so that copies to each are aligned alike.
+// slotBytes divides the size of a slot, so that copies to every slot have the same alignment.
 const slotBytes = 16
 
-// slotElements is the size of a ring's slot for a buffer.
+// slotElements returns the size of a tensor's slot in elements.
 func slotElements(t *expr.Tensor) int64 {
 	size := t.DType.Bytes()
 	return (t.Shape[0]*size + slotBytes - 1) / slotBytes * slotBytes / size
 }
 
-// place is the place of a step in the rings.
+// place returns the slot number of a step.
 func (l *pipelineLoop) place(step expr.Expr) expr.Expr {
 	if l.tile != nil {
 		step = expr.AddE(l.tile, step)
@@ -40,12 +40,12 @@ func (l *pipelineLoop) place(step expr.Expr) expr.Expr {
 	return expr.Simplify(expr.Bin(expr.FloorMod, step, expr.I(l.steps)))
 }
 
-// slot is where a step's element lies in a ring.
+// slot returns the index of an element of a step in its ring.
 func (l *pipelineLoop) slot(t *expr.Tensor, step, index expr.Expr) expr.Expr {
 	return expr.Linearize(expr.AddE(expr.MulE(l.place(step), expr.I(slotElements(t))), index)).Expr()
 }
 
-// begun is what begins the copies of a step, to the place of one in the rings.
+// begun starts the copies of a step to the given slot.
 func (l *pipelineLoop) begun(step, place expr.Expr) (b ir.Block) {
 	at := map[*expr.Var]expr.Expr{l.Var: step}
 	move := func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, at)) }
@@ -90,7 +90,7 @@ func (l *pipelineLoop) asynchronous(b ir.Block, step expr.Expr) ir.Block {
 	return out
 }
 
-// computed is what reads the rings.
+// computed returns the computation with reads from the rings.
 func (l *pipelineLoop) computed() ir.Block {
 	return ir.Rewrite(l.rest, func(e expr.Expr) expr.Expr {
 		return expr.Rewrite(e, func(x expr.Expr) expr.Expr {

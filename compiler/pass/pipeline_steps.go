@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// pipelineAhead is how many steps copies are begun before those that compute: all, where there is room for them. Where
-// products of the step before are still under way, so is what they read.
+// ahead returns the number of steps by which copies precede computation: as many as there is room for. While
+// products of the previous step are in flight, so are their operands.
 func (l *pipelineLoop) ahead() int64 {
 	switch {
 	case !l.reused():
@@ -17,14 +17,14 @@ func (l *pipelineLoop) ahead() int64 {
 	return l.steps - 1
 }
 
-// reused reports whether later steps are copied to where earlier ones were.
+// reused reports whether later steps overwrite the slots of earlier ones.
 func (l *pipelineLoop) reused() bool { return l.steps < l.Extent || l.tile != nil }
 
-// run is the loop with what is before it, and behind it.
+// run returns the pipelined loop with its prologue and epilogue.
 func (l *pipelineLoop) run() ir.Block {
 	out := l.begin()
 	if l.boxes == nil && l.walks && l.threads() > 1 {
-		out = append(out, &ir.Barrier{}) // behind which nobody reads what the tile before has left in the rings
+		out = append(out, &ir.Barrier{}) // after it, no thread reads the slots of the previous tile
 	}
 	for k := range l.ahead() {
 		out = append(append(out, l.ready(l.first(k))...), l.closed()...)
@@ -41,7 +41,7 @@ func (l *pipelineLoop) run() ir.Block {
 	return out
 }
 
-// begin makes the rings, and the mbarriers of boxes.
+// begin allocates the rings and the mbarriers of boxes.
 func (l *pipelineLoop) begin() (out ir.Block) {
 	for _, t := range l.tensors() {
 		out = append(out, &ir.Alloc{Buffer: l.rings[t]})
@@ -52,25 +52,25 @@ func (l *pipelineLoop) begin() (out ir.Block) {
 	return out
 }
 
-// stepping is the loop, whose steps begin the copies of a later one as next says.
+// stepping returns the loop, in which each step starts the copies in next.
 func (l *pipelineLoop) stepping(next ir.Block) *ir.For {
 	body := l.arrived()
 	if l.products && l.reused() {
 		body = append(body, &ir.WaitProducts{Groups: l.steps - 1 - l.ahead()})
 	}
 	if l.threads() > 1 && (l.asynchronously() || l.reused()) {
-		// One barrier does for two things: what others have copied is there, and what is copied next is not read any
-		// more.
+		// One barrier serves both purposes: the copies of other threads have arrived, and the slot that is copied
+		// next is no longer read.
 		body = append(body, &ir.Barrier{})
 	}
 	body = append(append(body, next...), l.closed()...)
 	return l.With(append(body, l.computed()...))
 }
 
-// asynchronously reports whether threads copy asynchronously.
+// asynchronously reports whether threads issue asynchronous copies.
 func (l *pipelineLoop) asynchronously() bool { return len(l.fetch) > 0 }
 
-// arrived is what waits for the copies of the step at hand.
+// arrived waits for the copies of the current step.
 func (l *pipelineLoop) arrived() (b ir.Block) {
 	if l.asynchronously() {
 		b = append(b, &ir.Wait{Groups: l.ahead() - 1})
@@ -81,7 +81,7 @@ func (l *pipelineLoop) arrived() (b ir.Block) {
 	return b
 }
 
-// parity is that of the phase of the step at hand: a place in the rings is used again and again.
+// parity returns the phase parity of the current step, since slots are reused.
 func (l *pipelineLoop) parity() expr.Expr {
 	used := expr.SubE(l.Var, l.first(0))
 	if l.tile != nil {
@@ -90,7 +90,7 @@ func (l *pipelineLoop) parity() expr.Expr {
 	return expr.Simplify(expr.Bin(expr.FloorMod, expr.Bin(expr.FloorDiv, used, expr.I(l.steps)), expr.I(2)))
 }
 
-// closed closes a group of the copies by threads, where there are any: also one without copies is counted.
+// closed commits the group of copies by threads, if any. Empty groups count, too.
 func (l *pipelineLoop) closed() ir.Block {
 	if !l.asynchronously() {
 		return nil
@@ -98,7 +98,7 @@ func (l *pipelineLoop) closed() ir.Block {
 	return ir.Block{&ir.Commit{}}
 }
 
-// first is the step that comes as number k.
+// first returns the step at position k.
 func (l *pipelineLoop) first(k int64) expr.Expr {
 	if l.Range == nil {
 		return expr.I(k)
@@ -106,7 +106,7 @@ func (l *pipelineLoop) first(k int64) expr.Expr {
 	return expr.AddE(l.Range.First, expr.I(k))
 }
 
-// end is that behind the last step.
+// end returns the step after the last one.
 func (l *pipelineLoop) end() expr.Expr {
 	if l.Range == nil {
 		return expr.I(l.Extent)
@@ -114,7 +114,7 @@ func (l *pipelineLoop) end() expr.Expr {
 	return l.Range.End
 }
 
-// ready begins the copies of a step before the loop, if there is one.
+// ready starts the copies of a step before the loop, if the step exists.
 func (l *pipelineLoop) ready(step expr.Expr) ir.Block {
 	if l.Range == nil {
 		return l.begun(step, step)
@@ -122,7 +122,7 @@ func (l *pipelineLoop) ready(step expr.Expr) ir.Block {
 	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, step, l.end())), Then: l.begun(step, step)}}
 }
 
-// threads is how many threads copy or compute.
+// threads returns the number of threads that copy or compute.
 func (l *pipelineLoop) threads() int64 {
 	most := int64(1)
 	ir.Visit(l.Body, func(st ir.Stmt) {

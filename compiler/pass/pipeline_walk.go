@@ -5,20 +5,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// walk is a loop over the tiles of a block, each of which has a loop whose buffers are filled ahead: the last steps of
-// a tile begin the copies of the first ones of the next, so that nobody waits for these when it begins.
+// walk is a loop over the tiles of a persistent block, each with a pipelined loop. The last steps of a tile start
+// the first copies of the next tile, so that it starts without a wait.
 type walk struct {
 	*ir.For
 	steps *pipelineLoop
-	// before and behind are what stands around the loop over steps in a tile.
+	// before and behind are the statements around a tile's loop over steps.
 	before, behind ir.Block
 }
 
-// maxSteps is the most steps that a block counts.
+// maxSteps is the largest number of steps that a block counts.
 const maxSteps = 1<<31 - 1
 
-// newWalk takes a walk apart; ok is false where a tile has not just one such loop, of as many steps as any other, or
-// where a block has more steps than it can count.
+// newWalk matches a walk; ok is false unless each tile has exactly one pipelined loop of the same number of steps,
+// and the steps of a block can be counted.
 func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
 	if n.Kind != ir.Walk || n.Extent < 2 {
 		return nil, false
@@ -39,7 +39,7 @@ func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
 	return nil, false
 }
 
-// names reports whether what is named before the loop over steps follows from the number of the tile alone.
+// names reports whether the names defined before the loop over steps depend on the tile number alone.
 func (w *walk) names() bool {
 	all := true
 	for _, st := range w.before {
@@ -50,7 +50,7 @@ func (w *walk) names() bool {
 	return all
 }
 
-// allocatesAhead reports whether a block has other buffers that are filled ahead.
+// allocatesAhead reports whether a block allocates other pipelined buffers.
 func allocatesAhead(b ir.Block) (found bool) {
 	ir.Visit(b, func(st ir.Stmt) {
 		a, ok := st.(*ir.Alloc)
@@ -59,7 +59,7 @@ func allocatesAhead(b ir.Block) (found bool) {
 	return found
 }
 
-// run is the walk with what is before it.
+// run returns the walk with its prologue.
 func (w *walk) run() ir.Block {
 	l := w.steps
 	out := l.begin()
@@ -67,13 +67,13 @@ func (w *walk) run() ir.Block {
 	out = append(out, names...)
 	turns := l.steps
 	if l.boxes != nil {
-		turns *= 2 // phases of an mbarrier are told apart by whether they are even
+		turns *= 2 // the parity of a phase distinguishes uses of an mbarrier
 	}
 	l.tile = &expr.Var{Name: "turn", Extent: turns}
 	ahead := l.ahead()
 	for k := range ahead {
 		copies := w.moved(l.begun(expr.I(k), expr.I(k)), first)
-		// The first tile begins at the beginning of the rings.
+		// The first tile starts at the first slot.
 		copies = ir.Rewrite(copies, func(e expr.Expr) expr.Expr {
 			return expr.Simplify(expr.Substitute(e, map[*expr.Var]expr.Expr{l.tile: expr.I(0)}))
 		})
@@ -93,7 +93,7 @@ func (w *walk) run() ir.Block {
 	return append(out, w.With(append(body, w.behind...)))
 }
 
-// at names what is named before the loop over steps for the tile of a number.
+// at returns the names defined before the loop over steps, for the given tile.
 func (w *walk) at(tile expr.Expr) (by map[*expr.Var]expr.Expr, names ir.Block) {
 	by = map[*expr.Var]expr.Expr{w.Var: tile}
 	for _, st := range w.before {
@@ -106,7 +106,7 @@ func (w *walk) at(tile expr.Expr) (by map[*expr.Var]expr.Expr, names ir.Block) {
 	return by, names
 }
 
-// moved is what copies for another tile.
+// moved returns copies rewritten for another tile.
 func (w *walk) moved(copies ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
 	return ir.Rewrite(copies, func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, by)) })
 }

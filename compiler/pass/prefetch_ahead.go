@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Prefetch fetches what will be read behind the vectors that are read of buffers which are to be fetched ahead. Each
-// line is fetched once in the body of a loop, or twice if it has two vectors; once made the best Winograd
-// convolutions slower by a fiftieth. It also fetches what lies behind the part of a constant that is being read
-// several times: see next.go. Values must be in registers as package cse puts them there.
+// Prefetch prefetches beyond the vectors read from buffers that are marked for it. It fetches each line once in a
+// loop body, or twice if the line holds two vectors; fetching once made the best Winograd convolutions 2 % slower.
+// It also fetches the part of a constant that follows the one being read repeatedly; see next. CSE must have put
+// the values into registers.
 func Prefetch(f *ir.Func, lineBytes int64) *ir.Func {
 	a := &prefetchAhead{lineBytes: lineBytes, bytes: map[*expr.Tensor]int64{}, defined: map[*expr.Tensor]*ir.Define{}, factors: map[*expr.Tensor]bool{}}
 	for _, p := range f.Prepared {
@@ -28,25 +28,26 @@ func Prefetch(f *ir.Func, lineBytes int64) *ir.Func {
 	return f.With(a.block(f.Body))
 }
 
-// prefetchAhead is what is known where a statement is.
+// prefetchAhead holds the state at the current statement.
 type prefetchAhead struct {
 	lineBytes int64
-	// bytes are how far ahead buffers in memory are fetched, but for those that are not.
+	// bytes maps buffers in memory to their prefetch distance.
 	bytes map[*expr.Tensor]int64
-	// defined are the values in registers, factors those that dot products multiply.
+	// defined holds the values in registers, factors the operands of dot products.
 	defined map[*expr.Tensor]*ir.Define
 	factors map[*expr.Tensor]bool
-	// filled are the scratch buffers of the function at hand that are fetched ahead.
+	// filled holds the prefetched scratch buffers of the current function.
 	filled map[*expr.Tensor]*filled
-	// loops are the loops around within the function, outermost first; bound are the variables that it knows.
+	// loops lists the surrounding loops within the function, outermost first; bound holds its known variables.
 	loops []*ir.For
 	bound map[*expr.Var]bool
-	// fetched are the elements behind which the innermost loop fetches, parts the buffers whose next part it fetches.
+	// fetched lists the lines that the innermost loop prefetches beyond, parts the buffers whose next part it
+	// prefetches.
 	fetched []line
 	parts   map[*expr.Tensor]bool
 }
 
-// enter begins a function.
+// enter starts a function.
 func (a *prefetchAhead) enter() {
 	a.filled, a.loops, a.fetched, a.parts = map[*expr.Tensor]*filled{}, nil, nil, map[*expr.Tensor]bool{}
 	if a.bound == nil {
@@ -97,7 +98,7 @@ func (a *prefetchAhead) loop(n *ir.For) ir.Stmt {
 	return n.With(a.block(n.Body))
 }
 
-// reading is what is fetched before a value is put in a register.
+// reading returns the prefetches for a value that is about to be loaded.
 func (a *prefetchAhead) reading(n *ir.Define) (out ir.Block) {
 	l, ok := n.Value.(*expr.Load)
 	if !ok || n.Lane == nil || a.bytes[l.Tensor] == 0 {
@@ -108,7 +109,7 @@ func (a *prefetchAhead) reading(n *ir.Define) (out ir.Block) {
 		a.fetched = append(a.fetched, at)
 		out = append(out, &ir.Prefetch{Tensor: at.tensor, Index: at.at, Bytes: expr.Linear{Const: a.bytes[l.Tensor]}})
 	}
-	if a.factors[n.Buffer.Tensor] { // small integers: whether it pays to fetch their next part was not measured
+	if a.factors[n.Buffer.Tensor] { // small integers: the benefit of fetching their next part is unmeasured
 		return out
 	}
 	return append(out, a.next(at)...)

@@ -7,12 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// filled is a scratch buffer that is fetched ahead.
+// filled is a prefetched scratch buffer.
 type filled struct {
-	// depth is the number of loops around its allocation, bound has the variables that are known there.
+	// depth is the number of loops around its allocation, bound the variables known there.
 	depth int
 	bound map[*expr.Var]bool
-	// from is the part of a prefetched constant that it is computed from; nil as long as none is known.
+	// from is the part of a prefetched constant that fills the buffer; nil while unknown.
 	from *source
 }
 
@@ -24,7 +24,7 @@ type source struct {
 	bytes int64
 }
 
-// allocated takes note of a scratch buffer in memory.
+// allocated records a scratch buffer in memory.
 func (a *prefetchAhead) allocated(b *ir.Buffer) {
 	if b.Space != ir.Register && b.AheadBytes > 0 {
 		a.bytes[b.Tensor] = b.AheadBytes
@@ -32,8 +32,8 @@ func (a *prefetchAhead) allocated(b *ir.Buffer) {
 	}
 }
 
-// filling takes note of the part of a prefetched constant that vectors of a buffer are computed from. When it is used
-// and filled again, that is from the part behind.
+// filling records the part of a prefetched constant that fills a buffer. When the buffer is refilled, the next part
+// follows.
 func (a *prefetchAhead) filling(n *ir.Store, lane *expr.Var) {
 	f := a.filled[n.Buffer.Tensor]
 	if f == nil {
@@ -44,7 +44,7 @@ func (a *prefetchAhead) filling(n *ir.Store, lane *expr.Var) {
 	}
 }
 
-// filledFrom takes note of a load that a buffer is filled from, of a register or of memory.
+// filledFrom records a load, from a register or memory, that fills a buffer.
 func (a *prefetchAhead) filledFrom(f *filled, l *expr.Load, lane *expr.Var) {
 	if d := a.defined[l.Tensor]; d != nil {
 		for _, inner := range expr.Loads(d.Value) {
@@ -60,8 +60,8 @@ func (a *prefetchAhead) filledFrom(f *filled, l *expr.Load, lane *expr.Var) {
 	}
 }
 
-// sourceOf is what the loops inside a buffer's scope read of a constant; ok is false where that does not begin at an
-// index that is known all over the scope.
+// sourceOf returns the part of a constant that the loops inside a buffer's scope read; ok is false if its first
+// index is not known throughout the scope.
 func (a *prefetchAhead) sourceOf(l *expr.Load, lane *expr.Var, f *filled) (from *source, ok bool) {
 	from = &source{constant: l.Tensor, base: expr.Linearize(l.Index[0])}
 	var inside []*expr.Var

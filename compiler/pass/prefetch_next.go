@@ -5,21 +5,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// minPartBytes is the least part of a constant whose successor is worth fetching while it is read.
+// minPartBytes is the smallest part of a constant for which prefetching the next part pays.
 const minPartBytes = 2048
 
-// prefetchPart is what the loops around a load read of a buffer again and again before they go on to what lies
-// behind it.
+// prefetchPart is a part of a buffer that the surrounding loops read repeatedly before they move on.
 type prefetchPart struct {
-	// base is the index of its first element, bytes its size, repeats how often it is read.
+	// base is the index of its first element, bytes its size, repeats the number of times it is read.
 	base           expr.Linear
 	bytes, repeats int64
-	// inner are the loops over the part, innermost first, with the elements that a step moves; turns are those that
-	// repeat it, with the number of repetitions in a step.
+	// inner lists the loops over the part, innermost first, with their strides in elements; turns lists the loops
+	// that repeat it, with the number of repetitions per step.
 	inner, turns []expr.Term
 }
 
-// partOf finds the part that a load with the given index belongs to; ok is false where nothing is read again.
+// partOf returns the part that a load with the given index belongs to; ok is false if nothing is read repeatedly.
 func (a *prefetchAhead) partOf(at expr.Linear, elementBytes int64) (found prefetchPart, ok bool) {
 	found = prefetchPart{base: at, repeats: 1}
 	for k := len(a.loops) - 1; k >= 0; k-- {
@@ -42,9 +41,9 @@ func (a *prefetchAhead) partOf(at expr.Linear, elementBytes int64) (found prefet
 	return found, found.repeats > 1
 }
 
-// next fetches what lies behind the part of a constant that is being read several times, or behind the part that a
-// buffer which is being read several times was computed from: each time a share of it, spread over the time that a
-// repetition takes. The first reading of a part need not wait for memory then, which it could not keep up with.
+// next prefetches the part after the one of a constant that is read repeatedly, or after the one from which a
+// repeatedly read buffer was computed. Each repetition fetches an equal share. The first reading of the next part
+// then need not wait for memory, which could not keep up with it.
 func (a *prefetchAhead) next(l line) (out ir.Block) {
 	elementBytes := l.tensor.DType.Bytes()
 	x, ok := a.partOf(l.at, elementBytes)

@@ -1,6 +1,3 @@
-// The preload pass is the pass that has a thread of a GPU load what it needs of global memory for several results
-// before it computes the first one. Begin with Run.
-
 package pass
 
 import (
@@ -11,16 +8,15 @@ import (
 )
 
 const (
-	// mostLoaded is how many elements are loaded before the first is used, of all that a nest of loops loads: they
-	// take registers.
+	// mostLoaded limits the elements that a nest loads ahead, since they occupy registers.
 	mostLoaded = 32
-	// leastLoaded is how few are loaded where they are needed.
+	// leastLoaded is the smallest number of elements that are worth loading ahead.
 	leastLoaded = 4
 )
 
-// Preload gives nests of unrolled loops that store a result in each iteration, such as those of epilogues, loops
-// before them that load what the results are made of. Where computing a result takes branches, as a division does,
-// an assembler would have each result wait for its own loads.
+// Preload loads the operands of several results before a thread computes the first one. It applies to nests of
+// unrolled loops that store a result per iteration, such as epilogues, and puts loops of loads before them. If a
+// result takes branches, as division does, the assembler would otherwise make each result wait for its own loads.
 func Preload(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
@@ -32,8 +28,8 @@ func Preload(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// preloadLaunch has the tensors that a launch allocates or writes. All others lie in global memory and stay as they
-// are.
+// preloadLaunch holds the tensors that a launch allocates or writes. All others lie in global memory and do not
+// change.
 type preloadLaunch struct{ changed map[*expr.Tensor]bool }
 
 func (l preloadLaunch) block(b ir.Block) (out ir.Block) {
@@ -53,8 +49,8 @@ func (l preloadLaunch) block(b ir.Block) (out ir.Block) {
 	return out
 }
 
-// nest is what loads for a nest of unrolled loops around a store, and that nest reading what was loaded; ok is false
-// where it is none, or loads too much or too little for it.
+// nest splits a nest of unrolled loops around a store into its loads and the nest that uses them; ok is false if
+// the statement is not such a nest, or the number of loads is out of bounds.
 func (l preloadLaunch) nest(n *ir.For) (loaded ir.Block, rest ir.Stmt, ok bool) {
 	var loops []*ir.For
 	var st *ir.Store
@@ -100,7 +96,7 @@ func (l preloadLaunch) nest(n *ir.For) (loaded ir.Block, rest ir.Stmt, ok bool) 
 	return loaded, rest, true
 }
 
-// always are the loads of global memory that a value makes whatever else it is made of.
+// always returns the loads from global memory that a value makes unconditionally.
 func (l preloadLaunch) always(e expr.Expr) (list []*expr.Load) {
 	switch n := e.(type) {
 	case *expr.Load:
@@ -119,7 +115,7 @@ func (l preloadLaunch) always(e expr.Expr) (list []*expr.Load) {
 	return list
 }
 
-// axes are the loops that a load differs in.
+// axes returns the loops that a load depends on.
 func axes(x *expr.Load, loops []*ir.For) (used []*ir.For) {
 	for _, n := range loops {
 		if expr.Uses(x, n.Var) {
@@ -137,7 +133,7 @@ func count(loops []*ir.For) int64 {
 	return n
 }
 
-// preloadPlace is the number of an iteration.
+// preloadPlace returns the number of the current iteration of a nest.
 func preloadPlace(loops []*ir.For) expr.Expr {
 	at := expr.I(0)
 	for _, l := range loops {
@@ -146,7 +142,7 @@ func preloadPlace(loops []*ir.For) expr.Expr {
 	return expr.Simplify(at)
 }
 
-// loading is the loops that fill a buffer.
+// loading returns the loops that fill a buffer.
 func loading(b *ir.Buffer, x *expr.Load, loops []*ir.For) ir.Stmt {
 	own := make([]*ir.For, len(loops))
 	values := map[*expr.Var]expr.Expr{}

@@ -1,5 +1,3 @@
-// The products pass is the pass that has threads wait for products that warpgroups have begun. Begin with Run.
-
 package pass
 
 import (
@@ -10,9 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Products has threads wait for products before they use their sums, or write what the products read: others must
-// still wait for one another before that, which a later pass sees to. A wait for all products but some, which stands
-// in a program already, vouches for what the products read. In launches without products there are no waits.
+// Products inserts waits for asynchronous warpgroup products before threads use their sums or overwrite their
+// operands. A later pass inserts the barriers between threads that this also takes. An existing wait for all but
+// some products covers the operands. Launches without products get no waits.
 func Products(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
@@ -37,7 +35,7 @@ func productsLaunch(b ir.Block) ir.Block {
 	return out
 }
 
-// without is a block without waits.
+// without returns a block without its waits.
 func without(b ir.Block) ir.Block {
 	out := make(ir.Block, 0, len(b))
 	for _, st := range b {
@@ -54,7 +52,7 @@ func without(b ir.Block) ir.Block {
 	return out
 }
 
-// underway is what belongs to products that are under way: the buffers of sums, and those of matrices.
+// underway holds the buffers of products in flight: their sums and their operands.
 type underway struct {
 	sums     map[*expr.Tensor]*ir.Buffer
 	matrices map[*expr.Tensor]bool
@@ -69,13 +67,13 @@ func (u underway) plus(v underway) underway {
 	return sum
 }
 
-// within reports whether all that is under way in u is so in v.
+// within reports whether v covers all of u.
 func (u underway) within(v underway) bool {
 	sum := v.plus(u)
 	return len(sum.sums) == len(v.sums) && len(sum.matrices) == len(v.matrices)
 }
 
-// wait is for all products.
+// wait returns a wait for all products.
 func (u underway) wait() *ir.WaitProducts {
 	sums := slices.SortedFunc(maps.Values(u.sums), func(a, b *ir.Buffer) int {
 		if a.Tensor.Name < b.Tensor.Name {
@@ -86,7 +84,7 @@ func (u underway) wait() *ir.WaitProducts {
 	return &ir.WaitProducts{Sums: sums}
 }
 
-// needs reports whether a statement must not run before products are done.
+// needs reports whether a statement must wait for the products in flight.
 func (u underway) needs(st ir.Stmt) bool {
 	needs := false
 	for t := range u.sums {
@@ -99,7 +97,7 @@ func (u underway) needs(st ir.Stmt) bool {
 	return needs
 }
 
-// productsBlock rewrites what threads do together, and returns what is under way behind it.
+// productsBlock rewrites statements that threads execute together, and returns the products in flight after them.
 func productsBlock(b ir.Block, now underway) (ir.Block, underway) {
 	var out ir.Block
 	for _, st := range b {
@@ -130,7 +128,7 @@ func productsBlock(b ir.Block, now underway) (ir.Block, underway) {
 	return out, now
 }
 
-// settled is a block with a wait where the next statement needs one.
+// settled appends a wait to a block if the next statement needs one.
 func settled(b ir.Block, next ir.Stmt, now underway) (ir.Block, underway) {
 	if !now.needs(next) {
 		return b, now
@@ -138,7 +136,7 @@ func settled(b ir.Block, next ir.Stmt, now underway) (ir.Block, underway) {
 	return append(b, now.wait()), underway{}
 }
 
-// productsMultiplies reports whether a loop has products, or waits for them.
+// productsMultiplies reports whether a loop contains products or waits for them.
 func productsMultiplies(n *ir.For) (found bool) {
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		switch st.(type) {
@@ -149,7 +147,7 @@ func productsMultiplies(n *ir.For) (found bool) {
 	return found
 }
 
-// productsLoop rewrites a loop: what is under way at its end is so at the beginning of the next iteration.
+// productsLoop rewrites a loop. Products in flight at its end are in flight at the start of the next iteration.
 func productsLoop(n *ir.For, before underway) (*ir.For, underway) {
 	for {
 		body, after := productsBlock(n.Body, before)

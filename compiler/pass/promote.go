@@ -1,6 +1,3 @@
-// The promote pass is the pass that keeps scratch buffers in registers: an unrolled tile of accumulators becomes named
-// vector variables.
-
 package pass
 
 import (
@@ -11,11 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// maxSlots bounds the variables of one buffer; one that needs more stays in memory.
+// maxSlots limits the variables of one buffer. Larger buffers stay in memory.
 const maxSlots = 256
 
-// Promote puts each scratch buffer in registers of which every element that is stored or read has a constant index,
-// or is a lane of a vector that begins at one, if accesses agree on the vectors. Others stay as they are.
+// Promote keeps scratch buffers in registers: an unrolled tile of accumulators becomes named vector variables. A
+// buffer qualifies if each access has a constant index, or is a lane of a vector that starts at one, and if all
+// accesses agree on the vectors.
 func Promote(f *ir.Func) *ir.Func {
 	return f.With(ir.Rebind(f.Body, func(a *ir.Alloc, scope ir.Block) *ir.Buffer {
 		found, ok := slots(scope, a.Buffer)
@@ -28,7 +26,7 @@ func Promote(f *ir.Func) *ir.Func {
 	}))
 }
 
-// slots finds the variables that can stand for a buffer; ok is false when it has to be memory.
+// slots returns the variables that replace a buffer; ok is false if the buffer has to stay in memory.
 func slots(scope ir.Block, b *ir.Buffer) (found []ir.Slot, ok bool) {
 	s := &scan{tensor: b.Tensor, ok: true}
 	s.block(scope, nil)
@@ -39,7 +37,7 @@ func slots(scope ir.Block, b *ir.Buffer) (found []ir.Slot, ok bool) {
 	var end int64
 	for _, x := range s.found {
 		switch {
-		case x.Base < 0 || x.Base+x.Lanes > b.Elements(): // lanes behind a condition that excludes them
+		case x.Base < 0 || x.Base+x.Lanes > b.Elements(): // lanes excluded by a condition
 			return nil, false
 		case x.Base >= end:
 			found = append(found, x)

@@ -1,5 +1,3 @@
-// The shuffle pass is the pass that combines the partial results of neighbouring threads in their registers.
-
 package pass
 
 import (
@@ -9,21 +7,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// shuffleWarpThreads is how many threads pass values to one another.
+// shuffleWarpThreads is the number of threads that exchange registers.
 const shuffleWarpThreads = 32
 
-// Shuffle replaces a buffer of partial results by a register of each thread, where thread t computes element t, and
-// a loop marked for it combines those of neighbouring threads: as many as a power of two, of one warp. They exchange
-// what they have until each has the result, and the first one stores it; of a single result it goes on with what
-// stands behind. What does not fit becomes plain loops, which compute the same.
+// Shuffle combines the partial results of neighbouring threads in registers. It applies to a buffer in which thread
+// t computes element t and a marked loop combines those of neighbouring threads: a power of two, within one warp.
+// The threads exchange values until each has the result, and the first one stores it. For a single result, that
+// thread also executes the statements that follow. Other loops become plain and compute the same.
 func Shuffle(f *ir.Func) *ir.Func { return launches(f, shuffleMatch) }
 
-// ShufflePlain makes plain loops of all, for devices whose threads exchange no registers.
+// ShufflePlain turns all marked loops into plain ones, for devices without register exchange.
 func ShufflePlain(f *ir.Func) *ir.Func {
 	return launches(f, func(ir.Block, int) (*partials, bool) { return nil, false })
 }
 
-// matcher finds partial results that a block declares at k, and what uses them.
+// matcher finds the partial results that statement k of a block declares, and their uses.
 type matcher func(b ir.Block, k int) (*partials, bool)
 
 func launches(f *ir.Func, match matcher) *ir.Func {
@@ -62,21 +60,21 @@ func shuffleBlock(b ir.Block, match matcher) ir.Block {
 	return b
 }
 
-// partials are partial results with the two loops on threads that use them.
+// partials describes partial results and the two loops over threads that use them.
 type partials struct {
 	buffer         *ir.Buffer
 	writer, reader int
 	compute        *ir.For
 	combine        *ir.For
-	// lanes is how many threads have a result together.
+	// lanes is the number of threads that share a result.
 	lanes int64
 	op    expr.BinaryOp
 	to    *ir.Store
-	// rest is what the thread of a single result does with it.
+	// rest holds the statements that the thread of a single result executes afterwards.
 	rest ir.Block
 }
 
-// shuffleMatch finds the loops that belong to the buffer that statement k of a block allocates.
+// shuffleMatch finds the loops for the buffer that statement k of a block allocates.
 func shuffleMatch(b ir.Block, k int) (*partials, bool) {
 	a, ok := b[k].(*ir.Alloc)
 	if !ok || a.Buffer.Tensor.DType.Bytes() < 4 {
@@ -89,7 +87,7 @@ func shuffleMatch(b ir.Block, k int) (*partials, bool) {
 		switch {
 		case !ir.Uses(b[i:i+1], a.Buffer.Tensor):
 			if p.compute != nil && p.combine == nil && !isAlloc {
-				return nil, false // which may change what the first loop reads
+				return nil, false // it may change the inputs of the first loop
 			}
 		case !isLoop || n.Kind != ir.Threads || p.combine != nil:
 			return nil, false
@@ -102,7 +100,7 @@ func shuffleMatch(b ir.Block, k int) (*partials, bool) {
 	return p, p.combine != nil && p.computes() && p.combines()
 }
 
-// computes reports whether thread t of whole warps computes element t, and stores nothing else.
+// computes reports whether thread t of whole warps computes element t and stores nothing else.
 func (p *partials) computes() bool {
 	n := p.compute
 	ok := n.Extent%shuffleWarpThreads == 0 && p.buffer.Elements() == n.Extent
@@ -123,7 +121,7 @@ func (p *partials) computes() bool {
 	return ok
 }
 
-// isThread reports whether an index is the thread's number.
+// isThread reports whether an index equals the thread number.
 func isThread(index expr.Expr, n *ir.For) bool {
 	for t := range n.Extent {
 		if v, ok := valueAt(index, n.Var, t); !ok || v != t {
@@ -133,13 +131,13 @@ func isThread(index expr.Expr, n *ir.For) bool {
 	return true
 }
 
-// valueAt is an expression of a variable alone for one of its values.
+// valueAt evaluates an expression in a single variable.
 func valueAt(e expr.Expr, v *expr.Var, at int64) (int64, bool) {
 	x := expr.Linearize(expr.Substitute(e, map[*expr.Var]expr.Expr{v: expr.I(at)}))
 	return x.Const, len(x.Terms) == 0
 }
 
-// combines takes the loop apart that combines what neighbouring threads have, each of so many the next result.
+// combines matches the loop that combines the values of neighbouring threads, the same number for each result.
 func (p *partials) combines() bool {
 	n := p.combine
 	if len(n.Body) < 2 || !p.singles(n.Body[2:]) {
@@ -161,8 +159,8 @@ func (p *partials) combines() bool {
 		p.lanes*n.Extent == p.compute.Extent && p.inOrder(load.Index[0], loop.Var)
 }
 
-// singles reports whether a block behind the loop is what the thread of a single result may do: nothing, or what does
-// not use its number.
+// singles reports whether the thread of a single result may execute the block after the loop, which must not depend
+// on the thread number.
 func (p *partials) singles(rest ir.Block) bool {
 	p.rest = rest
 	ok := len(rest) == 0 || p.combine.Extent == 1 && !ir.Uses(rest, p.buffer.Tensor)
@@ -183,7 +181,7 @@ func (p *partials) inOrder(index expr.Expr, lane *expr.Var) bool {
 	return true
 }
 
-// run is the loop in which threads compute partial results and combine them.
+// run returns the loop in which threads compute partial results and combine them.
 func (p *partials) run() *ir.For {
 	own := &ir.Buffer{Tensor: ir.Flat(p.buffer.Tensor.Name, p.buffer.Tensor.DType, 1), Space: ir.Private}
 	mine := own.Tensor.At(expr.I(0))
@@ -200,7 +198,7 @@ func (p *partials) run() *ir.For {
 	return p.compute.With(body)
 }
 
-// kept is a block that keeps the thread's element in a register.
+// kept rewrites a block to keep the thread's element in a register.
 func (p *partials) kept(b ir.Block, own *ir.Buffer) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {

@@ -1,5 +1,3 @@
-// The sink pass is the pass that moves loops into the threads of a GPU that run them. Begin with Run.
-
 package pass
 
 import (
@@ -9,11 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Sink exchanges a loop around a loop on threads with it, where no thread uses what another one writes in another
-// iteration: then none has to wait for the others between iterations.
+// Sink interchanges a loop around a loop over threads with that loop, so that each thread runs all iterations. No
+// thread may use what another one writes in a different iteration. Threads then need no barrier between iterations.
 func Sink(f *ir.Func) *ir.Func { return ir.MapLoops(f, sinkLoop) }
 
-// sinkLoop exchanges a loop with the one on threads that is all of its body.
+// sinkLoop interchanges a loop with the loop over threads that makes up its body.
 func sinkLoop(n *ir.For) ir.Stmt {
 	if n.Kind == ir.Threads || n.Kind == ir.Blocks || len(n.Body) != 1 {
 		return n
@@ -25,7 +23,7 @@ func sinkLoop(n *ir.For) ir.Stmt {
 	return threads.With(ir.Block{n.With(threads.Body)})
 }
 
-// sinkApart reports whether what is written in an iteration of a loop is neither written nor read in another one.
+// sinkApart reports whether no iteration accesses what another one writes.
 func sinkApart(n, threads *ir.For) bool {
 	var written []*expr.Tensor
 	known := true
@@ -56,8 +54,8 @@ func sinkApart(n, threads *ir.For) bool {
 	return known
 }
 
-// distinct reports whether an index has other values for each value of a variable, whatever those of others are: each
-// of its terms steps over all values of the smaller ones, and over the elements that are written at the index.
+// distinct reports whether different values of v give disjoint elements, for any values of the other variables:
+// each term steps over the range of all smaller terms and of the elements written at the index.
 func distinct(index expr.Expr, elements int64, v *expr.Var) bool {
 	if g, ok := ir.GapsOf(index); ok && g.Apart(elements) && expr.Uses(g.Number, v) {
 		return distinct(g.Number, 1, v)

@@ -6,22 +6,23 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// mostTried is how many values an index may take to be tried one by one.
+// mostTried limits the number of index values for which distinct is checked exhaustively.
 const mostTried = 1 << 12
 
-// trial is an index for all values of its variables.
+// trial enumerates the values of an index.
 type trial struct {
 	index    expr.Expr
 	elements int64
 	of       *expr.Var
 	vars     []*expr.Var
-	// values are those of the variables, at the moment.
+	// values holds the current values of the variables.
 	values map[*expr.Var]int64
-	// owners are the elements that were written, with the value of the variable that each was written for.
+	// owners maps each written element to the value of the variable that wrote it.
 	owners map[int64]int64
 }
 
-// tried is distinct, by all values that an index takes, where they are few: rows of rows have gaps behind either.
+// tried decides distinct by enumeration if the index takes few values: rows of rows leave gaps that the bound
+// misses.
 func tried(index expr.Expr, elements int64, of *expr.Var) bool {
 	t := &trial{index: index, elements: elements, of: of, vars: []*expr.Var{of}, values: map[*expr.Var]int64{}, owners: map[int64]int64{}}
 	expr.Walk(index, func(e expr.Expr) {
@@ -39,7 +40,7 @@ func tried(index expr.Expr, elements int64, of *expr.Var) bool {
 	return t.over(t.vars)
 }
 
-// over tries all values of some variables.
+// over enumerates the values of vars.
 func (t *trial) over(vars []*expr.Var) bool {
 	if len(vars) == 0 {
 		return t.once()
@@ -53,7 +54,7 @@ func (t *trial) over(vars []*expr.Var) bool {
 	return true
 }
 
-// once takes the elements at an index for the variable's value.
+// once records the elements at the current index.
 func (t *trial) once() bool {
 	at, ok := t.value(t.index)
 	for k := range t.elements {
@@ -64,7 +65,7 @@ func (t *trial) once() bool {
 	return ok
 }
 
-// value is what an expression is; ok is false for what indices are seldom made of.
+// value evaluates an expression; ok is false for operators that are rare in indices.
 func (t *trial) value(e expr.Expr) (v int64, ok bool) {
 	switch n := e.(type) {
 	case *expr.Int:

@@ -1,6 +1,3 @@
-// The spread pass is the pass that decides where the buffers of a GPU's blocks lie, and spreads those in registers
-// over the threads. Begin with Run.
-
 package pass
 
 import (
@@ -10,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Spread gives the buffers of launches their places: what is allocated inside of a loop on threads lies in the
-// registers of each thread, what is allocated outside in the memory that the block shares, unless the schedule asks
-// for registers. Of such a buffer each thread keeps the elements that it uses, which must be no other's; the error
-// says which buffer is used by several.
+// Spread places the buffers of launches. A buffer allocated inside a loop over threads lies in the registers of
+// each thread. One allocated outside lies in shared memory, unless the schedule asks for registers. In that case it
+// is distributed: each thread keeps the elements that it uses, and no other thread may use them. The error names
+// the buffer that violates this.
 func Spread(f *ir.Func) (*ir.Func, error) {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
@@ -29,7 +26,7 @@ func Spread(f *ir.Func) (*ir.Func, error) {
 	return f.With(body), nil
 }
 
-// plain is a block in whose loops on threads no names stand for what a thread's number makes of them.
+// plain substitutes the names that depend on the thread number in loops over threads.
 func plain(b ir.Block, threads bool) ir.Block {
 	out := make(ir.Block, 0, len(b))
 	for k := 0; k < len(b); k++ {
@@ -51,7 +48,7 @@ func plain(b ir.Block, threads bool) ir.Block {
 	return out
 }
 
-// spreadBlock rewrites what all threads of a block do in the same way.
+// spreadBlock rewrites statements that all threads of a block execute uniformly.
 func spreadBlock(b ir.Block) (ir.Block, error) {
 	out := make(ir.Block, 0, len(b))
 	for k := 0; k < len(b); k++ {

@@ -8,28 +8,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// spreadUse is an access of a buffer by the threads of a loop.
+// spreadUse is an access to a buffer in a loop over threads.
 type spreadUse struct {
 	loop *ir.For
-	// mine is what the index owes to the thread, with thread in place of the loop's variable; rest is what varies in
-	// the thread.
+	// mine holds the terms of the index that depend on the thread, in terms of the variable thread; rest holds
+	// those that vary within a thread.
 	mine, rest expr.Linear
-	// guards are the conditions under which it is done.
+	// guards lists the conditions of the access.
 	guards []expr.Expr
 }
 
-// thread stands for the variable of all loops on threads.
+// thread stands for the variables of all loops over threads.
 var thread = &expr.Var{Name: "thread", Extent: maxThreads}
 
 const (
-	// maxThreads is the most threads of a block, of any GPU.
+	// maxThreads is the largest number of threads in a block, on any GPU.
 	maxThreads = 1024
-	// maxElements bounds the elements of a buffer that are looked at one by one.
+	// maxElements limits the elements of a buffer that are checked one by one.
 	maxElements = 1 << 18
 )
 
-// owned is a buffer of which each thread has its own part, with the statements that use it changed to that. Elements
-// of a thread are numbered in their order in the buffer.
+// owned distributes a buffer over threads and rewrites the statements that use it. A thread numbers its elements in
+// buffer order.
 func owned(b *ir.Buffer, scope ir.Block) (*ir.Buffer, ir.Block, error) {
 	var uses []spreadUse
 	var err error
@@ -55,7 +55,7 @@ func owned(b *ir.Buffer, scope ir.Block) (*ir.Buffer, ir.Block, error) {
 	return own, rewrite(scope, b, own, d), nil
 }
 
-// spreadPlace is where an access stands: in a loop on threads, or none, and under conditions.
+// spreadPlace describes the position of an access: its loop over threads, if any, and its conditions.
 type spreadPlace struct {
 	loop   *ir.For
 	guards []expr.Expr
@@ -65,7 +65,7 @@ func (p spreadPlace) under(cond expr.Expr) spreadPlace {
 	return spreadPlace{p.loop, append(slices.Clip(p.guards), cond)}
 }
 
-// walker tells of each load and store of a tensor.
+// walker visits each load and store of a tensor.
 type walker struct {
 	tensor *expr.Tensor
 	found  func(in spreadPlace, index expr.Expr)
@@ -103,7 +103,7 @@ func (w walker) loads(e expr.Expr, in spreadPlace) {
 	}
 }
 
-// newUse takes an index apart.
+// newUse splits an index.
 func newUse(loop *ir.For, index expr.Expr) spreadUse {
 	u := spreadUse{loop: loop}
 	for _, t := range expr.Linearize(expr.Substitute(index, map[*expr.Var]expr.Expr{loop.Var: thread})).Terms {
@@ -117,8 +117,8 @@ func newUse(loop *ir.For, index expr.Expr) spreadUse {
 	return u
 }
 
-// digits are the steps in which the elements of a thread lie: those that index k counts are steps[k].coef apart, and
-// there are extent of them. A smaller step never reaches the next larger one.
+// digits describes the elements of a thread as a mixed-radix number: digit k has stride steps[k].coef and the given
+// extent. A smaller stride times its extent never exceeds the next larger stride.
 type digits []digit
 
 type digit struct{ coef, extent int64 }
@@ -131,7 +131,7 @@ func (d digits) elements() int64 {
 	return n
 }
 
-// digitsOf finds the steps that all uses of a buffer have in common, and proves that no element is two threads'.
+// digitsOf finds the strides that all uses of a buffer share, and proves that no two threads share an element.
 func digitsOf(b *ir.Buffer, uses []spreadUse) (digits, error) {
 	var d digits
 	for _, u := range uses {
@@ -166,7 +166,7 @@ func (d digits) with(x digit) digits {
 	return append(d, x)
 }
 
-// withConstants makes room for elements that are named by a number.
+// withConstants extends the digits to cover constant indices.
 func (d digits) withConstants(uses []spreadUse) digits {
 	for _, u := range uses {
 		rest := u.rest.Const
@@ -183,7 +183,7 @@ func (d digits) withConstants(uses []spreadUse) digits {
 	return d
 }
 
-// local is the number of an element among those of its thread.
+// local returns the number of an element within its thread.
 func (d digits) local(rest expr.Linear) expr.Expr {
 	index, weight := expr.I(0), int64(1)
 	for k, x := range d {
@@ -203,7 +203,7 @@ func (d digits) local(rest expr.Linear) expr.Expr {
 	return expr.Linearize(index).Expr()
 }
 
-// checkOwners proves that no element is used by two threads, by looking at all.
+// checkOwners proves by enumeration that no two threads use the same element.
 func (d digits) checkOwners(b *ir.Buffer, uses []spreadUse) error {
 	threads := int64(1)
 	for _, u := range uses {
@@ -238,7 +238,7 @@ func (d digits) checkOwners(b *ir.Buffer, uses []spreadUse) error {
 	return nil
 }
 
-// offsets are the elements that a thread uses, from its first one on.
+// offsets returns the elements that a thread uses, relative to its first one.
 func (u spreadUse) offsets() []int64 {
 	list := []int64{u.rest.Const}
 	for _, t := range u.rest.Terms {
@@ -253,7 +253,7 @@ func (u spreadUse) offsets() []int64 {
 	return list
 }
 
-// doneBy reports whether a thread may do it: not where a condition on its number says otherwise.
+// doneBy reports whether the guards allow thread t to make the access.
 func (u spreadUse) doneBy(t int64) bool {
 	return !slices.ContainsFunc(u.guards, func(g expr.Expr) bool {
 		v, known := expr.Simplify(atThread(g, t)).(*expr.Int)
@@ -261,19 +261,19 @@ func (u spreadUse) doneBy(t int64) bool {
 	})
 }
 
-// atThread is an expression for the thread of a number.
+// atThread substitutes the number of a thread.
 func atThread(e expr.Expr, t int64) expr.Expr {
 	return expr.Substitute(e, map[*expr.Var]expr.Expr{thread: expr.I(t)})
 }
 
-// sameTerms reports whether two sums are of the same terms, in any order.
+// sameTerms reports whether two sums have the same terms in any order.
 func sameTerms(a, b expr.Linear) bool {
 	return len(a.Terms) == len(b.Terms) && !slices.ContainsFunc(a.Terms, func(x expr.Term) bool {
 		return !slices.ContainsFunc(b.Terms, func(y expr.Term) bool { return x.Coef == y.Coef && expr.Same(x.Atom, y.Atom) })
 	})
 }
 
-// rewrite replaces the accesses of a buffer by those of each thread's own.
+// rewrite replaces the accesses to a buffer by accesses to each thread's part.
 func rewrite(b ir.Block, from, to *ir.Buffer, d digits) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {
@@ -289,7 +289,7 @@ func rewrite(b ir.Block, from, to *ir.Buffer, d digits) ir.Block {
 	return out
 }
 
-// inThreads rewrites the body of a loop on threads.
+// inThreads rewrites the body of a loop over threads.
 func inThreads(b ir.Block, loop *ir.For, from, to *ir.Buffer, d digits) ir.Block {
 	local := func(index expr.Expr) expr.Expr { return d.local(newUse(loop, index).rest) }
 	read := func(e expr.Expr) expr.Expr {

@@ -1,5 +1,3 @@
-// The squares pass is the pass that multiplies two rows by two columns in one instruction, where the machine has one.
-
 package pass
 
 import (
@@ -10,14 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// HasSquares says how a machine multiplies so many terms of two rows by those of two columns, of these types: ok is
-// false where it does not, turned is set where its instruction makes columns of the rows.
+// HasSquares describes how a machine multiplies two rows by two columns of the given types and number of terms. ok
+// is false if it has no such instruction; turned is set if the instruction swaps rows and columns.
 type HasSquares func(rows, columns array.DType, terms int64) (turned, ok bool)
 
-// Squares makes one SquareProduct of each two dot products that multiply the same four columns, by rows of which
-// each goes to all lanes. Their sums must be vectors of a buffer in registers. These are squares as long as nothing
-// else touches them, most often for the whole of a reduction, and are rearranged before and behind. Where sums have
-// not the same partner throughout, all stay as they are.
+// Squares merges pairs of dot products that multiply the same four columns into one SquareProduct: two rows by two
+// columns per instruction. Each row must be broadcast to all lanes, and the sums must be vectors of a buffer in
+// registers. The sums stay in square layout until another statement touches them, usually for a whole reduction,
+// and are rearranged before and after. All stay unchanged unless each sum has the same partner throughout.
 func Squares(f *ir.Func, has HasSquares) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, _ ir.Allocated) (out ir.Block) {
 		for len(b) > 0 {
@@ -31,7 +29,8 @@ func Squares(f *ir.Func, has HasSquares) *ir.Func {
 	})
 }
 
-// vectors are those of a buffer in registers that dot products of SquareLanes lanes add to, by their first elements.
+// vectors holds the vectors of a buffer in registers that dot products of SquareLanes lanes update, by first
+// element.
 type vectors struct {
 	sums  *expr.Tensor
 	begin map[int64]bool
@@ -47,7 +46,7 @@ func vectorsOf(sums *expr.Tensor, scope ir.Block) *vectors {
 	return v
 }
 
-// first is the first element that a dot product adds to, in a buffer in registers.
+// first returns the first element that a dot product updates, in a buffer in registers.
 func first(n *ir.DotProduct) int64 { return expr.Linearize(n.Index).Const }
 
 // block rewrites the longest runs of statements that allow squares.
@@ -82,12 +81,12 @@ func (v *vectors) inside(st ir.Stmt, has HasSquares) ir.Stmt {
 	return st
 }
 
-// onlyAdds reports whether a statement does nothing with the vectors but to add dot products to them.
+// onlyAdds reports whether a statement uses the vectors only as accumulators of dot products.
 func (v *vectors) onlyAdds(st ir.Stmt) bool {
 	only := true
 	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
 		switch n := x.(type) {
-		case *ir.DotProduct, *ir.For, *ir.If: // what they hold is visited; conditions and ranges read no sums
+		case *ir.DotProduct, *ir.For, *ir.If: // nested statements are visited; conditions and extents read no sums
 		case *ir.Store:
 			only = only && (n.Buffer.Tensor != v.sums || !v.has(n.Index)) && !v.reads(n.Value)
 		default:
@@ -97,12 +96,12 @@ func (v *vectors) onlyAdds(st ir.Stmt) bool {
 	return only
 }
 
-// reads reports whether a value is computed from some of the vectors.
+// reads reports whether a value depends on one of the vectors.
 func (v *vectors) reads(e expr.Expr) bool {
 	return slices.ContainsFunc(expr.Loads(e), func(l *expr.Load) bool { return l.Tensor == v.sums && v.has(l.Index[0]) })
 }
 
-// has reports whether an element of the buffer, or that of the first lane, is one of the vectors'.
+// has reports whether an element, or the element of the first lane, belongs to one of the vectors.
 func (v *vectors) has(index expr.Expr) bool {
 	at := expr.Linearize(index).Const
 	for k := range int64(ir.SquareLanes) {
@@ -113,7 +112,7 @@ func (v *vectors) has(index expr.Expr) bool {
 	return false
 }
 
-// run rewrites statements that do nothing with the vectors but to add dot products to them.
+// run rewrites statements that use the vectors only as accumulators.
 func (v *vectors) run(b ir.Block, has HasSquares) (out ir.Block) {
 	adds := func(st ir.Stmt) bool { return ir.Uses(ir.Block{st}, v.sums) }
 	begin := slices.IndexFunc(b, adds)

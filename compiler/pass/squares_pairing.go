@@ -7,21 +7,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// pairing finds out which dot products of a run of statements become one.
+// pairing selects the dot products of a run of statements that are merged.
 type pairing struct {
 	sums *expr.Tensor
 	has  HasSquares
-	// places are the vectors of sums by the element that each begins at, first those of them that come first in a
-	// pair, as they were found.
+	// places maps the first element of each vector of sums to its place. first lists the leading vectors of pairs
+	// in the order of discovery.
 	places map[int64]*squaresPlace
 	first  []int64
-	// becomes is what stands for a dot product: nothing for the first one of a pair.
+	// becomes maps a dot product to its replacement; the first one of a pair is dropped.
 	becomes map[*ir.DotProduct]ir.Stmt
-	// failed is set once a vector has two partners.
+	// failed is set if a vector would need two partners.
 	failed bool
 }
 
-// squaresPlace is a vector of sums: its buffer, and the partner that it has throughout; alone where it has none.
+// squaresPlace is a vector of sums: its buffer, and its partner throughout, or alone.
 type squaresPlace struct {
 	buffer  *ir.Buffer
 	partner int64
@@ -29,18 +29,18 @@ type squaresPlace struct {
 	alone   bool
 }
 
-// factor is a dot product whose sums may be a row of squares.
+// factor is a dot product whose sums may form a row of squares.
 type factor struct {
 	product *ir.DotProduct
 	at      int64
-	// rows is a row's register, columns that of four columns, which begin at an element of a tensor.
+	// rows is the register of a row; columns is that of four columns, which start at an element of a tensor.
 	rows, columns *ir.Buffer
 	tensor        *expr.Tensor
 	begin         expr.Linear
 	turned        bool
 }
 
-// block pairs the dot products of a block between two statements that might change what they read.
+// block pairs the dot products between statements that might change their operands.
 func (p *pairing) block(b ir.Block) {
 	defined := map[*expr.Tensor]*ir.Define{}
 	var open []factor
@@ -73,7 +73,7 @@ func (p *pairing) block(b ir.Block) {
 	p.leave(open)
 }
 
-// isolated reports whether a statement adds no dot products to sums, and changes nothing in memory.
+// isolated reports whether a statement neither accumulates dot products nor writes memory.
 func (p *pairing) isolated(st ir.Stmt) bool {
 	isolated := true
 	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
@@ -99,7 +99,7 @@ func (p *pairing) add(open []factor, n *ir.DotProduct, defined map[*expr.Tensor]
 	return slices.Delete(open, k, k+1)
 }
 
-// factorOf is a dot product as a row of squares; ok is false where it is none.
+// factorOf returns a dot product as a row of squares; ok is false if it has another form.
 func (p *pairing) factorOf(n *ir.DotProduct, defined map[*expr.Tensor]*ir.Define) (f factor, ok bool) {
 	f = factor{product: n, at: first(n), rows: n.A, columns: n.B}
 	rows, columns := defined[n.A.Tensor], defined[n.B.Tensor]
@@ -119,7 +119,7 @@ func (p *pairing) factorOf(n *ir.DotProduct, defined map[*expr.Tensor]*ir.Define
 	return f, ok
 }
 
-// fit reports whether two dot products multiply the same columns by rows, and none of their sums has another partner.
+// fit reports whether two dot products share columns and neither has another partner.
 func (p *pairing) fit(a, b factor) bool {
 	apart := a.begin.Plus(b.begin, -1)
 	if a.tensor != b.tensor || apart.Const != 0 || len(apart.Terms) > 0 || a.at == b.at || a.turned != b.turned || a.product.Terms != b.product.Terms {
@@ -133,7 +133,7 @@ func (p *pairing) fit(a, b factor) bool {
 	return true
 }
 
-// pair makes one of two dot products, where the later one is.
+// pair merges two dot products at the position of the later one.
 func (p *pairing) pair(earlier, later factor) {
 	one, other := p.places[earlier.at], p.places[later.at]
 	switch {
@@ -154,7 +154,7 @@ func (p *pairing) pair(earlier, later factor) {
 		Rows: [2]*ir.Buffer{a.rows, b.rows}, Columns: later.columns}
 }
 
-// leave leaves dot products as they are.
+// leave keeps dot products unpaired.
 func (p *pairing) leave(list []factor) {
 	for _, f := range list {
 		known := p.places[f.at]
@@ -163,10 +163,10 @@ func (p *pairing) leave(list []factor) {
 	}
 }
 
-// agrees reports whether there are pairs, and all sums have the same partner throughout.
+// agrees reports whether there are pairs and every sum has the same partner throughout.
 func (p *pairing) agrees() bool { return !p.failed && len(p.first) > 0 }
 
-// rearranged makes squares of all pairs of rows, or rows of squares.
+// rearranged converts all pairs of rows to squares, or back.
 func (p *pairing) rearranged(back bool) (out ir.Block) {
 	for _, at := range p.first {
 		one := p.places[at]
@@ -175,7 +175,7 @@ func (p *pairing) rearranged(back bool) (out ir.Block) {
 	return out
 }
 
-// replaced is a block with what stands for its dot products.
+// replaced returns a block with the replacements of its dot products.
 func (p *pairing) replaced(b ir.Block) (out ir.Block) {
 	for _, st := range b {
 		switch n := st.(type) {

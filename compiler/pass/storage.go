@@ -1,21 +1,19 @@
-// The storage pass is the pass that decides where scratch buffers lie that are not in registers: on the stack, or at
-// which place of a workspace.
-
 package pass
 
 import "github.com/tilth-dev/tilth/compiler/ir"
 
-// StorageLimits are what a backend's functions have room for.
+// StorageLimits are the memory limits of a backend's functions.
 type StorageLimits struct {
-	// StackBytes is the largest buffer on the stack, FrameBytes the most that all of a function's take.
+	// StackBytes is the size of the largest buffer on the stack, FrameBytes that of all stack buffers of a
+	// function.
 	StackBytes, FrameBytes int64
-	// AlignBytes is the alignment of buffers in a workspace, a power of two.
+	// AlignBytes is the alignment of workspace buffers, a power of two.
 	AlignBytes int64
 }
 
-// Storage gives each scratch buffer its place. Small ones lie on the stack, unless other workers use them. The
-// others lie in the workspace of all workers, or, inside of a parallel loop, in the worker's own; those whose scopes
-// do not meet share places. The body of a parallel loop is a function of its own.
+// Storage assigns each scratch buffer outside registers its place. Small buffers lie on the stack, unless other
+// workers use them. The others lie in the workspace shared by all workers or, inside a parallel loop, in the
+// worker's own. Buffers with disjoint scopes share space. The body of a parallel loop is a function of its own.
 func Storage(f *ir.Func, l StorageLimits) *ir.Func {
 	p := &storagePlacer{limits: l, places: map[*ir.Alloc]storagePlace{}}
 	p.block(f.Body, &frame{space: ir.Workspace, most: &p.workspaceBytes})
@@ -45,10 +43,10 @@ type storagePlacer struct {
 
 // frame is the memory of one function.
 type frame struct {
-	// space is where what is not on the stack lies, most the greatest size of that so far.
+	// space is the memory space of buffers outside the stack, most the peak size in it.
 	space ir.Space
 	most  *int64
-	// used is what the buffers in scope take of the workspace, stack what all take of the stack.
+	// used is the current size of the workspace, stack that of the stack.
 	used, stack int64
 }
 

@@ -1,5 +1,3 @@
-// The stream pass is the pass that stores vectors of streamed outputs past the caches.
-
 package pass
 
 import (
@@ -8,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Stream marks the stores of vectors past the caches, and the functions that have some: what they do next, such as
-// telling others that they are done, must wait for those. A vector is streamed that has all the lanes of its type and
-// begins at a multiple of its size.
+// Stream marks vector stores to streamed outputs as non-temporal, and the functions that contain such stores: these
+// must fence before they signal other workers. A store qualifies if it has all lanes of its type and an aligned
+// index.
 func Stream(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
 	m := &marker{lanes: lanes}
 	done := f.With(m.block(f.Body))
@@ -20,7 +18,7 @@ func Stream(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
 
 type marker struct {
 	lanes func(array.DType) int64
-	// found is set once the function at hand has such a store.
+	// found is set once the current function has such a store.
 	found bool
 }
 

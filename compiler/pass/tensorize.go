@@ -1,5 +1,3 @@
-// The tensorize pass is the pass that has a GPU's instructions for matrices compute sums of products. Begin with Run.
-
 package pass
 
 import (
@@ -11,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Tensorize replaces loops on matrices by instructions that multiply them. A warp's results must be spread over its
-// threads as schedule.Tensorize says; then the instructions' layout only decides which thread fetches which elements
-// of the operands. What does not fit becomes serial loops, which compute the same.
+// Tensorize replaces loops over matrices by a GPU's matrix instructions. The results of a warp must be distributed
+// over its threads as schedule.Tensorize describes; the instruction layout then only determines which thread
+// fetches which operand elements. Loops that do not match become serial and compute the same.
 func Tensorize(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
@@ -25,7 +23,7 @@ func Tensorize(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// tensorizeLaunch has the tensors that threads keep to themselves, and the buffers in shared memory.
+// tensorizeLaunch holds the tensors in registers and the buffers in shared memory.
 type tensorizeLaunch struct {
 	private map[*expr.Tensor]bool
 	shared  map[*expr.Tensor]*ir.Buffer
@@ -63,25 +61,25 @@ func (l tensorizeLaunch) block(b ir.Block) ir.Block {
 	return out
 }
 
-// threads rewrites what threads do. The names that instructions' layouts need stand before it.
+// threads rewrites a loop over threads, and defines the names that instruction layouts need.
 func (l tensorizeLaunch) threads(n *ir.For) *ir.For {
 	w := newWarp(l, n)
 	body := w.block(n.Body, true)
 	return n.With(append(w.names(body), body...))
 }
 
-// tensorizeWarpThreads is how many threads hold the matrices of an instruction.
+// tensorizeWarpThreads is the number of threads that hold the matrices of an instruction.
 const tensorizeWarpThreads = 32
 
-// warp is the threads of a loop, by 32 of them.
+// warp describes the threads of a loop in groups of 32.
 type warp struct {
 	tensorizeLaunch
 	loop *ir.For
-	// quad is a thread's number among the four that have a row of the sums; turned is the thread whose columns are
-	// those that the thread at hand fetches, and side which of the two.
+	// quad is a thread's number among the four that share a row of sums. turned is the thread whose columns the
+	// current thread fetches, and side selects one of the two.
 	quad, turned, side *expr.Var
-	// number is that of the warp. A group of eight threads, octet, names the rows of a matrix; row is the one that the
-	// thread at hand names.
+	// number is the number of the warp. octet is a group of eight threads that address the rows of a matrix; row is
+	// the one that the current thread addresses.
 	number, octet, row *expr.Var
 }
 
@@ -97,7 +95,7 @@ func newWarp(l tensorizeLaunch, n *ir.For) *warp {
 	}
 }
 
-// names are the values of those variables of the warp that a block uses.
+// names defines those of the warp's variables that a block uses.
 func (w *warp) names(b ir.Block) (names ir.Block) {
 	t := w.loop.Var
 	lane := remainder(t, tensorizeWarpThreads)
@@ -119,7 +117,7 @@ func (w *warp) names(b ir.Block) (names ir.Block) {
 	return names
 }
 
-// block rewrites what all threads of a warp do together, or what they may not.
+// block rewrites statements that a warp executes together, or those that it need not.
 func (w *warp) block(b ir.Block, together bool) ir.Block {
 	var out ir.Block
 	for _, st := range b {
@@ -144,39 +142,39 @@ func (w *warp) block(b ir.Block, together bool) ir.Block {
 	return out
 }
 
-// runner is a loop on matrices that instructions compute.
+// runner is a loop over matrices that instructions can compute.
 type runner interface{ run() ir.Block }
 
-// tensorizeProduct takes a loop on matrices apart.
+// product matches a loop over matrices.
 func (w *warp) product(n *ir.For) (runner, bool) {
 	switch {
 	case n.Format.Tile():
-		return nil, false // those are of processors
+		return nil, false // CPU tiles
 	case n.Format.Warpgroup():
 		return w.matchGroup(n)
 	}
 	return w.match(n)
 }
 
-// tensorizeProduct is a loop on matrices that a warp's instructions compute.
+// tensorizeProduct is a loop over matrices that warp instructions compute.
 type tensorizeProduct struct {
 	*warp
 	terms *ir.For
 	store *ir.Store
 	a, b  tensorizeOperand
-	// rowElements is how far apart a thread's two rows of sums are, half the loop over them and pair that over its two
-	// columns.
+	// rowElements is the distance between a thread's two rows of sums; half is the loop over them, and pair the
+	// loop over its two columns.
 	rowElements int64
 	half, pair  *expr.Var
 }
 
-// tensorizeOperand is one of the factors, with the loops in which it has others.
+// tensorizeOperand is a factor with the loops that move it.
 type tensorizeOperand struct {
 	load  *expr.Load
 	loops []*ir.For
 }
 
-// match takes a loop on a warp's matrices apart.
+// match matches a loop over a warp's matrices.
 func (w *warp) match(n *ir.For) (*tensorizeProduct, bool) {
 	if w.loop.Extent%tensorizeWarpThreads != 0 || n.Extent%n.Format.Terms() != 0 {
 		return nil, false
@@ -189,7 +187,7 @@ func (w *warp) match(n *ir.For) (*tensorizeProduct, bool) {
 	return nil, false
 }
 
-// products are the ways to take a loop on matrices apart: either factor may have the rows.
+// products returns the possible matches of a loop over matrices: either factor may supply the rows.
 func (w *warp) products(n *ir.For) (ways []*tensorizeProduct) {
 	loops, store := ir.StepNest(n.Body)
 	if store == nil || store.Buffer.Space != ir.Private {
@@ -212,8 +210,8 @@ func (w *warp) products(n *ir.For) (ways []*tensorizeProduct) {
 	return ways
 }
 
-// divide gives each loop to the operand that it moves, and takes the innermost fitting ones for the two rows and the
-// two columns of a thread.
+// divide assigns each loop to the operand that it moves, and selects the innermost suitable ones for a thread's two
+// rows and two columns.
 func (p *tensorizeProduct) divide(loops []*ir.For) bool {
 	sums := expr.Linearize(p.store.Index)
 	for _, n := range slices.Backward(loops) {
@@ -237,8 +235,8 @@ func (p *tensorizeProduct) divide(loops []*ir.For) bool {
 	return p.half != nil && p.pair != nil && !expr.Uses(p.store.Index, p.loop.Var)
 }
 
-// fits reports whether threads that have the same rows read the same elements of one operand, and those that have the
-// same columns the same of the other.
+// fits reports whether threads with the same rows read the same elements of one operand, and threads with the same
+// columns the same elements of the other.
 func (p *tensorizeProduct) fits() bool {
 	alike := func(e expr.Expr, from func(t int64) int64) bool {
 		for t := range p.loop.Extent {
@@ -252,12 +250,12 @@ func (p *tensorizeProduct) fits() bool {
 		alike(p.b.load.Index[0], func(t int64) int64 { return t/tensorizeWarpThreads*tensorizeWarpThreads + t%4 })
 }
 
-// at is an index of the thread of a number.
+// at returns an index for the given thread.
 func (p *tensorizeProduct) at(e expr.Expr, t int64) expr.Expr {
 	return expr.Linearize(expr.Substitute(e, map[*expr.Var]expr.Expr{p.loop.Var: expr.I(t)})).Expr()
 }
 
-// parts is in how many pieces each element comes.
+// parts returns the number of pieces that each element is split into.
 func (p *tensorizeProduct) parts() int64 {
 	if p.terms.Format == schedule.TF32Compensated {
 		return 2
@@ -265,13 +263,13 @@ func (p *tensorizeProduct) parts() int64 {
 	return 1
 }
 
-// The registers of a thread for each operand.
+// Registers of a thread for each operand.
 const (
 	registersA = 4
 	registersB = 2
 )
 
-// run is the loop over the terms that instructions take, with those.
+// run returns the loop over the terms with its instructions.
 func (p *tensorizeProduct) run() ir.Block {
 	steps := p.terms.Extent / p.terms.Format.Terms()
 	step := &expr.Var{Name: p.terms.Var.Name, Extent: steps}
@@ -292,7 +290,7 @@ func (p *tensorizeProduct) run() ir.Block {
 	return ir.Block{&ir.For{Var: step, Extent: steps, Kind: ir.Unrolled, Body: body}}
 }
 
-// count is how many matrices of the operand a warp has.
+// count returns the number of the operand's matrices in a warp.
 func (o tensorizeOperand) count() int64 {
 	n := int64(1)
 	for _, l := range o.loops {
@@ -301,7 +299,7 @@ func (o tensorizeOperand) count() int64 {
 	return n
 }
 
-// place is the number of a matrix among those of a warp.
+// place returns the number of a matrix within its warp.
 func (o tensorizeOperand) place() expr.Expr {
 	at := expr.I(0)
 	for _, l := range o.loops {
@@ -310,7 +308,7 @@ func (o tensorizeOperand) place() expr.Expr {
 	return at
 }
 
-// around is a block in the operand's loops, with variables of their own.
+// around wraps a block in copies of the operand's loops.
 func around(loops []*ir.For, b ir.Block) ir.Block {
 	fresh := map[*expr.Var]expr.Expr{}
 	for _, l := range loops {
@@ -348,8 +346,8 @@ func tensorizeSubstituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
 	return out
 }
 
-// fetch loads an operand's registers, for the terms from first on: as whole matrices where they lie so, or element by
-// element.
+// fetch loads an operand's registers for the terms starting at first: as whole matrices if the layout allows, or
+// element by element.
 func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers int64, first expr.Expr) ir.Block {
 	if loads := p.loadMatrices(o, to, registers, first); loads != nil {
 		return loads
@@ -360,7 +358,7 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 		for r := range registers {
 			elements := make([]expr.Expr, packed)
 			for e := range packed {
-				// Of the registers of a row or column, the second has the terms of the second half.
+				// The second register of a row or column holds the terms of the second half.
 				half := r
 				if registers == registersA {
 					half = r / 2
@@ -382,7 +380,7 @@ func (p *tensorizeProduct) fetch(o tensorizeOperand, to *ir.Buffer, registers in
 	return around(o.loops, stores)
 }
 
-// multiply is the instructions.
+// multiply returns the multiply instructions.
 func (p *tensorizeProduct) multiply(a, b *ir.Buffer) ir.Block {
 	sum := expr.Substitute(p.store.Index, map[*expr.Var]expr.Expr{p.half: expr.I(0), p.pair: expr.I(0)})
 	one := func(partA, partB int64) ir.Stmt {

@@ -8,12 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// matrixRows is how many rows of 16 bytes a matrix has that a warp loads at once.
+// matrixRows is the number of 16-byte rows in a matrix that a warp loads at once.
 const matrixRows = 8
 
-// loadMatrices loads an operand's registers as matrices of rows in shared memory, of which each thread names one; nil
-// where they have no rows of 16 bytes that begin at multiples of 16. Rows are lines of the operand, or terms: then
-// matrices are turned.
+// loadMatrices loads an operand's registers with matrix loads from shared memory, for which each thread supplies
+// the address of a row. It returns nil unless the rows have 16 bytes and 16-byte alignment. If rows run over terms
+// instead of lines, the loads transpose.
 func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, registers int64, first expr.Expr) ir.Block {
 	from, format := p.shared[o.load.Tensor], p.terms.Format
 	turned := !p.termsAdjoin(o)
@@ -23,7 +23,7 @@ func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, regis
 	n := &ir.LoadMatrices{To: to, From: from, Count: registers, Turned: turned}
 	index, place := o.load.Index[0], o.place()
 	at := map[*expr.Var]expr.Expr{}
-	// Half of the terms of an instruction are those of one register of a line, the others those of its next one.
+	// One register of a line holds half of an instruction's terms, and the next one the other half.
 	half := remainder(p.octet, 2)
 	switch {
 	case registers == registersA:
@@ -46,13 +46,13 @@ func (p *tensorizeProduct) loadMatrices(o tensorizeOperand, to *ir.Buffer, regis
 	return around(o.loops, ir.Block{n})
 }
 
-// termsAdjoin reports whether terms of an operand lie side by side.
+// termsAdjoin reports whether the terms of an operand are contiguous.
 func (p *tensorizeProduct) termsAdjoin(o tensorizeOperand) bool {
 	coef, linear := expr.Linearize(o.load.Index[0]).Coef(p.terms.Var)
 	return linear && coef == 1
 }
 
-// linesAdjoin reports whether the eight lines of a matrix, of elements of 16 bits, lie side by side.
+// linesAdjoin reports whether the eight lines of a matrix of 16-bit elements are contiguous.
 func (p *tensorizeProduct) linesAdjoin(o tensorizeOperand, registers int64) bool {
 	at := func(n int64) expr.Linear { return linear(o.load.Index[0], p.line(registers, expr.I(n))) }
 	for n := range int64(matrixRows) {
@@ -63,7 +63,7 @@ func (p *tensorizeProduct) linesAdjoin(o tensorizeOperand, registers int64) bool
 	return o.load.DType().Bytes() == 2
 }
 
-// line has the values of variables with which an operand's index is that of a line of the eight of a matrix.
+// line returns the variable values for which the operand's index addresses line n of a matrix.
 func (p *tensorizeProduct) line(registers int64, n expr.Expr) map[*expr.Var]expr.Expr {
 	first := expr.MulE(p.number, expr.I(tensorizeWarpThreads))
 	if p.loop.Extent == tensorizeWarpThreads {
@@ -75,13 +75,13 @@ func (p *tensorizeProduct) line(registers int64, n expr.Expr) map[*expr.Var]expr
 	return map[*expr.Var]expr.Expr{p.loop.Var: expr.AddE(first, quotient(n, 2)), p.pair: remainder(n, 2)}
 }
 
-// even reports whether the operand's innermost loop is over an even number of matrices.
+// even reports whether the operand's innermost loop covers an even number of matrices.
 func (o tensorizeOperand) even() bool {
 	return len(o.loops) > 0 && o.loops[len(o.loops)-1].Extent%2 == 0
 }
 
-// byTwo is the operand with an innermost loop over pairs of matrices, with its index in one of the two and the number
-// of the first one.
+// byTwo returns the operand with an innermost loop over pairs of matrices, its index in one of the pair, and the
+// number of the first one.
 func (o tensorizeOperand) byTwo(which expr.Expr) (pairs tensorizeOperand, index, place expr.Expr) {
 	last := len(o.loops) - 1
 	n := *o.loops[last]
@@ -94,12 +94,12 @@ func (o tensorizeOperand) byTwo(which expr.Expr) (pairs tensorizeOperand, index,
 	return tensorizeOperand{load: o.load, loops: append(slices.Clone(o.loops[:last]), &n)}, index, place
 }
 
-// linear is an index with values for variables.
+// linear returns an index after substituting the given values.
 func linear(index expr.Expr, at map[*expr.Var]expr.Expr) expr.Linear {
 	return expr.Linearize(expr.Simplify(expr.Substitute(index, at)))
 }
 
-// multiple reports whether an index is a multiple of a number whatever the values of its variables.
+// multiple reports whether an index is a multiple of a number for all values of its variables.
 func multiple(index expr.Linear, of int64) bool {
 	return index.Const%of == 0 && !slices.ContainsFunc(index.Terms, func(t expr.Term) bool { return t.Coef%of != 0 })
 }

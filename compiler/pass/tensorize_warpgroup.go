@@ -7,25 +7,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// warpgroupThreads is how many threads have the sums of an instruction of a warpgroup.
+// warpgroupThreads is the number of threads that hold the sums of a warpgroup instruction.
 const warpgroupThreads = 128
 
-// groupProduct is a loop on matrices that a warpgroup's instructions compute.
+// groupProduct is a loop over matrices that warpgroup instructions compute.
 type groupProduct struct {
 	*tensorizeProduct
 	columns int64
-	// x and y are the operands with the rows and the columns.
+	// x supplies the rows and y the columns.
 	x, y matrix
 }
 
-// matrix is an operand of a warpgroup in shared memory.
+// matrix is a warpgroup operand in shared memory.
 type matrix struct {
 	*ir.Buffer
-	// turned is set where its rows are terms.
+	// turned is set if its rows run over terms.
 	turned bool
 }
 
-// line is how far apart lines of the operand are, term its terms.
+// line returns the distance between lines of the operand, and term that between terms.
 func (m matrix) line() int64 {
 	if m.turned {
 		return 1
@@ -40,7 +40,7 @@ func (m matrix) term() int64 {
 	return 1
 }
 
-// matchGroup takes a loop on a warpgroup's matrices apart.
+// matchGroup matches a loop over a warpgroup's matrices.
 func (w *warp) matchGroup(n *ir.For) (*groupProduct, bool) {
 	if w.loop.Extent%warpgroupThreads != 0 || n.Extent%n.Format.Terms() != 0 {
 		return nil, false
@@ -56,7 +56,7 @@ func (w *warp) matchGroup(n *ir.For) (*groupProduct, bool) {
 	return nil, false
 }
 
-// matrix is the shared buffer that an operand is read from. Only elements of 16 bits may be turned.
+// matrix returns the shared buffer of an operand. Only 16-bit elements may be transposed.
 func (p *tensorizeProduct) matrix(load *expr.Load) (m matrix, ok bool) {
 	m.Buffer = p.shared[load.Tensor]
 	if m.Buffer == nil || m.Row == 0 {
@@ -67,8 +67,7 @@ func (p *tensorizeProduct) matrix(load *expr.Load) (m matrix, ok bool) {
 	return m, linear && coef == m.term() && (!m.turned || load.DType().Bytes() == 2)
 }
 
-// fits reports whether a thread's sums are those that the instruction gives it, of matrices that begin where the
-// instruction can read them.
+// fits reports whether a thread's sums match the instruction's layout, and the matrices are aligned for it.
 func (g *groupProduct) fits() bool {
 	var eights *ir.For
 	if len(g.b.loops) != 1 || len(g.a.loops) > 1 {
@@ -87,14 +86,13 @@ func (g *groupProduct) fits() bool {
 		g.begins(g.a, g.x, ir.WarpgroupRows) && g.begins(g.b, g.y, g.columns)
 }
 
-// moves reports whether a loop moves an operand by so many elements in each step.
+// moves reports whether each step of a loop moves an operand by the given number of elements.
 func moves(load *expr.Load, v *expr.Var, by int64) bool {
 	coef, linear := expr.Linearize(load.Index[0]).Coef(v)
 	return linear && coef == by
 }
 
-// spread reports whether each thread reads the line of its number in the warpgroup, counted from that of the first
-// thread.
+// spread reports whether each thread reads the line of its number in the warpgroup, relative to the first thread.
 func (g *groupProduct) spread(load *expr.Load, m matrix, line func(t int64) int64) bool {
 	for t := range g.loop.Extent {
 		first := t / warpgroupThreads * warpgroupThreads
@@ -106,8 +104,8 @@ func (g *groupProduct) spread(load *expr.Load, m matrix, line func(t int64) int6
 	return true
 }
 
-// begins reports whether matrices of so many lines begin at whole groups of eight rows, and at whole panels if they
-// have several or a part of one.
+// begins reports whether matrices of the given number of lines start at groups of eight rows, and at whole panels
+// if they span several panels or part of one.
 func (g *groupProduct) begins(o tensorizeOperand, m matrix, lines int64) bool {
 	panel := min(m.Row, 128/m.Tensor.DType.Bytes())
 	terms := g.terms.Extent
@@ -124,7 +122,7 @@ func (g *groupProduct) begins(o tensorizeOperand, m matrix, lines int64) bool {
 	return whole(at.Const) && !slices.ContainsFunc(at.Terms, func(t expr.Term) bool { return !whole(t.Coef) })
 }
 
-// first is the element with which an operand begins, for the terms from one on.
+// first returns the first element of an operand for the terms starting at term.
 func (g *groupProduct) first(o tensorizeOperand, term expr.Expr) expr.Expr {
 	t := g.loop.Var
 	group := expr.MulE(expr.Bin(expr.FloorDiv, t, expr.I(warpgroupThreads)), expr.I(warpgroupThreads))
@@ -138,7 +136,7 @@ func (g *groupProduct) first(o tensorizeOperand, term expr.Expr) expr.Expr {
 	return expr.Linearize(expr.Simplify(expr.Substitute(o.load.Index[0], at))).Expr()
 }
 
-// run is the group of products, in loops over the terms that instructions take and the rows of a warpgroup.
+// run returns the group of products, in loops over terms and over the rows of a warpgroup.
 func (g *groupProduct) run() ir.Block {
 	takes := g.terms.Format.Terms()
 	step := &expr.Var{Name: g.terms.Var.Name, Extent: g.terms.Extent / takes}

@@ -1,5 +1,3 @@
-// The threads pass is the pass that gives everything in a kernel for a GPU its launch and its threads. Begin with Run.
-
 package pass
 
 import (
@@ -9,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Threads makes a kernel a sequence of launches: loops on blocks. In a launch, all that stores lies in loops on
-// threads, and what lies around those is the same for all threads. What a schedule left unbound becomes a launch of
-// one block, or the work of the first thread: slow, and right. The error says what no launch can be made of.
+// Threads turns a GPU kernel into a sequence of launches, which are loops over blocks. Within a launch, all stores
+// lie in loops over threads, and the statements around these are uniform. Unbound code becomes a launch of one
+// block, or the work of the first thread: slow but correct. The error names a statement that fits no launch.
 func Threads(f *ir.Func) (*ir.Func, error) {
 	var body, run ir.Block
 	flush := func() error {
@@ -24,7 +22,7 @@ func Threads(f *ir.Func) (*ir.Func, error) {
 	}
 	for _, st := range f.Body {
 		if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == ir.Scratch {
-			body = append(body, st) // what outlives a launch
+			body = append(body, st) // outlives a launch
 			continue
 		}
 		n, ok := st.(*ir.For)
@@ -50,7 +48,7 @@ func Threads(f *ir.Func) (*ir.Func, error) {
 	return f.With(body), nil
 }
 
-// one is the variable of a loop that runs once.
+// one returns the variable of a loop that runs once.
 func one(name string) *expr.Var { return &expr.Var{Name: name, Extent: 1} }
 
 func launched(n *ir.For) (*ir.For, error) {
@@ -58,7 +56,7 @@ func launched(n *ir.For) (*ir.For, error) {
 	return n.With(body), err
 }
 
-// together rewrites what all threads of a block do in the same way.
+// together rewrites statements that all threads of a block execute uniformly.
 func together(b ir.Block) (ir.Block, error) {
 	var out, run ir.Block
 	flush := func() {
@@ -85,7 +83,7 @@ func together(b ir.Block) (ir.Block, error) {
 	return out, nil
 }
 
-// divided rewrites a statement in which there are loops on threads or shared buffers, or one that stores nothing.
+// divided rewrites a statement that contains loops over threads or shared buffers, or that stores nothing.
 func divided(st ir.Stmt) (ir.Stmt, error) {
 	switch n := st.(type) {
 	case *ir.For:
@@ -112,7 +110,7 @@ func divided(st ir.Stmt) (ir.Stmt, error) {
 	return st, nil
 }
 
-// threadsAllocates reports whether a block allocates what all threads of a block use.
+// threadsAllocates reports whether a block allocates memory shared by the threads of a block.
 func threadsAllocates(b ir.Block) bool {
 	found := false
 	ir.Visit(b, func(st ir.Stmt) {
@@ -122,7 +120,7 @@ func threadsAllocates(b ir.Block) bool {
 	return found
 }
 
-// contains reports whether a block has a loop of a kind.
+// contains reports whether a block has a loop of the given kind.
 func contains(b ir.Block, kind ir.Kind) bool {
 	found := false
 	ir.Visit(b, func(st ir.Stmt) {

@@ -1,6 +1,3 @@
-// The tiles pass is the pass that has a processor's instructions for tiles compute sums of products: it places
-// the tiles that keep sums, loads those of operands, and stores sums where they are done. Begin with Run.
-
 package pass
 
 import (
@@ -9,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Tiles replaces loops on matrices by products of tiles, of elements of the types that a processor has them for. The
-// sums of a buffer stay in tiles from where they are set to zero to where the last product is added; then they are
-// stored, each row of a tile behind the other. Tiles are whole: what they have beyond the sums comes from whatever
-// lies there, and is not read. What does not fit stays as it is, and computes the same.
+// Tiles replaces loops over matrices by a processor's tile instructions, for the element types that has accepts. It
+// allocates tiles, loads operands and stores finished sums. Sums stay in tiles from their initialization to the
+// last product, and are then stored row by row. Tiles are whole: elements beyond the sums come from arbitrary
+// memory and are never read. Loops that do not match stay unchanged and compute the same.
 func Tiles(f *ir.Func, has func(array.DType) bool) *ir.Func {
 	p := &tilesPlacer{has: has, spare: map[*expr.Tensor]int64{}}
 	placed := ir.MapBlocks(f, p.block)
@@ -26,10 +23,10 @@ func Tiles(f *ir.Func, has func(array.DType) bool) *ir.Func {
 	}))
 }
 
-// tilesPlacer places tiles.
+// tilesPlacer allocates tiles.
 type tilesPlacer struct {
 	has func(array.DType) bool
-	// spare is what tiles read behind the ends of buffers, in elements.
+	// spare holds the number of elements that tiles read beyond the end of each buffer.
 	spare map[*expr.Tensor]int64
 }
 
@@ -47,7 +44,7 @@ func (p *tilesPlacer) block(b ir.Block, in ir.Allocated) ir.Block {
 	return b
 }
 
-// scope is the allocation of a buffer and what follows it, where all that is added to it are products of tiles.
+// scope rewrites the allocation of a buffer and what follows, if tile products are all that is added to it.
 func (p *tilesPlacer) scope(sums *ir.Buffer, rest ir.Block, in ir.Allocated) (ir.Block, bool) {
 	first, last := -1, -1
 	for k, st := range rest {
@@ -79,7 +76,7 @@ func (p *tilesPlacer) scope(sums *ir.Buffer, rest ir.Block, in ir.Allocated) (ir
 	return append(out, readers...), true
 }
 
-// adds reports whether a statement has a loop on matrices of tiles whose products are added to sums.
+// adds reports whether a statement contains a loop over tile matrices that accumulates into sums.
 func adds(st ir.Stmt, sums *ir.Buffer) bool {
 	found := false
 	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
@@ -89,7 +86,7 @@ func adds(st ir.Stmt, sums *ir.Buffer) bool {
 	return found
 }
 
-// clears reports whether a statement does nothing but set sums to zero.
+// clears reports whether a statement only zeroes sums.
 func clears(st ir.Stmt, sums *ir.Buffer) bool {
 	stores := 0
 	other := false

@@ -7,18 +7,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// layout is where sums lie that tiles store: like the buffer that they are computed in, with rows as long as whole
-// tiles, and as many of them.
+// layout describes the sums that tiles store: the layout of the original buffer with rows and columns rounded up to
+// whole tiles.
 type layout struct {
 	buffer *ir.Buffer
-	// rows are the extents of the rows, outermost first, and columns that of the columns.
+	// rows holds the extents of the rows, outermost first, and columns that of the columns.
 	rows    []int64
 	columns int64
-	// steps are how far rows are apart, for each extent, and before is how far they were in the buffer that was meant.
+	// steps holds the row strides for each extent, and before those of the original buffer.
 	steps, before []int64
 }
 
-// layoutOf is the layout of a buffer of sums; ok is false where it has others than those of the product.
+// layoutOf returns the layout of a buffer of sums; ok is false if it differs from that of the product.
 func layoutOf(sums *ir.Buffer, p *tilesProduct) (l *layout, ok bool) {
 	l = &layout{rows: p.rows, columns: p.columns, steps: make([]int64, len(p.rows)), before: make([]int64, len(p.rows))}
 	step, before := whole(p.columns, schedule.TileColumns), p.columns
@@ -39,7 +39,7 @@ func layoutOf(sums *ir.Buffer, p *tilesProduct) (l *layout, ok bool) {
 
 func whole(n, tile int64) int64 { return (n + tile - 1) / tile * tile }
 
-// tileRows and tileColumns are how many tiles there are in either direction.
+// tileRows and tileColumns return the number of tiles in each direction.
 func (l *layout) tileRows() int64 {
 	last := len(l.rows) - 1
 	return array.Elements(l.rows[:last]) * whole(l.rows[last], schedule.TileRows) / schedule.TileRows
@@ -49,7 +49,7 @@ func (l *layout) tileColumns() int64 {
 	return whole(l.columns, schedule.TileColumns) / schedule.TileColumns
 }
 
-// rowsBeyond and columnsBeyond are how many the last tile in either direction has that are no sums'.
+// rowsBeyond and columnsBeyond return the excess of the last tile in each direction.
 func (l *layout) rowsBeyond() int64 {
 	last := l.rows[len(l.rows)-1]
 	return whole(last, schedule.TileRows) - last
@@ -57,10 +57,10 @@ func (l *layout) rowsBeyond() int64 {
 
 func (l *layout) columnsBeyond() int64 { return whole(l.columns, schedule.TileColumns) - l.columns }
 
-// rowElements is how far the rows of a tile are apart.
+// rowElements returns the stride between rows of a tile.
 func (l *layout) rowElements() int64 { return l.steps[len(l.steps)-1] }
 
-// rowsOf is where the rows of tiles begin in something whose rows are so far apart.
+// rowsOf returns the starts of the tile rows for the given strides.
 func (l *layout) rowsOf(steps []int64) []int64 {
 	at := []int64{0}
 	for k, extent := range l.rows {
@@ -79,7 +79,7 @@ func (l *layout) rowsOf(steps []int64) []int64 {
 	return at
 }
 
-// columnsOf is where the columns of tiles begin in something whose columns are so far apart.
+// columnsOf returns the starts of the tile columns for the given stride.
 func (l *layout) columnsOf(step int64) (at []int64) {
 	for n := range l.tileColumns() {
 		at = append(at, n*step*schedule.TileColumns)
@@ -87,9 +87,9 @@ func (l *layout) columnsOf(step int64) (at []int64) {
 	return at
 }
 
-// moved is where a sum lies that was meant to lie at an index; ok is false where its row and column cannot be told.
+// moved maps an index of the original buffer to the layout; ok is false if its row and column cannot be separated.
 func (l *layout) moved(index expr.Expr) (at expr.Expr, ok bool) {
-	parts := make([]expr.Linear, len(l.rows)+1) // rows, and the column behind them
+	parts := make([]expr.Linear, len(l.rows)+1) // rows, followed by the column
 	add := func(coef int64, term expr.Linear) {
 		for k, step := range l.before {
 			if coef >= step {

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// tilesProduct is a loop on matrices that products of tiles compute.
+// tilesProduct is a loop over matrices that tile instructions compute.
 type tilesProduct struct {
 	format schedule.Format
-	// rows are the extents of the loops over the rows of the sums, outermost first, and columns is that over their
+	// rows holds the extents of the loops over rows of sums, outermost first, and columns that of the loop over
 	// columns.
 	rows    []int64
 	columns int64
@@ -21,15 +21,15 @@ type tilesProduct struct {
 // tilesOperand is one of the factors.
 type tilesOperand struct {
 	load *expr.Load
-	// first is where the element of the first term, row and column lies.
+	// first is the index of the first term, row and column.
 	first expr.Linear
-	// steps is how many elements lie between those of two rows of the sums, for each loop over them.
+	// steps holds the stride between rows of sums for each row loop.
 	steps []int64
-	// rowElements is how far the rows of a tile are apart.
+	// rowElements is the stride between rows of a tile.
 	rowElements int64
 }
 
-// tilesMatch takes a loop on matrices apart; either factor may have the rows.
+// tilesMatch matches a loop over matrices; either factor may supply the rows.
 func tilesMatch(n *ir.For, sums *ir.Buffer) (*tilesProduct, bool) {
 	loops, store := ir.StepNest(n.Body)
 	if store == nil || store.Buffer.Tensor != sums.Tensor || n.Extent != n.Format.Terms() || n.Range != nil {
@@ -52,7 +52,7 @@ func tilesMatch(n *ir.For, sums *ir.Buffer) (*tilesProduct, bool) {
 	return nil, false
 }
 
-// divide gives each loop to the rows or the columns, and finds out whether terms lie as tiles have them.
+// divide assigns each loop to rows or columns, and checks that the terms have a tile's layout.
 func (p *tilesProduct) divide(n *ir.For, loops []*ir.For, sums expr.Linear) bool {
 	packed := p.format.Packed()
 	group, within := &expr.Var{Name: "g", Extent: n.Extent / packed}, &expr.Var{Name: "t", Extent: packed}
@@ -61,7 +61,7 @@ func (p *tilesProduct) divide(n *ir.For, loops []*ir.For, sums expr.Linear) bool
 		return regrouped(expr.Linearize(expr.Simplify(expr.Substitute(l.Index[0], term))))
 	}
 	a, b := place(p.a.load), place(p.b.load)
-	// What lies behind a sum are those of the next columns, and behind these those of the next rows.
+	// A sum is followed by those of the next columns, and these by those of the next rows.
 	behind := int64(1)
 	for _, loop := range slices.Backward(loops) {
 		ofA, ofB, of := take(&a, loop.Var), take(&b, loop.Var), take(&sums, loop.Var)
@@ -85,7 +85,7 @@ func (p *tilesProduct) divide(n *ir.For, loops []*ir.For, sums expr.Linear) bool
 	return fits && len(sums.Terms) == 0 && sums.Const == 0
 }
 
-// take removes the term of a variable from a sum, and returns its coefficient: -1 where it is in others, too.
+// take removes the term of a variable from a sum and returns its coefficient, or -1 if other terms use it, too.
 func take(l *expr.Linear, v *expr.Var) int64 {
 	coef, linear := l.Coef(v)
 	if !linear {
@@ -95,7 +95,7 @@ func take(l *expr.Linear, v *expr.Var) int64 {
 	return coef
 }
 
-// same reports whether two products have sums of one form.
+// same reports whether two products have sums of the same shape.
 func (p *tilesProduct) same(q *tilesProduct) bool {
 	return p.format == q.format && slices.Equal(p.rows, q.rows) && p.columns == q.columns
 }

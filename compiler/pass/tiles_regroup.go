@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// regrouped uses (x floormod c) + c*(x floordiv c) = x where the quotient was simplified in another way than the
-// remainder: a place among all positions, which is taken apart into image, row and column, is put together again.
+// regrouped applies (x floormod c) + c*(x floordiv c) = x where quotient and remainder were simplified differently.
+// A position that was split into image, row and column becomes one value again.
 func regrouped(l expr.Linear) expr.Linear {
 	for k, t := range l.Terms {
 		x, c, ok := division(t.Atom, expr.FloorMod)
@@ -23,7 +23,7 @@ func regrouped(l expr.Linear) expr.Linear {
 	return l
 }
 
-// isQuotient reports whether an expression is x floordiv c: simplified, or as a quotient of what x is a quotient of.
+// isQuotient reports whether an expression is x floordiv c, simplified, or as a quotient of the dividend of x.
 func isQuotient(e, x expr.Expr, c int64) bool {
 	quotient := func(x expr.Expr, by int64) expr.Expr {
 		return expr.Linearize(expr.Simplify(expr.Bin(expr.FloorDiv, x, expr.I(by)))).Expr()
@@ -35,7 +35,7 @@ func isQuotient(e, x expr.Expr, c int64) bool {
 	return ok && by%c == 0 && expr.Same(quotient(y, by/c), expr.Linearize(x).Expr())
 }
 
-// division takes a division by a positive constant apart.
+// division matches a division by a positive constant.
 func division(e expr.Expr, op expr.BinaryOp) (x expr.Expr, by int64, ok bool) {
 	n, ok := e.(*expr.Binary)
 	if !ok || n.Op != op {

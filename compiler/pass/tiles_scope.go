@@ -8,21 +8,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// scope is where the sums of a buffer are computed and used.
+// scope is the region in which the sums of a buffer are computed and used.
 type scope struct {
 	*tilesPlacer
 	in   ir.Allocated
 	sums *ir.Buffer
-	// spare is what tiles of the scope read behind the ends of buffers, in elements.
+	// spare holds the number of elements that the scope's tiles read beyond the end of each buffer.
 	spare map[*expr.Tensor]int64
-	// of is what all products have in common, layout where their sums are stored.
+	// of describes the common shape of all products, layout that of the stored sums.
 	of     *tilesProduct
 	layout *layout
-	// tiles are those of sums, row of tiles by row.
+	// tiles lists the tiles of sums in row-major order.
 	tiles []*ir.Buffer
 }
 
-// products replaces the loops on matrices of a block; ok is false where one cannot be, or where there is more.
+// products replaces the loops over matrices of a block; ok is false if one does not match or the block does more.
 func (s *scope) products(b ir.Block) (out ir.Block, ok bool) {
 	for _, st := range b {
 		n, isLoop := st.(*ir.For)
@@ -46,7 +46,7 @@ func (s *scope) products(b ir.Block) (out ir.Block, ok bool) {
 	return out, true
 }
 
-// tilesProduct is the instructions of a loop on matrices.
+// product returns the instructions of a loop over matrices.
 func (s *scope) product(n *ir.For) (ir.Block, bool) {
 	p, ok := tilesMatch(n, s.sums)
 	if !ok || !s.has(p.a.load.DType()) {
@@ -67,8 +67,8 @@ func (s *scope) product(n *ir.For) (ir.Block, bool) {
 	return s.multiply(p)
 }
 
-// multiply loads the operands and adds their products. One of them is loaded whole, and the other tile by tile, into
-// those that are left.
+// multiply loads the operands and accumulates their products. One operand is loaded whole, and the other tile by
+// tile into the remaining tiles.
 func (s *scope) multiply(p *tilesProduct) (ir.Block, bool) {
 	a, okA := s.loads(p.a, "a", s.layout.rowsOf(p.a.steps), s.layout.rowsBeyond()*p.a.rowElements)
 	b, okB := s.loads(p.b, "b", s.layout.columnsOf(p.format.Packed()), s.layout.columnsBeyond()*p.format.Packed())
@@ -103,8 +103,8 @@ func (s *scope) multiply(p *tilesProduct) (ir.Block, bool) {
 	return out, true
 }
 
-// loads fill tiles with an operand, from so many elements behind its first one on. They read so many beyond the last
-// one that sums have products of; ok is false where these might be no memory of the kernel.
+// loads fills tiles with an operand at the given offsets. It reads up to beyond elements past the last one that a
+// sum needs; ok is false if these may lie outside the kernel's memory.
 func (s *scope) loads(o tilesOperand, name string, offsets []int64, beyond int64) (list []*ir.TileLoad, ok bool) {
 	for k, offset := range offsets {
 		first := o.first.Plus(expr.Linear{Const: offset}, 1)
@@ -118,17 +118,17 @@ func (s *scope) loads(o tilesOperand, name string, offsets []int64, beyond int64
 	return list, beyond == 0 || s.reaches(o.load.Tensor, beyond)
 }
 
-// reaches makes sure that there is room for so many elements behind those of a buffer.
+// reaches ensures that a buffer is followed by the given number of readable elements.
 func (s *scope) reaches(t *expr.Tensor, beyond int64) bool {
 	b := s.in[t]
 	if b == nil || b.Space != ir.Scratch {
-		return false // memory of someone else
+		return false // not the kernel's memory
 	}
 	s.spare[t] = max(s.spare[t], beyond)
 	return true
 }
 
-// begin allocates the sums and makes them zero.
+// begin allocates the sums and zeroes them.
 func (s *scope) begin() ir.Block {
 	out := ir.Block{&ir.Alloc{Buffer: s.layout.buffer}}
 	for _, tile := range s.tiles {
@@ -148,7 +148,7 @@ func (s *scope) end() (out ir.Block) {
 	return out
 }
 
-// readers are statements that read the sums where they are stored; ok is false where one writes to them.
+// readers rewrites statements that read the stored sums; ok is false if one writes to them.
 func (s *scope) readers(b ir.Block) (done ir.Block, ok bool) {
 	ok = true
 	ir.Visit(b, func(st ir.Stmt) {

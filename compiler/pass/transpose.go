@@ -1,6 +1,3 @@
-// The transpose pass is the pass that finds squares of elements which are copied with their rows and columns
-// exchanged, so that they can be exchanged in registers.
-
 package pass
 
 import (
@@ -8,11 +5,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// mostLanes bounds the lanes of a square: compilers take seconds for the shuffles of vectors of many bytes.
+// mostLanes limits the lanes of a square: compilers take seconds for shuffles of long vectors of bytes.
 const mostLanes = 16
 
-// Transpose makes one statement of vector copies from memory to memory that collect their lanes from elements far
-// apart, each the neighbours of what the one before collects, as many as a vector has lanes.
+// Transpose finds squares of elements that are copied with rows and columns exchanged, and transposes them in
+// registers. It merges vector copies from memory to memory that gather their lanes, each from the neighbours of the
+// previous copy's elements, as many copies as a vector has lanes.
 func Transpose(f *ir.Func) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
 		var out ir.Block
@@ -32,14 +30,14 @@ func Transpose(f *ir.Func) *ir.Func {
 // copied is a vector whose lanes are copied from memory to memory.
 type copied struct {
 	load, store expr.Linear // of the first lane
-	// step is how far the elements lie apart that the lanes are copied from.
+	// step is the stride between the source elements of the lanes.
 	step  int64
 	from  *expr.Tensor
 	to    *ir.Buffer
 	lanes int64
 }
 
-// square is the square that the copies at the beginning of a block make; nil when they make none.
+// square returns the square that the copies at the start of a block form, or nil.
 func square(b ir.Block, in ir.Allocated) *ir.Transpose {
 	var t *ir.Transpose
 	var lanes int64

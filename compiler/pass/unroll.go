@@ -1,5 +1,3 @@
-// The unroll pass is the pass that writes unrolled loops out and cuts vector loops to the lanes that there are.
-
 package pass
 
 import (
@@ -10,12 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// maxExpandedNodes bounds the expression nodes that unrolling writes.
+// maxExpandedNodes limits the expression nodes that unrolling creates.
 const maxExpandedNodes = 1 << 20
 
-// Unroll writes every unrolled loop out: its body once an iteration, with the loop's variable replaced by a constant.
-// Vector loops are cut into loops whose extents are powers of two and at most lanes of the type that they store; a
-// rest of one lane becomes plain statements. With lanes of one, no vectorized loop is left.
+// Unroll expands every unrolled loop: it repeats the body once per iteration, with the loop variable replaced by a
+// constant. It cuts vector loops into extents that are powers of two and at most lanes of the stored type; a
+// remainder of one lane becomes plain statements. If lanes returns one, no vector loop is left.
 func Unroll(f *ir.Func, lanes func(array.DType) int64) (*ir.Func, error) {
 	x := &expander{lanes: lanes}
 	x.simplifier = expr.Simplifier{Values: map[*expr.Var]expr.Expr{}, Tensors: map[*expr.Tensor]*expr.Tensor{}}
@@ -29,14 +27,14 @@ func Unroll(f *ir.Func, lanes func(array.DType) int64) (*ir.Func, error) {
 
 type expander struct {
 	lanes func(array.DType) int64
-	// simplifier has the values of unrolled loops' variables and the tensors of copied buffers.
+	// simplifier holds the values of unrolled variables and the tensors of copied buffers.
 	simplifier expr.Simplifier
 	buffers    map[*expr.Tensor]*ir.Buffer
-	// count and nodes are the statements and expression nodes written so far.
+	// count and nodes are the numbers of statements and expression nodes created so far.
 	count, nodes int
 }
 
-// expr is a copy's expression. What nothing replaces was simplified by Lower.
+// expr returns the expression of a copy. Expressions without substitutions were simplified by Lower.
 func (x *expander) expr(e expr.Expr) expr.Expr {
 	if x.simplifier.Changes(e) {
 		e = x.simplifier.Simplify(e)
@@ -111,7 +109,7 @@ func (x *expander) unroll(n *ir.For) (ir.Block, error) {
 	return out, nil
 }
 
-// let gives each copy of an unrolled Let a variable of its own.
+// let gives each copy of an unrolled Let its own variable.
 func (x *expander) let(n *ir.Let, value expr.Expr) ir.Block {
 	if _, constant := value.(*expr.Int); constant {
 		x.simplifier.Values[n.Var] = value

@@ -1,5 +1,3 @@
-// The wide pass is the pass that copies neighbouring elements to a GPU's shared memory at once. Begin with Run.
-
 package pass
 
 import (
@@ -8,12 +6,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// maxBytes is the most that is copied at once.
+// maxBytes is the largest size of a single copy.
 const maxBytes = 16
 
-// Wide makes one copy of each vector loop in a launch that copies neighbours from global memory to shared memory,
-// where their first one is aligned to their size in both, if the arrays are. Other vector loops are written out:
-// threads have no lanes of their own.
+// Wide merges each vector loop that copies contiguous elements from global to shared memory into one copy, if the
+// first element is aligned to the copy's size in both, given aligned arrays. It expands other vector loops, since
+// GPU threads have no lanes of their own.
 func Wide(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
@@ -25,7 +23,7 @@ func Wide(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// wideLaunch has the tensors that a launch allocates or writes.
+// wideLaunch holds the tensors that a launch allocates or writes.
 type wideLaunch struct{ changed map[*expr.Tensor]bool }
 
 func (l wideLaunch) block(b ir.Block) ir.Block {
@@ -56,7 +54,7 @@ func (l wideLaunch) loop(n *ir.For) ir.Stmt {
 	return unrolled
 }
 
-// copied is the copy that a vector loop makes; nil when it is none.
+// copied returns the copy that a vector loop makes, or nil.
 func (l wideLaunch) copied(n *ir.For, st ir.Stmt) ir.Stmt {
 	store, ok := st.(*ir.Store)
 	if !ok || store.Buffer.Space != ir.Shared {
