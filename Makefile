@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy test-service onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-all fresh test-deploy test-service onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -42,15 +42,19 @@ dist-check: ## make it in two other folders, too, and see that all files are the
 	@scripts/packages.sh test dist
 	@scripts/dist-check.sh $(ARCH)
 
-# One package may take so long: on a busy machine several times what it takes on an idle one.
+# Bounds a hang of one package; on a busy machine packages take several times as long as on an idle one.
 TIMEOUT ?= 45m
-# One package more than there are processors: some of them wait for processes most of their time.
-# Those that take longest begin first, lest the last of them run alone.
-LONGEST = ./cmd/tilth ./tracker ./lab/chaos ./records/postgres ./runner
-PACKAGES ?= $(shell echo $$(($$(nproc) + 1)))
-test: ## install what the tests need and run all of them
+test: ## install what the tests need and run the quick tier: every package, in minutes
 	@scripts/packages.sh test
-	$(GO) test -p $(PACKAGES) -timeout $(TIMEOUT) $(LONGEST) ./...
+	@scripts/test.sh -short -vet=off -timeout $(TIMEOUT) ./...
+
+test-all: ## the slow tier: campaigns, emulators, deployments, releases, the site; hours. ONLY='conformance python'
+	@scripts/packages.sh test docs bare dist
+	@scripts/slow.sh $(or $(ONLY),all)
+
+fresh: ## README's two commands in a minimal Debian with Go, make and git, as root; COMMANDS=test
+	@scripts/packages.sh fresh
+	@COMMANDS="$(COMMANDS)" scripts/fresh.sh
 
 test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that they describe in containers, as root
 	@scripts/packages.sh test
@@ -89,12 +93,9 @@ test-java: ## run a package from Java, and compare its outputs; JAVA=COMMAND of 
 	@$(MAKE) --no-print-directory build
 	@scripts/java.sh
 
-race: ## the same under the race detector, where anything runs side by side
+race: ## the quick tier of the packages with concurrency, under the race detector
 	@scripts/packages.sh test
-	@alone="$$(scripts/alone.sh)" && others="$$($(GO) list ./... | grep -vxF "$$alone")" && \
-	{ $(GO) test -p 1 -timeout $(TIMEOUT) $$alone & } && plain=$$! && \
-	{ CGO_ENABLED=1 $(GO) test -race -p $(PACKAGES) -timeout $(TIMEOUT) $(LONGEST) $$others; raced=$$?; \
-	wait $$plain && exit $$raced; }
+	@CGO_ENABLED=1 scripts/test.sh -short -race -vet=off -timeout $(TIMEOUT) $$(scripts/concurrent.sh)
 
 RUNS ?= 20
 soak: ## all tests over and over on loaded processors, plain and race; calls add up; RUNS=20 SOAK='-limit 1h ./tracker'

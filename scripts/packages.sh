@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs missing Debian packages for a task of this repository.
-# usage: scripts/packages.sh demo|test|bare|service|bench|peers|python|dist|docs|tutorials ...
+# usage: scripts/packages.sh demo|test|bare|service|bench|peers|python|dist|docs|fresh|tutorials ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -42,6 +42,8 @@ python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
 dist=(lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross libc6-riscv64-cross)
 # Tools that build the documentation site.
 docs=(hugo)
+# What makes a minimal root of Debian.
+fresh=(debootstrap)
 # Packages that the tutorials install.
 tutorials=(gcc libc6-dev python3-venv prometheus curl jq)
 
@@ -57,9 +59,10 @@ for task in "$@"; do
 	python) wanted+=("${python[@]}") ;;
 	dist) wanted+=("${dist[@]}") ;;
 	docs) wanted+=("${docs[@]}") ;;
+	fresh) wanted+=("${fresh[@]}") ;;
 	tutorials) wanted+=("${compilers[@]}" "${python[@]}" "${tutorials[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, bare, service, bench, peers, python, dist, docs or tutorials)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bare, service, bench, peers, python, dist, docs, fresh or tutorials)" >&2
 		exit 2
 		;;
 	esac
