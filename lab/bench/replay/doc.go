@@ -1,4 +1,4 @@
-// Package replay has recorded sets: the measurements of every candidate of a part of one workload's space, on which
-// searches are compared without a device. A search may propose any of these candidates and gets what the device
-// measured. Package record makes sets, package contest runs searches on them. Begin with Set.
+// Package replay provides recorded sets: measurements of every candidate in a part of a workload's space. Searches
+// can be compared on them without a device, because a set answers every proposal. Package record creates sets,
+// package contest runs searches on them. Start with Set.
 package replay

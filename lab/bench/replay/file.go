@@ -14,13 +14,13 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// Suffix ends the name of a set's file.
+// Suffix is the suffix of a set's file name.
 const Suffix = ".set.gz"
 
-// maxSetBytes bounds what a set's file may unpack to.
+// maxSetBytes bounds the uncompressed size of a set's file.
 const maxSetBytes = 64 << 20
 
-// Write writes a set; the file appears whole or not at all.
+// Write writes a set atomically.
 func Write(path string, s *Set) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
 		z := gzip.NewWriter(w)
@@ -52,7 +52,7 @@ func (s *Set) write(w io.Writer) error {
 	return err
 }
 
-// Read reads a set. The error names the file: it is no set, or was cut short.
+// Read reads a set. It returns an error with the file name if the file is truncated or not a set.
 func Read(path string) (*Set, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// A set is JSON lines: a header, a line for each candidate, and a trailer with their number, so that a file cut short
-// is known as such. Finished sets are compressed by gzip.
+// A set consists of JSON lines: a header, a line for each candidate, and a trailer with the number of candidates,
+// which detects truncated files. Finished sets are compressed with gzip.
 
-// formatName is the first field of a set's header, sampleName that of a sample's, which versions that know only sets
-// refuse.
+// formatName is the first field of a set's header. sampleName is that of a sample's header, which versions without
+// support for samples reject.
 const (
 	formatName = "tilth-replay-set 1"
 	sampleName = "tilth-replay-sample 1"
@@ -32,23 +32,23 @@ type headerLine struct {
 	Knobs    []knobLine      `json:"knobs,omitempty"`
 }
 
-// knobLine is a knob with the values that the set has of it.
+// knobLine lists the values of a knob in the set.
 type knobLine struct {
 	Name   string  `json:"name"`
 	Values []int64 `json:"values"`
 }
 
-// pointLine is a candidate, or the trailer.
+// pointLine is a candidate or the trailer.
 type pointLine struct {
 	Origin  string    `json:"origin,omitempty"`
 	Samples []float64 `json:"samples_s,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	Message string    `json:"message,omitempty"`
-	// End is the number of candidates, in the trailer alone.
+	// End is the number of candidates. Only the trailer has it.
 	End *int `json:"end,omitempty"`
 }
 
-// HeaderLine is the header as a line of a set's file.
+// HeaderLine encodes a header as a line of a set's file.
 func HeaderLine(h *Header) ([]byte, error) {
 	line := headerLine{Format: formatName, Task: h.Task, Model: h.Model, Workload: h.Workload.Text(), Target: h.Target.Encode(),
 		Numerics: h.Numerics.String()}
@@ -66,7 +66,7 @@ func HeaderLine(h *Header) ([]byte, error) {
 	return encode(line)
 }
 
-// PointLine is a measured candidate as a line of a set's file.
+// PointLine encodes a measured candidate as a line of a set's file.
 func PointLine(p *Point) ([]byte, error) {
 	samples := make([]float64, len(p.Samples))
 	for k, v := range p.Samples {
@@ -80,7 +80,7 @@ func encode(line any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// ParseHeader reads a header's line.
+// ParseHeader parses a header line.
 func ParseHeader(data []byte) (*Header, error) {
 	var line headerLine
 	if err := json.Unmarshal(data, &line); err != nil || line.Format != formatName && line.Format != sampleName {
@@ -103,7 +103,7 @@ func ParseHeader(data []byte) (*Header, error) {
 	return h, nil
 }
 
-// ParsePoint reads a candidate's line, or the trailer: then it returns the number in it, else -1.
+// ParsePoint parses a candidate or the trailer. end is the trailer's number, or -1 for a candidate.
 func ParsePoint(data []byte) (p Point, end int, err error) {
 	var line pointLine
 	if err := json.Unmarshal(data, &line); err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// Pool makes one of the samples that were recorded of one workload on one target: a candidate that is in several has
-// the samples of all. What disturbs a machine for longer than a candidate is measured is in one recording of it, and
-// seldom in the other. A machine may have been slower as a whole while one was recorded, so its samples are scaled by
-// what makes the median candidate as fast as in the first. Sets of a part of a space stay as they are.
+// Pool merges samples recorded of the same workload on the same target. A candidate in several samples gets the
+// measurements of all, because a long disturbance of the machine rarely affects the same candidate twice.
+// Measurements are scaled so that the median candidate is as fast as in the first recording, which compensates for an
+// overall slower machine. Sets of a part of a space are unchanged.
 func Pool(sets []*Set) []*Set {
 	var pooled []*Set
 	first := map[[2]string]*Set{}
@@ -29,7 +29,7 @@ func Pool(sets []*Set) []*Set {
 	return pooled
 }
 
-// take adds the samples of another recording.
+// take adds the measurements of another recording.
 func (s *Set) take(other *Set) {
 	at := make(map[string]int, len(s.Points))
 	for k := range s.Points {

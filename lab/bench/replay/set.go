@@ -16,15 +16,15 @@ import (
 
 // Header describes a set.
 type Header struct {
-	// Task names the workload for people; Model is the built-in model it was taken from.
+	// Task is the workload's name for display. Model is its built-in model.
 	Task  string
 	Model string
 
 	Workload *expr.Workload
-	// Target has its toolchain.
+	// Target includes the toolchain.
 	Target   *target.Target
 	Numerics schedule.Numerics
-	// Values are those that the part of the space has, by knob; a knob that is not named has all.
+	// Values lists the values of each restricted knob in the part. Knobs that are missing have all values.
 	Values map[string][]int64
 	// Sampled is set if the set holds a sample of the whole space instead of all schedules of a part: models
 	// may learn from it, but searches cannot be replayed on it. Points missing in a later version's space
@@ -49,9 +49,10 @@ func (h *Header) Space() (*space.Space, error) {
 type Point struct {
 	// Origin is the point of the space as text.
 	Origin string
-	// Samples are seconds of one execution each; none when it failed. Those of a clearly slow one are few.
+	// Samples are times of single executions in seconds. It is empty after a failure, and short for clearly slow
+	// candidates.
 	Samples []float64
-	// Error is empty or the error class, and Message its message.
+	// Error is the error class, or empty. Message describes it.
 	Error, Message string
 }
 
@@ -70,7 +71,7 @@ type Set struct {
 	Points []Point
 }
 
-// Best is the least latency of the set in seconds; 0 when every candidate failed.
+// Best returns the lowest latency of the set in seconds, or 0 if every candidate failed.
 func (s *Set) Best() float64 {
 	best := math.Inf(1)
 	for k := range s.Points {
@@ -92,9 +93,9 @@ type Candidate struct {
 	Trace  []byte
 }
 
-// Candidates are the distinct schedules of a space in the order of its knobs, at most limit of them (0 = all): of the
-// points that make the same schedule, the first. It is meant for restricted spaces; whole ones have billions of
-// points.
+// Candidates returns the distinct schedules of a space in the order of its knobs, at most limit (0 = all). Of the
+// points with the same schedule it takes the first. It is meant for restricted spaces, because whole ones have
+// billions of points.
 func Candidates(s *space.Space, limit int) []Candidate {
 	var list []Candidate
 	seen := map[string]bool{}
@@ -113,7 +114,7 @@ func Candidates(s *space.Space, limit int) []Candidate {
 	return list
 }
 
-// rounded is a time with four digits, which is finer than any measurement.
+// rounded rounds a time to four digits, which is finer than any measurement.
 func rounded(seconds float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(seconds, 'g', 4, 64), 64)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
-// newSet is a set of a small product: two candidates that are right and one that is not.
+// newSet returns a set of a small product: two correct candidates and an incorrect one.
 func newSet(t testing.TB) *replay.Set {
 	t.Helper()
 	a, b := expr.NewInput("a", array.Float32, 8, 16), expr.NewConstant("b", array.Float32, 16, 24)
@@ -107,7 +107,7 @@ func TestCandidatesAreDistinctSchedulesWithinTheValues(t *testing.T) {
 	}
 }
 
-// packed is text as a set's file has it.
+// packed compresses the text of a set's file.
 func packed(t testing.TB, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -209,8 +209,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestRecordingsOfTheSameCandidatesArePooled: what was slow for a while in one of them is not in the other, and a
-// machine that is slower as a whole says nothing of candidates.
+// TestRecordingsOfTheSameCandidatesArePooled covers a disturbance in one recording and an overall slower machine.
 func TestRecordingsOfTheSameCandidatesArePooled(t *testing.T) {
 	first, second, part := newSet(t), newSet(t), newSet(t)
 	first.Sampled, second.Sampled = true, true

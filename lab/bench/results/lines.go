@@ -12,10 +12,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// maxLine is the most bytes of a row.
+// maxLine is the maximum size of a row in bytes.
 const maxLine = 1 << 20
 
-// Read reads the rows of a file; none where there is no such file. The error names the file and the line.
+// Read reads the rows of a file, or none if it does not exist. Errors name the file and line.
 func Read[T any](path string) (rows []T, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func Read[T any](path string) (rows []T, err error) {
 	return rows, nil
 }
 
-// Append adds rows to a file, which is made where there is none.
+// Append appends rows to a file. It creates the file if necessary.
 func Append[T any](path string, rows []T) (err error) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -50,7 +50,7 @@ func Append[T any](path string, rows []T) (err error) {
 	return encode(f, rows)
 }
 
-// Write makes a file of the rows, in place of an older one.
+// Write replaces a file by one with the given rows.
 func Write[T any](path string, rows []T) error {
 	return atomicfile.Write(path, func(w io.Writer) error { return encode(w, rows) })
 }

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 )
 
-// Folder is where the tree keeps results.
+// Folder is the folder of results in the repository.
 const Folder = "lab/bench/results"
 
-// A Row is of something that is measured again and again: of two that are the same, the later one counts.
+// Row is a repeatable measurement. Of two rows that are the same, the later one replaces the earlier one.
 type Row[T any] interface{ Same(T) bool }
 
-// File has the rows of one benchmark on one kind of machine.
+// File holds the rows of one benchmark on one kind of machine.
 type File[T Row[T]] struct {
 	path string
-	// Rows are in the order in which they were first measured.
+	// Rows are in order of first measurement.
 	Rows []T
 }
 
@@ -31,7 +31,7 @@ func Open[T Row[T]](folder, machine, name string) (*File[T], error) {
 	return f, err
 }
 
-// Machines are those that have rows of a benchmark, sorted by their names.
+// Machines returns the sorted names of the machines with rows of a benchmark.
 func Machines(folder, name string) (machines []string, err error) {
 	list, err := os.ReadDir(folder) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func Machines(folder, name string) (machines []string, err error) {
 	return machines, err
 }
 
-// Add keeps rows in place of those that they are the same as, and writes the file.
+// Add adds rows, replaces the same earlier ones, and writes the file.
 func (f *File[T]) Add(rows []T) error {
 	for _, row := range rows {
 		f.put(row)

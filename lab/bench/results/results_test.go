@@ -24,7 +24,7 @@ func open(t *testing.T, folder, machine string) *File[row] {
 	return f
 }
 
-// TestTheNewestRowsOfEachMachineAreKept: a later run replaces what it measures again, on its machine alone.
+// TestTheNewestRowsOfEachMachineAreKept checks that a later run only replaces rows of its machine.
 func TestTheNewestRowsOfEachMachineAreKept(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "results")
 	if list, err := Machines(folder, "times"); err != nil || len(list) > 0 {

@@ -12,10 +12,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// errInfra is a failure of the builder or the device itself.
+// errInfra simulates a failure of the builder or device itself.
 var errInfra = errors.New("simulated failure")
 
-// build takes as long as a build would, and reports some candidates as refused by the compiler.
+// build takes as long as a real build, and reports some candidates as refused by the compiler.
 func (f *fleet) build(ctx context.Context, l *line, token *tilthv1.LeaseToken, work *tilthv1.BuildWork) error {
 	if err := retry.Sleep(ctx, l.dice.around(f.BuildTime)); err != nil {
 		return err

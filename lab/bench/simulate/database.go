@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database is the one that the trackers write, as seen beside them.
+// database observes the trackers' database.
 type database struct {
 	conn *pgx.Conn
-	// server is the main process of the server; 0 = it is not on this machine, or cannot be looked at.
+	// server is the server's main process, or 0 if it is not on this machine or inaccessible.
 	server int
 }
 
@@ -57,11 +57,11 @@ func (d *database) close(ctx context.Context) {
 	}
 }
 
-// findServer is the main process of the server: the parent of the one that answers. One that is reached by a socket or
-// the loopback may still be elsewhere, in a container, where processes have other numbers.
+// findServer returns the server's main process: the parent of the backend that serves this connection. A server that
+// is reached by socket or loopback may still run in a container with a different PID namespace.
 func (d *database) findServer(ctx context.Context) (pid int, err error) {
 	var answers int
-	var address *netip.Addr // nil = it is a socket
+	var address *netip.Addr // nil = a socket
 	err = d.conn.QueryRow(ctx, "SELECT pg_backend_pid(), inet_server_addr()").Scan(&answers, &address)
 	if err != nil || address != nil && !address.IsLoopback() {
 		return 0, err

@@ -11,7 +11,7 @@ import (
 
 // TestNothingIsLostOfTrackersSideBySide kills one of two trackers, whose shards the other one takes.
 func TestNothingIsLostOfTrackersSideBySide(t *testing.T) {
-	t.Parallel() // it waits until the shards are shared out, mostly
+	t.Parallel() // mostly waits until the shards are distributed
 	o := small(t)
 	_, o.Store = pgserver.ForTest(t)
 	o.Trackers, o.Shards, o.Records = 2, 4, 1000
@@ -43,7 +43,7 @@ func TestNothingIsLostOfTrackersSideBySide(t *testing.T) {
 	}
 }
 
-// TestOneTrackerServesADatabase without shards, as most do.
+// TestOneTrackerServesADatabase runs without shards, like most farms.
 func TestOneTrackerServesADatabase(t *testing.T) {
 	o := small(t)
 	_, o.Store = pgserver.ForTest(t)

@@ -1,5 +1,4 @@
-// Package simulate puts load on a real tracker: a process of its own with a real records file and real connections; or
-// on several side by side, with a real database. Only the agents' work is simulated: they wait as long as building and
-// measuring would take, fail as often, vanish and come back. At the end what the trackers acknowledged is compared
-// with what is stored. Begin with Run.
+// Package simulate load-tests a real tracker in a separate process with a real records file and real connections, or
+// several trackers with a real database. Only the agents' work is simulated: they wait for realistic times, fail,
+// vanish and return. At the end, the data that the trackers acknowledged are compared with the store. Start with Run.
 package simulate

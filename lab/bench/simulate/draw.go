@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Sizes of the drawing in pixels.
+// Sizes of the chart in pixels.
 const (
 	width, height = 960, 380
 	left, right   = 70, 24
@@ -15,7 +15,7 @@ const (
 	panelWidth    = (width - left - right - gap) / 2
 )
 
-// draw is the sweep as an SVG document: the tracker's processor time for a result, over devices and over records.
+// draw renders the sweep as an SVG document: the tracker's processor time per result, over devices and over records.
 func (s *sweep) draw() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui,sans-serif" font-size="13">`+"\n", width, height)
@@ -31,7 +31,7 @@ func (s *sweep) draw() string {
 	return out.String()
 }
 
-// ceiling is the top of an axis that holds a value: 1, 2 or 5 times a power of ten.
+// ceiling returns the top of an axis for a value: 1, 2 or 5 times a power of ten.
 func ceiling(v float64) float64 {
 	for scale := 1.0; ; scale *= 10 {
 		for _, step := range []float64{1, 2, 5} {

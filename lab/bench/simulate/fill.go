@@ -13,12 +13,12 @@ import (
 
 const (
 	recordsPerWrite = 500
-	// writesAtOnce bounds the writes in memory.
+	// writesAtOnce bounds the pending writes in memory.
 	writesAtOnce = 40
 )
 
-// fill adds records to the store, as if the jobs of an earlier farm had made them until now: of all workloads in
-// turns, a microsecond apart.
+// fill adds records to the store as if earlier jobs had made them, a microsecond apart, cycling through all
+// workloads.
 func (o *Options) fill(ctx context.Context) error {
 	db, err := o.openNew()
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *Options) fill(ctx context.Context) error {
 	return nil
 }
 
-// record is the n-th of those that the store is filled with.
+// record returns the n-th filler record.
 func (o *Options) record(n int, at time.Time) *tilthv1.Record {
 	latency := 0.001 + 1/float64(n+2)
 	m := &tilthv1.Measurement{

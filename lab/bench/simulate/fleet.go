@@ -21,7 +21,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// agentsAtOnce bounds how many agents join at the same time in the beginning.
+// agentsAtOnce bounds the number of agents that join concurrently at the start.
 const agentsAtOnce = 256
 
 // fleet is shared by the agents of a simulation.
@@ -41,16 +41,16 @@ type fleet struct {
 	submitted atomic.Int64
 	lives     atomic.Int64
 	agents    sync.WaitGroup
-	// failed ends when stop is called, with why an agent could not live.
+	// failed is cancelled by stop. Its cause is the error of an agent that cannot live.
 	failed context.Context
 	stop   context.CancelCauseFunc
 
 	mu    sync.Mutex
-	lines map[*line]struct{} // those in use
+	lines map[*line]struct{} // in use
 }
 
-// newFleet connects to trackers, at addresses with commas between, and brings there the one file that stands for all
-// that is built.
+// newFleet connects to trackers at comma-separated addresses, and uploads the one file that stands for every
+// artifact.
 func newFleet(ctx context.Context, o Options, addresses string) (*fleet, error) {
 	f := &fleet{
 		Options: o, log: slog.New(slog.DiscardHandler), name: rand.Text(), owners: owners(o.Shards), ledger: newLedger(o.Tasks),
@@ -86,7 +86,7 @@ func (f *fleet) close() (err error) {
 	return err
 }
 
-// begin lets all agents join, and submits the first jobs; it returns when that is done.
+// begin makes all agents join and submits the first jobs. It returns when both are done.
 func (f *fleet) begin(ctx context.Context) error {
 	ctx, f.stop = context.WithCancelCause(ctx)
 	f.failed = ctx
@@ -118,7 +118,7 @@ func (f *fleet) begin(ctx context.Context) error {
 	return nil
 }
 
-// end stops all agents without a word: their tracker is gone.
+// end stops all agents abruptly, after their tracker was killed.
 func (f *fleet) end() error {
 	f.stop(nil)
 	f.mu.Lock()
@@ -130,14 +130,14 @@ func (f *fleet) end() error {
 	return f.close()
 }
 
-// line makes the line of the n-th agent.
+// line creates the connection of the n-th agent.
 func (f *fleet) line(n uint64, d *dice) *line {
 	return &line{
 		ClientConnInterface: f.conns[n%uint64(len(f.conns))], meter: f.meter, lost: f.Failures.LostAnswers, dice: d,
 	}
 }
 
-// submit hands in the next job.
+// submit submits the next job.
 func (f *fleet) submit(ctx context.Context, l *line) error {
 	n := int(f.submitted.Add(1))
 	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("simulated-%s-%d", f.name, n), Spec: f.jobSpec(n, f.owners[n%len(f.owners)], l.dice)}

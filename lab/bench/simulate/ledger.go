@@ -27,7 +27,7 @@ func (l *ledger) job(id string) {
 	l.account(id)
 }
 
-// account is a job's account. The caller holds the lock.
+// account returns a job's account. The caller holds the lock.
 func (l *ledger) account(id string) *account {
 	a := l.jobs[id]
 	if a == nil {
@@ -41,7 +41,7 @@ func newAccount(tasks int) *account {
 	return &account{proposed: make([]bitmap, tasks), recorded: make([]bitmap, tasks)}
 }
 
-// propose notes n acknowledged candidates of a task from a trial on.
+// propose notes n acknowledged candidates of a task, starting with trial first.
 func (l *ledger) propose(job string, task int, first uint32, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *ledger) record(job string, task int, trials []uint32, by string) {
 	}
 }
 
-// acknowledged is how many trials each tracker acknowledged, by its address.
+// acknowledged returns the number of trials that each tracker acknowledged, by address.
 func (l *ledger) acknowledged() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// drainGrace is how long a drained agent may go on with what it holds.
+	// drainGrace is how long a drained agent may continue its current work.
 	drainGrace = time.Second
-	// livesToAbsence is how many times longer an agent's life is than its absence after it, in the mean.
+	// livesToAbsence is the mean ratio of an agent's life to its absence after it.
 	livesToAbsence = 10
 )
 
-// live is an agent's lives, one after the other, until ctx ends.
+// live runs an agent's lives in sequence until ctx ends.
 func (f *fleet) live(ctx context.Context, spec *tilthv1.AgentSpec, n uint64, slots int, places chan struct{}, joined chan<- struct{}) {
 	select {
 	case places <- struct{}{}:
@@ -36,7 +36,7 @@ func (f *fleet) live(ctx context.Context, spec *tilthv1.AgentSpec, n uint64, slo
 		l := f.line(n, dice)
 		f.use(l)
 		err := f.life(ctx, l, spec, slots, first)
-		first() // one that vanished before it had joined is not waited for
+		first() // do not wait for one that vanished before it joined
 		f.forget(l)
 		if err != nil {
 			f.stop(err)
@@ -59,7 +59,7 @@ func (f *fleet) forget(l *line) {
 	delete(f.lines, l)
 }
 
-// life is one life of an agent; joined is called once it has joined.
+// life runs one life of an agent. It calls joined once the agent has joined.
 func (f *fleet) life(ctx context.Context, l *line, spec *tilthv1.AgentSpec, slots int, joined func()) error {
 	life, end := context.WithCancel(ctx)
 	defer end()

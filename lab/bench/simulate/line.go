@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// line is a connection as one agent sees it: calls are timed, answers may be lost, and a line that is cut carries
-// nothing more.
+// line is one agent's view of a connection. It times calls and may drop answers. After cut, all calls fail.
 type line struct {
 	grpc.ClientConnInterface
 	meter *meter
@@ -52,10 +51,10 @@ func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	return l.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// cut makes the agent vanish without a word.
+// cut makes the agent vanish without notice.
 func (l *line) cut() { l.isCut.Store(true) }
 
-// dice are one agent's chances. They may be thrown from many goroutines.
+// dice is one agent's random source. It is safe for concurrent use.
 type dice struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -73,7 +72,7 @@ func (d *dice) happens(probability float64) bool {
 	return d.rng.Float64() < probability
 }
 
-// around is a time between half and twice the mean: two thirds of them are shorter than it and one third longer.
+// around returns a time between half and twice the mean. Two thirds are shorter and one third longer.
 func (d *dice) around(mean time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,14 +82,14 @@ func (d *dice) around(mean time.Duration) time.Duration {
 	return mean/2 + time.Duration(d.rng.Float64()*float64(mean)/2)
 }
 
-// exponential is the time until something that happens once in a mean time.
+// exponential returns the waiting time until an event with a mean interval.
 func (d *dice) exponential(mean time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Duration(d.rng.ExpFloat64() * float64(mean))
 }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (d *dice) below(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,23 +10,22 @@ import (
 
 // meter times calls while it is open.
 //
-// A lease's latency counts from when both sides were there, the call of the agent and the call that made the work, to
-// when the agent has the answer; so it includes the time in which that other call reached the disk. Work that came
-// back into its queue is not counted, since nobody here knows when. A result's latency is that of the call that
-// reports it.
+// A lease's latency starts when both the agent's call and the call that created the work have arrived. It ends when
+// the agent has the answer, so it includes the other call's sync to disk. Work that returned to its queue is not
+// counted, because the time of its return is unknown. A result's latency is that of the call that reports it.
 type meter struct {
 	mu    sync.Mutex
 	open  bool
-	ready map[string]time.Time // by the first candidate's digest: when work was handed in
+	ready map[string]time.Time // by the first candidate's digest: submission of work
 	lease []time.Duration
-	// The calls that report results, and the calls of all kinds.
+	// Latencies of calls that report results, and of all calls.
 	result []time.Duration
 	calls  int
 }
 
 func newMeter() *meter { return &meter{ready: map[string]time.Time{}} }
 
-// sends notes a call that is about to be made.
+// sends notes the start of a call.
 func (m *meter) sends(request any, at time.Time) {
 	switch r := request.(type) {
 	case *tilthv1.ProposeBatchRequest:
@@ -47,7 +46,7 @@ func (m *meter) note(digest string, at time.Time) {
 	m.ready[digest] = at
 }
 
-// received notes the answer of a call that was made at a time.
+// received notes the answer of a call.
 func (m *meter) received(request, response any, began, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +87,7 @@ func (m *meter) begin() {
 	m.open, m.calls = true, 0
 }
 
-// end closes the meter, and returns the number of calls answered since it was opened, and the times of leases and of
+// end closes the meter. It returns the number of calls answered since it was opened, and the latencies of leases and
 // reports.
 func (m *meter) end() (calls int, leases, reports []time.Duration) {
 	m.mu.Lock()

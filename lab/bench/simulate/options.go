@@ -10,67 +10,66 @@ import (
 	"github.com/tilth-dev/tilth/records/registry"
 )
 
-// Options describe a farm and its faults. Devices, Jobs and Time are required; see SetDefaults for the others.
+// Options describes a farm and its faults. Devices, Jobs and Time are required. SetDefaults sets the others.
 type Options struct {
-	// Devices is the number of runners, Builders and Tuners those of the other agents.
+	// Devices, Builders and Tuners are the numbers of agents of each kind.
 	Devices, Builders, Tuners int
-	// Jobs are open at any time: when one has its trials the next is submitted.
+	// Jobs is the number of open jobs. When one has its trials, the next is submitted.
 	Jobs int
-	// Tasks is the number of tasks of a job, out of a pool of so many Workloads.
+	// Tasks is the number of tasks of a job, from a pool of Workloads workloads.
 	Tasks, Workloads int
-	// Trials is how many a job has over all its tasks.
+	// Trials is the number of trials of a job over all its tasks.
 	Trials int
-	// Batch is how many candidates are proposed together, and InFlight how many batches of a job are under way at
-	// most.
+	// Batch is the number of candidates per proposal. InFlight is the maximum number of batches of a job in progress.
 	Batch, InFlight int
-	// TraceBytes is the size of a candidate's trace, Samples how many times are measured of one that works.
+	// TraceBytes is the size of a candidate's trace, Samples the number of samples of a successful one.
 	TraceBytes, Samples int
-	// Rate bounds the candidates proposed in a second over all jobs; 0 = as many as the tracker takes.
+	// Rate limits the candidates proposed per second over all jobs; 0 means unlimited.
 	Rate float64
-	// Time is how long is measured, after all agents have joined and Warmup has passed.
+	// Time is the duration of the measurement, after all agents have joined and Warmup has passed.
 	Time, Warmup time.Duration
-	// BuildTime is the mean time of a batch at a builder, TrialTime that of a candidate on a device. Single times vary
-	// between half and twice as much.
+	// BuildTime is the mean time of a batch on a builder, TrialTime that of a candidate on a device. Individual times
+	// vary between half and twice the mean.
 	BuildTime, TrialTime time.Duration
-	// ReportInterval is how long a device holds back results to report them together.
+	// ReportInterval is how long a device collects results before it reports them.
 	ReportInterval time.Duration
-	// Connections is how many connections the agents share; 0 = each has its own.
+	// Connections is the number of connections that the agents share; 0 means one each.
 	Connections int
 	Failures    Failures
 	Seed        uint64
-	// Store is the address of a PostgreSQL database that nothing has used yet; empty = the records are in a file.
+	// Store is the address of an empty PostgreSQL database; empty means a file.
 	Store string
-	// Trackers serve the database side by side, which has so many Shards; 0 trackers = 1, 0 shards = one for each.
+	// Trackers is the number of trackers that share the database (0 = 1), Shards its number of shards (0 = one each).
 	Trackers, Shards int
-	// Records is how many the store has before the farm begins.
+	// Records is the number of records in the store at the start.
 	Records int
-	// Dir keeps the trackers' data; it must be empty or absent, or hold what an earlier run made.
+	// Dir holds the trackers' data. It must be empty, absent, or from an earlier run.
 	Dir string
-	// Tracker is the command line that serves a tracker; see ServeTracker.
+	// Tracker is the command line of a tracker; see ServeTracker.
 	Tracker []string
-	// HTTP is where the first tracker's pages are: host:port; empty = at any port of the loopback.
+	// HTTP is the listen address of the first tracker's pages; empty means any port of the loopback.
 	HTTP string
 	// Logger receives log messages; nil discards them.
 	Logger *slog.Logger
 }
 
-// Failures say how often things go wrong; all but MeanLife and Kills are probabilities.
+// Failures holds failure rates. All but MeanLife and Kills are probabilities.
 type Failures struct {
-	// Build and Crash are those of a candidate, at the builder and on the device.
+	// Build and Crash are per candidate, on the builder and on the device.
 	Build, Crash float64
-	// Infra is that of a whole lease, through no fault of its candidates.
+	// Infra is per lease, and not caused by its candidates.
 	Infra float64
-	// LostAnswers is that of a call which takes effect and whose answer never comes.
+	// LostAnswers is per call: the call takes effect, but its answer is lost.
 	LostAnswers float64
 	// MeanLife is the mean life of an agent, after which it vanishes or is drained, and returns under its
 	// name. 0 means forever.
 	MeanLife time.Duration
-	// Kills is how many times a tracker, of several any of them, is killed and started again while all are measured.
+	// Kills is the number of times that a tracker is killed and restarted during the measurement.
 	Kills int
 }
 
 const (
-	// batchesInFlight over all jobs are enough for a thousand batches a second at the times of a real farm.
+	// batchesInFlight over all jobs suffice for a thousand batches per second with realistic times.
 	batchesInFlight = 1600
 	// mostInFlight is the tracker's limit per job.
 	leastInFlight, mostInFlight = 16, 64

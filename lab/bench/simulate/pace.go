@@ -8,18 +8,18 @@ import (
 	"github.com/tilth-dev/tilth/internal/retry"
 )
 
-// pace spaces out what many want to do, to so many a second.
+// pace is a rate limiter.
 type pace struct {
-	rate float64 // 0 = without bound
+	rate float64 // 0 = unlimited
 
 	mu   sync.Mutex
 	next time.Time
 }
 
-// mostBehind is how far the pace may fall behind the clock and still make up for it.
+// mostBehind bounds how far the pace may fall behind the clock and still catch up.
 const mostBehind = time.Second
 
-// wait returns when n more may be done.
+// wait blocks until n more events are allowed.
 func (p *pace) wait(ctx context.Context, n int) error {
 	if p.rate == 0 {
 		return ctx.Err()

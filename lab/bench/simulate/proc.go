@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockTick is the unit of times in /proc, which is this on every Linux (USER_HZ).
+// clockTick is the unit of times in /proc. It is the same on every Linux (USER_HZ).
 const clockTick = 0.01
 
-// ownCPU is the processor time that this process took since it began, in seconds.
+// ownCPU returns this process's processor time in seconds.
 func ownCPU() float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -25,8 +25,8 @@ func ownCPU() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// stat is a part of /proc/PID/stat (proc_pid_stat(5)). Times are in seconds: the process's own, and those of
-// its ended children.
+// stat is a part of /proc/PID/stat (proc_pid_stat(5)). Times are in seconds and cover the process itself and its
+// ended children.
 type stat struct {
 	name               string
 	parent             int
@@ -40,7 +40,8 @@ func readStat(pid int) (s stat, err error) {
 	if err != nil {
 		return s, err
 	}
-	// PID (NAME) STATE PARENT ..., where the name may hold anything. Times are the 12th to 15th field after it.
+	// The format is PID (NAME) STATE PARENT ..., and NAME may contain any character. Times are the 12th to 15th field
+	// after it.
 	before, after := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
 	if before < 0 || after < before {
 		return s, fmt.Errorf("%s has no name", path)
@@ -63,7 +64,7 @@ func readStat(pid int) (s stat, err error) {
 	return s, nil
 }
 
-// treeCPU is the processor time of a process and its children, of those that have ended as well, in seconds.
+// treeCPU returns the processor time of a process and its children, including ended ones, in seconds.
 func treeCPU(pid int) (float64, error) {
 	own, err := readStat(pid)
 	if err != nil {
@@ -91,7 +92,7 @@ func treeCPU(pid int) (float64, error) {
 	return cpu, nil
 }
 
-// readUsage reads what a process took from /proc (proc_pid_status(5)).
+// readUsage reads a process's usage from /proc (proc_pid_status(5)).
 func readUsage(pid int) (u usage, err error) {
 	s, err := readStat(pid)
 	if err != nil {

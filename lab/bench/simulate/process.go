@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is a tracker in a process of its own, which may be killed and started again at the same address.
+// process is a tracker in a separate process. It can be killed and restarted at the same address.
 type process struct {
 	command []string
 	orders  orders
@@ -22,24 +22,24 @@ type process struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	addr  addresses
-	early usage // of the processes that were killed before
+	early usage // of killed processes
 }
 
 // usage holds a process's totals. CPU is in seconds.
 type usage struct {
 	CPU float64
-	// Commits are transactions of a file.
+	// Commits counts transactions of a file.
 	Commits float64
-	// PeakRSS and RSS count all resident pages, those of the mapped records file included; Anonymous does not.
+	// PeakRSS and RSS count all resident pages, including the mapped records file; Anonymous excludes file pages.
 	PeakRSS, RSS, Anonymous int64
 }
 
-// start starts the tracker and returns once it answers.
+// start starts the tracker and waits until it answers.
 func (p *process) start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
-	// The tracker stops when this ends, which it does with this process.
+	// The tracker stops when this pipe closes, also if this process is killed.
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("start the tracker: %w", err)
@@ -67,7 +67,8 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the tracker at once, as a power cut would but for what the kernel holds. Killing it again changes nothing.
+// kill kills the tracker. Data in the kernel's cache survive, unlike after a power cut. It is a no-op on a killed
+// tracker.
 func (p *process) kill() error {
 	last, err := p.usage()
 	if err != nil {
@@ -85,7 +86,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// usage sums up all the processes so far.
+// usage returns the sum over all processes so far.
 func (p *process) usage() (usage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,13 +110,13 @@ func (p *process) usage() (usage, error) {
 	return u, nil
 }
 
-// shards is how many shards the tracker has.
+// shards returns the number of the tracker's shards.
 func (p *process) shards() (int, error) {
 	n, err := readMetric(p.addr.HTTP, "tilth_tracker_active")
 	return int(n), err
 }
 
-// readMetric asks a tracker for a metric: of one that there is of each shard, the sum.
+// readMetric reads a metric of a tracker. It sums per-shard metrics.
 func readMetric(addr, name string) (sum float64, err error) {
 	client := http.Client{Timeout: 10 * time.Second}
 	response, err := client.Get("http://" + addr + "/metrics")

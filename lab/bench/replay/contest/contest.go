@@ -9,23 +9,22 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
-// Options say how searches are compared.
+// Options configures a comparison of searches.
 type Options struct {
 	Variants []Variant
-	// Before are sets, samples too, that searches may know beside those that they are compared on.
+	// Before lists sets, including samples, that searches may know in addition to the compared ones.
 	Before []*replay.Set
-	// Budget is the trials that each has, Seeds how many times each runs, the first time with FirstSeed and then with
-	// those after it.
+	// Budget is the number of trials of a run. Seeds is the number of runs, with consecutive seeds from FirstSeed.
 	Budget, Seeds int
 	FirstSeed     uint64
 	Batches       Batches
-	// Noisy replays single samples in place of latencies.
+	// Noisy replays single samples instead of latencies.
 	Noisy bool
 	// Progress, if set, is called with the number of finished runs. Calls do not overlap.
 	Progress func(done, all int)
 }
 
-// Run compares searches on sets. The same sets and options give the same report, bit for bit.
+// Run compares searches on sets. The report depends only on the sets and options.
 func Run(ctx context.Context, sets []*replay.Set, o Options) (*Report, error) {
 	devices := make([]*device, len(sets))
 	if err := side(ctx, len(sets), func(k int) (err error) {
@@ -71,7 +70,7 @@ func Run(ctx context.Context, sets []*replay.Set, o Options) (*Report, error) {
 	return report(devices, guesses, runs, o), nil
 }
 
-// side does n pieces of work side by side, a worker a processor, and stops at the first error.
+// side calls work for 0 to n-1 on one worker per processor and stops at the first error.
 func side(ctx context.Context, n int, work func(int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner"
 )
 
-// device answers for a machine what a set knows. It is safe for concurrent use.
+// device replays the measurements of a set. It is safe for concurrent use.
 type device struct {
 	set      *replay.Set
 	space    *space.Space
@@ -20,17 +20,17 @@ type device struct {
 	digest   string // of the workload
 	points   map[string]*replay.Point
 	best     float64
-	// unknown counts the schedules of the space that the set does not have.
+	// unknown counts the schedules of the space that the set lacks.
 	unknown int
-	// codes has by digest the sizes that were asked for.
+	// codes caches the instruction counts by digest.
 	codes sync.Map
 }
 
 // mostUnknown is the maximum share of a space that may be missing from its set, because rules change.
 const mostUnknown = 0.05
 
-// newDevice checks that the set covers its space. Points are found by what they make, not by what they are called:
-// schedules that this version of the compiler makes alike are one.
+// newDevice checks that the set covers its space. It matches points by the schedules that they produce: schedules
+// that this version of the compiler treats alike are one.
 func newDevice(set *replay.Set) (*device, error) {
 	if set.Sampled {
 		return nil, fmt.Errorf("replay: %s: this is a sample, not all of a part of the space: record the task without --sample, or give the file with --known", set.Task)
@@ -68,8 +68,8 @@ func newDevice(set *replay.Set) (*device, error) {
 	return d, nil
 }
 
-// measure returns the result of a candidate: its latency, or, with a generator, one of its samples. What the set does
-// not have fails.
+// measure returns a candidate's latency or, with a generator, one of its samples. Candidates missing from the set
+// fail.
 func (d *device) measure(c tuner.Candidate, rng *rand.Rand) tuner.Trial {
 	t := tuner.Trial{Digest: c.Digest, Origin: c.Origin, Failed: true}
 	if p, ok := d.points[c.Digest]; ok {
@@ -81,7 +81,7 @@ func (d *device) measure(c tuner.Candidate, rng *rand.Rand) tuner.Trial {
 	return t
 }
 
-// code is about how many instructions a candidate has in its source.
+// code returns the approximate number of instructions in a candidate's source.
 func (d *device) code(c tuner.Candidate) float64 {
 	if v, ok := d.codes.Load(c.Digest); ok {
 		return v.(float64)

@@ -1,3 +1,3 @@
-// Package contest compares searches on recorded sets: how many trials each takes to get close to the best known
-// schedule. Begin with Run.
+// Package contest compares searches on recorded sets: the number of trials until each gets close to the best known
+// schedule. Start with Run.
 package contest

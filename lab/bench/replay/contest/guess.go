@@ -9,7 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// share is the speed of a schedule, of the best known; 0 when it failed or is not in the set.
+// share returns the speed of a schedule relative to the best known. It is 0 if the schedule failed or is not in the
+// set.
 func (d *device) share(s *schedule.Schedule) float64 {
 	p := d.points[schedule.Digest(s.Trace())]
 	if p == nil || p.Error != "" {

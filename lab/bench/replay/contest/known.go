@@ -18,8 +18,7 @@ type past struct {
 	same    []func() (*knowledge.History, error)
 }
 
-// earlierTrials is how long the earlier search of the same workload was, and earlierSeed its seed, which no compared
-// search has.
+// earlierTrials and earlierSeed define the earlier search of the same workload. No compared search uses that seed.
 const (
 	earlierTrials = 128
 	earlierSeed   = 1 << 32
@@ -42,7 +41,7 @@ func newPast(devices []*device, before []*replay.Set, b Batches) *past {
 	return p
 }
 
-// job begins a job on a device.
+// job starts a job on a device.
 func (p *past) job(k int, known Known) (*knowledge.Job, error) {
 	switch known {
 	case Others:
@@ -75,7 +74,7 @@ func taskOf(s *replay.Set) *knowledge.Task {
 	return t
 }
 
-// sameAs adds what an earlier search found.
+// sameAs adds the trials of an earlier search of the same workload.
 func (p *past) sameAs(k int) (*knowledge.History, error) {
 	d := p.devices[k]
 	r, err := d.search(tuner.Options{Seed: earlierSeed, NoTransfer: true}, knowledge.NewJob(nil), earlierTrials, p.batches, false)

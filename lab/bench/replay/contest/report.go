@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// Shares of the best known speed that searches are timed to, in trials.
+// Shares returns the shares of the best known speed for which trials are counted.
 func Shares() []float64 { return []float64{0.80, 0.90, HardShare, 0.99} }
 
 // Budgets returns the numbers of trials at which results are evaluated.
@@ -22,48 +22,47 @@ type Report struct {
 	Tasks   []Task    `json:"tasks"`
 	// Median is over the tasks: of the mean trials to each share, and of the mean share after each budget.
 	Median []Result `json:"median"`
-	// Mean is over tasks, too: if most are easy, the median does not separate searches.
+	// Mean is over the tasks. If most are easy, the median does not separate searches.
 	Mean []Result `json:"mean"`
-	// Hard are the medians over the HardTasks whose default schedule is far from the best, and which leave more to a
-	// search.
+	// Hard holds the medians over the HardTasks, whose default schedule is far from the best.
 	Hard      []Result `json:"hard_median"`
 	HardTasks int      `json:"hard_tasks"`
-	// Winners are the searches of the largest mean share after each budget, of those that do not know the workload;
-	// several when they are level.
+	// Winners lists the searches with the largest mean share after each budget, among those that do not know the
+	// workload. Ties list several.
 	Winners [][]string `json:"winners"`
 }
 
-// Task is one set.
+// Task describes one set.
 type Task struct {
 	Task   string `json:"task"`
 	Model  string `json:"model"`
 	Digest string `json:"workload"`
-	// Points are the schedules of the space, Unknown those of them that the set does not have, which fail.
+	// Points counts the schedules of the space. Unknown counts those that the set lacks; they fail.
 	Points  int `json:"points"`
 	Unknown int `json:"unknown"`
-	// Best is the least latency of the set in seconds.
+	// Best is the lowest latency of the set in seconds.
 	Best float64 `json:"best_s"`
-	// Default is the share of that speed which the default schedule reaches, Guess that of the schedule which the cost
-	// model guesses from all other workloads, without a trial.
+	// Default is the share of the best speed that the default schedule reaches. Guess is the share of the schedule
+	// that the cost model predicts from all other workloads, without a trial.
 	Default float64  `json:"default_share"`
 	Guess   float64  `json:"guess_share"`
 	Results []Result `json:"results"`
 }
 
-// Result is one search.
+// Result is the result of one search.
 type Result struct {
 	Search string `json:"search"`
-	// Trials are the mean numbers of trials to each share. A run that does not come there counts as the budget.
+	// Trials holds the mean number of trials to each share. A run that misses it counts as the budget.
 	Trials []float64 `json:"trials"`
-	// Missed counts the runs (over tasks, those whose mean has such runs) that did not come there.
+	// Missed counts the runs that missed each share. Over tasks, it counts tasks with such runs.
 	Missed []int `json:"missed"`
-	// After are the mean shares of the best known speed after each budget.
+	// After holds the mean share of the best known speed after each budget.
 	After []float64 `json:"share_after"`
-	// Code is the mean of the instructions that candidates have in their source, about: what building them takes.
+	// Code is the approximate mean instruction count of the candidates, a proxy for their build cost.
 	Code float64 `json:"code"`
 }
 
-// report sums up the runs, which are ordered by device, variant and seed.
+// report summarises the runs, which are ordered by device, variant and seed.
 func report(devices []*device, guesses []float64, runs []*run, o Options) *Report {
 	r := &Report{Budget: o.Budget, Seeds: o.Seeds, Shares: Shares()}
 	for _, b := range Budgets() {
@@ -115,7 +114,7 @@ func (r *Report) result(name string, runs []*run) Result {
 	return result
 }
 
-// HardShare is the share that a hard task's default schedule does not reach; it is one of Shares.
+// HardShare is the share that a hard task's default schedule misses. It is one of Shares.
 const HardShare = 0.95
 
 func median(values []float64) float64 { return stat.Of(values).Median }
@@ -127,7 +126,7 @@ func mean(values []float64) (sum float64) {
 	return sum
 }
 
-// over sums up each search over some tasks; none when there are no tasks.
+// over summarises each search over tasks. It returns nil without tasks.
 func (r *Report) over(variants []Variant, tasks []Task, summary func([]float64) float64) []Result {
 	if len(tasks) == 0 {
 		return nil
@@ -159,7 +158,7 @@ func (r *Report) over(variants []Variant, tasks []Task, summary func([]float64) 
 	return list
 }
 
-// winners are the searches with the largest mean share over the tasks after a budget, to a thousandth, of those that
+// winners returns the searches with the largest mean share after a budget, rounded to a thousandth, among those that
 // do not know the workload.
 func (r *Report) winners(variants []Variant, budget int) []string {
 	best, names := math.Inf(-1), []string(nil)

@@ -9,17 +9,17 @@ import (
 
 // run is one search on one device.
 type run struct {
-	// digests are the candidates in the order in which they were proposed.
+	// digests lists the candidates in order of proposal.
 	digests []string
 	trials  []knowledge.Trial
-	// share is, after each trial, the speed of the schedule that would be chosen then, of the best known.
+	// share holds, after each trial, the relative speed of the schedule that would then be chosen.
 	share []float64
-	// code is the mean of the candidates' sizes.
+	// code is the mean instruction count of the candidates.
 	code float64
 }
 
-// Batches are how many candidates a search is asked for at once: as many as it tried already, but no fewer and no more
-// than this.
+// Batches bounds the number of candidates per batch. A batch has as many candidates as were already tried, within
+// these bounds.
 type Batches struct{ Fewest, Most int }
 
 func (b Batches) next(tried int) int { return min(max(b.Fewest, tried), b.Most) }
@@ -56,7 +56,7 @@ func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batch
 	return r, nil
 }
 
-// trialsTo is how many trials came to a share of the best; false when none did.
+// trialsTo returns the number of trials to reach a share of the best. ok is false if the run missed it.
 func (r *run) trialsTo(share float64) (int, bool) {
 	for k, v := range r.share {
 		if v >= share {
@@ -66,7 +66,7 @@ func (r *run) trialsTo(share float64) (int, bool) {
 	return len(r.share), false
 }
 
-// after is the share reached after so many trials.
+// after returns the share reached after a number of trials.
 func (r *run) after(trials int) float64 {
 	if len(r.share) == 0 {
 		return 0

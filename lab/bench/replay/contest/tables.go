@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// Write writes tables: a row for each task, the medians and means, and the best searches. With each, the results of
-// every task come first.
+// Write writes tables: a row for each task, the medians and means, and the best searches. If each is set, the results
+// of every task come first.
 func (r *Report) Write(w io.Writer, each bool) error {
 	var text strings.Builder
 	if each {
@@ -41,7 +41,7 @@ func (r *Report) Write(w io.Writer, each bool) error {
 	return err
 }
 
-// writeTasks has a row for each task with the trials of each search to the share that makes a task hard.
+// writeTasks writes a row for each task, with the trials of each search to HardShare.
 func writeTasks(w *strings.Builder, r *Report) {
 	share := 0
 	headings := []string{"TASK", ">SCHEDULES", ">BEST", ">DEFAULT", ">GUESS"}
@@ -62,10 +62,10 @@ func writeTasks(w *strings.Builder, r *Report) {
 		table.Row(cells...)
 	}
 	fmt.Fprintf(w, "Trials to %.0f %% of the best known speed, and the share of it that the default schedule and a guess without a trial reach\n", 100*r.Shares[share])
-	_ = table.Write(w) // a builder takes everything
+	_ = table.Write(w) // a builder never fails
 }
 
-// writeResults has a row for each search.
+// writeResults writes a row for each search.
 func writeResults(w *strings.Builder, r *Report, results []Result) {
 	headings := []string{"SEARCH"}
 	for _, s := range r.Shares {
@@ -87,7 +87,7 @@ func writeResults(w *strings.Builder, r *Report, results []Result) {
 		cells = append(cells, strconv.Itoa(int(one.Code)))
 		table.Row(cells...)
 	}
-	_ = table.Write(w) // a builder takes everything
+	_ = table.Write(w) // a builder never fails
 }
 
 func trialsCell(r Result, share int) string {

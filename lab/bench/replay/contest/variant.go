@@ -12,11 +12,11 @@ import (
 type Known int
 
 const (
-	// Nothing is known by a first job on an empty store.
+	// Nothing is the state of a first job on an empty store.
 	Nothing Known = iota
-	// Others means everything in the sets of other workloads on the same target.
+	// Others includes all sets of other workloads on the same target.
 	Others
-	// Same means that, and an earlier search of the same workload.
+	// Same adds an earlier search of the same workload to Others.
 	Same
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
-// again measures the fastest candidates of a set once more, in turns, so that neither a lucky sample nor a bad minute
-// of the machine decides which of them is the best. What it measures replaces the first samples.
+// again remeasures the fastest candidates of a set in turns, so that neither a lucky sample nor a disturbance decides
+// which is best. The new samples replace the first ones.
 func (r *Recorder) again(ctx context.Context, m *measurer, set *replay.Set) error {
 	s, err := set.Space()
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/tilth-dev/tilth/tuner/job"
 )
 
-// allModels stands for every built-in model.
+// allModels selects every built-in model.
 const allModels = "all"
 
 // Choice selects tasks to record.
 type Choice struct {
-	// Tasks selects numbers, ranges and parts of names, separated by commas; empty = all.
+	// Tasks is a comma-separated list of numbers, ranges and parts of names. Empty means all.
 	Tasks string
-	// Every is N to record only every Nth of these tasks.
+	// Every selects every Nth of these tasks.
 	Every int
-	// MostGFLOP skips tasks with more operations; 0 = none.
+	// MostGFLOP skips larger tasks; 0 means no limit.
 	MostGFLOP float64
 }
 

@@ -1,3 +1,3 @@
-// Package record makes the sets that searches are compared on. On this machine it builds, verifies and times every
-// candidate of a part of a workload's space, as a tuning job does. Begin with Recorder.
+// Package record records the sets on which searches are compared. It builds, verifies and times every candidate in a
+// part of a workload's space on this machine, like a tuning job. Start with Recorder.
 package record

@@ -16,7 +16,7 @@ type journal struct {
 	file   *os.File
 	path   string
 	header *replay.Header
-	// known are the points by origin.
+	// known holds the points by origin.
 	known map[string]replay.Point
 }
 
@@ -90,5 +90,5 @@ func (j *journal) add(points []replay.Point) error {
 
 func (j *journal) close() { j.file.Close() }
 
-// remove deletes the file, when the set is written.
+// remove deletes the file once the set is written.
 func (j *journal) remove() error { return os.Remove(j.path) }

@@ -25,9 +25,9 @@ type measurer struct {
 	device   *backend.Device
 	workload *expr.Workload
 	dir      string
-	// calibration tracks how calm the machine was.
+	// calibration tracks disturbances of the machine.
 	calibration runner.Calibration
-	// best is the fastest so far, nil for none: candidates that are clearly slower get few samples.
+	// best is the fastest point so far, or nil. Clearly slower candidates get few samples.
 	best *replay.Point
 }
 
@@ -37,7 +37,7 @@ func (m *measurer) note(p *replay.Point) {
 	}
 }
 
-// measure builds and times candidates; each has an outcome.
+// measure builds and times candidates. Each gets an outcome.
 func (m *measurer) measure(ctx context.Context, list []replay.Candidate) ([]replay.Point, error) {
 	if m.Sample > 0 {
 		return m.turns(ctx, list, 1, &replay.Point{})
@@ -45,8 +45,8 @@ func (m *measurer) measure(ctx context.Context, list []replay.Candidate) ([]repl
 	return m.turns(ctx, list, 1, cmp.Or(m.best, &replay.Point{}))
 }
 
-// turns builds candidates and times each for a number of rounds, in turns with an incumbent; one without
-// samples counts as none.
+// turns builds candidates and times each for a number of rounds, in turns with the incumbent. An incumbent without
+// samples is ignored.
 func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent *replay.Point) ([]replay.Point, error) {
 	dir, err := os.MkdirTemp(m.dir, "batch-*")
 	if err != nil {
@@ -99,7 +99,7 @@ func (m *measurer) plan(built *builder.Built, incumbent *replay.Point) runner.Pl
 		ReferenceCache: filepath.Join(m.dir, "reference-results")}
 }
 
-// take adds an outcome to a point; one failure is one too many.
+// take adds an outcome to a point. A single failure fails the point.
 func (m *measurer) take(p *replay.Point, o runner.Outcome) {
 	switch {
 	case o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE:
@@ -110,7 +110,7 @@ func (m *measurer) take(p *replay.Point, o runner.Outcome) {
 	}
 }
 
-// pilot searches the whole space for a while and returns the fastest tenth of what it tried, fastest first.
+// pilot searches the whole space and returns the fastest tenth of its trials, fastest first.
 func (m *measurer) pilot(ctx context.Context, whole *space.Space, trials int) (origins []string, err error) {
 	search, err := tuner.NewSearch(whole, nil, tuner.Options{Algorithm: "ga", Seed: 1})
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *measurer) pilot(ctx context.Context, whole *space.Space, trials int) (o
 	return origins, nil
 }
 
-// fastest are up to n points that did not fail, fastest first.
+// fastest returns up to n successful points, fastest first.
 func fastest(points []replay.Point, n int) []replay.Point {
 	list := slices.DeleteFunc(slices.Clone(points), func(p replay.Point) bool { return p.Error != "" })
 	slices.SortStableFunc(list, func(a, b replay.Point) int { return cmp.Compare(a.LatencySeconds(), b.LatencySeconds()) })

@@ -9,19 +9,19 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
-// PartOptions say how large a part of a space to choose.
+// PartOptions bounds the size of a part of a space.
 type PartOptions struct {
-	// Fewest and Most bound the distinct legal schedules of the part, as far as the space has as many.
+	// Fewest and Most bound the number of distinct legal schedules, as far as the space has them.
 	Fewest, Most int
-	// Measured are origins of points that were fast when they were measured.
+	// Measured lists the origins of points that were fast in a pilot search.
 	Measured []string
 }
 
-// Part chooses the values that the knobs of a part of a space have: all algorithms, the values of the default
-// schedule, and then, one by one, the value that adds most to the share of points that a knob covers, for what it adds
-// to the size. The points are those of least analytic cost, the seeds, what was measured as fast, and random ones, so
-// that bad ones occur too. Direct sums and other algorithms have half of the part each, where both have enough
-// schedules. The choice is the same for the same space and options.
+// Part chooses the knob values of a part of a space. It takes all algorithms and the values of the default schedule.
+// It then repeatedly adds the value with the best ratio of additional points covered to additional size. The points
+// are those of least analytic cost, the seeds, the fast measured ones, and random ones to include bad schedules.
+// Direct sums and other algorithms get half of the part each if both have enough schedules. The choice is
+// deterministic.
 func Part(s *space.Space, o PartOptions) map[string][]int64 {
 	c := newChooser(s, o)
 	kinds := c.kinds()
@@ -33,13 +33,13 @@ func Part(s *space.Space, o PartOptions) map[string][]int64 {
 	return values(c.restricted())
 }
 
-// grow chooses values of the given knobs until the part has enough schedules.
+// grow adds values of the given knobs until the part has enough schedules.
 func (c *chooser) grow(knobs []int, fewest, most int) {
 	if len(replay.Candidates(c.restricted(), fewest)) == fewest {
 		return
 	}
 	for k := range c.refused {
-		clear(c.refused[k]) // there was less room for them
+		clear(c.refused[k]) // they had less room
 	}
 	for list := c.additions(knobs); len(list) > 0; list = c.additions(knobs) {
 		next := list[0]
@@ -62,10 +62,10 @@ func values(s *space.Space) map[string][]int64 {
 	return m
 }
 
-// chooser is the state of a choice; the lists are by knob and by index of its values.
+// chooser is the state of a choice. Its lists are indexed by knob and value.
 type chooser struct {
 	space *space.Space
-	// weight is the say of the points that have a value, total that of all points whose algorithm has the knob.
+	// weight is the weight of the points with each value, total that of all points whose algorithm has the knob.
 	weight          [][]float64
 	total           []float64
 	chosen, refused [][]bool
@@ -83,7 +83,7 @@ func newChooser(s *space.Space, o PartOptions) *chooser {
 	return c
 }
 
-// kinds are the knobs of direct sums and those of other algorithms.
+// kinds returns the knobs of direct sums and those of other algorithms.
 func (c *chooser) kinds() [][]int {
 	kinds := make([][]int, 2)
 	for k := range c.space.Knobs {
@@ -96,8 +96,8 @@ func (c *chooser) kinds() [][]int {
 	return slices.DeleteFunc(kinds, func(list []int) bool { return len(list) == 0 })
 }
 
-// begin chooses what every part has: the default's values, all algorithms, and the likeliest value of the knobs that
-// the default's algorithm does not have.
+// begin chooses the common values of every part: those of the default, all algorithms, and the most frequent value of
+// each knob that the default's algorithm lacks.
 func (c *chooser) begin() {
 	start := c.space.Default()
 	for k := range c.space.Knobs {
@@ -114,15 +114,15 @@ func (c *chooser) begin() {
 	}
 }
 
-// addition is a value that may be chosen.
+// addition is a candidate value.
 type addition struct {
 	knob, value int
-	// gain is how much the logarithm of the share of points covered grows, over that of the size; further values of a
+	// gain is the growth of the logarithm of the points covered, divided by that of the size. Further values of a
 	// knob count less.
 	gain float64
 }
 
-// additions are the values of some knobs that were neither chosen nor refused, best first.
+// additions returns the values of some knobs that were neither chosen nor refused, best first.
 func (c *chooser) additions(knobs []int) []addition {
 	var list []addition
 	for _, k := range knobs {
@@ -132,7 +132,7 @@ func (c *chooser) additions(knobs []int) []addition {
 				covered, n = covered+c.weight[k][v], n+1
 			}
 		}
-		floor := 1e-3 * max(c.total[k], 1e-9) // a knob that covers nothing yet gains much, not infinitely much
+		floor := 1e-3 * max(c.total[k], 1e-9) // a knob that covers nothing yet has a large but finite gain
 		for v, w := range c.weight[k] {
 			if !c.chosen[k][v] && !c.refused[k][v] {
 				list = append(list, addition{k, v, math.Log((covered+w+floor)/(covered+floor)) / math.Log((n+1)/n) / n})
@@ -143,7 +143,7 @@ func (c *chooser) additions(knobs []int) []addition {
 	return list
 }
 
-// restricted is the space with the values chosen.
+// restricted returns the space restricted to the chosen values.
 func (c *chooser) restricted() *space.Space {
 	m := map[string][]int64{}
 	for k, knob := range c.space.Knobs {
@@ -155,7 +155,7 @@ func (c *chooser) restricted() *space.Space {
 	}
 	part, err := c.space.Restrict(m)
 	if err != nil {
-		return c.space // its own knobs and values, so this does not happen
+		return c.space // unreachable: the values come from the space
 	}
 	return part
 }

@@ -20,48 +20,47 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// Recorder makes sets of one target.
+// Recorder records sets of one target.
 type Recorder struct {
 	Compiler *builder.Compiler
 	Target   *target.Target
 	Numerics schedule.Numerics
 	Limits   runner.Limits
-	// Launcher stands before the command that times, such as chrt -f 20; none is needed.
+	// Launcher is an optional command prefix for timing, such as chrt -f 20.
 	Launcher []string
 	// Sandbox isolates harnesses; nil means limits only.
 	Sandbox *sandbox.Sandbox
 	Lock    Lock
-	// Dir is where sets go, Scratch where batches are built.
+	// Dir is the folder of sets, Scratch that of batches.
 	Dir, Scratch string
-	// Size bounds a set's candidates.
+	// Size bounds the number of candidates in a set.
 	Size PartOptions
-	// Sample, when it is not 0, is how many schedules of the whole space are measured in place of all of a part; there
-	// is no Pilot then, there are no Finalists, and each candidate has as many samples as its time allows, however
-	// slow it is.
+	// Sample, if not 0, records that many schedules of the whole space instead of all schedules of a part. There is
+	// no Pilot and there are no Finalists. Each candidate gets as many samples as its time allows, regardless of its
+	// speed.
 	Sample int
-	// Batch is how many candidates are built before they are timed.
+	// Batch is the number of candidates that are built before they are timed.
 	Batch int
-	// Pilot is how many candidates of the whole space are tried first, so that the set has the values of the fastest.
+	// Pilot is the number of trials of a first search of the whole space. The set includes the values of the fastest.
 	Pilot int
-	// Finalists is how many of the fastest are measured again at the end, Rounds times in turns.
+	// Finalists is the number of fastest candidates that are remeasured at the end, in turns, for a number of Rounds.
 	Finalists, Rounds int
 	// Progress reports the progress of a task.
 	Progress func(Progress)
 }
 
-// Lock separates computing from timing on this machine until release is called; hostlock.Lock does so between
-// processes.
+// Lock separates computing from timing on this machine until release is called. hostlock.Lock separates processes.
 type Lock interface {
 	Compute(context.Context) (release func(), err error)
 	Time(context.Context) (release func(), err error)
 }
 
-// Progress is how far a task is.
+// Progress reports the progress of a task.
 type Progress struct {
 	Task string
-	// Measured counts the candidates that have an outcome, Failed those of them that failed.
+	// Measured counts candidates with an outcome, Failed those of them that failed.
 	Measured, Failed, Candidates int
-	// Best is the least latency so far in seconds; 0 for none.
+	// Best is the lowest latency so far in seconds, or 0.
 	Best float64
 }
 
@@ -135,8 +134,8 @@ func (r *Recorder) header(ctx context.Context, t Task, m *measurer) (*replay.Hea
 	return h, nil
 }
 
-// measureAll measures the candidates that the journal does not have, in an order that is drawn, so that a machine that
-// gets slower and faster meanwhile does so for all values of a knob.
+// measureAll measures the candidates that the journal lacks, in random order, so that a drifting machine affects all
+// values of a knob alike.
 func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*replay.Set, error) {
 	s, err := j.header.Space()
 	if err != nil {
@@ -186,8 +185,8 @@ func progressOf(set *replay.Set, candidates int) Progress {
 	return p
 }
 
-// fileName is where a task's set goes, without the suffix. Samples are of many models, where different workloads may
-// have the same name.
+// fileName returns the file name of a task's set without the suffix. Names of samples include the model, because
+// different models reuse task names.
 func (r *Recorder) fileName(t Task) string {
 	name := fileName(t.Name)
 	if r.Sample > 0 {
@@ -196,11 +195,11 @@ func (r *Recorder) fileName(t Task) string {
 	return name
 }
 
-// longestName bounds what a sample's file has of its task's name.
+// longestName bounds the task's name in a sample's file name.
 const longestName = 120
 
-// fileName converts a task's name to a file name: other characters than letters, digits and signs of shapes
-// become underscores.
+// fileName converts a task's name to a file name. Characters other than letters, digits and those of shapes become
+// underscores.
 func fileName(task string) string {
 	clean := strings.Map(func(c rune) rune {
 		switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// newRecorder measures on this machine.
+// newRecorder returns a recorder for this machine.
 func newRecorder(t *testing.T) *Recorder {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), "")
@@ -60,7 +60,7 @@ func TestARecordingThatWasCutShortGoesOn(t *testing.T) {
 		t.Fatalf("%v, want the end of the context", err)
 	}
 	partial := filepath.Join(r.Dir, "matmul_16x32-24.partial.jsonl")
-	addTo(t, partial, `{"origin":"tv=1 tw=`) // a line that a killed process did not finish
+	addTo(t, partial, `{"origin":"tv=1 tw=`) // truncated, as by a killed process
 	next := 0
 	r.Progress = func(p Progress) {
 		if next == 0 {
@@ -92,7 +92,7 @@ func addTo(t *testing.T, path, text string) {
 	}
 }
 
-// check reads a set and wants each schedule of its space once, measured and right.
+// check verifies that a set has each schedule of its space exactly once, measured and correct.
 func check(t *testing.T, path string) {
 	t.Helper()
 	set, err := replay.Read(path)
@@ -123,7 +123,7 @@ func check(t *testing.T, path string) {
 
 func TestASetThatIsThereIsLeftAlone(t *testing.T) {
 	r := newRecorder(t)
-	r.Compiler = nil // nothing is to be built
+	r.Compiler = nil // any build would fail
 	path := filepath.Join(r.Dir, "softmax"+replay.Suffix)
 	if err := os.WriteFile(path, []byte("a set"), 0o600); err != nil {
 		t.Fatal(err)

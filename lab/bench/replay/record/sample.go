@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// drafted is of how many random points a drafted one has the least analytic cost.
+	// drafted is the number of random points from which drafting picks the one of least analytic cost.
 	drafted = 8
-	// ancestors is how many of the seeds have descendants, beside the default schedules; generations how many
-	// mutations lie between at most.
+	// ancestors is the number of seeds with descendants, besides the default schedules. generations is the maximum
+	// number of mutations.
 	ancestors, generations = 12, 3
-	// idleDraws is how many points in a row that are there already end a sample: the space is small.
+	// idleDraws is the number of consecutive duplicates after which the space counts as exhausted.
 	idleDraws = 200
 )
 
-// Sample draws up to n distinct legal schedules of a whole space, fewer when it has no more: its default schedules,
-// and of the rest a half at random, a quarter by drafting and a quarter by mutation of the defaults and the seeds, as
-// searches do. The choice is the same for the same space and n, and of another n it begins alike.
+// Sample draws up to n distinct legal schedules of a whole space. It starts with the default schedules. Half of the
+// rest is random, a quarter drafted, and a quarter mutated from the defaults and seeds, as in searches. The choice is
+// deterministic, and a smaller n gives a prefix.
 func Sample(s *space.Space, n int) []replay.Candidate {
 	d := &sampler{space: s, rng: rand.New(rand.NewPCG(seedOf(s), 7)), seen: map[string]bool{}}
 	d.parents = s.Defaults()
@@ -40,11 +40,11 @@ func Sample(s *space.Space, n int) []replay.Candidate {
 	return d.list[:min(n, len(d.list))]
 }
 
-// seedOf differs between workloads, so that those that have the same knobs do not have the same sample.
+// seedOf depends on the workload, so that workloads with the same knobs get different samples.
 func seedOf(s *space.Space) uint64 {
 	seed, err := strconv.ParseUint(s.Workload.Digest()[:16], 16, 64)
 	if err != nil {
-		return 1 // digests are hexadecimal, so this does not happen
+		return 1 // unreachable: digests are hexadecimal
 	}
 	return seed
 }
@@ -57,7 +57,7 @@ type sampler struct {
 	list    []replay.Candidate
 }
 
-// take adds the schedule of a point, unless it is there or the point makes none.
+// take adds the schedule of a point and reports whether it is new and legal.
 func (d *sampler) take(p space.Point) bool {
 	sch, err := d.space.Apply(p)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *sampler) take(p space.Point) bool {
 	return true
 }
 
-// draw is a point of one of four turns.
+// draw returns a point by one of four methods in turn.
 func (d *sampler) draw(turn int) (space.Point, bool) {
 	switch turn {
 	case 1:

@@ -44,7 +44,7 @@ func TestASampleOfASmallSpaceIsAllOfIt(t *testing.T) {
 func TestASampleIsRecordedAndMarked(t *testing.T) {
 	r := newRecorder(t)
 	r.Sample = 8
-	r.Limits.Samples, r.Limits.Budget = 7, time.Minute // all are taken however busy the machine
+	r.Limits.Samples, r.Limits.Budget = 7, time.Minute // independent of load
 	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)}
 	path, err := r.Record(t.Context(), task)
 	if err != nil {

@@ -14,19 +14,18 @@ import (
 
 // Task is a workload to record.
 type Task struct {
-	// Name is the task's in its model, Model the built-in model's; empty for a model from a file.
+	// Name is the task's name in its model. Model is the built-in model, or empty for a file.
 	Name, Model string
 	Workload    *expr.Workload
 }
 
-// chosen are tasks of a built-in model.
+// chosen lists tasks of a built-in model.
 type chosen struct {
 	model string
 	tasks []string
 }
 
-// standard are the tasks of a recording: those of networks that differ in kind, most between a tenth of a millisecond
-// and a few on a core.
+// standard lists the default tasks: of different kinds of networks, mostly 0.1 to a few milliseconds on a core.
 var standard = []chosen{
 	{"mobilenet-v2", []string{
 		"conv2d+clip 1x28x28x192 k3x3 depthwise -> 192",
@@ -69,13 +68,13 @@ var standard = []chosen{
 	{"lstm", []string{"dense 35x650 -> 2600"}},
 }
 
-// Model is the tasks of a model under its name.
+// Model holds the tasks of a named model.
 type Model struct {
 	Name  string
 	Tasks []program.Task
 }
 
-// Join lists the tasks of several models, each workload once, as one of the first model that has it.
+// Join lists the tasks of several models. Each workload appears once, under the first model that has it.
 func Join(models ...Model) []Task {
 	owner := map[string]string{}
 	var parts []job.Model
@@ -94,7 +93,7 @@ func Join(models ...Model) []Task {
 	return list
 }
 
-// BuiltIn is a built-in model, whose factors are stored as a target wants them.
+// BuiltIn returns a built-in model with factors in the target's storage format.
 func BuiltIn(name string, storage array.Storage) (Model, error) {
 	m, err := model.Build(name, model.Options{})
 	if err != nil {
@@ -107,7 +106,7 @@ func BuiltIn(name string, storage array.Storage) (Model, error) {
 	return Model{name, p.Tasks}, nil
 }
 
-// Standard are the tasks that a recording has when none are named, for a target with such a storage.
+// Standard returns the default tasks for a target's storage format.
 func Standard(storage array.Storage) ([]Task, error) {
 	var list []Task
 	for _, c := range standard {

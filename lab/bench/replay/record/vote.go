@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// draws is how many random points are looked at, good how many of them, those of least analytic cost, count as
-	// good, and spread how many count for what they are; of each algorithm.
+	// draws is the number of random points per algorithm. The good ones of least analytic cost count as good, and
+	// spread of them count as random ones.
 	draws, good, spread = 4000, 192, 192
-	// Shares of the say that the good points, the measured and the spread ones have.
+	// goodShare, measuredShare and spreadShare are the weights of the good, measured and random points.
 	goodShare, measuredShare, spreadShare = 0.35, 0.3, 0.35
 )
 
-// vote gives the points their say, each algorithm's as much as another's.
+// vote distributes the weights of the points, equally among algorithms.
 func (c *chooser) vote(o PartOptions) {
 	measured := c.byAlgorithm(read(c.space, o.Measured))
 	seeds := c.byAlgorithm(c.space.Seeds())
@@ -35,7 +35,7 @@ func (c *chooser) vote(o PartOptions) {
 	}
 }
 
-// byAlgorithm groups points by their algorithm.
+// byAlgorithm groups points by algorithm.
 func (c *chooser) byAlgorithm(points []space.Point) map[space.Algorithm][]space.Point {
 	groups := map[space.Algorithm][]space.Point{}
 	for _, p := range points {
@@ -45,7 +45,7 @@ func (c *chooser) byAlgorithm(points []space.Point) map[space.Algorithm][]space.
 	return groups
 }
 
-// reread is a point of a part of the space as one of the space.
+// reread converts a point of a part of the space to a point of the space.
 func (c *chooser) reread(part *space.Space, p space.Point) space.Point {
 	q, _ := c.space.Parse(part.Format(p))
 	return q
