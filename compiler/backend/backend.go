@@ -14,99 +14,100 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Backend is one kind of device, or one way to make code for it. Its methods may be called by several goroutines at a
-// time, and only with targets of the backend.
+// Backend supports one kind of device, or one way to generate code for it. Its methods are safe for concurrent use.
+// They accept only targets of the backend.
 type Backend interface {
 	Devices
 	Code
 	Programs
-	// Space is the candidate schedules of a workload, with the algorithms that numerics allow.
+	// Space returns the candidate schedules of a workload with the algorithms that numerics allows.
 	Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space
-	// Storage is how a program stores factors of products in float32 (frontend.Options.Storage), at a level of
-	// numerics, in a type of 16 bits; Invalid is the one that gains most.
+	// Storage returns how a program stores the factors of float32 products (frontend.Options.Storage) at a level of
+	// numerics, as a 16-bit type. Invalid selects the type with the largest gain.
 	Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage
-	// Clock is about how many of the cycles that costs of a space count are a second.
+	// Clock returns approximately how many cycles of a space's costs make a second.
 	Clock(t *target.Target) float64
 	// Features describes candidates for the cost model.
 	Features() Features
 }
 
-// Devices are what a backend makes code for.
+// Devices describes the devices that a backend generates code for.
 type Devices interface {
-	// Name is what targets call the backend.
+	// Name returns the backend's name in targets.
 	Name() string
-	// Targets are the names of the targets that Target knows.
+	// Targets returns the target names that Target accepts.
 	Targets() []string
-	// Target finds a target by its name. Zero threads means the target's own number.
+	// Target returns the target with the given name. Zero threads selects the target's default.
 	Target(name string, threads int) (*target.Target, error)
-	// Present says why this machine has no device that runs code for a target; nil when it has.
+	// Present returns an error that explains why this machine has no device for a target, and nil if it has one.
 	Present(t *target.Target) error
-	// Check says what a description of a target lacks that the backend needs, if anything.
+	// Check returns an error if t lacks a property that the backend requires.
 	Check(t *target.Target) error
-	// Measure finds what a target does at most, while nothing else computes on it. It builds in dir, which must be
-	// there; launcher, which may be empty, stands before the command.
+	// Measure measures the peak rates of a target. Nothing else may compute on the device meanwhile. It builds in
+	// dir, which must exist. launcher is an optional prefix of the command.
 	Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error)
-	// Between guesses the rates of a target from those of two of the same device, with fewer and with more threads.
+	// Between estimates the rates of a target from measurements of the same device with fewer and with more threads.
 	Between(few, many Measured, t *target.Target) roofline.Rates
 }
 
-// Measured is what was measured of a target.
+// Measured holds the measurements of a target.
 type Measured struct {
 	Target *target.Target
 	Rates  roofline.Rates
 }
 
-// Code is how schedules become source.
+// Code turns schedules into source.
 type Code interface {
-	// Print prints a kernel under a symbol that none of its module's others may have. The error says why the schedule
-	// cannot be lowered.
+	// Print prints a kernel under a symbol that is unique in its module. It returns an error if the schedule cannot
+	// be lowered.
 	Print(symbol string, k Kernel, t *target.Target) (Printed, error)
-	// Module is what to compile for kernels that Print printed, all of w and t, so that the harness can load them.
+	// Module returns the build of a module that the harness can load. The kernels must come from Print for the same w
+	// and t.
 	Module(w *expr.Workload, kernels []Printed, t *target.Target) (toolchain.Build, error)
-	// Reference is what to compile for the kernel that candidates are verified against.
+	// Reference returns the build of the kernel that candidates are verified against.
 	Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error)
-	// NewUnit is an empty translation unit of a package.
+	// NewUnit returns an empty translation unit of a package.
 	NewUnit(t *target.Target) Unit
-	// Dump is a kernel after each step from its schedule to its source, which is the last, for whoever debugs it.
+	// Dump returns a kernel as text after each step of its compilation, for debugging. The last step is the source.
 	Dump(s *schedule.Schedule, t *target.Target) ([]Step, error)
 }
 
-// Step is a kernel as text after a step of its compilation.
+// Step is the text of a kernel after a step of its compilation.
 type Step struct{ Name, Text string }
 
 // Source is the name of the last step.
 const Source = "source"
 
-// Programs are what runs kernels on a device.
+// Programs supplies the programs that run kernels on a device.
 type Programs interface {
-	// Harness is what to compile for the program that verifies and times the kernels of modules.
+	// Harness returns the build of the program that verifies and times the kernels of modules.
 	Harness(t *target.Target) toolchain.Build
-	// Device is what the harness must know to reach a device that is not its own processor; nil where it is.
+	// Device returns how the harness reaches a device other than its own processor, and nil if there is no such
+	// device.
 	Device(t *target.Target) *Device
-	// Runtime is what a package has beside its kernels and its plan.
+	// Runtime returns the sources that a package needs beside its kernels and its plan.
 	Runtime(t *target.Target) Runtime
 }
 
-// Chooser is a backend whose devices a machine may have several of. The name of a target may then say which, behind a
-// colon: by its number or by its own name.
+// Chooser is a backend that supports several devices in one machine. A target name may select one after a colon, by
+// number or by name.
 type Chooser interface {
 	Choose(named, device string, threads int) (*target.Target, error)
 }
 
-// Device is one of a machine's devices, as its driver counts them from 0.
+// Device identifies one of a machine's devices by the driver's number, from 0.
 type Device struct {
 	Number int
-	// ID is the device's own name, which no other of the machine has; empty where it was not chosen.
+	// ID is the device's unique name; empty if no device was chosen.
 	ID string
-	// Driver is the path of the driver's library; empty = where the system has it.
+	// Driver is the path of the driver's library; empty for the system's default.
 	Driver string
-	// Compiles says that the driver compiles candidates in the harness: it starts programs, writes files into a folder
-	// that it is given, and takes its time.
+	// Compiles is set if the driver compiles candidates in the harness. Such a driver starts programs, writes files
+	// into the folder that it is given, and takes time.
 	Compiles bool
-	// Link says that a board is at the other end of a link, which somebody opened; Number is its descriptor in the
-	// harness.
+	// Link is set if the device is a board behind an open link. Number is the link's descriptor in the harness.
 	Link bool
-	// Visible is which devices the driver is to show at all, in its own words; empty = all.
+	// Visible lists the devices that the driver may show, in the driver's notation; empty for all.
 	Visible string
 }
 
@@ -117,49 +118,49 @@ type Kernel struct {
 	Schedule *schedule.Schedule
 }
 
-// Printed is a kernel in source before it is known which others it shares a module with.
+// Printed is the source of a kernel before it is linked with the other kernels of its module.
 type Printed interface {
-	// Size is the length of its functions in bytes, which a compiler's time grows with.
+	// Size returns the length of the kernel's functions in bytes, a proxy for compile time.
 	Size() int
 }
 
-// Unit is a translation unit in the making.
+// Unit is a translation unit under construction.
 type Unit interface {
-	// Add prints a kernel and, under a symbol, its description, whose id is given. The error says why the schedule
+	// Add prints a kernel and, under a symbol, its description with the given id. It returns an error if the schedule
 	// cannot be lowered.
 	Add(symbol, id string, s *schedule.Schedule) (Info, error)
-	// Source is the whole unit.
+	// Source returns the whole unit.
 	Source() string
-	// Own is what to compile beside the unit: kernels that somebody wrote.
+	// Own returns the user-written kernels to compile beside the unit.
 	Own() []toolchain.File
-	// Embedded is code for devices that the source takes in.
+	// Embedded returns the device code that the source embeds.
 	Embedded() []toolchain.Embedded
 }
 
-// Info is what a caller must know of a printed kernel.
+// Info describes a printed kernel to its caller.
 type Info struct {
-	// Prepared are the packed constants, in the order of the kernel's prepared buffers.
+	// Prepared lists the packed constants in the order of the kernel's prepared buffers.
 	Prepared []ir.Pack
-	// WorkspaceBytes is scratch shared by all workers, WorkerBytes that of each.
+	// WorkspaceBytes is the scratch memory shared by all workers, WorkerBytes that of each worker.
 	WorkspaceBytes, WorkerBytes int64
 }
 
-// Runtime is the sources that a package is compiled from beside its kernels and its plan.
+// Runtime lists the sources of a package other than its kernels and its plan.
 type Runtime struct {
 	Sources, Headers []toolchain.File
 	// Interface is the header for programs that use the package.
 	Interface toolchain.File
 }
 
-// Features describe candidates to cost models. They are told from the schedule, without lowering it, and only read it.
+// Features describes candidates to cost models. It reads the schedule without lowering or changing it.
 type Features interface {
-	// Set is the columns.
+	// Set returns the columns.
 	Set() *features.Set
-	// Describe is the row of a candidate on a target. Cycles is the space's analytic cost; NaN when it is not known.
+	// Describe returns the row of a candidate on a target. cycles is the space's analytic cost, or NaN if unknown.
 	Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row
-	// Prior is the cost model for a target of which nothing was measured, as LightGBM's text; empty when there is
-	// none.
+	// Prior returns a cost model for a target without measurements, in LightGBM's text format, or "" if no model
+	// exists.
 	Prior(t *target.Target) string
-	// Code is about how many instructions the source of a candidate has, which a compiler's time grows with.
+	// Code returns approximately how many instructions the source of a candidate has, a proxy for compile time.
 	Code(s *schedule.Schedule, t *target.Target) float64
 }

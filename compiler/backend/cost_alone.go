@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// costColumn is the name of the analytic cost among features.
+// costColumn is the name of the analytic cost among the features.
 const costColumn = "cost_cycles"
 
-// CostAlone are features with one column, the analytic cost: those of backends whose speed is not worth a model.
+// CostAlone returns features whose only column is the analytic cost, for backends without a learned cost model.
 func CostAlone(set string) Features {
 	return costAlone{features.NewSet(set, []string{costColumn}, costColumn)}
 }

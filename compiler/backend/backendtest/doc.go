@@ -1,2 +1,2 @@
-// Package backendtest helps tests that need a backend.
+// Package backendtest provides helpers for tests that need a backend.
 package backendtest

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Space is the candidate schedules of a workload on a target.
+// Space returns the candidate schedules of a workload on a target.
 func Space(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
 	t.Helper()
 	s, err := registry.Space(w, on, numerics)

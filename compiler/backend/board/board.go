@@ -8,13 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// name is the backend's.
+// name is the backend's name.
 const name = "board"
 
-// clock is the cycles of a second of usual boards: from 80 MHz of small Cortex-M4 to 600 MHz of the fastest Cortex-M7.
+// clock is the cycles per second of a typical board. Boards range from 80 MHz (small Cortex-M4) to 600 MHz (the
+// fastest Cortex-M7).
 const clock = 200e6
 
-// Backend implements backend.Backend. It shares with processors how kernels are made.
+// Backend implements backend.Backend. It generates kernels like the cpu backend.
 type Backend struct{ cpu.Backend }
 
 // Name implements backend.Devices.

@@ -1,3 +1,3 @@
-// Package board is the backend for microcontrollers: processors of 32 bits that run one program and no operating
-// system. Kernels are those of package cpu. A model becomes an archive of C source, which is compiled into a firmware.
+// Package board is the backend for microcontrollers: 32-bit processors that run one program without an operating
+// system. Kernels are those of package cpu. A model becomes an archive of C source that is compiled into a firmware.
 package board

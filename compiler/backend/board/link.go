@@ -18,23 +18,23 @@ import (
 //go:embed harness/src/* image/src/*
 var files embed.FS
 
-// sources are the files of an embedded folder.
+// sources returns the files of an embedded folder.
 func sources(folder string) (list []toolchain.File) {
 	entries, err := files.ReadDir(folder)
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // unreachable: the files are embedded
 	}
 	for _, entry := range entries {
 		text, err := files.ReadFile(folder + "/" + entry.Name())
 		if err != nil {
-			panic(err) // embedded
+			panic(err) // unreachable: the files are embedded
 		}
 		list = append(list, toolchain.File{Name: entry.Name(), Text: string(text)})
 	}
 	return list
 }
 
-// named are the files of a list whose names end so.
+// named returns the files whose names end in end.
 func named(list []toolchain.File, end string) (some []toolchain.File) {
 	for _, f := range list {
 		if strings.HasSuffix(f.Name, end) {
@@ -44,28 +44,28 @@ func named(list []toolchain.File, end string) (some []toolchain.File) {
 	return some
 }
 
-// host is the machine that a board is linked to, of whose architecture the builder's is, too.
+// host returns the target of the machine that a board is linked to. The builder has the same architecture.
 func host() (*target.Target, error) { return target.Host(1) }
 
-// LinkDescriptor is the harness's descriptor of the link to a board.
+// LinkDescriptor is the file descriptor of the link to a board in the harness.
 const LinkDescriptor = 4
 
-// Device implements backend.Programs: the board is at the other end of a link.
+// Device implements backend.Programs. The board is at the other end of a link.
 func (Backend) Device(*target.Target) *backend.Device {
 	return &backend.Device{Number: LinkDescriptor, Link: true}
 }
 
-// Harness implements backend.Programs: it runs on the host, and has the board run candidates.
+// Harness implements backend.Programs. The harness runs on the host and sends candidates to the board.
 func (Backend) Harness(t *target.Target) toolchain.Build {
 	on, err := host()
 	if err != nil {
-		on = t // compiling says why it cannot be
+		on = t // compilation reports the error
 	}
 	parts := append(append(sources("harness/src"), monitor.Protocol()), named(image.Sources(), "fence.h")...)
 	return harness.BuildFor(on, append(parts, named(sources("image/src"), ".h")...))
 }
 
-// Reference implements backend.Code: candidates are verified against what the host computes.
+// Reference implements backend.Code. Candidates are verified against results computed on the host.
 func (Backend) Reference(w *expr.Workload, _ *target.Target) (toolchain.Build, error) {
 	on, err := host()
 	if err != nil {
@@ -74,8 +74,8 @@ func (Backend) Reference(w *expr.Workload, _ *target.Target) (toolchain.Build, e
 	return cpu.Backend{}.Reference(w, on)
 }
 
-// Module implements backend.Code: an ELF file that the harness moves to where the board has room for it. Its code
-// finds its constants by where it lies itself, which that of packages need not.
+// Module implements backend.Code. It returns the build of an ELF file that the harness relocates into the board's
+// free memory. Its code must address constants relative to itself; the code of packages need not.
 func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
 	b, err := cpu.Backend{}.Module(w, kernels, t)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// errNoBoard is why nothing is measured on this machine.
+// errNoBoard is returned because microcontrollers cannot be measured on this machine.
 var errNoBoard = errors.New("a microcontroller measures nothing by itself: kernels are measured on a board by a runner with --board")
 
 // Present implements backend.Devices.
@@ -21,5 +21,5 @@ func (Backend) Measure(context.Context, *toolchain.Toolchain, *target.Target, st
 	return roofline.Rates{}, errNoBoard
 }
 
-// Between implements backend.Devices: a microcontroller has one thread.
+// Between implements backend.Devices. A microcontroller has one thread.
 func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }

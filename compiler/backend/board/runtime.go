@@ -9,12 +9,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// library is what kernels and compilers call of a C library.
+// library implements the part of the C library that kernels and compilers call.
 //
 //go:embed src/libc.c
 var library string
 
-// Runtime implements backend.Programs. There is no more than what a C library would have.
+// Runtime implements backend.Programs. It adds only what a C library would provide.
 func (Backend) Runtime(*target.Target) backend.Runtime {
 	return backend.Runtime{
 		Sources: []toolchain.File{{Name: "libc.c", Text: library}},

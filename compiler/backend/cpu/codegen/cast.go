@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ctext"
 )
 
-// cast is a C expression of a value of another type, in scalars (lanes 1) or vectors.
+// cast returns a C expression that casts a value to another type, as a scalar (lanes 1) or a vector.
 func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 	if lanes == 1 {
 		return u.helpers().Cast(code, from, to)
@@ -32,9 +32,9 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 	return code
 }
 
-// kept declares a function that hides from the compiler where a vector comes from. Clang 19 makes one instruction of a
-// cast and a product with a power of two on processors with MVE, and may put the number of a register where the
-// exponent belongs. Other compilers do without.
+// kept declares a function that hides the origin of a vector from the compiler. Clang 19 merges a cast and a product
+// with a power of two into one instruction on processors with MVE, and may emit a register number instead of the
+// exponent. Other compilers do not need it.
 func (u *Unit) kept(d array.DType, lanes int64) string {
 	t, name, where := u.vector(d, lanes), ctext.HelperName("kept", d, lanes), "w"
 	if lanes*d.Bytes() > u.vectorBytes { // several registers
@@ -46,7 +46,8 @@ func (u *Unit) kept(d array.DType, lanes int64) string {
 	return name
 }
 
-// withinHelper declares the function "within_TYPE", a cast to 32 bits of values that fit; false when op is none.
+// withinHelper declares the function "within_TYPE", a cast of values that fit to 32 bits. It returns false for any
+// other op.
 func (u *Unit) withinHelper(head, name, op, t string, lanes int64) bool {
 	from := array.ParseDType(strings.TrimPrefix(op, "within_"))
 	if !strings.HasPrefix(op, "within_") || from == array.Invalid {
@@ -58,7 +59,7 @@ func (u *Unit) withinHelper(head, name, op, t string, lanes int64) bool {
 	return true
 }
 
-// castHelper declares the function "from_TYPE" to d; false when op is none of those.
+// castHelper declares the function "from_TYPE", a cast to d. It returns false for any other op.
 func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) bool {
 	from := array.ParseDType(strings.TrimPrefix(op, "from_"))
 	if !strings.HasPrefix(op, "from_") || from == array.Invalid {
@@ -79,7 +80,7 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 	return true
 }
 
-// fromBFloat16 shifts the bits to where float has them.
+// fromBFloat16 shifts the bits to their position in float.
 func (u *Unit) fromBFloat16(lanes int64) string {
 	return fmt.Sprintf("  return ({t})(__builtin_convertvector((%s)x, %s) << 16);\n", u.vector(array.Uint16, lanes), u.vector(array.Uint32, lanes))
 }
@@ -93,13 +94,13 @@ func (u *Unit) toBFloat16(lanes int64) string {
 `, bits, u.vector(array.Uint16, lanes))
 }
 
-// truncateLanes casts the lanes of a vector one by one.
+// truncateLanes casts the lanes of a vector individually.
 func truncateLanes(d array.DType, lanes int64) string {
 	each := strings.ReplaceAll("y[k] = "+ctext.Truncation(d), "{x}", "x[k]")
 	return fmt.Sprintf("  {t} y;\n  for (int k = 0; k < %d; k++) %s  return y;\n", lanes, each)
 }
 
-// truncateVector casts the lanes that fit, and enters the limits where they do not.
+// truncateVector casts the lanes that fit and saturates the others.
 func (u *Unit) truncateVector(from, d array.DType, lanes int64) string {
 	l := ctext.IntegerLimits[d]
 	suffix := ctext.TypeOf(from).Literal

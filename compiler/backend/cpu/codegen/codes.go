@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// codes is the number of values of four bits.
+// codes is the number of four-bit values.
 const codes = 16
 
-// fourBits takes apart the cast of the four lowest bits of words to float32, less a number.
+// fourBits matches the cast of the four lowest bits of words to float32, minus a number.
 func fourBits(e expr.Expr) (words expr.Expr, less float64, ok bool) {
 	if n, isDifference := e.(*expr.Binary); isDifference && n.Op == expr.Sub {
 		zero, isNumber := n.B.(*expr.Float)
@@ -36,7 +36,7 @@ func fourBits(e expr.Expr) (words expr.Expr, less float64, ok bool) {
 	return n.A, 0, ok && mask.Value == codes-1
 }
 
-// fromFourBits prints such a cast: with AVX-512, one instruction picks each lane's value from a table.
+// fromFourBits prints such a cast. With AVX-512, one instruction looks each lane's value up in a table.
 func (p *printer) fromFourBits(e expr.Expr) (code string, ok bool) {
 	words, less, ok := fourBits(e)
 	if !ok || p.lanes != codes || !expr.Uses(words, p.lane) {
@@ -45,7 +45,7 @@ func (p *printer) fromFourBits(e expr.Expr) (code string, ok bool) {
 	return fmt.Sprintf("%s(%s)", p.unit.fourBitsHelper(float32(less)), p.vector(words)), true
 }
 
-// fourBitsHelper declares the function.
+// fourBitsHelper declares the lookup function.
 func (u *Unit) fourBitsHelper(less float32) string {
 	name := fmt.Sprintf("tilth_four_bits_less_%08x", math.Float32bits(less))
 	if u.declarations.Has(name) {

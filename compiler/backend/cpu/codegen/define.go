@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// define prints a value that is kept in a variable.
+// define prints a value that is held in a variable.
 func (p *printer) define(n *ir.Define) {
 	var t, code string
 	if n.Lane == nil {
@@ -23,7 +23,7 @@ func (p *printer) define(n *ir.Define) {
 	p.line("const %s %s = %s;", t, name, code)
 }
 
-// prefetch prints a fetch. What will be read several times is kept out of the first cache.
+// prefetch prints a prefetch. Data that is read several times bypasses the first-level cache.
 func (p *printer) prefetch(n *ir.Prefetch) {
 	element := p.element(n.Tensor, n.Index)
 	if n.Bytes.Const == 0 && len(n.Bytes.Terms) == 0 {

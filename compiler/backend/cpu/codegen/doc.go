@@ -1,5 +1,5 @@
-// Package codegen prints lowered kernels as C with vector types and named accumulators, the form that compilers turn
-// into code at the machine's peak. What a kernel does is decided by the passes that passes.go lists, each of them in
-// package pass; the printer has names, indentation, and the forms of C. The contract of the printed functions is
-// abi/tilth_kernel.h. Begin to read at passes.go, then at printer.go.
+// Package codegen prints lowered kernels as C with vector types and named accumulators. Compilers turn this form into
+// code that reaches the machine's peak. The passes in package pass, listed in passes.go, decide what a kernel does.
+// The printer contributes names, indentation and the forms of C. abi/tilth_kernel.h defines the contract of the
+// printed functions. Start with passes.go, then read printer.go.
 package codegen

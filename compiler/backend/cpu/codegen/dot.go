@@ -20,19 +20,18 @@ func (p *printer) dotProduct(n *ir.DotProduct) {
 	p.storeVector(&ir.Store{Buffer: n.Buffer, Index: n.Index}, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a.name, b.name))
 }
 
-// hasDot reports whether there is an instruction for so many terms of two types, by themselves or in squares.
+// hasDot reports whether an instruction multiplies that many terms of two types, on its own or in 2x2 squares.
 func hasDot(t pass.DotTypes, terms int64) bool {
 	return dotInstructions[t].terms == terms || squareInstructions[squareTypes{t.A, t.B}].terms == terms
 }
 
-// dotForm is how operands of two types are multiplied: so many terms a lane, by these instructions.
+// dotForm describes how operands of two types are multiplied: the terms per lane and the available instructions.
 type dotForm struct {
 	terms int64
 	by    []dotInstruction
 }
 
-// dotInstruction is what a compiler makes an instruction for vectors of some lanes of, where the macros say that the
-// machine has it.
+// dotInstruction is an instruction for vectors of some number of lanes, guarded by the macros that announce it.
 type dotInstruction struct {
 	lanes     int64
 	condition string
@@ -49,8 +48,8 @@ const (
 	hasSVE     = "defined(__ARM_FEATURE_SVE)"
 )
 
-// dotInstructions are those that neither round integers nor saturate, as x86's pmaddubsw would but for elements of few
-// bits. Products of bfloat16 fit into float32 as they are.
+// dotInstructions lists the instructions that neither round integers nor saturate. x86's pmaddubsw saturates except
+// for elements of few bits. Products of bfloat16 are exact in float32.
 var dotInstructions = map[pass.DotTypes]dotForm{
 	{A: array.Int16, B: array.Int16}: {2, []dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpwssd", 4)}, {8, hasVNNI, x86Dot("vpdpwssd", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd", 16)},
@@ -71,7 +70,8 @@ var dotInstructions = map[pass.DotTypes]dotForm{
 	}, armDots("bfdot", "h", hasArmRounding, hasArmRounding))},
 }
 
-// x86Dot adds products to acc by the instruction of a name, which compilers call by the bits of a vector or its lanes.
+// x86Dot returns code that adds products to acc. Compilers name the instruction's intrinsic after the bits or the
+// lanes of a vector.
 func x86Dot(name string, lanes int64) string {
 	return fmt.Sprintf(`  typedef int words __attribute__((vector_size(%[2]d)));
 #ifdef __clang__
@@ -82,8 +82,9 @@ func x86Dot(name string, lanes int64) string {
 `, name, 4*lanes, 32*lanes, lanes)
 }
 
-// x86MultiplyAdd adds products to acc. The empty assembly keeps compilers from adding up the products of an unrolled
-// loop in another order, for which the registers do not suffice. gcc has the longest of these under another name.
+// x86MultiplyAdd returns code that adds products to acc. The empty assembly keeps compilers from reassociating the
+// products of an unrolled loop, which would exceed the registers. gcc names the longest of these intrinsics
+// differently.
 func x86MultiplyAdd(bits, lanes int64) string {
 	halves := fmt.Sprintf("short __attribute__((vector_size(%d)))", 4*lanes)
 	code := fmt.Sprintf(`  typedef %s halves;
@@ -104,7 +105,8 @@ func x86MultiplyAdd(bits, lanes int64) string {
 `
 }
 
-// x86MultiplyFew adds products of bytes of which one has few bits, so that sums of two of them do not saturate.
+// x86MultiplyFew returns code that adds products of bytes. One factor has so few bits that sums of two products do
+// not saturate.
 func x86MultiplyFew(bits, lanes int64) string {
 	bytes := fmt.Sprintf("char __attribute__((vector_size(%d)))", 4*lanes)
 	halves := fmt.Sprintf("short __attribute__((vector_size(%d)))", 4*lanes)
@@ -117,8 +119,8 @@ func x86MultiplyFew(bits, lanes int64) string {
 `, bytes, halves, bits)
 }
 
-// x86DotBF16 adds products of pairs to acc. Compilers differ in the type that they have the pairs in, and gcc in the
-// name.
+// x86DotBF16 returns code that adds products of pairs to acc. Compilers differ in the type of the pairs, and gcc in
+// the name.
 func x86DotBF16(bits string, lanes int64) string {
 	return fmt.Sprintf(`#if defined(__clang__) && __clang_major__ >= 16
   typedef __bf16 pairs __attribute__((vector_size(%[2]d)));
@@ -130,9 +132,8 @@ func x86DotBF16(bits string, lanes int64) string {
 `, bits, 4*lanes)
 }
 
-// armDots add products of elements, which an assembler calls b or h, by the instruction of a name: in registers of
-// Neon where one macro says that the machine has it, and by another in those of SVE, of a length that compilers are
-// told.
+// armDots returns the instructions that add products of elements (b or h in assembler syntax): for Neon registers
+// where the macro neon is defined, and for SVE registers of a length known to the compiler where sve is defined.
 func armDots(name, element, neon, sve string) []dotInstruction {
 	elements := map[string]string{"b": "16b", "h": "8h"}[element]
 	list := []dotInstruction{{4, neon, fmt.Sprintf("  __asm__(\"%[1]s %%0.4s, %%1.%[2]s, %%2.%[2]s\" : \"+w\"(acc) : \"w\"(a), \"w\"(b));\n  return acc;\n", name, elements)}}
@@ -143,7 +144,7 @@ func armDots(name, element, neon, sve string) []dotInstruction {
 	return list
 }
 
-// sveDot does so by an instruction as assembly, for which clang wants other types than for arithmetic.
+// sveDot returns the SVE instruction as assembly. Clang requires other types for it than for arithmetic.
 func sveDot(text string, lanes int64) string {
 	return fmt.Sprintf(`  typedef __SVUint8_t whole __attribute__((arm_sve_vector_bits(%[1]d)));
   typedef uint8_t bytes __attribute__((vector_size(%[2]d)));
@@ -153,8 +154,8 @@ func sveDot(text string, lanes int64) string {
 `, 32*lanes, 4*lanes, text)
 }
 
-// dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it. Terms of
-// squares are computed without instructions where they are in none.
+// dotHelper declares the function that adds a dot product to acc, with the best instruction available. Terms of
+// squares fall back to plain code if no instruction computes them.
 func (u *Unit) dotHelper(d pass.DotTypes, terms, lanes int64) string {
 	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.A, d.B, lanes)
 	if d.Few {
@@ -196,7 +197,7 @@ func (u *Unit) dotHelper(d pass.DotTypes, terms, lanes int64) string {
 	return name
 }
 
-// plainDot says what the instructions do: each term of all lanes is taken out, multiplied and added.
+// plainDot returns portable code for the instructions: it extracts, multiplies and adds each term of all lanes.
 func plainDot(terms, lanes int64) string {
 	text := "  {bits} sum = ({bits})acc;\n"
 	for k := range terms {
@@ -214,8 +215,8 @@ func plainDot(terms, lanes int64) string {
 	return text + "  return ({acc})sum;\n"
 }
 
-// plainDotBF16 does so for pairs, of which the second is the upper half of a word: bfloat16 is the upper half of
-// float32. Where a lane has two pairs, the second one's word is picked, too.
+// plainDotBF16 does the same for pairs. The second element is the upper half of a word, since bfloat16 is the upper
+// half of float32. If a lane has two pairs, the second pair's word is extracted too.
 func plainDotBF16(terms, lanes int64) string {
 	if terms == 2 {
 		return `  {bits} p = ({bits})a, q = ({bits})b;
@@ -237,7 +238,7 @@ func plainDotBF16(terms, lanes int64) string {
 	return text + "  return acc;\n"
 }
 
-// plainPair adds the products of pairs of bfloat16, which are words of a and b, to sums.
+// plainPair returns code that adds the products of bfloat16 pairs, held in words of a and b, to sums.
 func plainPair(sums, a, b string) string {
 	return fmt.Sprintf("  %[1]s += ({acc})(%[2]s << 16) * ({acc})(%[3]s << 16) + ({acc})(%[2]s & 0xffff0000) * ({acc})(%[3]s & 0xffff0000);\n", sums, a, b)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// element is an element of a buffer in memory, as C. What varies of its index is in a pointer of its own, so that the
-// many accesses of an unrolled tile differ by constants only, which an instruction has room for. The pointer adds up
-// its terms from the outermost loop's inwards: each sum but the last is the same in all iterations of the innermost
-// loop, and compilers move it out by the cheapest of their passes.
+// element returns an element of a buffer in memory as C. The varying part of its index goes into a pointer, so that
+// the many accesses of an unrolled tile differ only in constants, which fit into the instructions. The pointer adds
+// its terms from the outermost loop inwards. All partial sums but the last are invariant in the innermost loop, and
+// compilers hoist them with a cheap pass.
 func (p *printer) element(t *expr.Tensor, at expr.Linear) string {
 	if len(at.Terms) > 0 && p.guarded > 0 {
 		return fmt.Sprintf("%s[%s + %s]", p.buffer(t), p.sum(at.Terms), ctext.IntLiteral(at.Const, array.Int64))
@@ -25,16 +25,17 @@ func (p *printer) element(t *expr.Tensor, at expr.Linear) string {
 	return fmt.Sprintf("%s[%s]", from.name, ctext.IntLiteral(at.Const-from.offset, array.Int64))
 }
 
-// pointer is a C variable that points so many elements behind where the terms of an index lead.
+// pointer is a C variable that points a number of elements past the position given by an index's terms.
 type pointer struct {
 	name   string
 	offset int64
 }
 
-// origin is a pointer for an element and for all whose indices have the same terms, declared once in each block that
-// needs it. Where compilers know how long the buffer is, it never leaves it: it points to the first of these elements
-// if the terms alone might lead elsewhere. Compilers take that for impossible, and gcc drops iterations in which a
-// pointer leaves an array on its way. Into other buffers it points without the constant, which may lead back.
+// origin returns a pointer for an element and for all elements whose indices have the same terms, declared once per
+// block. If compilers know the buffer's length, the pointer never leaves the buffer: it points to the first of these
+// elements if the terms alone might lead outside. Compilers treat out-of-bounds pointers as impossible, and gcc drops
+// iterations in which a pointer leaves an array temporarily. For other buffers the pointer omits the constant, which
+// may lead back.
 func (p *printer) origin(t *expr.Tensor, at expr.Linear) pointer {
 	begin, sum := "&"+p.buffer(t)+"[0]", p.sum(p.outermostFirst(at.Terms))
 	if known, ok := p.pointers[begin+sum]; ok {
@@ -51,7 +52,7 @@ func (p *printer) origin(t *expr.Tensor, at expr.Linear) pointer {
 	return from
 }
 
-// outermostFirst sorts terms by how deep in the loops their values change.
+// outermostFirst sorts terms by the loop depth at which their values change, outermost first.
 func (p *printer) outermostFirst(terms []expr.Term) []expr.Term {
 	if len(terms) < 2 {
 		return terms

@@ -7,12 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// forms are the operators that C has on vectors, or that a helper function computes on them.
+// forms lists the operators that C or a helper function provides on vectors.
 type forms struct{}
 
-// Has reports whether an operator on vectors has a form.
+// Has reports whether an operator has a vector form.
 func (f forms) Has(e expr.Expr, lane *expr.Var) bool {
-	if n, ok := e.(*expr.Select); ok { // a side may only be computed where it is chosen
+	if n, ok := e.(*expr.Select); ok { // a side may be computed only where it is chosen
 		return harmless(n.A) && harmless(n.B) && f.hasMask(n.Cond, lane)
 	}
 	if e.DType() == array.Bool {
@@ -53,7 +53,7 @@ func hasVectorUnary(n *expr.Unary) bool {
 	return n.A.DType().IsFloat() && lanewiseBuiltins[n.Op.String()] != ""
 }
 
-// hasMask reports whether a condition can be computed as a mask; elsewhere it is computed lane by lane, as Bool.
+// hasMask reports whether a condition can be computed as a mask. Other conditions are computed lane by lane, as Bool.
 func (f forms) hasMask(cond expr.Expr, lane *expr.Var) bool {
 	if !expr.Uses(cond, lane) {
 		return true
@@ -63,7 +63,7 @@ func (f forms) hasMask(cond expr.Expr, lane *expr.Var) bool {
 		if n.A.DType() != array.Bool {
 			return n.Op.IsComparison()
 		}
-		// The right side of And and Or may only be read where the left side asks for it.
+		// The right side of And and Or may be read only where the left side permits it.
 		return logicalFormats[n.Op] != "" && harmless(n.B) && f.hasMask(n.A, lane) && f.hasMask(n.B, lane)
 	case *expr.Unary:
 		return n.Op == expr.Not && f.hasMask(n.A, lane) || n.Op == expr.IsNaN || n.Op == expr.IsInf
@@ -71,8 +71,8 @@ func (f forms) hasMask(cond expr.Expr, lane *expr.Var) bool {
 	return true
 }
 
-// harmless reports whether an expression may be computed where its value is not wanted: its loads are inside of their
-// buffers for all values of the variables.
+// harmless reports whether an expression may be computed speculatively: its loads stay inside their buffers for all
+// values of the variables.
 func harmless(e expr.Expr) bool {
 	for _, l := range expr.Loads(e) {
 		lo, hi, ok := expr.Linearize(l.Index[0]).Bounds()

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// combine prints the lanes of a term combined with one element.
+// combine prints the reduction of a term's lanes into one element.
 func (p *printer) combine(n *ir.Combine) {
 	d := n.Buffer.Tensor.DType
 	term := p.vector(n.Term)
@@ -26,10 +26,10 @@ func (p *printer) combine(n *ir.Combine) {
 	p.line("%s = %s;", p.element(n.Buffer.Tensor, at), value)
 }
 
-// acrossOps are the operators that combine lanes.
+// acrossOps maps names to the operators that reduce lanes.
 var acrossOps = map[string]expr.BinaryOp{"add": expr.Add, "mul": expr.Mul, "min": expr.Min, "max": expr.Max}
 
-// across declares the combination of a vector's lanes: halves are combined until two lanes are left.
+// across declares the reduction of a vector's lanes. It combines halves until two lanes are left.
 func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
 	t, scalar := u.vector(d, lanes), ctext.TypeOf(d).Scalar
 	if lanes == 2 {
@@ -47,7 +47,7 @@ func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s(%s); }\n", head, scalar, name, t, inner, combined))
 }
 
-// fold declares the sums of each two neighbours of two vectors, or of one of twice as many lanes, in their order.
+// fold declares the sums of adjacent pairs of two vectors, or of one vector with twice the lanes, in order.
 func (u *Unit) fold(head, name string, d array.DType, lanes int64, one bool) {
 	t, of, parameters, arguments := u.vector(d, lanes), u.vector(d, lanes), "a, %s b", "a, b"
 	if one {
@@ -63,7 +63,7 @@ func (u *Unit) fold(head, name string, d array.DType, lanes int64, one bool) {
 		head, t, name, of, parameters, arguments, listed(even), arguments, listed(odd)))
 }
 
-// indices lists n numbers from a first one.
+// indices lists n numbers starting at first.
 func indices(first, n int64) string {
 	list := fmt.Sprint(first)
 	for k := first + 1; k < first+n; k++ {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// instructions are those for vectors of so many lanes, as C, where the macros say that the machine has them.
+// instructions maps a number of lanes to an instruction as C, guarded by the macros that announce it.
 type instructions map[int64]struct{ condition, code string }
 
-// shortest is the lanes of the shortest vectors in registers, which are not taken apart.
+// shortest is the number of lanes of the shortest register vectors, which are not split.
 const shortest = 4
 
-// byInstruction is the body of a function of some operands by an instruction. Where there is none for so many lanes,
-// but for fewer, it calls the function for halves; elsewhere the body is a plain one.
+// byInstruction returns the body of a function that uses an instruction. If no instruction has that many lanes but
+// one has fewer, the body calls the function on halves. Otherwise the body is plain.
 func (u *Unit) byInstruction(by instructions, lanes int64, operands []string, plain string, half func() string) string {
 	var body strings.Builder
 	branch := "#if"
@@ -30,7 +30,7 @@ func (u *Unit) byInstruction(by instructions, lanes int64, operands []string, pl
 	return body.String() + "#else\n" + plain + "#endif\n"
 }
 
-// halves calls a function for either half of the operands.
+// halves calls a function on each half of the operands.
 func halves(name string, lanes int64, operands []string) string {
 	half := func(first int64) string {
 		parts := make([]string, len(operands))

@@ -10,15 +10,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// kernelPrinter prints one kernel: its entry point and a function for each parallel loop's body.
+// kernelPrinter prints one kernel: the entry point and a function per parallel loop body.
 type kernelPrinter struct {
 	unit   *Unit
 	symbol string
 	f      *ir.Func
-	// bodies are the functions of parallel loops, printed before the entry point.
+	// bodies holds the functions of parallel loops, which precede the entry point.
 	bodies  []string
 	counter int
-	// attributes stand before the entry point.
+	// attributes precedes the entry point.
 	attributes string
 }
 
@@ -45,7 +45,7 @@ func (k *kernelPrinter) printer() *printer {
 	return p
 }
 
-// run prints the entry point and the functions it needs.
+// run prints the entry point and the functions that it needs.
 func (k *kernelPrinter) run() string {
 	p := k.printer()
 	k.pointers(p)
@@ -62,8 +62,8 @@ func (k *kernelPrinter) run() string {
 	return b.String()
 }
 
-// pointers declares the arguments and packed constants. The ABI aligns them, but saying so would gain nothing, since
-// vectors are loaded from any address at the same speed, and cost the compiler time.
+// pointers declares the arguments and packed constants. The ABI aligns them, but the code does not say so: unaligned
+// vector loads are as fast, and the annotation costs compile time.
 func (k *kernelPrinter) pointers(p *printer) {
 	inputs := len(k.f.Args) - len(k.f.Workload.Outputs)
 	declare := func(b *ir.Buffer, constant, array, name string) {
@@ -84,8 +84,8 @@ func (k *kernelPrinter) pointers(p *printer) {
 	}
 }
 
-// parallel prints a parallel loop: its body becomes a function that runs a part of the iterations, and the values and
-// shared buffers that it uses travel in a closure.
+// parallel prints a parallel loop. Its body becomes a function that runs a range of iterations. A closure passes the
+// values and shared buffers that the body uses.
 func (p *printer) parallel(n *ir.For) {
 	k := p.kernel
 	body := k.printer()

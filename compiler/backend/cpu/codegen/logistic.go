@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// vectorLogistic is 1 + e^-x, the denominator of the logistic function. One hides what is below 2^-24, so that a
-// single step reduces the argument and no result is denormal; twice the polynomial times 2^(n-1) reaches infinity. For
-// negative x the error grows with the sum, to 4.5 units in the last place at 1e38.
+// vectorLogistic computes 1 + e^-x, the denominator of the logistic function. The 1 hides terms below 2^-24, so one
+// reduction step suffices and no result is denormal. Twice the polynomial times 2^(n-1) reaches infinity. For
+// negative x the error grows with the sum, up to 4.5 units in the last place at 1e38.
 const vectorLogistic = `{f} {name}({f} x) {
   {f} y = {max}({f}_splat(-89.0f), {min}({f}_splat(87.0f), x));
   {f} t = y * -0x1.715476p+0f + 0x1.8p+23f, r = (t - 0x1.8p+23f) * 0x1.62e43p-1f + y;
@@ -23,8 +23,8 @@ const vectorLogistic = `{f} {name}({f} x) {
 }
 `
 
-// byLogistic is a quotient by the denominator of the logistic function, as sigmoid is, or a product with 1 over it, as
-// swish is.
+// byLogistic prints a quotient by the denominator of the logistic function (sigmoid), or a product with its
+// reciprocal (swish).
 func (p *printer) byLogistic(n *expr.Binary) (code string, ok bool) {
 	over, by := n.A, n.B
 	switch n.Op {
@@ -56,7 +56,7 @@ func isSigmoid(e expr.Expr) bool {
 	return ok
 }
 
-// logistic is x where e is 1 + e^-x in float32.
+// logistic returns x if e is 1 + e^-x in float32.
 func logistic(e expr.Expr) (x expr.Expr, ok bool) {
 	sum, ok := e.(*expr.Binary)
 	if !ok || sum.Op != expr.Add || sum.A.DType() != array.Float32 || !isOne(sum.A) {

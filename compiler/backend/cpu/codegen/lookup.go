@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// fewLookedUp is how many operations, casts included, take as long as a lookup where instructions look up 128 places:
-// to dequantise a value and quantise it again takes ten. Measured on Zen 5.
+// fewLookedUp is the number of operations, casts included, that take as long as a lookup with a 128-entry lookup
+// instruction. Dequantising and requantising a value takes ten. Measured on Zen 5.
 const fewLookedUp = 13
 
-// lookUp looks functions of bytes up, where an instruction does.
+// lookUp replaces functions of bytes with table lookups where an instruction performs them.
 func (u *Unit) lookUp(f *ir.Func) *ir.Func {
 	if u.lookedUp == 0 {
 		return f
@@ -23,7 +23,7 @@ func (u *Unit) lookUp(f *ir.Func) *ir.Func {
 	return pass.Lookup(f, u.lookedUp)
 }
 
-// table declares a table, and returns its name.
+// table declares a lookup table and returns its name.
 func (u *Unit) table(a *array.Array) string {
 	digest := sha256.Sum256(a.Data)
 	name := fmt.Sprintf("tilth_table_%v_%x", a.DType, digest[:8])
@@ -38,18 +38,18 @@ func (u *Unit) table(a *array.Array) string {
 	return name
 }
 
-// lookup is an element of a table as C.
+// lookup returns an element of a table as C.
 func (p *printer) lookup(n *ir.Lookup) string {
 	return fmt.Sprintf("%s[(uint8_t)%s]", p.unit.table(n.Table), p.scalar(n.At))
 }
 
-// lookups are the elements for all lanes.
+// lookups returns the table elements of all lanes.
 func (p *printer) lookups(n *ir.Lookup) string {
 	return fmt.Sprintf("%s(%s, %s)", p.unit.lookupHelper(n.Table.DType, n.At.DType(), p.lanes), p.unit.table(n.Table), p.vector(n.At))
 }
 
-// lookupHelper declares the function that looks vectors up. An instruction finds each byte of a vector among 128; the
-// highest bits of the places choose between two of its answers.
+// lookupHelper declares the function that looks up vectors. The instruction looks each byte up in 128 entries. The
+// top bits of the indices select between two results.
 func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
 	name := fmt.Sprintf("tilth_lookup_%v_%v_x%d", d, at, lanes)
 	if u.declarations.Has(name) {
@@ -84,7 +84,7 @@ func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
 	return name
 }
 
-// spreadIndices are those of so many lanes in a vector of more, of which the others are anything.
+// spreadIndices returns the indices that widen a vector of lanes to of lanes. The remaining lanes are unspecified.
 func spreadIndices(lanes, of int64) string {
 	return indices(0, lanes) + strings.Repeat(", -1", int(of-lanes))
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// A vector of Bool is a mask while it is computed: lanes of 0 or -1, signed integers as wide as what was compared. In
-// memory, and as a value of p.vector, it has bytes of 0 or 1.
-
-// mask is a condition as a mask; d is the type of its lanes.
+// mask returns a condition as a mask and the type of its lanes. A mask holds the lanes of a Bool vector during
+// computation: 0 or -1, as signed integers of the compared type's width. In memory, and as a value of p.vector, Bool
+// lanes are bytes of 0 or 1.
 func (p *printer) mask(cond expr.Expr) (code string, d array.DType) {
 	if !expr.Uses(cond, p.lane) {
 		p.unit.vector(array.Int8, p.lanes)
@@ -31,7 +30,7 @@ func (p *printer) mask(cond expr.Expr) (code string, d array.DType) {
 	return p.nonZero(cond)
 }
 
-// maskOf is a mask with lanes as wide as a type's.
+// maskOf returns a mask with lanes as wide as those of a type.
 func (p *printer) maskOf(cond expr.Expr, width array.DType) string {
 	code, d := p.mask(cond)
 	return p.unit.resizeMask(code, d, ctext.TypeOf(width).Mask, p.lanes)
@@ -54,7 +53,7 @@ func (p *printer) comparison(n *expr.Binary) (string, array.DType) {
 	return fmt.Sprintf("((%s)(%s %s %s))", p.unit.vector(d, p.lanes), p.vector(n.A), ctext.Infix[n.Op], p.vector(n.B)), d
 }
 
-// logicalFormats are the forms of operators on two masks.
+// logicalFormats holds the formats of operators on two masks.
 var logicalFormats = map[expr.BinaryOp]string{
 	expr.And: "(%s & %s)", expr.Min: "(%s & %s)", expr.Or: "(%s | %s)", expr.Max: "(%s | %s)", expr.Xor: "(%s ^ %s)",
 	expr.Ne: "(%s ^ %s)", expr.Eq: "(~(%s ^ %s))", expr.Lt: "(~%s & %s)", expr.Le: "(~%s | %s)",
@@ -67,7 +66,7 @@ func (p *printer) logical(n *expr.Binary) (string, array.DType) {
 	return fmt.Sprintf(logicalFormats[n.Op], a, p.unit.resizeMask(b, other, d, p.lanes)), d
 }
 
-// test is the negation of a condition, or a property of floating point numbers.
+// test returns the negation of a condition, or a property of floating-point numbers.
 func (p *printer) test(n *expr.Unary) (string, array.DType) {
 	if n.Op == expr.Not {
 		code, d := p.mask(n.A)
@@ -94,12 +93,12 @@ func (p *printer) nonZero(e expr.Expr) (string, array.DType) {
 	return fmt.Sprintf("((%s)(%s != 0))", p.unit.vector(d, p.lanes), p.vector(e)), d
 }
 
-// boolVector is a vector of Bool with bytes of 0 or 1.
+// boolVector returns a Bool vector with bytes of 0 or 1.
 func (p *printer) boolVector(e expr.Expr) string {
 	return fmt.Sprintf("((%s)%s & 1)", p.unit.vector(array.Bool, p.lanes), p.maskOf(e, array.Bool))
 }
 
-// choice is a Select whose lanes may differ.
+// choice returns a Select whose lanes may differ.
 func (p *printer) choice(n *expr.Select) string {
 	d := n.DType()
 	cond := p.maskOf(n.Cond, d)

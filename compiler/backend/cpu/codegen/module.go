@@ -14,20 +14,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// Printed is a kernel in C before it is known which others it shares a module with.
+// Printed is a kernel in C before it is linked with the other kernels of its module.
 type Printed struct {
 	kernel backend.Kernel
 	printed
 	unit *Unit
 }
 
-// Print prints a kernel under a symbol that none of its module's others may have, as plain scalar C where there is no
-// target. The error says why the schedule cannot be lowered.
+// Print prints a kernel under a symbol that is unique in its module. Without a target it prints plain scalar C. It
+// returns an error if the schedule cannot be lowered.
 func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) {
 	return PrintIn(NewUnit(t), symbol, k)
 }
 
-// PrintIn is Print into an empty unit.
+// PrintIn prints like Print, into an empty unit.
 func PrintIn(u *Unit, symbol string, k backend.Kernel) (*Printed, error) {
 	p, err := u.kernel(symbol, k.Schedule)
 	if err != nil {
@@ -36,8 +36,8 @@ func PrintIn(u *Unit, symbol string, k backend.Kernel) (*Printed, error) {
 	return &Printed{k, p, u}, nil
 }
 
-// Size is the length of its functions in bytes, which a compiler's time grows with. Those that pack its constants are
-// not among them.
+// Size returns the length of the kernel's functions in bytes, a proxy for compile time. It excludes the functions
+// that pack constants.
 func (p *Printed) Size() int {
 	size := p.unit.code.Len()
 	for _, f := range p.unit.own {
@@ -46,10 +46,10 @@ func (p *Printed) Size() int {
 	return size
 }
 
-// Own is what to compile beside the module: kernels that somebody wrote.
+// Own returns the user-written kernels to compile beside the module.
 func (p *Printed) Own() []toolchain.File { return p.unit.own }
 
-// Kernel is the kernel that somebody wrote; nil where a schedule was printed.
+// Kernel returns the user-written kernel, or nil if a schedule was printed.
 func (p *Printed) Kernel() *userkernel.Kernel {
 	if p.kernel.Schedule.Own == nil {
 		return nil
@@ -57,13 +57,13 @@ func (p *Printed) Kernel() *userkernel.Kernel {
 	return p.kernel.Schedule.Own.Kernel
 }
 
-// Link is a translation unit of printed kernels, with the functions that pack their constants and the table
-// tilth_module. All must be what Print made of w for t, which is nil for plain scalar C.
+// Link returns a translation unit of printed kernels with the functions that pack their constants and the table
+// tilth_module. All kernels must come from Print with the same w and t. A nil t means plain scalar C.
 func Link(w *expr.Workload, kernels []backend.Printed, t *target.Target) (string, error) {
 	return LinkIn(NewUnit(t), w, kernels)
 }
 
-// LinkIn is Link into an empty unit, of what PrintIn made in units like it.
+// LinkIn links like Link, into an empty unit. The kernels must come from PrintIn with similar units.
 func LinkIn(u *Unit, w *expr.Workload, kernels []backend.Printed) (string, error) {
 	var table []string
 	for _, k := range kernels {
@@ -80,7 +80,7 @@ func LinkIn(u *Unit, w *expr.Workload, kernels []backend.Printed) (string, error
 	return u.Source(), nil
 }
 
-// Module prints candidates and links them. Every schedule must be of w.
+// Module prints candidates and links them. Every schedule must implement w.
 func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (string, error) {
 	list := make([]backend.Printed, len(kernels))
 	for i, k := range kernels {
@@ -93,7 +93,7 @@ func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (strin
 	return Link(w, list, t)
 }
 
-// ModuleTable is the table tilth_module in C, with the initialisers of its kernels.
+// ModuleTable returns the C table tilth_module with the initialisers of its kernels.
 func ModuleTable(w *expr.Workload, kernels []string) string {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string

@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// abiName is the type's constant in the kernel ABI.
+// abiName returns the type's constant in the kernel ABI.
 func abiName(d array.DType) string {
 	names := map[array.DType]string{
 		array.Float32: "FLOAT32", array.Float64: "FLOAT64", array.Float16: "FLOAT16", array.BFloat16: "BFLOAT16",
@@ -16,7 +16,7 @@ func abiName(d array.DType) string {
 	return "TILTH_" + names[d]
 }
 
-// vectorName is the C name of the vector type with that many lanes.
+// vectorName returns the C name of the vector type with that many lanes.
 func vectorName(d array.DType, lanes int64) string {
 	return fmt.Sprintf("%vx%d", d, lanes)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// prototype is that of kernels that somebody wrote.
+// prototype is the C prototype of user-written kernels.
 const prototype = "void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace)"
 
-// ownKernel adds a kernel that somebody wrote as a translation unit of its own, whose macros and functions no other
-// one sees, and prints the function by which it is run.
+// ownKernel adds a user-written kernel as a separate translation unit, which isolates its macros and functions, and
+// prints the function that runs it.
 func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info, err error) {
 	c := s.Own
 	if u.target == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/lower"
 )
 
-// packTable prints the packs of a kernel's prepared buffers, `const struct tilth_pack *const symbol_packs[]`, and
-// returns its name; "0" when there are none.
+// packTable prints the packs of a kernel's prepared buffers as `const struct tilth_pack *const symbol_packs[]` and
+// returns its name, or "0" if the kernel has no packs.
 func (u *Unit) packTable(symbol string, inputs int, packs []ir.Pack) (string, error) {
 	if len(packs) == 0 {
 		return "0", nil
@@ -26,8 +26,8 @@ func (u *Unit) packTable(symbol string, inputs int, packs []ir.Pack) (string, er
 	return symbol + "_packs", nil
 }
 
-// pack prints the function that fills a packed constant, and its description, unless the unit has them: the candidates
-// of a batch share a few layouts. Argument arg is the constant.
+// pack prints the function that fills the packed constant arg, and its description. The unit prints each of them only
+// once: the candidates of a batch share a few layouts.
 func (u *Unit) pack(arg int, p ir.Pack) (name string, err error) {
 	key := fmt.Sprintf("%d %s", arg, p.Workload.Text())
 	if name, ok := u.packs[key]; ok {
@@ -42,9 +42,9 @@ func (u *Unit) pack(arg int, p ir.Pack) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	const runsOnce = "__attribute__((cold, noinline)) " // not worth the compiler's time
+	const runsOnce = "__attribute__((cold, noinline)) " // not worth optimising
 	u.functions(name, f, runsOnce)
-	// It has no workspace, but the workers' parts of one are told from an address.
+	// It has no workspace, but the workers' parts are derived from an address.
 	fmt.Fprintf(&u.code, "static void %s_fill(const struct tilth_runtime *rt, void *const *args, void *packed) { void *const bound[] = {args[%d], packed}; %s_run(rt, bound, 0, packed); }\n", name, arg, name)
 	fmt.Fprintf(&u.code, "static const struct tilth_pack %s = {%d, %s_fill};\n", name, p.Buffer.Bytes(), name)
 	u.packs[key] = name

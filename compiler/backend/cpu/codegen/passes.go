@@ -37,7 +37,7 @@ func (u *Unit) passes() []pass.Step {
 	}
 }
 
-// kernelPasses are those of a kernel: of the reference, the plain ones.
+// kernelPasses returns the passes of a kernel. The reference uses the plain ones.
 func (u *Unit) kernelPasses() []pass.Step {
 	if u.vectorBytes == 0 {
 		return u.plainPasses()
@@ -45,21 +45,21 @@ func (u *Unit) kernelPasses() []pass.Step {
 	return u.passes()
 }
 
-// plainPasses are the passes without lookups and partition, for programs that have no functions to look up and no
-// conditions to take out: those that copy, and the reference, which stays as plain as it can be.
+// plainPasses returns the passes without lookups and partition. Programs that copy have neither functions to look up
+// nor conditions to split on, and the reference stays as plain as possible.
 func (u *Unit) plainPasses() []pass.Step { return u.passes()[2:] }
 
-// room is what the functions of a kernel may take. Vectors are aligned to a cache line, so that they lie in one.
+// room limits the stack of a kernel's functions. Vectors are aligned to a cache line, so that none crosses one.
 var room = pass.StorageLimits{StackBytes: 16 << 10, FrameBytes: 128 << 10, AlignBytes: 64}
 
-// bareRoom is that of programs without an operating system, whose stacks have a few KiB: more lies in the arena, where
-// it is counted.
+// bareRoom is the limit for programs without an operating system, whose stacks have a few KiB. Larger buffers go into
+// the arena, which counts them.
 var bareRoom = pass.StorageLimits{StackBytes: 256, FrameBytes: 512, AlignBytes: 64}
 
-// observe, if not nil, sees the program after each step.
+// observe, if not nil, receives the program after each step.
 var observe func(step string, f *ir.Func)
 
-// lowered lowers a schedule and runs passes on the program. It calls see, which may be nil, after each step.
+// lowered lowers a schedule and runs passes on the program. It calls see, if not nil, after each step.
 func lowered(s *schedule.Schedule, passes []pass.Step, see func(step string, f *ir.Func)) (*ir.Func, error) {
 	f, err := lower.Schedule(s)
 	if err != nil {
@@ -71,8 +71,7 @@ func lowered(s *schedule.Schedule, passes []pass.Step, see func(step string, f *
 	return pass.Apply(f, passes, see)
 }
 
-// withoutScopes is a kernel whose buffers lie where a processor has room for them, whatever memory of a GPU was asked
-// for.
+// withoutScopes returns a kernel whose buffers ignore GPU memory scopes and go wherever a processor has room.
 func withoutScopes(f *ir.Func) *ir.Func {
 	return f.With(ir.Rebind(f.Body, func(a *ir.Alloc, _ ir.Block) *ir.Buffer {
 		b := *a.Buffer
@@ -81,7 +80,8 @@ func withoutScopes(f *ir.Func) *ir.Func {
 	}))
 }
 
-// Dump is a kernel after each step, and its source, for whoever debugs it; without a target (nil), as plain scalar C.
+// Dump returns a kernel after each step, and its source, for debugging. Without a target (nil) it prints plain scalar
+// C.
 func Dump(s *schedule.Schedule, t *target.Target) (steps []backend.Step, err error) {
 	u := NewUnit(t)
 	if _, err := lowered(s, u.kernelPasses(), func(step string, f *ir.Func) {

@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// commonPrelude stands behind the ABI header in every unit.
+// commonPrelude follows the ABI header in every unit.
 const commonPrelude = `
 typedef uint16_t tilth_bfloat16;
 typedef int32_t tilth_word __attribute__((aligned(1), may_alias));
 `
 
-// vector declares the vector type with that many lanes, its unaligned twin for memory and its splat, once, and returns
-// its name. To clang a splat is a cast: there may be hundreds in a kernel, and each call that it has to inline takes
-// it a tenth of a millisecond.
+// vector declares the vector type with that many lanes, its unaligned twin for memory and its splat, once, and
+// returns its name. For clang a splat is a cast: kernels may have hundreds of them, and inlining a call takes clang a
+// tenth of a millisecond.
 func (u *Unit) vector(d array.DType, lanes int64) string {
 	if lanes == 1 {
 		return ctext.TypeOf(d).Scalar
@@ -48,7 +48,7 @@ func repeat(x string, n int64) string {
 	return list
 }
 
-// helpers are the functions on scalars.
+// helpers returns the functions on scalars.
 func (u *Unit) helpers() *ctext.Helpers {
 	return &ctext.Helpers{Declarations: &u.declarations, Dialect: ctext.C}
 }
@@ -88,7 +88,7 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 	return name
 }
 
-// extremeHelper is the function of Min or Max on vectors for which NaN counts, whichever operand it is.
+// extremeHelper returns the function for Min or Max on vectors that propagates NaN from either operand.
 func (u *Unit) extremeHelper(op expr.BinaryOp, d array.DType, lanes int64) string {
 	if d.IsFloat() && lanes > 1 {
 		return u.helper(op.String()+"_nan", d, lanes)
@@ -96,8 +96,8 @@ func (u *Unit) extremeHelper(op expr.BinaryOp, d array.DType, lanes int64) strin
 	return u.helper(op.String(), d, lanes)
 }
 
-// extreme is the smaller or larger of two values; where one is NaN, so is the answer. On vectors it takes processors
-// one instruction when only the second may be NaN, and three otherwise: op_nan.
+// extreme declares the smaller or larger of two values, which is NaN if either is. On vectors this takes one
+// instruction if only the second operand may be NaN, and three otherwise: op_nan.
 func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 	base, counts := strings.CutSuffix(op, "_nan")
 	test := map[string]string{"min": "<", "max": ">"}[base]
@@ -113,8 +113,8 @@ func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) {\n%s}\n", head, t, name, t, t, body))
 }
 
-// extremes are the instructions for Min and Max of floats, of which compilers make two where one operand is zero. They
-// are intrinsics of one compiler.
+// extremes holds the intrinsics for Min and Max of floats. Only one compiler has them. Compilers otherwise emit two
+// instructions if an operand is zero.
 var extremes = map[string]instructions{"min": extremeInstructions("min"), "max": extremeInstructions("max")}
 
 func extremeInstructions(op string) instructions {

@@ -21,28 +21,28 @@ type printer struct {
 	// lane is the variable of the vectorized loop being printed, nil outside of one.
 	lane  *expr.Var
 	lanes int64
-	// registers has the buffers kept in named variables.
+	// registers holds the buffers that live in named variables.
 	registers map[*expr.Tensor]*register
-	// memory has the C names of the buffers in memory that this function has pointers or arrays for.
+	// memory maps buffers in memory to the C names of this function's pointers or arrays.
 	memory map[*expr.Tensor]string
-	// arrays are those of them that are arrays, whose length compilers know.
+	// arrays holds those that are arrays, whose length compilers know.
 	arrays map[*expr.Tensor]bool
-	// pointers has the pointers into buffers that are in scope, by what they add up; depths is how many loops are
-	// around the declaration of a variable, loops how many there are here.
+	// pointers holds the pointers in scope, by the sum of their terms. depths is the number of loops around the
+	// declaration of a variable; loops is the current number.
 	pointers map[string]pointer
 	depths   map[*expr.Var]int
 	loops    int
-	// guarded is how many conditions an expression is only computed under.
+	// guarded is the number of conditions that guard the current expression.
 	guarded int
 }
 
-// register is a buffer in registers under its name. One that is defined is a variable of that name; others have a
-// variable for each slot.
+// register is a buffer in registers. A defined buffer is a variable of that name; other buffers have a variable per
+// slot.
 type register struct {
 	*ir.Buffer
 	name    string
 	defined bool
-	// depth is how many loops are around the declaration.
+	// depth is the number of loops around the declaration.
 	depth int
 }
 
@@ -82,7 +82,7 @@ func (p *printer) line(format string, args ...any) {
 	p.out.WriteByte('\n')
 }
 
-// guard marks code that is only executed under a condition, until the returned function is called.
+// guard marks code as conditional until the returned function is called.
 func (p *printer) guard() func() {
 	p.guarded++
 	return func() { p.guarded-- }
@@ -97,10 +97,10 @@ func (p *printer) varName(v *expr.Var) string {
 	return name
 }
 
-// scalar is a C expression for e; the lane variable, if any, must not occur in it.
+// scalar returns a C expression for e. The lane variable, if any, must not occur in it.
 func (p *printer) scalar(e expr.Expr) string { return p.scalars.Text(e) }
 
-// other is a scalar that is no expression of package expr.
+// other returns a scalar that is not an expression of package expr.
 func (p *printer) other(e expr.Expr) string {
 	n, ok := e.(*ir.Lookup)
 	if !ok {
@@ -212,7 +212,7 @@ func (p *printer) serial(n *ir.For) {
 func (p *printer) alloc(b *ir.Buffer) {
 	name := p.kernel.fresh("s")
 	t := ctext.TypeOf(b.Tensor.DType).Scalar
-	delete(p.registers, b.Tensor) // another version of these loops may have it elsewhere
+	delete(p.registers, b.Tensor) // another version of these loops may place it elsewhere
 	switch b.Space {
 	case ir.Register:
 		p.registers[b.Tensor] = &register{Buffer: b, name: name}
@@ -233,7 +233,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 	p.arrays[b.Tensor] = b.Space == ir.Stack
 }
 
-// variables declares those of a buffer in registers.
+// variables declares the variables of a buffer in registers.
 func (p *printer) variables(b *ir.Buffer, name string) {
 	for _, s := range b.Slots {
 		t := ctext.TypeOf(b.Tensor.DType).Scalar
@@ -244,7 +244,7 @@ func (p *printer) variables(b *ir.Buffer, name string) {
 	}
 }
 
-// buffer is the name of a buffer in memory.
+// buffer returns the name of a buffer in memory.
 func (p *printer) buffer(t *expr.Tensor) string {
 	name, ok := p.memory[t]
 	if !ok {
@@ -271,7 +271,7 @@ func (p *printer) vectorStore(n *ir.Store) {
 	p.storeVector(n, p.vector(n.Value))
 }
 
-// storeVector stores a vector whose lanes lie side by side.
+// storeVector stores a vector whose lanes are contiguous.
 func (p *printer) storeVector(n *ir.Store, value string) {
 	at := expr.Linearize(n.Index).Plus(expr.Linearize(p.lane), -1)
 	if reg := p.registers[n.Buffer.Tensor]; reg != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// isClamped reports whether a float32 or float64 is known to be within 32 bits, or NaN, as a quantised value is before
-// it is narrowed.
+// isClamped reports whether a float32 or float64 is known to fit into 32 bits or to be NaN, as a quantised value is
+// before it is narrowed.
 func isClamped(e expr.Expr) bool {
 	if n, ok := e.(*expr.Unary); ok && n.Op == expr.Round {
 		e = n.A
@@ -29,13 +29,13 @@ func isClamped(e expr.Expr) bool {
 	return okHigh && okLow && low.Value >= math.MinInt32 && high.Value <= math.MaxInt32-1<<8 && low.Value <= high.Value
 }
 
-// castClamped is the cast of what isClamped: only NaN is left to be looked after.
+// castClamped casts a value for which isClamped holds. It only has to handle NaN.
 func (u *Unit) castClamped(code string, from, to array.DType, lanes int64) string {
 	return u.cast(fmt.Sprintf("%s(%s)", u.helper("within_"+from.String(), array.Int32, lanes), code), array.Int32, to, lanes)
 }
 
-// wholeOf is what a float32 is that is rounded and known to be within 32 bits, or NaN, before it is rounded: bounds
-// that are whole numbers keep the same of it before rounding as after.
+// wholeOf returns the operand of the rounding in a float32 that is rounded and known to fit into 32 bits or to be
+// NaN. Integral bounds keep the same values before and after rounding.
 func wholeOf(e expr.Expr) (unrounded expr.Expr, ok bool) {
 	unrounded, ok = beforeRounding(e)
 	return unrounded, ok && e.DType() == array.Float32 && isClamped(unrounded)
@@ -57,8 +57,8 @@ func beforeRounding(e expr.Expr) (unrounded expr.Expr, ok bool) {
 	return nil, false
 }
 
-// quantised is the cast of a float32 that is rounded and within 32 bits to an integer, with or without an integer that
-// is added before the cast to one of at most 16 bits, as zero points are.
+// quantised prints the cast of a rounded float32 within 32 bits to an integer. The cast may be to at most 16 bits,
+// after an integer such as a zero point is added.
 func (p *printer) quantised(n *expr.Cast) (code string, ok bool) {
 	if !n.Type.IsInt() {
 		return "", false
@@ -81,7 +81,7 @@ func (p *printer) quantised(n *expr.Cast) (code string, ok bool) {
 	return p.unit.cast(fmt.Sprintf("(%s + %s)", p.nearest(x, n.Type), p.vector(sum.B)), array.Int32, n.Type, p.lanes), true
 }
 
-// nearest is a float32 rounded to 32 bits, of which as many are used as a type has.
+// nearest returns a float32 rounded to 32 bits. The caller uses as many bits as the type has.
 func (p *printer) nearest(x expr.Expr, used array.DType) string {
 	op := "nearest_float32"
 	if used.Bytes() <= 2 {
@@ -90,15 +90,15 @@ func (p *printer) nearest(x expr.Expr, used array.DType) string {
 	return fmt.Sprintf("%s(%s)", p.unit.helper(op, array.Int32, p.lanes), p.vector(x))
 }
 
-// nearest are the instructions that round floats to integers.
+// nearest holds the instructions that round floats to integers.
 var nearest = instructions{
 	4:  {"defined(__SSE2__)", "({t})__builtin_ia32_cvtps2dq(x)"},
 	8:  {"defined(__AVX__)", "({t})__builtin_ia32_cvtps2dq256(x)"},
 	16: {"defined(__AVX512F__)", "({t})__builtin_ia32_cvtps2dq512_mask(x, (int __attribute__((vector_size(64)))){0}, -1, 4)"},
 }
 
-// nearestHelper declares the functions "nearest_float32" and "nearest_low_float32"; false when op is none. NaN is
-// zero: of what the instructions make of it, 1 << 31, only the lower bits.
+// nearestHelper declares the functions "nearest_float32" and "nearest_low_float32" and returns false for any other
+// op. NaN becomes zero, as only the lower bits of the instructions' result, 1 << 31, are used.
 func (u *Unit) nearestHelper(head, name, op, t string, lanes int64) bool {
 	if op != "nearest_float32" && op != "nearest_low_float32" {
 		return false

@@ -10,9 +10,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Reference is a translation unit with a plain scalar kernel of the workload, against which candidates are verified.
-// It must be more exact than what it judges, so it adds floating point numbers in double: a single float that takes in
-// millions of terms in their order is further from their sum than any candidate, which has many partial sums.
+// Reference returns a translation unit with a plain scalar kernel of the workload, against which candidates are
+// verified. It must be more exact than the candidates, so it accumulates floating-point numbers in double. A single
+// float accumulator over millions of terms would be less exact than any candidate, which has many partial sums.
 func Reference(w *expr.Workload) (string, error) {
 	s, err := Plain(w)
 	if err != nil {
@@ -25,13 +25,13 @@ func Reference(w *expr.Workload) (string, error) {
 	return Link(w, []backend.Printed{p}, nil)
 }
 
-// Plain is the schedule of the reference. It is not of w itself, but of the same sums in double.
+// Plain returns the schedule of the reference. It schedules the same sums in double rather than w itself.
 func Plain(w *expr.Workload) (*schedule.Schedule, error) {
 	s := schedule.New(exact(w))
 	var sums *schedule.Stage
 	for _, g := range s.Stages {
 		if g.Combiner == expr.Sum {
-			sums = g // of the next stage, which rounds them
+			sums = g // the next stage rounds these sums
 			continue
 		}
 		if err := byTiles(s, g, sums); err != nil {
@@ -42,8 +42,8 @@ func Plain(w *expr.Workload) (*schedule.Schedule, error) {
 	return s, nil
 }
 
-// exact is the workload with each sum in a stage of its own, that of floating point numbers in double, and behind it
-// one that rounds it to its type.
+// exact returns the workload with each sum in a stage of its own, in double for floating-point numbers, followed by a
+// stage that rounds it to its type.
 func exact(w *expr.Workload) *expr.Workload {
 	replaced := map[*expr.Tensor]*expr.Tensor{}
 	e := &expr.Workload{Inputs: w.Inputs, Constants: w.Constants}
@@ -73,17 +73,17 @@ func exact(w *expr.Workload) *expr.Workload {
 	return e
 }
 
-// A tile of results has at most so many rows and columns, which are their last two axes that are longer than one. Its
-// sums stay in the first cache. A C compiler makes vectors of columns, and adds so many terms to each while its sum is
-// in a register.
+// These limit the rows and columns of a tile of results: the last two axes longer than one. The sums of a tile stay
+// in the first-level cache. A C compiler vectorises columns and adds this many terms to each sum while it is in a
+// register.
 const (
 	tileRows    = 8
 	tileColumns = 256
 	tileTerms   = 4
 )
 
-// byTiles computes results in tiles, which workers share, as a large workload takes seconds on one; with each tile the
-// sums that are rounded to it, if any.
+// byTiles computes results in tiles together with the sums that are rounded to them, if any. Workers share the tiles,
+// as a large workload would take seconds on one.
 func byTiles(s *schedule.Schedule, results, sums *schedule.Stage) error {
 	if len(results.Axes) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func tile(s *schedule.Schedule, g *schedule.Stage) (tiles int, err error) {
 	return tiles, nil
 }
 
-// byTerms puts a tile's loops inside those over the terms of its sums, but for a few terms at a time.
+// byTerms moves a tile's loops inside the loops over the terms of its sums, except for a few terms at a time.
 func byTerms(s *schedule.Schedule, g *schedule.Stage) error {
 	_, last := lastLong(g.Reduce)
 	if last < 0 {
@@ -151,7 +151,7 @@ func byTerms(s *schedule.Schedule, g *schedule.Stage) error {
 	return s.Unroll(g.ID, few)
 }
 
-// loops are those over the terms of a stage, or over its results.
+// loops returns the loops over the terms of a stage, or over its results.
 func loops(g *schedule.Stage, terms bool) (ids []int) {
 	for _, l := range g.Leaves {
 		if l.Reduce == terms {
@@ -161,7 +161,7 @@ func loops(g *schedule.Stage, terms bool) (ids []int) {
 	return ids
 }
 
-// lastLong are the last two of the axes that are longer than one; -1 where there is none.
+// lastLong returns the last two axes longer than one, or -1 for a missing one.
 func lastLong(axes []*expr.Var) (before, last int) {
 	before, last = -1, -1
 	for k, axis := range axes {
@@ -172,7 +172,7 @@ func lastLong(axes []*expr.Var) (before, last int) {
 	return before, last
 }
 
-// manyColumns divides a row of results of some length: all of it where no divisor is large enough to be worthwhile.
+// manyColumns divides a row of results. It returns the whole row if no divisor is large enough to be worthwhile.
 func manyColumns(extent int64) int64 {
 	if d := divisorAtMost(extent, tileColumns); d >= tileColumns/8 {
 		return d
@@ -180,7 +180,7 @@ func manyColumns(extent int64) int64 {
 	return extent
 }
 
-// divisorAtMost is the largest divisor of n that is not above limit.
+// divisorAtMost returns the largest divisor of n that does not exceed limit.
 func divisorAtMost(n, limit int64) int64 {
 	d := min(n, limit)
 	for n%d != 0 {

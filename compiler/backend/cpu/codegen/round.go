@@ -8,15 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// rounds reports whether a cast rounds what was computed in float32 to bfloat16. Instructions for it take denormal
-// numbers for zero, which are nothing beside the values that a result is computed of, and all there is of an element
-// that is only loaded and cast.
+// rounds reports whether a cast rounds a computed float32 to bfloat16. The instructions flush denormal numbers to
+// zero. That is negligible in a computed result, but not in an element that is only loaded and cast.
 func rounds(n *expr.Cast) bool {
 	_, loaded := n.A.(*expr.Load)
 	return n.Type == array.BFloat16 && n.A.DType() == array.Float32 && !loaded
 }
 
-// round is a C expression of a vector in float32 as bfloat16, by an instruction where the machine has it.
+// round returns a C expression that rounds a float32 vector to bfloat16, by an instruction if the machine has one.
 func (u *Unit) round(code string, lanes int64) string {
 	const from, to = array.Float32, array.BFloat16
 	if len(roundings[lanes]) == 0 {
@@ -42,7 +41,7 @@ func (u *Unit) round(code string, lanes int64) string {
 	return fmt.Sprintf("%s(%s)", name, code)
 }
 
-// roundHalves rounds either half of the vector x by itself.
+// roundHalves rounds each half of the vector x separately.
 func (u *Unit) roundHalves(lanes int64) string {
 	half := func(first int64) string {
 		return u.round(fmt.Sprintf("__builtin_shufflevector(x, x, %s)", indices(first, lanes/2)), lanes/2)
@@ -50,8 +49,8 @@ func (u *Unit) roundHalves(lanes int64) string {
 	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", half(0), half(lanes/2), indices(0, lanes))
 }
 
-// rounding is an instruction, as assembly between registers of a class, where the macros say that the machine has it.
-// Without text there is one for half as many lanes.
+// rounding is an instruction, as assembly between registers of a class, guarded by macros. An empty text means that
+// an instruction exists for half as many lanes.
 type rounding struct{ condition, text, register string }
 
 const (
@@ -59,7 +58,7 @@ const (
 	hasArmRounding = "defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)"
 )
 
-// roundings are those for so many lanes. Their result is half a register.
+// roundings maps a number of lanes to its instructions. Their result occupies half a register.
 var roundings = map[int64][]rounding{
 	4:  {{hasArmRounding, "bfcvtn %0.4h, %1.4s", "w"}},
 	8:  {{hasBF16VL, x86Rounding, "v"}, {hasArmRounding, "", ""}},

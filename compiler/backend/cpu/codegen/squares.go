@@ -8,20 +8,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// squareTypes are those of the operands of an instruction that adds the products of two rows by two columns to the
-// four sums of a square: its first operand has the rows, and sums of a row are neighbours.
+// squareTypes are the operand types of an instruction that adds the products of two rows by two columns to the four
+// sums of a square. Its first operand holds the rows; sums of a row are adjacent.
 type squareTypes struct{ a, b array.DType }
 
-// squareForm is the instruction, with so many terms of each row and column, where the macro says that the machine has
-// it, and the element that its operands have in an assembler's words.
+// squareForm is the instruction, with its number of terms per row and column, the macro that announces it, and the
+// element name in assembler syntax.
 type squareForm struct {
 	terms             int64
 	name, macro, kind string
 }
 
-// squareInstructions are those of arm64. They do not round integers, nor saturate. Each of bfloat16 adds two pairs,
-// one after the other. Most cores have none but the older rules for that, as for bfdot: the sum of a pair is rounded
-// to odd, before it is added and rounded again, and denormal numbers are zero.
+// squareInstructions holds the instructions of arm64. They neither round integers nor saturate. Those of bfloat16 add
+// two pairs in sequence. Most cores only have the older rules for this, as for bfdot: the sum of a pair is rounded to
+// odd before it is added and rounded again, and denormal numbers are flushed to zero.
 var squareInstructions = map[squareTypes]squareForm{
 	{array.Int8, array.Int8}:         {8, "smmla", "__ARM_FEATURE_MATMUL_INT8", "16b"},
 	{array.Uint8, array.Uint8}:       {8, "ummla", "__ARM_FEATURE_MATMUL_INT8", "16b"},
@@ -29,8 +29,8 @@ var squareInstructions = map[squareTypes]squareForm{
 	{array.BFloat16, array.BFloat16}: {4, "bfmmla", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC", "8h"},
 }
 
-// hasSquares reports whether there is an instruction for so many terms of rows and columns of some types; turned is
-// set where its first operand has the columns.
+// hasSquares reports whether an instruction exists for that many terms of rows and columns of these types. turned is
+// set if its first operand holds the columns.
 func hasSquares(rows, columns array.DType, terms int64) (turned, ok bool) {
 	if squareInstructions[squareTypes{rows, columns}].terms == terms {
 		return false, true
@@ -38,8 +38,8 @@ func hasSquares(rows, columns array.DType, terms int64) (turned, ok bool) {
 	return true, squareInstructions[squareTypes{columns, rows}].terms == terms
 }
 
-// squares prints the exchange of lanes between two vectors. Where a square has one row after the other, rows become
-// squares as squares become rows.
+// squares prints the exchange of lanes between two vectors. The exchange is its own inverse for squares stored row by
+// row.
 func (p *printer) squares(n *ir.Squares) {
 	first, second := []int64{0, 1, 4, 5}, []int64{2, 3, 6, 7}
 	switch {
@@ -63,15 +63,14 @@ func (p *printer) squareProduct(n *ir.SquareProduct) {
 	p.line("%s(&%s, &%s, %s, %s, %s);", helper, first, second, name(n.Rows[0]), name(n.Rows[1]), name(n.Columns))
 }
 
-// squaresOf are the variables of two squares.
+// squaresOf returns the variables of two squares.
 func (p *printer) squaresOf(sums *ir.Buffer, at [2]int64) (first, second string) {
 	reg := p.registers[sums.Tensor]
 	return reg.vector(at[0], ir.SquareLanes), reg.vector(at[1], ir.SquareLanes)
 }
 
-// squareHelper declares the function that adds products to two squares, whatever the machine has for it: of two rows,
-// each of which comes again and again, by four columns. Turned is set where columns are an instruction's first
-// operand.
+// squareHelper declares the function that adds products to two squares, with the best instruction available: two
+// rows, each repeated, by four columns. turned is set if the columns are the instruction's first operand.
 func (u *Unit) squareHelper(rows, columns array.DType, turned bool) string {
 	name := fmt.Sprintf("tilth_squares_%v_%v", rows, columns)
 	if u.declarations.Has(name) {
@@ -99,7 +98,7 @@ func (u *Unit) squareHelper(rows, columns array.DType, turned bool) string {
 	return name
 }
 
-// instruction is that of operands a and b, or else plain code, for a square.
+// instruction returns the instruction for operands a and b, with plain code as the alternative.
 func (f squareForm) instruction(a, b, square, plain string) string {
 	return fmt.Sprintf(`#if defined(%[1]s)
   __asm__("%[2]s %%0.4s, %%1.%[3]s, %%2.%[3]s" : "+w"(*%[4]s) : "w"(%[5]s), "w"(%[6]s));
@@ -108,8 +107,8 @@ func (f squareForm) instruction(a, b, square, plain string) string {
 `, f.macro, f.name, f.kind, square, a, b, strings.ReplaceAll(plain, "{square}", square))
 }
 
-// plainSquare says what the instructions do: each term of both rows and both columns is taken out, multiplied and
-// added.
+// plainSquare returns portable code for the instructions: it extracts, multiplies and adds each term of both rows and
+// columns.
 func plainSquare(a, b string, terms int64) (text string) {
 	for k := range terms {
 		wide := func(x string, at ...int64) string {
@@ -120,7 +119,7 @@ func plainSquare(a, b string, terms int64) (text string) {
 	return text
 }
 
-// plainSquareBF16 does so for pairs of bfloat16.
+// plainSquareBF16 does the same for pairs of bfloat16.
 func plainSquareBF16(a, b string) (text string) {
 	for _, pair := range [2][2]string{{"0, 0, 2, 2", "0, 2, 0, 2"}, {"1, 1, 3, 3", "1, 3, 1, 3"}} {
 		text += plainPair("*{square}", fmt.Sprintf("__builtin_shufflevector(({bits})%[1]s, ({bits})%[1]s, %[2]s)", a, pair[0]),

@@ -6,16 +6,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// endStreams makes what a function stored past the caches visible before what it does next, such as telling others
-// that it is done: on x86 the only stores that overtake others.
+// endStreams makes a function's non-temporal stores visible before it proceeds, for example before it signals
+// completion. On x86 only these stores may be reordered with others.
 func (p *printer) endStreams(streams bool) {
 	if streams {
 		p.line("tilth_end_streams();")
 	}
 }
 
-// streaming declares the store of a vector past the caches, once, and returns its name. A compiler that has none
-// stores as usual.
+// streaming declares the non-temporal store of a vector, once, and returns its name. Compilers without one store as
+// usual.
 func (u *Unit) streaming(d array.DType, lanes int64) string {
 	t := u.vector(d, lanes)
 	name := "tilth_stream_" + t

@@ -9,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// tilePrelude has the words for tiles. Whoever defines TILTH_TILES before it gives them another meaning: tests have a
-// model of the instructions, for machines without them. The numbers of tiles are constants. The symbol has a package
-// ask the kernel for the use of tiles.
+// tilePrelude declares the tile operations. A definition of TILTH_TILES before it replaces them: tests supply a model
+// of the instructions for machines without them. Tile numbers are constants. The symbol makes a package request the
+// use of tiles from the kernel.
 const tilePrelude = `#ifndef TILTH_TILES
 #define TILTH_TILES
 #define tilth_tile_zero(tile) __builtin_ia32_tilezero(tile)
@@ -22,7 +22,7 @@ const tilePrelude = `#ifndef TILTH_TILES
 __attribute__((weak, visibility("hidden"))) const char tilth_uses_tiles = 1;
 `
 
-// tile prints what is done with tiles.
+// tile prints an operation on tiles.
 func (p *printer) tile(st ir.Stmt) {
 	p.unit.declarations.Declare("tilth_tiles", tilePrelude)
 	switch n := st.(type) {
@@ -39,7 +39,7 @@ func (p *printer) tile(st ir.Stmt) {
 	}
 }
 
-// tileProduct is the instruction of a product.
+// tileProduct returns the instruction of a product.
 func tileProduct(n *ir.TileProduct) string {
 	switch n.Format {
 	case schedule.TileBF16:

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// transpose prints a square whose rows and columns change places: rows are loaded, exchanged in registers in as many
-// rounds as the number of lanes has bits, and stored as columns.
+// transpose prints the transposition of a square. Rows are loaded, exchanged in registers in log2(lanes) rounds, and
+// stored as columns.
 func (p *printer) transpose(t *ir.Transpose) {
 	v := p.unit.vector(t.From.DType, int64(len(t.Columns)))
 	rows := make([]string, len(t.Columns))
@@ -26,7 +26,7 @@ func (p *printer) transpose(t *ir.Transpose) {
 	}
 }
 
-// exchange prints one round: of rows that lie width apart, blocks of width lanes change sides.
+// exchange prints one round: rows at distance width exchange blocks of width lanes.
 func (p *printer) exchange(v string, rows []string, width int) {
 	var low, high []string
 	for lane := range rows {

@@ -8,14 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// turns prints the first elements of four vectors, then their second ones, and so on.
+// turns interleaves four vectors: their first elements, then their second ones, and so on.
 func (p *printer) turns(n *ir.Picked, vectors []string) string {
 	return fmt.Sprintf("%s(%s)", p.unit.turnsHelper(n.DType(), n.Width, n.Picks), strings.Join(vectors, ", "))
 }
 
-// turnsHelper declares the function that picks from four vectors of so many elements. Of 16 bytes, one instruction
-// does so that permutes those of a vector: the empty assembly keeps compilers from making it one that permutes those
-// of two, which takes several times as long on some processors.
+// turnsHelper declares the function that picks from four vectors. For 16 bytes, one instruction permutes those of a
+// single vector. The empty assembly keeps compilers from choosing the two-vector permutation, which takes several
+// times as long on some processors.
 func (u *Unit) turnsHelper(d array.DType, width int64, picks []int64) string {
 	name := fmt.Sprintf("tilth_turns_%v_x%d", d, width)
 	if u.declarations.Has(name) {
@@ -38,7 +38,7 @@ func (u *Unit) turnsHelper(d array.DType, width int64, picks []int64) string {
 	return name
 }
 
-// upTo are the numbers from zero up to n.
+// upTo returns the numbers from zero to n-1.
 func upTo(n int64) []int64 {
 	list := make([]int64, n)
 	for k := range list {
@@ -47,7 +47,7 @@ func upTo(n int64) []int64 {
 	return list
 }
 
-// listed are numbers as C lists them.
+// listed formats numbers as a C list.
 func listed(numbers []int64) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }

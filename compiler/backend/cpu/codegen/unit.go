@@ -17,41 +17,41 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Unit is one C translation unit in the making.
+// Unit is a C translation unit under construction.
 type Unit struct {
 	vectorBytes     int64
 	caches          pass.Caches
 	vectorRegisters int64
-	// room is what functions may take of the stack.
+	// room limits the stack of functions.
 	room pass.StorageLimits
-	// keepsCasts keeps casts apart from products.
+	// keepsCasts keeps casts and products separate.
 	keepsCasts bool
 	// avoidsDoubles leaves functions that would compute in double to the C library.
 	avoidsDoubles bool
-	// narrowsIntegers casts double to int32 by way of int64: QEMU 7 ends at RISC-V's instruction for both at once.
+	// narrowsIntegers casts double to int32 via int64, because QEMU 7 aborts at RISC-V's single instruction for both.
 	narrowsIntegers bool
-	// lookedUp is how many operations a function of a byte takes at least that is looked up; 0 where none is, since no
-	// instruction does it: vectors that are taken apart for it cost more than an exponential.
+	// lookedUp is the minimum number of operations of a byte function that is replaced by a lookup. 0 disables
+	// lookups on targets without an instruction: splitting vectors costs more than an exponential.
 	lookedUp int
 	// hasTiles reports whether the target multiplies tiles of a type.
 	hasTiles     func(array.DType) bool
 	declarations ctext.Declarations
-	// packs has the symbols of the packs printed so far, by constant and canonical text.
+	// packs maps constant and canonical text to the symbols of the packs printed so far.
 	packs map[string]string
 	code  strings.Builder
-	// prelude stands before everything else, and printing prints kernels, where another backend does.
+	// prelude precedes everything else. printing prints kernels for another backend.
 	prelude  string
 	printing Functions
-	// target is what the unit is for; nil for plain scalar C.
+	// target is the unit's target; nil for plain scalar C.
 	target *target.Target
-	// own are the kernels that somebody wrote, each a translation unit.
+	// own holds the user-written kernels, each a translation unit.
 	own []toolchain.File
 }
 
-// Functions prints into a unit what a kernel of the ABI is run by: the function SYMBOL_run and all that it needs.
+// Functions prints the functions that run a kernel of the ABI into a unit: SYMBOL_run and everything that it needs.
 type Functions func(u *Unit, symbol string, s *schedule.Schedule) (backend.Info, error)
 
-// NewUnitOf is an empty translation unit whose kernels another backend prints, for a prelude of its own. Functions
+// NewUnitOf returns an empty translation unit with its own prelude, whose kernels another backend prints. Functions
 // that pack constants are plain scalar C.
 func NewUnitOf(prelude string, printing Functions) *Unit {
 	u := newUnit(0)
@@ -59,10 +59,10 @@ func NewUnitOf(prelude string, printing Functions) *Unit {
 	return u
 }
 
-// Declarations are the types and helper functions that the unit has so far.
+// Declarations returns the types and helper functions declared so far.
 func (u *Unit) Declarations() *ctext.Declarations { return &u.declarations }
 
-// Include adds the kernels of another unit that printed no packs.
+// Include adds the kernels of another unit, which must not have printed packs.
 func (u *Unit) Include(other *Unit) {
 	u.declarations.Include(&other.declarations)
 	u.code.WriteString(other.code.String())
@@ -71,7 +71,7 @@ func (u *Unit) Include(other *Unit) {
 // Write adds text to the unit.
 func (u *Unit) Write(text string) { u.code.WriteString(text) }
 
-// NewUnit is an empty translation unit for a target; without one (nil), for plain scalar C.
+// NewUnit returns an empty translation unit for a target. A nil target selects plain scalar C.
 func NewUnit(t *target.Target) *Unit {
 	if t == nil {
 		return newUnit(0)
@@ -99,8 +99,8 @@ func (u *Unit) lanes(d array.DType) int64 {
 	return max(1, u.vectorBytes/d.Bytes())
 }
 
-// Add prints a kernel and, as `const struct tilth_kernel symbol`, its description, without functions that pack its
-// constants: that is for the caller to do. The id is what the description calls it. The error says why the schedule
+// Add prints a kernel and its description, `const struct tilth_kernel symbol`. It omits the functions that pack
+// constants, which the caller supplies. id names the kernel in the description. Add returns an error if the schedule
 // cannot be lowered.
 func (u *Unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
 	k, err := u.kernel(symbol, s)
@@ -111,7 +111,7 @@ func (u *Unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error
 	return k.Info, nil
 }
 
-// AddWithPacks is like Add, with functions that pack the kernel's constants.
+// AddWithPacks is like Add, but prints the functions that pack the kernel's constants, too.
 func (u *Unit) AddWithPacks(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
 	fields, info, err := u.withPacks(symbol, id, s)
 	if err == nil {
@@ -136,14 +136,14 @@ func (u *Unit) withPacks(symbol, id string, s *schedule.Schedule) (fields string
 	return k.fields(id, packs), k.Info, nil
 }
 
-// printed is a kernel whose functions are printed.
+// printed is a kernel with printed functions.
 type printed struct {
 	backend.Info
 	symbol string
 	growth float64
 }
 
-// fields is the initialiser of its description.
+// fields returns the initialiser of the kernel's description.
 func (k printed) fields(id, packs string) string {
 	return fmt.Sprintf("{\"%s\", %d, %s, %s_run, %d, %d, %s}", id, len(k.Prepared), packs, k.symbol, k.WorkspaceBytes, k.WorkerBytes,
 		ctext.FloatLiteral(k.growth, array.Float64))
@@ -166,7 +166,7 @@ func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 	return printed{u.functions(symbol, f, ""), symbol, s.ErrorGrowth()}, nil
 }
 
-// functions prints the functions that run a program, with attributes of C.
+// functions prints the functions that run a program, with C attributes.
 func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.Info {
 	k := newKernelPrinter(u, symbol, f)
 	k.attributes = attributes
@@ -184,5 +184,5 @@ func (u *Unit) Source() string {
 // Own implements backend.Unit.
 func (u *Unit) Own() []toolchain.File { return u.own }
 
-// Embedded implements backend.Unit: processors run what is in the source.
+// Embedded implements backend.Unit. Processors run the source directly.
 func (u *Unit) Embedded() []toolchain.Embedded { return nil }

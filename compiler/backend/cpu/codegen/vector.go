@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// vector is a C expression of p.lanes lanes for e, each part of which has a vector form.
+// vector returns a C expression of p.lanes lanes for e. Each part of e must have a vector form.
 func (p *printer) vector(e expr.Expr) string {
 	switch n := e.(type) {
 	case *ir.Lanes:
@@ -29,7 +29,7 @@ func (p *printer) vector(e expr.Expr) string {
 	return p.vectorForm(e)
 }
 
-// vectorForm is the vector form of an expression that differs between lanes.
+// vectorForm returns the vector form of an expression that differs between lanes.
 func (p *printer) vectorForm(e expr.Expr) string {
 	switch n := e.(type) {
 	case *ir.Lookup:
@@ -65,15 +65,14 @@ func (p *printer) vectorForm(e expr.Expr) string {
 	panic(fmt.Sprintf("codegen: %T has no vector form", e))
 }
 
-// vectorSelect chooses one side for all lanes where the condition is the same for all, so that the other is not
-// computed.
+// vectorSelect branches if the condition is the same for all lanes, so that only one side is computed.
 func (p *printer) vectorSelect(n *expr.Select) string {
 	if expr.Uses(n.Cond, p.lane) {
 		return p.choice(n)
 	}
 	cond, t := p.scalar(n.Cond), p.unit.vector(n.DType(), p.lanes)
 	release := p.guard()
-	code := fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc refuses vectors that differ in alignment
+	code := fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc rejects operands of different alignment
 	release()
 	return code
 }
@@ -86,7 +85,7 @@ func (p *printer) broadcast(e expr.Expr) string {
 	return fmt.Sprintf("%s_splat(%s)", t, p.scalar(e))
 }
 
-// lanewise gathers the lanes, each computed as a scalar.
+// lanewise computes each lane as a scalar and gathers the lanes.
 func (p *printer) lanewise(n *ir.Lanes) string {
 	lane, lanes := p.lane, p.lanes
 	p.lane, p.lanes = nil, 1
@@ -107,7 +106,7 @@ func (p *printer) vectorLoad(n *expr.Load) string {
 	return fmt.Sprintf("*(const %s_mem *)&%s", t, p.element(n.Tensor, at))
 }
 
-// picked picks lanes from vectors that are loaded whole, or lie in registers, or from what goes to all lanes.
+// picked picks lanes from vectors that are loaded whole, held in registers, or broadcast.
 func (p *printer) picked(n *ir.Picked) string {
 	if n.Repeats() {
 		return p.repeated(n)
@@ -119,7 +118,7 @@ func (p *printer) picked(n *ir.Picked) string {
 	return p.among(n, vectors, 0, n.Width)
 }
 
-// repeated picks lanes from vectors of one element, or of one word, each.
+// repeated picks lanes from vectors of one repeated element or word.
 func (p *printer) repeated(n *ir.Picked) string {
 	vectors := make([]string, len(n.From))
 	if n.Width == 1 {
@@ -140,7 +139,7 @@ func (p *printer) repeated(n *ir.Picked) string {
 	return fmt.Sprintf("(%s)%s", p.unit.vector(n.DType(), p.lanes), p.among(words, vectors, 0, lanes))
 }
 
-// sources are the vectors that lanes are made of, each loaded whole or in a register.
+// sources returns the source vectors of lanes, each loaded whole or in a register.
 func (p *printer) sources(s *ir.Sources) (vectors []string) {
 	lane, lanes := p.lane, p.lanes
 	p.lane, p.lanes = &expr.Var{Name: "k", Extent: s.Width}, s.Width
@@ -151,7 +150,7 @@ func (p *printer) sources(s *ir.Sources) (vectors []string) {
 	return vectors
 }
 
-// folded adds neighbours: those of two vectors make one, again and again, and at last those of one vector half of one.
+// folded adds adjacent lanes: two vectors are reduced to one repeatedly, and finally one vector to half of one.
 func (p *printer) folded(n *ir.Folded) string {
 	vectors, width := p.sources(&n.Sources), n.Width
 	for factor := n.Factor; factor > 1; factor /= 2 {
@@ -169,14 +168,13 @@ func (p *printer) folded(n *ir.Folded) string {
 	return vectors[0]
 }
 
-// among picks lanes from vectors of so many elements, those that come from the first of them and the ones behind it:
-// two at a time.
+// among picks the lanes that come from a pair of adjacent vectors, starting at first.
 func (p *printer) among(n *ir.Picked, vectors []string, first int64, width int64) string {
 	last := min(int64(len(vectors))-1, first+1)
 	picks := make([]int64, len(n.Picks))
 	for k, pick := range n.Picks {
 		switch vector, at := pick/n.Width-first, pick%n.Width; {
-		case vector < 0 || vector > 1: // another pair has it
+		case vector < 0 || vector > 1: // another pair supplies it
 			picks[k] = -1
 		case n.Width == 1:
 			picks[k] = vector*width + int64(k)
@@ -197,8 +195,7 @@ func (p *printer) among(n *ir.Picked, vectors []string, first int64, width int64
 	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", code, p.among(n, vectors, first+2, width), listed(both))
 }
 
-// spread prints neighbouring elements that go to all lanes: those of 32 bits as one number, others as a vector of
-// their own.
+// spread broadcasts adjacent elements: 32 bits as one number, other sizes as a vector.
 func (p *printer) spread(n *ir.Spread) string {
 	d := n.DType()
 	element := p.element(n.Tensor, expr.Linearize(n.First))
@@ -231,7 +228,8 @@ func (p *printer) vectorBinary(n *expr.Binary) string {
 	return fmt.Sprintf("(%s %s %s)", p.vector(n.A), ctext.Infix[n.Op], p.vector(n.B))
 }
 
-// vectorExtreme is Min or Max. A number that is not NaN, such as the zero of a ReLU, comes first, which is cheaper.
+// vectorExtreme returns Min or Max. An operand that cannot be NaN, such as the zero of a ReLU, goes first, which is
+// cheaper.
 func (p *printer) vectorExtreme(n *expr.Binary) string {
 	a, b := n.A, n.B
 	if isNumber(b) {

@@ -8,26 +8,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ctext"
 )
 
-// vectorFunctions are mathematical functions on float vectors, written with the compilers' generic vector arithmetic
-// so that every target has them. {f} is the vector type, {i} int32_t, {d} double, {l} int64_t and {u} uint64_t vectors
-// of as many lanes, {name} the function; {select}, {min} and {max} are helpers on {f}. Denormal numbers, infinities
-// and NaN are treated as the C library does. Polynomials are minimax fits (Lawson's iteration) of this project; the
-// reductions are those of Cody and Waite, "Software Manual for the Elementary Functions" (1980). The largest errors,
-// in units in the last place over a sweep of all floats, are those that TestVectorMathIsAccurate asserts.
+// vectorFunctions holds mathematical functions on float vectors, written with the compilers' generic vector
+// arithmetic so that every target has them. {f} is the vector type; {i} int32_t, {d} double, {l} int64_t and {u}
+// uint64_t are vectors of the same number of lanes; {name} is the function; {select}, {min} and {max} are helpers on
+// {f}. Denormal numbers, infinities and NaN behave as in the C library. Polynomials are minimax fits (Lawson's
+// iteration) of this project. Reductions follow Cody and Waite, "Software Manual for the Elementary Functions"
+// (1980). TestVectorMathIsAccurate asserts the largest errors, in units in the last place over a sweep of all floats.
 var vectorFunctions = map[string]string{
 	"exp": vectorExp, "exp_part": vectorExpPart, "exp_all": vectorExpAll, "exp_far": vectorExpFar,
 	"logistic": vectorLogistic, "log": vectorLog,
 	"tanh": vectorTanh, "erf": vectorErf, "sin": vectorSin, "cos": vectorCos, "pow": vectorPow,
 }
 
-// inDoubles are those that compute in double, which microcontrollers lack, or have no vectors of: their libraries'
-// functions take less time.
+// inDoubles lists the functions that compute in double. Microcontrollers lack double or vectors of it, so the C
+// library is faster there.
 var inDoubles = map[string]bool{"sin": true, "cos": true, "pow": true}
 
-// vectorExp is x = n ln2 + r with |r| <= ln2/2, e^r by a polynomial of degree 6, and 2^n added to the exponent bits.
-// Adding 1.5*2^23 rounds to an integer, which then stands in the lowest bits. What is far below zero, as masked scores
-// of attention are, becomes zero. Vectors with another lane whose result may not be a normal number, which are rare,
-// are computed apart: testing for them takes a third less time than arithmetic that serves all.
+// vectorExp uses x = n ln2 + r with |r| <= ln2/2, computes e^r by a polynomial of degree 6, and adds n to the
+// exponent bits. Adding 1.5*2^23 rounds to an integer in the lowest bits. Values far below zero, such as masked
+// attention scores, become zero. Vectors with any other lane whose result may not be a normal number are rare and
+// computed separately. The test takes a third less time than arithmetic that handles all cases.
 const vectorExp = `{f} {name}({f} x) {
   {i} zero = x < -104.0f, far = (({f})(({i})x & 0x7fffffff) <= 87.3f) == 0;
   if (__builtin_expect({any}(far & ~zero), 0)) return {exp_far}(x);
@@ -36,7 +36,7 @@ const vectorExp = `{f} {name}({f} x) {
 }
 `
 
-// vectorExpPart is e^(x - n ln2).
+// vectorExpPart computes e^(x - n ln2).
 const vectorExpPart = `{f} {name}({f} x, {f} n) {
   {f} r = x - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
   {f} p = r * 0x1.6a23cep-10f + 0x1.123a2p-7f;
@@ -48,8 +48,9 @@ const vectorExpPart = `{f} {name}({f} x, {f} n) {
 }
 `
 
-// vectorExpAll is e^x for all x, without a branch: 2^n in two steps, which reach infinity and denormal results. It is
-// what ends a tile of accumulators: a call that may happen makes a compiler save all of them.
+// vectorExpAll computes e^x for all x without a branch: it applies 2^n in two steps, which reach infinity and
+// denormal results. It is used in the epilogue of a tile of accumulators, where a possible call would make compilers
+// spill all of them.
 const vectorExpAll = `{f} {name}({f} x) {
   {f} y = {min}({f}_splat(89.0f), {max}({f}_splat(-104.0f), x));
   {f} t = y * 0x1.715476p+0f + 0x1.8p+23f, n = t - 0x1.8p+23f;
@@ -58,11 +59,11 @@ const vectorExpAll = `{f} {name}({f} x) {
 }
 `
 
-// vectorExpFar keeps what is rare out of the way.
+// vectorExpFar handles the rare cases out of line.
 const vectorExpFar = `static __attribute__((unused, noinline, cold)) {f} {name}({f} x) { return {exp_all}(x); }
 `
 
-// vectorLog is x = m 2^n with m between the roots of 1/2 and 2, and log(m) = f - f*f/2 + f*f*f P(f) with f = m-1.
+// vectorLog uses x = m 2^n with m between the roots of 1/2 and 2, and log(m) = f - f*f/2 + f*f*f P(f) with f = m-1.
 const vectorLog = `{f} {name}({f} x) {
   {i} tiny = x < 0x1p-126f;
   {f} y = {select}(tiny, x * 0x1p+23f, x);
@@ -82,10 +83,9 @@ const vectorLog = `{f} {name}({f} x) {
 }
 `
 
-// vectorTanh is x (k + P/Q) with polynomials of x*x, up to where the result rounds to one. The constant k halves the
-// weight of the quotient, and with it that of the rounding errors. One formula for all x, in the order of Estrin,
-// keeps the chain of dependent operations short, which is what the time is made of: a third of what two formulas and a
-// choice between them take.
+// vectorTanh computes x (k + P/Q) with polynomials of x*x, up to where the result rounds to one. The constant k
+// halves the weight of the quotient and of its rounding errors. One formula for all x, in Estrin's order, shortens
+// the dependency chain that dominates the time: it takes a third of the time of two formulas with a selection.
 const vectorTanh = `{f} {name}({f} x) {
   {f} c = {max}({f}_splat(-9.01f), {min}({f}_splat(9.01f), x)), z = c * c, w = z * z;
   {f} p = (w * -0x1.4d0812p-23f + (z * -0x1.77cf38p-15f - 0x1.e830c4p-11f)) * w + (z * 0x1.4d0d0cp-4f + 0x1.2a0f64p+0f);
@@ -94,7 +94,7 @@ const vectorTanh = `{f} {name}({f} x) {
 }
 `
 
-// vectorErf has the form of vectorTanh.
+// vectorErf has the same form as vectorTanh.
 const vectorErf = `{f} {name}({f} x) {
   {f} c = {max}({f}_splat(-3.92f), {min}({f}_splat(3.92f), x)), z = c * c, w = z * z;
   {f} p = (z * -0x1.33263ep-16f - 0x1.57f43p-13f) * w + (z * -0x1.fc446cp-10f + 0x1.c94836p-6f);
@@ -105,11 +105,11 @@ const vectorErf = `{f} {name}({f} x) {
 }
 `
 
-// trigonometric is |x| = n pi/2 + r, reduced in double precision with a first part of pi/2 of 33 bits, so that its
-// product with n is exact, then the sine or cosine of r by the quadrant n plus a shift. Lanes beyond 2^20 are left to
-// the C library.
+// trigonometric uses |x| = n pi/2 + r, reduced in double precision. The first part of pi/2 has 33 bits, so its
+// product with n is exact. The result is the sine or cosine of r, by the quadrant n plus a shift. The C library
+// computes lanes beyond 2^20.
 //
-// It is formatted with the shift of the quadrant, the sign and the C library's name.
+// The format arguments are the shift of the quadrant, the sign and the C library's name.
 const trigonometric = `{f} {name}({f} x) {
   {f} a = ({f})(({i})x & 0x7fffffff);
   {d} y = __builtin_convertvector({select}(a <= 0x1p+20f, a, {f}_splat(0.0f)), {d});
@@ -134,9 +134,8 @@ var (
 	vectorCos = fmt.Sprintf(trigonometric, 1, "", "cos")
 )
 
-// vectorPow is 2^(y log2 x) in double precision: log2 of the mantissa by the series of atanh, 2^f by its Taylor
-// polynomial. Lanes with a base that is not positive and finite, or an exponent that is not finite, are left to the C
-// library.
+// vectorPow computes 2^(y log2 x) in double precision: log2 of the mantissa by the series of atanh, 2^f by its Taylor
+// polynomial. The C library computes lanes with a non-positive or infinite base or a non-finite exponent.
 const vectorPow = `{f} {name}({f} x, {f} y) {
   {i} far = ((x > 0.0f) & (x < __builtin_inff()) & (y - y == 0.0f)) == 0;
   {u} b = ({u})__builtin_convertvector({select}(far, {f}_splat(1.0f), x), {d}) + 0x095f619980c433ull;
@@ -214,7 +213,7 @@ func (u *Unit) vectorSelect(head, name, t string, d array.DType, lanes int64) {
 `, head, t, name, mask))
 }
 
-// anyLane declares whether any lane of a mask is set.
+// anyLane declares a test that reports whether any lane of a mask is set.
 func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
 	u.declarations.Declare(name, fmt.Sprintf(`%sint %s(%s m) {
 #ifdef __clang__
@@ -228,15 +227,15 @@ func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
 `, head, name, t, ctext.TypeOf(d).Scalar, lanes))
 }
 
-// lanewiseBuiltins are the functions of the C library that vectors go through lane by lane.
+// lanewiseBuiltins lists the C library functions that are applied lane by lane.
 var lanewiseBuiltins = map[string]string{
 	"exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "erf": "erf", "abs": "fabs", "floor": "floor", "ceil": "ceil",
 	"round": "rint", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
 	"cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
 }
 
-// wholeBuiltins are those that machines have instructions for. Clang knows them on vectors; it does not put lanes
-// together again at the level of optimisation that kernels are compiled at.
+// wholeBuiltins lists the functions that machines have instructions for. Clang accepts them on vectors, but does not
+// revectorise lanes at the optimisation level of kernels.
 var wholeBuiltins = map[string]string{"sqrt": "sqrt", "abs": "abs", "floor": "floor", "ceil": "ceil", "round": "rint"}
 
 func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64) {
@@ -247,7 +246,7 @@ func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { %s }\n", head, t, name, t, loop))
 }
 
-// lanewisePow is x to the power of y, lane by lane.
+// lanewisePow computes x to the power of y, lane by lane.
 func (u *Unit) lanewisePow(head, name, t string, d array.DType, lanes int64) {
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x, %s y) { %s v; for (int i = 0; i < %d; i++) v[i] = __builtin_pow%s(x[i], y[i]); return v; }\n",
 		head, t, name, t, t, t, lanes, ctext.TypeOf(d).Builtin))

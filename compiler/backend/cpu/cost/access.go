@@ -6,38 +6,39 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Access is how a statement reads a tensor, or what it stores, as a function of its axes. Loads that differ by
-// constants are one.
+// Access describes how a statement reads a tensor or stores its result, as a function of its axes. Loads that differ
+// only in constants share an Access.
 type Access struct {
-	// Tensor is an argument, a constant, or what another statement computes.
+	// Tensor is an argument, a constant, or the result of another statement.
 	Tensor *expr.Tensor
-	// Producer is the number of the statement that computes the tensor; -1 for arguments of the kernel.
+	// Producer is the number of the statement that computes the tensor, or -1 for arguments of the kernel.
 	Producer int
-	// rows has, dimension by dimension, the coefficient of each axis; low and high the least and largest constant.
+	// rows holds the coefficient of each axis per dimension; low and high are the least and largest constants.
 	rows      []float64
 	low, high []float64
-	// quotients are what divided axes add.
+	// quotients holds the contributions of divided axes.
 	quotients []quotient
-	// parts is how many loads that differ by constants are meant.
+	// parts is the number of loads that differ in constants.
 	parts float64
-	// Loads is how many loads of the body are meant, counted by how often each is executed.
+	// Loads is the number of loads in the body, weighted by how often each is executed.
 	Loads float64
-	// Packed is set for a constant that is laid out in the order of the vectors, Store for a result.
+	// Packed is set for a constant that is laid out in vector order, Store for a result.
 	Packed, Store bool
 }
 
-// row is the coefficients of dimension d.
+// row returns the coefficients of dimension d.
 func (x *Access) row(d int) []float64 {
 	n := len(x.rows) / len(x.low)
 	return x.rows[d*n : (d+1)*n]
 }
 
-// reach is how many elements of dimension d are read on average while each axis runs over so many values.
+// reach returns how many elements of dimension d are read on average while each axis runs over the given number of
+// values.
 func (x *Access) reach(d int, axes []float64) float64 {
 	return x.extent(d, axes, (*quotient).span)
 }
 
-// region is how many elements of dimension d are computed for that.
+// region returns how many elements of dimension d are computed for that.
 func (x *Access) region(d int, axes []float64) float64 {
 	return x.extent(d, axes, (*quotient).region)
 }
@@ -46,10 +47,10 @@ func (x *Access) extent(d int, axes []float64, far func(*quotient, []float64) fl
 	return min(x.one(d, axes, far)+x.high[d]-x.low[d], float64(x.Tensor.Shape[d]))
 }
 
-// one is the extent of one load.
+// one returns the extent of one load.
 func (x *Access) one(d int, axes []float64, far func(*quotient, []float64) float64) float64 {
 	extent := 1 + span(x.row(d), axes)
-	if len(x.quotients) == 0 { // as for most loads: all coefficients are whole numbers
+	if len(x.quotients) == 0 { // the common case: all coefficients are integers
 		return min(extent, float64(x.Tensor.Shape[d]))
 	}
 	for k := range x.quotients {
@@ -60,7 +61,7 @@ func (x *Access) one(d int, axes []float64, far func(*quotient, []float64) float
 	return min(math.Ceil(extent), float64(x.Tensor.Shape[d]))
 }
 
-// span is how far a sum of axes gets while each runs over so many values.
+// span returns the range of a sum of axes while each runs over the given number of values.
 func span(row, axes []float64) float64 {
 	far := 0.0
 	for k, c := range row {
@@ -71,7 +72,7 @@ func span(row, axes []float64) float64 {
 	return far
 }
 
-// elements is how many elements are read while each axis runs over so many values.
+// elements returns how many elements are read while each axis runs over the given number of values.
 func (x *Access) elements(axes []float64) float64 {
 	all, each := 1.0, x.parts
 	for d := range x.low {
@@ -86,7 +87,7 @@ func (x *Access) elements(axes []float64) float64 {
 	return min(all, each)
 }
 
-// apart reports whether loads that differ by constants may leave gaps between them.
+// apart reports whether loads that differ in constants may leave gaps.
 func (x *Access) apart() bool {
 	for d := range x.low {
 		if x.high[d]-x.low[d] >= x.parts {
@@ -96,7 +97,7 @@ func (x *Access) apart() bool {
 	return false
 }
 
-// Moves reports whether an axis changes what is read.
+// Moves reports whether the access depends on an axis.
 func (x *Access) Moves(axis int) bool {
 	for d := range x.low {
 		if x.coefficient(d, axis) != 0 {
@@ -106,7 +107,7 @@ func (x *Access) Moves(axis int) bool {
 	return false
 }
 
-// coefficient is how far dimension d moves on average between neighbouring values of an axis.
+// coefficient returns how far dimension d moves on average between neighbouring values of an axis.
 func (x *Access) coefficient(d, axis int) float64 {
 	c := x.row(d)[axis]
 	for k := range x.quotients {
@@ -117,8 +118,8 @@ func (x *Access) coefficient(d, axis int) float64 {
 	return c
 }
 
-// Step is how many elements lie in memory between what is read for neighbouring values of an axis. Packed tensors are
-// laid out in the order of the vectors.
+// Step returns the distance in memory, in elements, between accesses for neighbouring values of an axis. Packed
+// tensors are laid out in vector order.
 func (x *Access) Step(axis int) float64 {
 	step, stride := 0.0, 1.0
 	for d := len(x.low) - 1; d >= 0; d-- {
@@ -131,9 +132,9 @@ func (x *Access) Step(axis int) float64 {
 	return step
 }
 
-// touched is how many bytes, lines and pages are touched while each axis runs over so many values. What is computed
-// nearby lies in a buffer of the given shape; nil for a tensor that lies in memory whole. Loads that differ by
-// constants touch what lies between them, or each its own where they are far apart.
+// touched returns the bytes, lines and pages that are touched while each axis runs over the given number of values.
+// Nearby results lie in a buffer of the given shape; nil means that the whole tensor is in memory. Loads that differ
+// in constants touch the range between them, or separate ranges if they are far apart.
 func (x *Access) touched(axes, buffer []float64, lineBytes int64) Touch {
 	all := x.touches(axes, buffer, lineBytes, (*Access).reach)
 	if !x.apart() {
@@ -164,7 +165,7 @@ func (x *Access) touches(axes, buffer []float64, lineBytes int64, reach func(x *
 	return t
 }
 
-// Touch is what a loop touches of a tensor.
+// Touch is the memory that a loop touches of a tensor.
 type Touch struct{ Bytes, Lines, Pages float64 }
 
 func (t Touch) plus(o Touch) Touch {

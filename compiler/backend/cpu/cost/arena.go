@@ -1,14 +1,14 @@
 package cost
 
-// arena hands out slices of zeros that all end at once: a candidate takes some hundred of them.
+// arena allocates zeroed slices that share a lifetime. A candidate takes about a hundred of them.
 type arena struct {
 	block []float64
 	used  int
-	// beyond is how much did not fit.
+	// beyond is the amount that did not fit.
 	beyond int
 }
 
-// take is n zeros, valid until reset.
+// take returns n zeros, valid until reset.
 func (a *arena) take(n int) []float64 {
 	if a.used+n > len(a.block) {
 		a.beyond += n
@@ -20,7 +20,7 @@ func (a *arena) take(n int) []float64 {
 	return s
 }
 
-// reset begins anew, with room for as much as was taken last.
+// reset frees all slices and makes room for the amount taken last.
 func (a *arena) reset() {
 	if a.beyond > 0 {
 		a.block = make([]float64, 2*(a.used+a.beyond))

@@ -2,13 +2,13 @@ package cost
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// reader collects what a body does: its operations, and its accesses.
+// reader collects the operations and accesses of a body.
 type reader struct {
 	*Analysis
 	at *Statement
 }
 
-// body reads a statement's computation. The value combined with the result so far counts, too.
+// body reads a statement's computation, including the value combined with the result so far.
 func (a *Analysis) body(x *Statement) {
 	r := reader{a, x}
 	g := x.Nest.Stage
@@ -26,7 +26,7 @@ func (a *Analysis) body(x *Statement) {
 	r.result()
 }
 
-// value counts an expression that is computed weight times for each iteration.
+// value counts an expression that is computed weight times per iteration.
 func (r reader) value(e expr.Expr, weight float64) {
 	switch n := e.(type) {
 	case *expr.Load:
@@ -51,7 +51,7 @@ func (r reader) value(e expr.Expr, weight float64) {
 	}
 }
 
-// binary counts a multiplication whose result is added to something as one operation.
+// binary counts an expression. A product that is added to something counts as one operation.
 func (r reader) binary(n *expr.Binary, weight float64) {
 	switch {
 	case n.Op.Work() == expr.Transcendental:
@@ -91,9 +91,9 @@ func (r reader) count(float bool, weight float64) {
 	}
 }
 
-// choice counts a selection. One by index leaves the loops: where an axis is compared with one value after the other,
-// as the transforms of Winograd's algorithm are, each side is computed for its share of the values, and elsewhere it
-// is padding.
+// choice counts a selection. A selection by index is resolved outside the loops. Where an axis is compared with
+// successive values, as in Winograd's transforms, each side is computed for its share of the values. Elsewhere it is
+// padding.
 func (r reader) choice(n *expr.Select, weight float64) {
 	if readsMemory(n.Cond) {
 		r.at.Operations.Selects += weight
@@ -112,7 +112,7 @@ func (r reader) choice(n *expr.Select, weight float64) {
 	r.value(n.B, weight)
 }
 
-// shareOf is the share of an axis' values that are equal to a constant, among those that were not compared before.
+// shareOf returns the fraction of an axis' values that equal a constant, among those not compared before.
 func shareOf(cond expr.Expr) (share float64, ok bool) {
 	b, isBinary := cond.(*expr.Binary)
 	if !isBinary || b.Op != expr.Eq {

@@ -1,7 +1,7 @@
 package cost
 
-// Code is about how many instructions the source has: those of the innermost tiles of all statements, which are
-// written out. A compiler's time grows with it.
+// Code returns approximately how many instructions the source has: those of the unrolled innermost tiles of all
+// statements. It is a proxy for compile time.
 func (a *Analysis) Code() float64 {
 	code := 0.0
 	for k := range a.Statements {
@@ -11,16 +11,16 @@ func (a *Analysis) Code() float64 {
 	return code
 }
 
-// written is the instructions of the innermost tile.
+// written returns the number of instructions of the innermost tile.
 func (x *Statement) written() float64 {
 	return x.Tile.Operations*x.Operations.Slots() + x.Tile.Loads() + x.Tile.Stores
 }
 
-// parted is how many parts loops are divided into where a border is told from the inside by their index: before it,
-// inside, and after it, along rows and along columns.
+// parted is the number of parts of loops whose borders are distinguished by index: before, inside and after, along
+// rows and along columns.
 const parted = 9
 
-// copies is how often the tile is written.
+// copies returns how often the tile is printed.
 func (x *Statement) copies() float64 {
 	if x.Operations.Guards > 0 {
 		return parted

@@ -6,11 +6,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Constants are those that the kernel reads.
+// Constants describes the constants that the kernel reads.
 type Constants struct {
-	// Bytes as they are read, Given as the workload has them, Packed how many of Bytes are laid out anew.
+	// Bytes is their size as read, Given as the workload has them, and Packed the part of Bytes that is laid out
+	// anew.
 	Bytes, Given, Packed float64
-	// Prefetch is how many bytes ahead they are fetched.
+	// Prefetch is the prefetch distance in bytes.
 	Prefetch float64
 }
 

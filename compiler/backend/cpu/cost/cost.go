@@ -6,35 +6,36 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Analysis is the cost of a schedule, statement by statement. Its memory is used again for the next schedule, which
-// then takes little of it: what was read from it ends with the next Run.
+// Analysis is the cost of a schedule per statement. Run reuses its memory for the next schedule, which invalidates
+// everything read from it before.
 type Analysis struct {
 	Schedule *schedule.Schedule
 	Target   *target.Target
-	// Statements are the stages that are not inlined, in the schedule's order; order has their numbers, consumers
+	// Statements holds the stages that are not inlined, in the schedule's order. order holds their numbers, consumers
 	// first.
 	Statements []Statement
 	order      []int
-	// Levels are the stores that lines and pages come into, in the order in which fills and waits are counted.
+	// Levels holds the caches and TLBs that lines and pages are filled into, in the order of the fill and wait
+	// counts.
 	Levels []machine.Level
-	// Total adds the statements up; Heaviest is the one that takes longest.
+	// Total is the sum of all statements. Heaviest is the statement that takes longest.
 	Total     Sums
 	Heaviest  *Statement
 	Constants Constants
 	room      arena
-	// quotients are those of all accesses.
+	// quotients holds those of all accesses.
 	quotients []quotient
 }
 
-// Of is the analysis of a schedule on a target. The schedule is only read.
+// Of returns the analysis of a schedule on a target. It does not change the schedule.
 func Of(s *schedule.Schedule, t *target.Target) *Analysis {
 	a := new(Analysis)
 	a.Run(s, t)
 	return a
 }
 
-// Cycles is the time of the kernel, in cycles of one core: that of its statements, each with its busiest worker, and
-// that of starting parallel regions. A parallel loop that runs once starts none.
+// Cycles returns the time of the kernel in cycles of one core: the time of each statement's busiest worker, plus that
+// of starting parallel regions. A parallel loop that runs once starts none.
 func (a *Analysis) Cycles() float64 {
 	cycles := a.Total.Elapsed
 	for k := range a.Statements {
@@ -45,7 +46,7 @@ func (a *Analysis) Cycles() float64 {
 	return cycles
 }
 
-// Run analyses a schedule in place of the last one.
+// Run analyses a schedule, replacing the last one.
 func (a *Analysis) Run(s *schedule.Schedule, t *target.Target) {
 	a.Schedule, a.Target = s, t
 	a.room.reset()
@@ -72,7 +73,7 @@ func (a *Analysis) Run(s *schedule.Schedule, t *target.Target) {
 	}
 }
 
-// collect makes the statements, with the memory of those of the last candidate.
+// collect builds the statements. It reuses the memory of the last candidate.
 func (a *Analysis) collect() {
 	n := 0
 	for _, g := range a.Schedule.Stages {
@@ -104,7 +105,7 @@ func (a *Analysis) numberOf(g *schedule.Stage) int {
 	return -1
 }
 
-// sort puts the statements in an order in which each comes before those that it reads.
+// sort orders the statements so that each precedes those that it reads.
 func (a *Analysis) sort() {
 	a.order = a.order[:0]
 	seen := a.room.take(len(a.Statements))

@@ -8,25 +8,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// candidate is what the columns are read from.
+// candidate is the source of the columns.
 type candidate struct {
 	Analysis
-	// cycles is the analytic cost of its space.
+	// cycles is the analytic cost of the candidate's space.
 	cycles float64
-	// asked is what the workload asks for: the same for all its candidates.
+	// asked holds the workload's requirements, which all its candidates share.
 	asked asked
 }
 
-// asked is the least that a workload takes.
+// asked holds the minimum work of a workload.
 type asked struct {
 	of          *expr.Workload
 	flop, bytes float64
 }
 
-// candidates keeps the memory of analyses between candidates.
+// candidates recycles the memory of analyses.
 var candidates = sync.Pool{New: func() any { return new(candidate) }}
 
-// analysed is the candidate of a schedule, to be given back with done.
+// analysed returns the candidate of a schedule. The caller must release it with done.
 func analysed(s *schedule.Schedule, t *target.Target, cycles float64) *candidate {
 	a := candidates.Get().(*candidate)
 	a.Run(s, t)

@@ -11,7 +11,7 @@ type column struct {
 	value func(a *candidate) float64
 }
 
-// columns are all features, in order. docs/features.md says what each means.
+// columns lists all features in order. docs/features.md documents each.
 var columns = join(hardware, work, parts, shares, details, curve(), loops(), tensors())
 
 func join(lists ...[]column) []column {
@@ -22,13 +22,13 @@ func join(lists ...[]column) []column {
 	return all
 }
 
-// ideal is the cycles that the workload takes at least, of the busiest worker: those of its arithmetic with whole
-// vectors, or those in which its bytes come from the last cache.
+// ideal returns the minimum cycles of the workload for the busiest worker: those of its arithmetic with whole
+// vectors, or those that transfer its bytes from the last-level cache.
 func (a *candidate) ideal() float64 {
 	return max(1, a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle) / a.workers()
 }
 
-// flopCycle is the operations that a core does in a cycle: two multiplications and additions of vectors.
+// flopCycle returns the operations per cycle of a core: two vector multiply-adds.
 func (a *candidate) flopCycle() float64 {
 	return 2 * machine.Arithmetic * float64(max(1, a.Target.CPU.VectorBytes/4))
 }
@@ -45,7 +45,7 @@ var hardware = []column{
 	{"machine_l3", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L3Bytes)) }},
 }
 
-// work is what the workload asks for, and the analytic cost.
+// work describes the workload's requirements and the analytic cost.
 var work = []column{
 	{"work_flop", func(a *candidate) float64 { return features.Log(a.asked.flop) }},
 	{"work_bytes", func(a *candidate) float64 { return features.Log(a.asked.bytes) }},
@@ -57,7 +57,7 @@ var work = []column{
 	{"cost_loss", func(a *candidate) float64 { return features.Ratio(a.cycles, a.ideal()) }},
 }
 
-// parts are sums over all statements.
+// parts holds sums over all statements.
 var parts = []column{
 	{"sum_statements", func(a *candidate) float64 { return float64(len(a.Statements)) }},
 	{"sum_regions", func(a *candidate) float64 { return a.Total.Regions }},
@@ -100,7 +100,7 @@ var parts = []column{
 	{"constant_prefetch", func(a *candidate) float64 { return features.Log(a.Constants.Prefetch) }},
 }
 
-// shares are parts of the time.
+// shares holds fractions of the time.
 var shares = []column{
 	{"share_main", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Total(), a.Total.Elapsed) }},
 	{"share_busy", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Busy, a.Total.Cycles.Work()) }},
@@ -112,12 +112,12 @@ var shares = []column{
 	{"share_inside", func(a *candidate) float64 { return features.Share(a.Total.Inside, a.Total.Cycles.Work()) }},
 }
 
-// effort is instructions for each vector of operations that the workload asks for.
+// effort returns instructions per vector of operations that the workload requires.
 func (a *candidate) effort(instructions float64) float64 {
 	return features.Log(64 * instructions * a.flopCycle() / 2 / max(1, a.asked.flop, a.asked.bytes))
 }
 
-// loss is cycles of all workers together, as a ratio to the ideal ones.
+// loss returns the cycles of all workers together, relative to the ideal ones.
 func (a *candidate) loss(cycles float64) float64 {
 	return features.Ratio(cycles, a.ideal()*a.workers())
 }

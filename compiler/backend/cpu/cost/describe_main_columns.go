@@ -1,11 +1,3 @@
-// Describe describes a scheduled candidate by numbers that a learnt cost model reads: columns over the
-// analysis of package cost. Numbers that range widely are logarithms, and what depends on the machine is a ratio to
-// what the machine could do, so that one model serves machines of one kind. Begin with columns.go.
-//
-// The choice of numbers follows Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning"
-// (OSDI 2020), appendix B: arithmetic by kind, annotations, accesses of buffers with their reuse, and the curve of
-// arithmetic intensity. What they take from lowered programs is computed here from the loops of each statement.
-
 package cost
 
 import (
@@ -16,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/features"
 )
 
-// details are those of the main statement.
+// details describes the main statement.
 var details = []column{
 	{"main_lanes_used", func(a *candidate) float64 { return a.Heaviest.Tile.Lanes / a.LanesOf(a.Heaviest.Nest.Stage) }},
 	{"main_accumulators", func(a *candidate) float64 { return a.Heaviest.Tile.Accumulators }},
@@ -48,8 +40,7 @@ var details = []column{
 	{"main_share", func(a *candidate) float64 { return a.Heaviest.Cycles.Share * a.workers() }},
 }
 
-// curve is the arithmetic intensity of the main statement, operations for each byte touched, of loops with so many
-// iterations.
+// curve is the arithmetic intensity of the main statement, in operations per byte touched, by the loops' iterations.
 func curve() []column {
 	var list []column
 	for k := 6; k <= 24; k += 2 {
@@ -59,7 +50,7 @@ func curve() []column {
 	return list
 }
 
-// intensity is the logarithm of operations for each byte, of a loop of 2^at iterations, between those that there are.
+// intensity interpolates the logarithm of operations per byte for a loop of 2^at iterations.
 func intensity(x *Statement, at float64) float64 {
 	before, have := 0.0, false
 	var from float64
@@ -76,7 +67,7 @@ func intensity(x *Statement, at float64) float64 {
 	return before
 }
 
-// loops tell where the main statement's loops outgrow each store.
+// loops describes where the main statement's loops exceed each cache.
 func loops() []column {
 	var list []column
 	for s, name := range []string{"l1", "l2", "tlb", "l3"} {
@@ -99,8 +90,8 @@ func loops() []column {
 	return list
 }
 
-// outgrown is the part of the main statement's iterations, as a logarithm, that the largest loop has whose memory a
-// store holds.
+// outgrown returns, as a logarithm, the fraction of the main statement's iterations in the largest loop whose memory
+// fits into a cache.
 func (a *candidate) outgrown(s int) float64 {
 	if s >= len(a.Levels) {
 		return 0
@@ -116,10 +107,10 @@ func (a *candidate) outgrown(s int) float64 {
 	return features.Ratio(held, levels[len(levels)-1].Iterations)
 }
 
-// shown is how many tensors of the main statement have columns of their own.
+// shown is the number of tensors of the main statement with columns of their own.
 const shown = 3
 
-// tensors are what the main statement reads and stores, those that fill the first cache most first.
+// tensors describes the tensors of the main statement, ordered by their share of the first-level cache.
 func tensors() []column {
 	var list []column
 	for k := range shown {
@@ -150,8 +141,8 @@ func tensors() []column {
 	return list
 }
 
-// kind is 0 for an input, 1 for a constant, 2 for a packed one, 3 for what another statement computes, 4 for the
-// result.
+// kind returns 0 for an input, 1 for a constant, 2 for a packed constant, 3 for the result of another statement, and
+// 4 for the result.
 func kind(b *Buffer) float64 {
 	switch x := b.Access; {
 	case x.Store:
@@ -166,7 +157,7 @@ func kind(b *Buffer) float64 {
 	return 0
 }
 
-// vectorStep is 0 where all lanes read the same, 1 where they read neighbours, and 2 where they read what lies apart.
+// vectorStep returns 0 if all lanes read the same element, 1 if they read adjacent elements, and 2 otherwise.
 func vectorStep(b *Buffer, x *Statement) float64 {
 	switch v := x.Tile.Vector; {
 	case v < 0 || !b.Access.Moves(v):
@@ -177,8 +168,8 @@ func vectorStep(b *Buffer, x *Statement) float64 {
 	return 2
 }
 
-// rowPower is the logarithm of the largest power of two that divides the bytes of a row, the last dimension: rows that
-// lie such a distance apart fall into few sets of a cache.
+// rowPower returns the logarithm of the largest power of two that divides the bytes of a row, the last dimension.
+// Rows at such distances map to few cache sets.
 func rowPower(b *Buffer) float64 {
 	shape := b.Access.Tensor.Shape
 	if len(shape) < 2 || b.Access.Packed {

@@ -1,11 +1,10 @@
-// Package cost tells what a schedule costs: where the time of each of its statements goes, in cycles of one core,
-// without lowering it. What part of each stage is computed where, and how often, follows from the coefficients of its
-// accesses; package machine says what a core and its caches do with that. An analysis has, for each statement, its
-// operations and accesses, the tile that is written out, the lines and pages that come into each store, and the cycles
-// of each; and sums of all. It knows schedules of any origin, and nothing of sketches, their knobs, or what a cost
-// model reads of an analysis.
+// Package cost estimates the cost of a schedule without lowering it: the cycles of one core that each statement
+// takes. The coefficients of a stage's accesses determine which part of it is computed where, and how often. Package
+// machine models the core and its caches. An analysis holds, per statement, its operations and accesses, the unrolled
+// tile, the lines and pages filled into each cache, the cycles of each, and the sums of all. It accepts schedules of
+// any origin and is independent of sketches, their knobs, and the features of cost models.
 //
-// Begin with cost.go and statement.go, which call the steps in order: body.go, load.go and quotient.go read what a
-// stage computes, place.go and nest.go settle how much of it is computed at a time, tile.go finds the microkernel,
-// traffic.go follows the reuse outwards, and spend.go turns all of it into cycles.
+// Start with cost.go and statement.go, which call the steps in order. body.go, load.go and quotient.go read a stage's
+// computation. place.go and nest.go determine how much of it is computed at a time. tile.go finds the microkernel.
+// traffic.go follows the reuse outwards. spend.go converts everything into cycles.
 package cost

@@ -1,16 +1,14 @@
-// Footprint says how much of the memory hierarchy a part of a tensor occupies. The analytic cost of a schedule
-// and the features of the learnt one are both made from it.
-
 package cost
 
 // pageBytes is the size of a page of memory.
 const pageBytes = 4096
 
-// Touched is how many cache lines and pages a box of a tensor touches, given how many elements of each dimension it
-// reaches. Packed tensors lie in the order in which they are read, so that any box of them is contiguous.
+// Touched returns how many cache lines and pages a box of a tensor touches, given its extent in each dimension.
+// Packed tensors are stored in the order of reads, so every box of them is contiguous. The analytic cost of a
+// schedule and the features of the learned cost model both use it.
 func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (lines, pages float64) {
 	run, runs, gap := ContiguousRun(shape, box, elementBytes, packed), int64(1), elementBytes
-	whole := true // so far the dimensions are touched whole, so that they lie in memory as one
+	whole := true // true while the inner dimensions are touched whole and thus contiguous
 	for d := len(shape) - 1; d >= 0; d-- {
 		e := box[d]
 		if !whole {
@@ -24,7 +22,7 @@ func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (li
 		}
 	}
 	lines = float64(runs) * float64((run+lineBytes-1)/lineBytes)
-	if gap%lineBytes != 0 { // runs begin anywhere in a line
+	if gap%lineBytes != 0 { // runs start anywhere in a line
 		lines = float64(runs) * (float64(run)/float64(lineBytes) + 0.5)
 	}
 	pages = float64(runs) * (float64(run)/pageBytes + 1)
@@ -34,7 +32,7 @@ func Touched(shape, box []int64, elementBytes, lineBytes int64, packed bool) (li
 	return lines, pages
 }
 
-// ContiguousRun is how many bytes of a box of a tensor lie in memory one after the other.
+// ContiguousRun returns how many contiguous bytes of memory a box of a tensor has.
 func ContiguousRun(shape, box []int64, elementBytes int64, packed bool) int64 {
 	run := elementBytes
 	for d := len(shape) - 1; d >= 0; d-- {

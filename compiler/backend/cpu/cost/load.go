@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// load adds a load to the accesses, or to one that differs by constants.
+// load adds a load to the accesses, merging loads that differ in constants.
 func (r reader) load(l *expr.Load, weight float64) {
 	axes := len(r.at.Nest.Axes)
 	x := Access{Tensor: l.Tensor, Producer: r.producer(l.Tensor), Loads: weight, Packed: r.packed(l.Tensor), parts: 1}
@@ -38,16 +38,16 @@ func (r reader) load(l *expr.Load, weight float64) {
 type index struct {
 	reader
 	dim int
-	// row takes the magnitude of each axis' coefficient.
+	// row receives the magnitude of each axis' coefficient.
 	row []float64
-	// extent is that of the dimension.
+	// extent is the dimension's extent.
 	extent float64
 	// divided is set within a quotient.
 	divided bool
 }
 
-// linear adds an expression and is its constant. Of what cannot be told, such as an index that is read from memory,
-// any change of an axis reaches the whole dimension.
+// linear adds an expression and returns its constant. For an unpredictable index, such as one read from memory, any
+// change of an axis reaches the whole dimension.
 func (i *index) linear(e expr.Expr, scale float64) float64 {
 	switch n := e.(type) {
 	case *expr.Int:
@@ -88,8 +88,8 @@ func (i *index) linear(e expr.Expr, scale float64) float64 {
 	return 0
 }
 
-// quotient adds one and is the constant of what is divided, times the scale. One within another adds what it moves on
-// average.
+// quotient adds a quotient and returns the constant of its dividend, times the scale. A nested quotient adds its
+// average step.
 func (i *index) quotient(e expr.Expr, scale, by float64, rest bool) float64 {
 	if i.divided {
 		if rest {
@@ -106,7 +106,7 @@ func (i *index) quotient(e expr.Expr, scale, by float64, rest bool) float64 {
 	return at
 }
 
-// axis is the number of a variable among the axes; -1 when it is none.
+// axis returns the number of a variable among the axes, or -1.
 func (n *Nest) axis(v *expr.Var) int {
 	if k := slices.Index(n.Stage.Axes, v); k >= 0 {
 		return k
@@ -117,7 +117,7 @@ func (n *Nest) axis(v *expr.Var) int {
 	return -1
 }
 
-// result is what the statement stores.
+// result adds the access of the statement's store.
 func (r reader) result() {
 	g, axes := r.at.Nest.Stage, len(r.at.Nest.Axes)
 	x := &r.at.Result
@@ -144,7 +144,7 @@ func (a *Analysis) packed(t *expr.Tensor) bool {
 	return false
 }
 
-// producer is the number of the statement that computes a tensor; -1 for an argument of the kernel.
+// producer returns the number of the statement that computes a tensor, or -1 for an argument of the kernel.
 func (a *Analysis) producer(t *expr.Tensor) int {
 	if t.Role != expr.Computed {
 		return -1

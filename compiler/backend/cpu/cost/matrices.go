@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// matrices makes the tile of a statement whose sums instructions for matrices compute: what is inside of the leaf with
-// their terms. Its vectors are matrices then, and its lanes what an instruction multiplies; ok is false for other
+// matrices builds the tile of a statement whose sums are computed by matrix instructions: everything inside the leaf
+// with their terms. Its vectors are then matrices, and its lanes the extent of an instruction. ok is false for other
 // statements.
 func (a *Analysis) matrices(x *Statement) (w Tile, ok bool) {
 	g, n := x.Nest.Stage, &x.Nest

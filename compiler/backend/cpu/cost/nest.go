@@ -6,30 +6,29 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Nest is the loops of a statement around a box of its axes.
+// Nest holds the loops of a statement around a box of its axes.
 type Nest struct {
 	Stage *schedule.Stage
-	// Axes has how many values of each axis, spatial ones first, the statement computes at a time.
+	// Axes holds how many values of each axis the statement computes at a time, spatial axes first.
 	Axes []float64
-	// extent and place have, by iterator, the number of its values and its position among the leaves; -1 for one that
-	// is no leaf.
+	// extent and place hold, by iterator, the number of its values and its position among the leaves (-1 for
+	// non-leaves).
 	extent, place []float64
-	// loops are the leaves' loops, outermost first.
+	// loops holds the leaves' loops, outermost first.
 	loops []looping
-	// Overlap is by how much tiles that are moved back to be full compute more than there is; at least 1.
+	// Overlap is the factor of redundant computation by tiles that are shifted back to be full; at least 1.
 	Overlap float64
 }
 
-// looping is one loop. A leaf that is fused of several iterators is as many loops: its values follow one another in
-// their order.
+// looping is one loop. A leaf fused from several iterators has one loop for each, in their order.
 type looping struct {
-	// leaf is the leaf's position, trips how often the loop runs, span how many of the leaf's values this loop and
-	// those inside it have.
+	// leaf is the leaf's position, trips the number of iterations, and span how many of the leaf's values this loop
+	// and those inside it cover.
 	leaf        int
 	trips, span float64
 }
 
-// fit sets the extents of all iterators from those of the axes. Derived iterators come behind what they derive from.
+// fit sets the extents of all iterators from those of the axes. Derived iterators follow their sources.
 func (n *Nest) fit(room *arena) {
 	iters := n.Stage.Iters
 	n.extent, n.place, n.Overlap = room.take(len(iters)), room.take(len(iters)), 1
@@ -58,7 +57,8 @@ func (n *Nest) fit(room *arena) {
 	}
 }
 
-// unfuse adds the loops of a leaf, or of a part of it that has so many of the leaf's values inside of each of its own.
+// unfuse adds the loops of a leaf, or of a part of it. inside is the number of the leaf's values within each value of
+// the part.
 func (n *Nest) unfuse(it *schedule.Iter, leaf int, inside float64) {
 	if it.Fused == nil {
 		n.loops = append(n.loops, looping{leaf, n.extent[it.ID], n.extent[it.ID] * inside})
@@ -68,7 +68,7 @@ func (n *Nest) unfuse(it *schedule.Iter, leaf int, inside float64) {
 	n.unfuse(it.Fused.B, leaf, inside)
 }
 
-// kept is the part of the nest's iterations that run: trimmed loops leave out padding.
+// kept returns the fraction of the nest's iterations that run. Trimmed loops omit padding.
 func (n *Nest) kept() float64 {
 	part := 1.0
 	for _, it := range n.Stage.Leaves {
@@ -85,7 +85,7 @@ func (n *Nest) kept() float64 {
 	return part
 }
 
-// last is the number of the innermost loop of a leaf.
+// last returns the number of the innermost loop of a leaf.
 func (n *Nest) last(leaf int) int {
 	at := len(n.loops) - 1
 	for at > 0 && n.loops[at].leaf > leaf {
@@ -97,12 +97,12 @@ func (n *Nest) last(leaf int) int {
 // within sets how many values of each axis the loops from a number inwards cover.
 func (n *Nest) within(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*Nest).few) }
 
-// box sets how many values of each axis the box has that the loops from a number inwards lie in, which is what is
-// computed for them.
+// box sets the bounding box, in values of each axis, of the loops from a number inwards. That box is computed for
+// them.
 func (n *Nest) box(loop int, axes []float64, room *arena) { n.cover(loop, axes, room, (*Nest).all) }
 
-// along reports whether a sum of axes with these coefficients moves by the same step from each value of fused axes to
-// the next, as the position in a tensor does along rows and columns. What is read so is no box of these axes.
+// along reports whether a sum of axes with these coefficients advances by the same step between consecutive values of
+// fused axes, as the position in a tensor does along rows and columns. Such an access is not a box of these axes.
 func (n *Nest) along(row []float64) bool {
 	for _, it := range n.Stage.Iters {
 		if f := it.Fused; f != nil && wholeAxes(it) && row[axisOf(f.A)] != row[axisOf(f.B)]*n.extent[f.B.ID] {
@@ -112,20 +112,20 @@ func (n *Nest) along(row []float64) bool {
 	return true
 }
 
-// wholeAxes reports whether an iterator is an axis, or fused of some.
+// wholeAxes reports whether an iterator is an axis or a fusion of axes.
 func wholeAxes(it *schedule.Iter) bool {
 	return it.Axis >= 0 || it.Fused != nil && wholeAxes(it.Fused.A) && wholeAxes(it.Fused.B)
 }
 
-// few is how many values of the outer and of the inner one of fused iterators so many values of the fusion have at
-// least.
+// few returns the minimum number of values of the outer and the inner fused iterator that the given number of values
+// of the fusion have.
 func (n *Nest) few(f *schedule.Fuse, values float64) (outer, inner float64) {
 	size := n.extent[f.B.ID]
 	return math.Ceil(values / size), min(values, size)
 }
 
-// all is how many there are in the box of so many values: a part that does not divide the inner iterator crosses its
-// end now and then.
+// all returns their number in the bounding box: a part that does not divide the inner iterator crosses its end
+// sometimes.
 func (n *Nest) all(f *schedule.Fuse, values float64) (outer, inner float64) {
 	size := n.extent[f.B.ID]
 	if math.Mod(size, values) == 0 || math.Mod(values, size) == 0 {
@@ -134,7 +134,7 @@ func (n *Nest) all(f *schedule.Fuse, values float64) (outer, inner float64) {
 	return min(n.extent[f.A.ID], math.Ceil(values/size)+1), size
 }
 
-// cover is within or box, by what parts says of fused iterators.
+// cover implements within and box. parts maps values of a fusion to those of the fused iterators.
 func (n *Nest) cover(loop int, axes []float64, room *arena, parts func(*Nest, *schedule.Fuse, float64) (float64, float64)) {
 	leaf, part := len(n.Stage.Leaves), 1.0
 	if loop < len(n.loops) {
@@ -171,7 +171,7 @@ func (n *Nest) splitSpan(it *schedule.Iter, span []float64) float64 {
 	return min(n.extent[it.ID], (outer-1)*float64(it.Split.Factor)+inner)
 }
 
-// axisOf is the axis that a leaf runs along, the innermost one of a fusion; -1 for a unit loop.
+// axisOf returns the axis that a leaf runs along, the innermost one of a fusion, or -1 for a unit loop.
 func axisOf(it *schedule.Iter) int {
 	for it.Axis < 0 {
 		switch {

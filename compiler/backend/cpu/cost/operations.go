@@ -16,8 +16,8 @@ func (c *Operations) add(o Operations, times float64) {
 	c.Guards += o.Guards * times
 }
 
-// Slots is how many cycles of one arithmetic port the operations take, on vectors: a division keeps it for several
-// cycles, and a transcendental function is a polynomial of about twenty steps.
+// Slots returns how many cycles of one arithmetic port the operations take on vectors. A division occupies it for
+// several cycles. A transcendental function is a polynomial of about twenty steps.
 func (c *Operations) Slots() float64 {
 	return c.MultiplyAdds + c.Adds + 8*c.Divides + 20*c.Transcendentals + c.Integers + c.Selects + c.Casts
 }

@@ -15,11 +15,11 @@ const HeaderName = "tilth_kernel.h"
 //go:embed tilth_kernel.h
 var Header string
 
-// types are in the order of the header's numbers, which begin with 1.
+// types lists the types in the order of the header's numbers, which start at 1.
 var types = []array.DType{
 	array.Float32, array.Float64, array.Float16, array.BFloat16, array.Int8, array.Int16, array.Int32, array.Int64,
 	array.Uint8, array.Uint16, array.Uint32, array.Uint64, array.Bool,
 }
 
-// Type is the header's number of a type.
+// Type returns the header's number of a type.
 func Type(d array.DType) int { return slices.Index(types, d) + 1 }

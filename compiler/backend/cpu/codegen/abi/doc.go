@@ -1,2 +1,2 @@
-// Package abi holds the C header that generated kernels, the measuring harness and compiled packages share.
+// Package abi holds the C header shared by generated kernels, the measuring harness and compiled packages.
 package abi
