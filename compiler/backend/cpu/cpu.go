@@ -34,7 +34,7 @@ func (Backend) Target(name string, threads int) (*target.Target, error) {
 	return target.Parse(name, threads)
 }
 
-// Choose implements backend.Chooser: a class of this machine's cores.
+// Choose implements backend.Chooser. It selects a class of this machine's cores.
 func (Backend) Choose(named, class string, threads int) (*target.Target, error) {
 	if named != target.Here {
 		return nil, fmt.Errorf("target: %s has no classes of cores to choose from: only %s has", named, target.Here)
@@ -109,7 +109,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	return b, nil
 }
 
-// referenceLevel lets the compiler make vectors of plain loops; large workloads take seconds even so.
+// referenceLevel lets the compiler vectorise plain loops. Large workloads still take seconds.
 const referenceLevel = 3
 
 // Reference implements backend.Code.

@@ -1,3 +1,3 @@
-// Package cpu is the backend of processors: candidates are C with vector types, compiled to shared objects, and run on
-// a pool of threads.
+// Package cpu is the backend for processors. Candidates are C with vector types, compiled to shared objects, and run
+// on a thread pool.
 package cpu

@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// RatesBetween guesses the rates of a target from those of the same machine on fewer and on more threads: arithmetic
-// and caches come with each thread alike, but a few threads may ask for all that the memory gives.
+// RatesBetween estimates the rates of a target from those of the same machine with fewer and with more threads.
+// Arithmetic and caches scale with threads, but a few threads may saturate the memory.
 func RatesBetween(few, many backend.Measured, t *target.Target) roofline.Rates {
 	fewThreads, manyThreads := few.Target.CPU.Threads, many.Target.CPU.Threads
 	if manyThreads <= fewThreads || len(few.Rates.Stores) != len(many.Rates.Stores) {

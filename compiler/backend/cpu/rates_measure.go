@@ -1,5 +1,3 @@
-// Rates measures the limits of a processor: multiply-adds in registers, and reads from each level of memory.
-
 package cpu
 
 import (
@@ -19,9 +17,9 @@ import (
 //go:embed src/machine.c
 var source string
 
-// MeasureRates times multiply-adds in registers and reads of each store on as many threads as the target has. It
-// takes half a second or so, builds in dir, which must be there, and is only right while nothing else computes on
-// the machine. launcher, which may be empty, stands before the command.
+// MeasureRates times multiply-adds in registers and reads from each level of memory on as many threads as the target
+// has. It takes about half a second and builds in dir, which must exist. The result is valid only if nothing else
+// computes on the machine. launcher is an optional prefix of the command.
 func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
 	path := filepath.Join(dir, "machine")
 	if err := tc.Build(ctx, build(t), path); err != nil {
@@ -30,7 +28,7 @@ func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target
 	m := roofline.Rates{Stores: storesOf(t)}
 	command := append(append([]string{}, launcher...), path, strconv.Itoa(t.CPU.Threads))
 	for _, s := range m.Stores {
-		command = append(command, strconv.FormatInt(s.Bytes/2, 10)) // what fits well
+		command = append(command, strconv.FormatInt(s.Bytes/2, 10)) // fits comfortably
 	}
 	var cpus []int
 	if len(launcher) == 0 {
@@ -54,7 +52,7 @@ func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target
 	return m, m.Check()
 }
 
-// storesOf are the stores of a target, their rates still unknown.
+// storesOf returns the memory levels of a target, with unknown rates.
 func storesOf(t *target.Target) []roofline.Store {
 	list := []roofline.Store{{Name: "L2", Bytes: t.CPU.L2Bytes * int64(t.CPU.Threads)}, {Name: "L3", Bytes: t.CPU.L3Bytes}, {Name: "memory", Bytes: roofline.MemoryBytes}}
 	if t.CPU.L3Bytes == 0 {
@@ -63,7 +61,7 @@ func storesOf(t *target.Target) []roofline.Store {
 	return list
 }
 
-// build is the program that measures a target.
+// build returns the build of the program that measures a target.
 func build(t *target.Target) toolchain.Build {
 	return toolchain.Build{Target: t, Form: toolchain.Executable, Sources: []toolchain.File{{Name: "machine.c", Text: source}},
 		Flags: []string{fmt.Sprintf("-DVECTOR_BYTES=%d", t.CPU.VectorBytes)}}

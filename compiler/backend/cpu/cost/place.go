@@ -1,7 +1,7 @@
 package cost
 
-// place settles what a statement computes at a time and how often, and asks the statements inside of it for what it
-// reads. Consumers are placed first.
+// place determines what a statement computes at a time and how often, and then asks the statements inside it for what
+// it reads. Consumers must be placed first.
 func (a *Analysis) place(k int) {
 	x := &a.Statements[k]
 	g := x.Nest.Stage
@@ -36,8 +36,7 @@ func (a *Analysis) place(k int) {
 	a.ask(k)
 }
 
-// ask finds out, for each loop of a statement's nest, what an iteration of it needs of the statements that are
-// computed inside.
+// ask determines, for each loop of a statement's nest, what one iteration needs of the statements computed inside.
 func (a *Analysis) ask(c int) {
 	x := &a.Statements[c]
 	deepest := -1
@@ -55,8 +54,8 @@ func (a *Analysis) ask(c int) {
 	}
 }
 
-// needed is what part of each statement inside the nest of c is read while its axes run over so many values, which lie
-// in a box; nil for those outside.
+// needed returns the part of each statement inside the nest of c that is read while its axes run over the given
+// number of values, which lie in box. It is nil for statements outside.
 func (a *Analysis) needed(c int, within, box []float64) [][]float64 {
 	needs := make([][]float64, len(a.Statements))
 	needs[c] = box
@@ -90,7 +89,7 @@ func (a *Analysis) needed(c int, within, box []float64) [][]float64 {
 	return needs
 }
 
-// least is one element of a statement, with all terms of its reduction.
+// least returns one element of a statement, with all terms of its reduction.
 func (a *Analysis) least(k int) []float64 {
 	g := a.Statements[k].Nest.Stage
 	axes := a.room.take(len(g.Axes) + len(g.Reduce))
@@ -103,7 +102,7 @@ func (a *Analysis) least(k int) []float64 {
 	return axes
 }
 
-// inside reports whether a statement is computed in the nest of c, or in that of one that is.
+// inside reports whether a statement is computed in the nest of c, directly or through another statement.
 func (a *Analysis) inside(k, c int) bool {
 	for range a.Statements {
 		if k = a.Statements[k].Consumer; k == c || k < 0 {

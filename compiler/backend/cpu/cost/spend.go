@@ -8,22 +8,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Cycles is where the time of a statement goes, in cycles of one core, as package machine models it.
+// Cycles breaks down the time of a statement, in cycles of one core, by the model of package machine.
 type Cycles struct {
-	// Ports are those that operations take, Loads those that loads and stores take, Latency those that results are
-	// waited for, Issue those that instructions take at all. They overlap: Busy is the largest.
+	// Ports are the cycles of operations, Loads those of loads and stores, Latency those of waiting for results,
+	// Issue those of issuing all instructions. They overlap: Busy is the maximum.
 	Ports, Loads, Latency, Issue, Busy float64
-	// Exits are for leaving loops, Waits for filling each store.
+	// Exits are the cycles of leaving loops, Waits those of filling each cache.
 	Exits float64
 	Waits [maxLevels]float64
-	// Share is the part of the work that the busiest worker does, Chunks into how many pieces it is cut.
+	// Share is the busiest worker's fraction of the work, Chunks the number of pieces that it is divided into.
 	Share, Chunks float64
 }
 
-// Total is the time of the busiest worker.
+// Total returns the time of the busiest worker.
 func (c *Cycles) Total() float64 { return c.Work() * c.Share }
 
-// Work is the time of all workers together.
+// Work returns the time of all workers together.
 func (c *Cycles) Work() float64 {
 	work := c.Busy + c.Exits
 	for _, w := range c.Waits {
@@ -63,7 +63,7 @@ func (a *Analysis) spend(x *Statement) Cycles {
 	return c
 }
 
-// chunks is into how many pieces workers divide the nest that a statement belongs to.
+// chunks returns how many pieces the workers divide a statement's nest into.
 func (a *Analysis) chunks(x *Statement) float64 {
 	for x.Consumer >= 0 {
 		x = &a.Statements[x.Consumer]

@@ -2,25 +2,26 @@ package cost
 
 import "github.com/tilth-dev/tilth/compiler/schedule"
 
-// Sums are of all statements.
+// Sums holds sums over all statements.
 type Sums struct {
-	// Iterations are those computed, Useful those that results take; Code is the instructions written out.
+	// Iterations counts the computed iterations, Useful those that the results require; Code counts printed
+	// instructions.
 	Iterations, Useful, Code float64
-	// Operations are instructions by kind; Moves are those of statements that compute nothing.
+	// Operations counts instructions by kind; Moves counts those of statements that only copy.
 	Operations                        Operations
 	Moves                             float64
 	Vectors, Scalars, Gathers, Stores float64
-	// Steps is how often loops go round.
+	// Steps counts loop iterations.
 	Steps float64
-	// Cycles are the work of all workers together; they have no share and no chunks.
+	// Cycles is the work of all workers together, without a share or chunks.
 	Cycles Cycles
-	// Elapsed is the time of all statements, each with its busiest worker; Regions is how many statements workers
-	// divide.
+	// Elapsed is the time of all statements, each with its busiest worker. Regions is the number of parallel
+	// statements.
 	Elapsed, Regions float64
-	// Inside is the cycles of statements that are computed in the nests of others.
+	// Inside is the cycles of statements computed in the nests of others.
 	Inside float64
-	// Scratch is the bytes of buffers that are no arguments, Nearby those of them that are computed in another
-	// statement's nest.
+	// Scratch is the size in bytes of buffers other than arguments, Nearby the part computed in another statement's
+	// nest.
 	Scratch, Nearby float64
 }
 

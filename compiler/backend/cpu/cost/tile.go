@@ -8,28 +8,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Tile is what is written out of a statement's nest: its innermost loops that are unrolled or run in vectors.
+// Tile is the unrolled or vectorised innermost part of a statement's nest.
 type Tile struct {
-	// first is the number of its first loop, axes how many values of each axis it has.
+	// first is the number of its first loop; axes holds how many values of each axis it has.
 	first int
 	axes  []float64
-	// Vector is the axis along which vectors lie; -1 where there are none. Lanes is how many elements an instruction
-	// computes, on average: fewer than a vector has where the last one is cut short.
+	// Vector is the vectorised axis, or -1. Lanes is the average number of elements per instruction, which is smaller
+	// than a vector if the last one is partial.
 	Vector int
 	Lanes  float64
-	// Operations is the instructions of one operation of the body, Accumulators the vectors of results that a
-	// reduction keeps.
+	// Operations is the number of instructions per operation of the body, Accumulators the number of result vectors
+	// of a reduction.
 	Operations, Accumulators float64
-	// Vectors, Scalars and Gathers are the loads of vectors, of values for all lanes, and of lanes one by one; Stores
-	// are vectors.
+	// Vectors, Scalars and Gathers count vector loads, broadcast loads and loads of single lanes. Stores counts
+	// vectors.
 	Vectors, Scalars, Gathers, Stores float64
-	// Steps is how often the tile is run in the kernel, Trips how often the loop around it runs at a time.
+	// Steps is how often the tile runs in the kernel, Trips the iterations of the loop around it.
 	Steps, Trips float64
-	// Matrices is set where operations multiply matrices.
+	// Matrices is set for matrix instructions.
 	Matrices bool
 }
 
-// Loads is the instructions that read memory.
+// Loads returns the number of instructions that read memory.
 func (w *Tile) Loads() float64 { return w.Vectors + w.Scalars + w.Gathers }
 
 // tile finds a statement's tile.
@@ -75,13 +75,13 @@ func writtenOut(k schedule.Kind) bool {
 	return k == schedule.Vectorized || k == schedule.Unrolled || k == schedule.Dotted
 }
 
-// LanesOf is how many elements of a stage's type fit a vector.
+// LanesOf returns how many elements of a stage's type fit into a vector.
 func (a *Analysis) LanesOf(g *schedule.Stage) float64 {
 	return float64(max(1, int64(a.Target.CPU.VectorBytes)/g.Tensor.DType.Bytes()))
 }
 
-// Lanes is how many elements an instruction computes on average where an axis is cut into vectors: one that is short
-// is computed in parts of powers of two.
+// lanes returns the average number of elements per instruction when an axis is divided into vectors. A short rest is
+// computed in powers of two.
 func lanes(axis, vector, most float64) float64 {
 	parts := func(n float64) float64 {
 		return math.Floor(n/most) + float64(bits.OnesCount64(uint64(math.Mod(n, most))))
@@ -98,7 +98,7 @@ func product(list []float64) float64 {
 	return n
 }
 
-// countLoads adds the loads that one step of a tile needs of an access, each element once.
+// countLoads adds the loads that one step of a tile needs for an access, each element once.
 func (a *Analysis) countLoads(x *Statement, w *Tile, r *Access) {
 	if r.Producer >= 0 && a.inRegisters(&a.Statements[r.Producer]) {
 		return
@@ -127,7 +127,7 @@ func (a *Analysis) inRegisters(x *Statement) bool {
 	return n/a.LanesOf(g) <= 2*float64(a.Target.CPU.VectorRegisters)
 }
 
-// Depth is how many steps of a reduction are written out; 0 where there is none.
+// Depth returns how many steps of a reduction are unrolled, or 0 without a reduction.
 func (w *Tile) Depth() float64 {
 	if w.Accumulators == 0 {
 		return 0
@@ -135,14 +135,14 @@ func (w *Tile) Depth() float64 {
 	return w.Operations / w.Accumulators
 }
 
-// Registers is how many vectors a step keeps: accumulators, what lies side by side of the operand that its rows share,
-// and the value for all lanes that it is multiplied by.
+// Registers returns how many vectors a step occupies: accumulators, the vectors of the operand that its rows share,
+// and the broadcast operand.
 func (w *Tile) Registers() float64 {
 	return w.Accumulators + w.Vectors/max(1, w.Depth()) + min(1, w.Scalars)
 }
 
-// spilled is how many registers are stored and loaded again each time that a tile runs. Where a loop has two steps and
-// registers are too few, LLVM keeps no accumulator in its own.
+// spilled returns how many registers are spilled and reloaded each time a tile runs. If a loop has two steps and too
+// few registers, LLVM spills every accumulator.
 func (a *Analysis) spilled(x *Statement) float64 {
 	w := &x.Tile
 	over := w.Registers() - float64(a.Target.CPU.VectorRegisters)

@@ -10,21 +10,21 @@ import (
 // maxLevels bounds the levels of a memory hierarchy.
 const maxLevels = 4
 
-// Traffic is what a statement asks of memory.
+// Traffic is a statement's demand on memory.
 type Traffic struct {
-	// Loops are those around its tile, innermost first, its consumers' too.
+	// Loops are those around its tile, innermost first, including its consumers' loops.
 	Loops []Loop
-	// Fills is how many lines, or pages, come into each store, in the order of machine.Levels.
+	// Fills counts the lines or pages filled into each cache, in the order of machine.Levels.
 	Fills [maxLevels]float64
-	// Buffers are its tensors, those that fill the first store most first.
+	// Buffers are its tensors, ordered by their share of the first cache's fills, largest first.
 	Buffers []Buffer
 }
 
 // Loop is one loop around a statement.
 type Loop struct {
-	// Iterations of the statement within the loop.
+	// Iterations counts the statement's iterations within the loop.
 	Iterations float64
-	// Touch is what these iterations touch together.
+	// Touch is the memory that these iterations touch together.
 	Touch Touch
 }
 
@@ -32,20 +32,20 @@ type Loop struct {
 type Buffer struct {
 	// Access is one of the statement's reads, or its result.
 	Access *Access
-	// shape is that of a buffer that holds a part of it; nil where it lies in memory whole.
+	// shape is the shape of a buffer for a part of it; nil if it lies in memory whole.
 	shape []float64
-	// Fills are as those of the traffic.
+	// Fills has the order of Traffic.Fills.
 	Fills [maxLevels]float64
-	// Distance is the bytes that are touched until something of it is touched again; 0 where nothing is.
+	// Distance is the number of bytes touched before a part of it is reused; 0 without reuse.
 	Distance float64
-	// Touched is all that is touched of it. On the way outwards it is what a loop touches, and outer what the next one
-	// does.
+	// Touched is all memory touched of it. During the walk outwards it is what one loop touches, and outer what the
+	// next loop touches.
 	Touched Touch
 	outer   Touch
 }
 
-// traffic follows the loops around a statement outwards: what their iterations share stays in a store that holds all
-// that one iteration touches, and is filled anew each time in one that does not.
+// traffic follows the loops around a statement outwards. Data shared by iterations stays in a cache that holds
+// everything one iteration touches, and is refilled each time in a smaller one.
 func (a *Analysis) traffic(k int) Traffic {
 	x := &a.Statements[k]
 	f := follower{a: a, x: x, line: machine.Line(a.Target)}
@@ -74,7 +74,7 @@ func (a *Analysis) traffic(k int) Traffic {
 	return f.end()
 }
 
-// whole is all values of a statement's axes.
+// whole returns all values of a statement's axes.
 func (a *Analysis) whole(x *Statement) []float64 {
 	axes := a.room.take(len(x.Nest.Axes))
 	for k := range axes {
@@ -83,17 +83,17 @@ func (a *Analysis) whole(x *Statement) []float64 {
 	return axes
 }
 
-// follower is the state on the way outwards.
+// follower is the state of the walk outwards.
 type follower struct {
 	a    *Analysis
 	x    *Statement
 	line int64
 	Traffic
-	sum        Touch // what the loop so far touches
+	sum        Touch // the memory touched by the current loop
 	iterations float64
 }
 
-// buffers lists what lies in memory, with the slices of the last candidate.
+// buffers lists the tensors in memory. It reuses the last candidate's slices.
 func (f *follower) buffers(last *Traffic) {
 	f.Traffic = Traffic{Loops: last.Loops[:0], Buffers: last.Buffers[:0]}
 	for i := range f.x.Reads {
@@ -119,7 +119,7 @@ func (f *follower) buffers(last *Traffic) {
 	}
 }
 
-// begin is at the tile.
+// begin starts at the tile.
 func (f *follower) begin() {
 	f.iterations = product(f.x.Tile.axes)
 	for i := range f.Traffic.Buffers {
@@ -133,7 +133,7 @@ func (f *follower) begin() {
 	f.Loops = append(f.Loops, Loop{f.iterations, f.sum})
 }
 
-// Of is the lines or the pages.
+// Of returns the lines or the pages.
 func (t Touch) Of(pages bool) float64 {
 	if pages {
 		return t.Pages
@@ -141,7 +141,7 @@ func (t Touch) Of(pages bool) float64 {
 	return t.Lines
 }
 
-// loop goes on to the next loop, in which the axes run over so many values.
+// loop advances to the next loop, in which the axes run over the given number of values.
 func (f *follower) loop(trips float64, axes []float64) {
 	if trips <= 1 {
 		return
@@ -171,7 +171,7 @@ func (f *follower) loop(trips float64, axes []float64) {
 	f.Loops = append(f.Loops, Loop{f.iterations, sum})
 }
 
-// end adds up.
+// end returns the totals.
 func (f *follower) end() Traffic {
 	for s, store := range f.a.Levels {
 		for i := range f.Traffic.Buffers {
@@ -183,7 +183,7 @@ func (f *follower) end() Traffic {
 			f.Fills[s] += b.Fills[s]
 		}
 	}
-	// What asks most of memory comes first.
+	// The largest demand comes first.
 	slices.SortStableFunc(f.Traffic.Buffers, func(p, q Buffer) int {
 		switch {
 		case p.Fills[0] > q.Fills[0]:
@@ -196,5 +196,5 @@ func (f *follower) end() Traffic {
 	return f.Traffic
 }
 
-// cold reports whether the values were last read one execution of the model ago.
+// cold reports whether the values were last read by the previous execution of the model.
 func (b *Buffer) cold() bool { return b.Access.Tensor.Role == expr.Constant }

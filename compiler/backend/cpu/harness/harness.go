@@ -15,35 +15,36 @@ var files embed.FS
 // noDevice is the source of a harness whose candidates run in its own process.
 const noDevice = "device_none.c"
 
-// Build is the harness as something to compile for a target, whose candidates run in its own process.
+// Build returns the build of the harness for a target whose candidates run in the harness's process.
 func Build(t *target.Target) toolchain.Build {
 	return build(t, append(runtime.PoolHeaders(), runtime.PoolSources()...), func(string) bool { return true })
 }
 
-// BuildFor is the harness for candidates that run on a device of their own, with the sources that implement device.h.
+// BuildFor returns the build of the harness for candidates that run on a device, with the sources that implement
+// device.h.
 func BuildFor(t *target.Target, device []toolchain.File) toolchain.Build {
 	parts := append(runtime.PoolHeaders(), runtime.PoolSources()...)
 	return build(t, append(parts, device...), func(name string) bool { return name != noDevice })
 }
 
-// Elements are the sources that fill arguments by a seed, for devices that do so themselves.
+// Elements returns the sources that fill arguments from a seed, for devices that do so themselves.
 func Elements() []toolchain.File { return []toolchain.File{source("element.h"), source("element.c")} }
 
 func source(name string) toolchain.File {
 	text, err := files.ReadFile("src/" + name)
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // unreachable: the file is embedded
 	}
 	return toolchain.File{Name: name, Text: string(text)}
 }
 
-// build adds those of the harness's sources that are wanted. All sources make one translation unit, because starting a
-// compiler takes longer than compiling any of them.
+// build adds the harness's sources for which wanted returns true. They form a single translation unit, because
+// starting a compiler takes longer than compiling any of them.
 func build(t *target.Target, parts []toolchain.File, wanted func(name string) bool) toolchain.Build {
 	parts = append(parts, runtime.Vectors()...)
 	entries, err := files.ReadDir("src")
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // unreachable: the files are embedded
 	}
 	for _, entry := range entries {
 		if !wanted(entry.Name()) {

@@ -1,6 +1,3 @@
-// Feature says which instructions a processor has that schedules are made for and code is printed with. Begin
-// with Tiles.
-
 package machine
 
 import (
@@ -8,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// HasSquares reports whether a target multiplies two rows by two columns of elements of some types at once: 8 bytes of
-// each, integers of any signs.
+// HasSquares reports whether a target multiplies two rows by two columns of elements of these types in one
+// instruction: 8 bytes of each, integers of any signedness.
 func HasSquares(t *target.Target, rows, columns array.DType) bool {
 	bytes := func(d array.DType) bool { return d == array.Int8 || d == array.Uint8 }
 	switch {

@@ -5,7 +5,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// tiles are what instructions that multiply tiles of elements of a type belong to.
+// tiles maps an element type to the feature of its tile multiplication instructions.
 var tiles = map[array.DType]string{
 	array.BFloat16: "amx-bf16", array.Float16: "amx-fp16", array.Int8: "amx-int8", array.Uint8: "amx-int8",
 }

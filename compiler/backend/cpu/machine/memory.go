@@ -6,48 +6,48 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// What memory costs, in cycles of one core. Fills overlap with one another and with arithmetic, so they cost less than
+// Memory costs in cycles of one core. Fills overlap with one another and with arithmetic, so they cost less than
 // their latency.
 const (
-	// coldLine is what a line of a constant takes from memory, where it was left since the last execution. 64 bytes in
-	// 8 cycles are 25 GB/s at 3.2 GHz: what one core of Zen 4 and of Cascade Lake reads.
+	// coldLine is the cost of reading a line of a constant from memory, where it was left since the last execution.
+	// 64 bytes in 8 cycles are 25 GB/s at 3.2 GHz, the bandwidth of one core of Zen 4 and of Cascade Lake.
 	coldLine = 8
-	// prefetchedLine is what is left of it where a prefetch hides a part behind arithmetic.
+	// prefetchedLine is the remaining cost when a prefetch hides a part behind arithmetic.
 	prefetchedLine = 5
-	// farther is by how much both are more for a core that is far from its memory. One core of Emerald Rapids reads 16
-	// GB/s at 2.9 GHz, 11.5 cycles a line. Default schedules of six models on one thread are best with twice the
-	// cycles (resnet-18 1.08 times as fast, resnet-50 1.04, VGG, Inception and DenseNet 1.01), a little less with 1.5.
+	// farther is the factor of both on a core that is far from its memory. One core of Emerald Rapids reads 16 GB/s
+	// at 2.9 GHz, 11.5 cycles per line. Default schedules of six models on one thread are best with twice the cycles
+	// (resnet-18 1.08 times as fast, resnet-50 1.04, VGG, Inception and DenseNet 1.01), a little less with 1.5.
 	farther = 2
-	// StreamedWork is the cycles of arithmetic on a line of a constant below which a kernel does nothing but read it:
-	// then the processor's own prefetching keeps up, and requests besides only compete with it. Products of one and
-	// two rows, 650 x 2600: 166 and 198 us without prefetching, 214 and 236 us with it; of four rows it pays (Zen 4,
-	// AVX2, weights from memory).
+	// StreamedWork is the minimum cycles of arithmetic per line of a constant for which prefetching pays. Below it,
+	// hardware prefetching keeps up, and explicit requests compete with it. Products of one and two rows, 650 x 2600:
+	// 166 and 198 us without prefetching, 214 and 236 us with it; with four rows it pays (Zen 4, AVX2, weights from
+	// memory).
 	StreamedWork = 3
-	// Ahead is the part of a fill's cost that is left for a panel, which the processor sees coming. Fitted.
+	// Ahead is the fraction of a fill's cost that remains for a panel, which the hardware prefetches. Fitted.
 	Ahead = 0.35
-	// Apart is by how much of a fill's cost lines that lie apart cost more than those that follow one another, which
-	// caches beyond the first fetch ahead. Fitted to pooling on Cascade Lake.
+	// Apart is the additional fraction of a fill's cost for scattered lines. Caches beyond the first prefetch
+	// consecutive ones. Fitted to pooling on Cascade Lake.
 	Apart = 0.6
-	// SavedLine is what storing a line past the caches saves, which is to read it first. The sum of a tensor of 64 MiB
-	// and a row, with a maximum: 9.4 ms, and 5.7 past the caches (Zen 4, AVX2, one core).
+	// SavedLine is the saving of a non-temporal store, which does not read the line first. The sum of a tensor of 64
+	// MiB and a row, with a maximum: 9.4 ms, and 5.7 ms with non-temporal stores (Zen 4, AVX2, one core).
 	SavedLine = 8
-	// MissedLine is what it costs when it is read again: it is in memory then and not in the last cache.
+	// MissedLine is the cost of reading such a line again from memory instead of the last-level cache.
 	MissedLine = 4
-	// BytesCycle is how many bytes a core reads in a cycle from the last cache. Estimated.
+	// BytesCycle is the number of bytes that a core reads from the last-level cache per cycle. Estimated.
 	BytesCycle = 12
 )
 
-// ColdLine is what a line of a constant takes from memory.
+// ColdLine returns the cost of reading a line of a constant from memory.
 func ColdLine(t *target.Target) float64 { return Distance(t) * coldLine }
 
-// PrefetchedLine is what is left of it where a prefetch hides a part behind arithmetic.
+// PrefetchedLine returns the remaining cost when a prefetch hides a part behind arithmetic.
 func PrefetchedLine(t *target.Target) float64 { return Distance(t) * prefetchedLine }
 
-// FetchedAhead is how many bytes ahead of their use lines of constants are best fetched. The farther memory is, the
-// earlier: by twice as much, five models are 1.00 to 1.02 times as fast on Emerald Rapids.
+// FetchedAhead returns the best prefetch distance for constants, in bytes. It grows with the distance of memory: on
+// Emerald Rapids, doubling it makes five models 1.00 to 1.02 times as fast.
 func FetchedAhead(t *target.Target) float64 { return Distance(t) * 1024 }
 
-// Distance is by how much the last cache and memory are farther from a core than from most.
+// Distance returns how much farther the last-level cache and memory are from a core than usual, as a factor.
 func Distance(t *target.Target) float64 {
 	if isMesh(t) {
 		return farther
@@ -55,22 +55,23 @@ func Distance(t *target.Target) float64 {
 	return 1
 }
 
-// Level is a store that is filled line by line, or page by page, from a slower one.
+// Level is a cache or TLB that is filled by line or by page from a slower level.
 type Level struct {
-	// Capacity is how many lines or pages it holds of what a loop reads, leaving room for all else.
+	// Capacity is the number of lines or pages available to the data of a loop. The rest is reserved for other data.
 	Capacity float64
-	// Pages is set for the translation buffer.
+	// Pages is set for the TLB.
 	Pages bool
-	// Cycles is what a fill costs: less than its latency, since fills overlap with one another and with arithmetic.
+	// Cycles is the cost of a fill. It is less than its latency, since fills overlap with one another and with
+	// arithmetic.
 	Cycles float64
-	// Shared is set for the last cache: what fits it is there already, left by whatever made it.
+	// Shared is set for the last-level cache: its producer has already left data that fits.
 	Shared bool
 }
 
-// Growth is by what factor the fills of a tensor grow from one loop to the next one around it, which runs so many
-// times: what its iterations share stays in a store that holds all that one of them touches, and is filled anew each
-// time in one that does not. Inner and outer are the lines, or pages, of the tensor that each of both loops touches,
-// and touched those of all tensors within the inner one.
+// Growth returns the factor by which the fills of a tensor grow from one loop to the enclosing loop, which runs the
+// given number of times. Data shared by iterations stays in a cache that holds everything one iteration touches, and
+// is refilled each time in a smaller one. inner and outer are the lines or pages of the tensor that each loop
+// touches. touched counts those of all tensors within the inner loop.
 func (l Level) Growth(touched, inner, outer, times float64) float64 {
 	if touched <= l.Capacity {
 		return outer / inner
@@ -78,9 +79,9 @@ func (l Level) Growth(touched, inner, outer, times float64) float64 {
 	return times
 }
 
-// Together is how many lines that lie so many bytes apart, or a multiple of it, the first cache has at the same time,
-// with a way left for all else. On x86 it finds a line's set by the bits of an address within a page, so that its ways
-// are as large as a page; elsewhere it is taken to have four.
+// Together returns how many lines at a distance of apart bytes, or a multiple of it, the first-level cache holds at
+// the same time, with one way reserved for other data. On x86 the set index comes from the page offset, so a way has
+// the size of a page. Other caches are assumed to have four ways.
 func Together(t *target.Target, apart int64) float64 {
 	line, way := Line(t), int64(4096)
 	if t.CPU.Arch != target.X86 {
@@ -96,17 +97,17 @@ func Together(t *target.Target, apart int64) float64 {
 	return float64(sets * (t.CPU.L1DataBytes/way - 1))
 }
 
-// The parts of caches that what a loop reads may fill, leaving room for all else. Fitted.
+// The fractions of caches that the data of a loop may fill. The rest is reserved for other data. Fitted.
 const (
 	firstPart  = 0.8
 	secondPart = 0.7
 	lastPart   = 0.5
-	// bufferPages are the entries of the first translation buffer: 64 on Cascade Lake, 72 on Zen 4.
+	// bufferPages is the number of entries of the first-level TLB: 64 on Cascade Lake, 72 on Zen 4.
 	bufferPages = 64
 )
 
-// Levels are the caches and the translation buffer: the first two caches, the buffer, and the third cache where there
-// is one. Cycles are fitted, to 14 cycles of latency of the second cache and about 50 of the third.
+// Levels returns the first two caches, the TLB, and the third-level cache if there is one. Cycles are fitted to a
+// latency of 14 cycles for the second-level cache and about 50 for the third.
 func Levels(t *target.Target) []Level {
 	line := float64(Line(t))
 	list := []Level{
@@ -120,13 +121,13 @@ func Levels(t *target.Target) []Level {
 	return list
 }
 
-// meshWaits is the part of the smaller of arithmetic and waiting that the larger does not hide in sums over windows
-// on Intel's mesh, whose cores look 512 operations ahead. Fitted to points of 47 convolutions in groups on Emerald
-// Rapids.
+// meshWaits is the fraction of the smaller of arithmetic and waiting that the larger does not hide in sums over
+// windows on Intel's mesh, whose cores have 512 operations in flight. Fitted to points of 47 grouped convolutions on
+// Emerald Rapids.
 const meshWaits = 0.5
 
-// WindowWaits is the part of the smaller of arithmetic and waiting for memory that the larger does not hide in sums
-// over windows of few channels.
+// WindowWaits returns the fraction of the smaller of arithmetic and memory waits that the larger does not hide in
+// sums over windows of few channels.
 func WindowWaits(t *target.Target) float64 {
 	if isMesh(t) {
 		return meshWaits
@@ -134,8 +135,8 @@ func WindowWaits(t *target.Target) float64 {
 	return 1
 }
 
-// Kept is the cycles that a copy of so many bytes costs to be written and read once, for the caches that it and what
-// it is made of do not fit into.
+// Kept returns the cycles of writing and reading a copy of the given size once, caused by the caches that do not hold
+// both the copy and its source.
 func Kept(t *target.Target, bytes float64) float64 {
 	lines, cycles := bytes/float64(Line(t)), 0.0
 	for _, l := range Levels(t) {
@@ -146,15 +147,15 @@ func Kept(t *target.Target, bytes float64) float64 {
 	return cycles
 }
 
-// Line is the bytes of a cache line.
+// Line returns the size of a cache line in bytes.
 func Line(t *target.Target) int64 { return int64(max(1, t.CPU.CacheLineBytes)) }
 
-// LastCache is the bytes of the cache that is farthest from a core.
+// LastCache returns the size of the last-level cache in bytes.
 func LastCache(t *target.Target) float64 { return float64(max(t.CPU.L3Bytes, t.CPU.L2Bytes)) }
 
-// Wide is by how much a vector is wider than half a line, those for which the costs of moving vectors were found: a
-// line of one vector has half the arithmetic to hide behind, and a vector takes as long as the two of a line that had
-// it before.
+// Wide returns a vector's width relative to half a line. The costs of moving vectors were determined for half-line
+// vectors: a line of one vector has half the arithmetic to hide behind, and its vector takes as long as the two of a
+// line before.
 func Wide(t *target.Target) float64 {
 	return max(1, 2*float64(t.CPU.VectorBytes)/float64(Line(t)))
 }

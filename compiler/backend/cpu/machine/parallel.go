@@ -3,14 +3,14 @@ package machine
 import "github.com/tilth-dev/tilth/compiler/target"
 
 const (
-	// region is the cycles that starting and ending a parallel region costs. The benchmark of regions in package
-	// runtime takes 1.1 to 1.4 us on two threads of an EPYC with AVX-512.
+	// region is the cycles of starting and ending a parallel region. The benchmark of regions in package runtime
+	// takes 1.1 to 1.4 us on two threads of an EPYC with AVX-512.
 	region = 4000
-	// ChunkStart is the cycles that beginning a chunk of a region costs, with nothing in registers. Estimated.
+	// ChunkStart is the cycles of starting a chunk of a region, with empty registers. Estimated.
 	ChunkStart = 40
 )
 
-// Region is the cycles that starting and ending a parallel region costs: none where one worker does all.
+// Region returns the cycles of starting and ending a parallel region, which is zero for a single worker.
 func Region(t *target.Target) float64 {
 	if Workers(t) == 1 {
 		return 0
@@ -18,9 +18,9 @@ func Region(t *target.Target) float64 {
 	return region
 }
 
-// Workers is how many threads share the work.
+// Workers returns how many threads share the work.
 func Workers(t *target.Target) int64 { return int64(max(1, t.CPU.Threads)) }
 
-// Clock is the cycles of a second. Costs are compared with one another, so that it matters only where some times are
-// measured and others are not: it is about that of a server with all cores busy, 2.6 to 3.7 GHz on those named here.
+// Clock is the number of cycles per second. Costs are relative, so it matters only where measured times meet
+// estimated ones. It approximates a server with all cores busy, 2.6 to 3.7 GHz on the processors named here.
 const Clock = 3.5e9

@@ -1,2 +1,2 @@
-// Package runtime holds the C sources that run kernels: the thread pool that the harness and compiled packages share.
+// Package runtime holds the C sources that run kernels: the thread pool of the harness and of compiled packages.
 package runtime

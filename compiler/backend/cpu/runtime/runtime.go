@@ -10,7 +10,7 @@ import (
 //go:embed src/*
 var files embed.FS
 
-// Read returns embedded sources by name. A name that is not there is a programming error and panics.
+// Read returns embedded sources by name. It panics if a name does not exist, which is a programming error.
 func Read(names ...string) []toolchain.File {
 	list := make([]toolchain.File, len(names))
 	for k, name := range names {
@@ -23,37 +23,38 @@ func Read(names ...string) []toolchain.File {
 	return list
 }
 
-// PoolSources and PoolHeaders are the thread pool.
+// PoolSources returns the sources of the thread pool.
 func PoolSources() []toolchain.File { return Read("pool.c", "spread.c", "tiles.c") }
 
-// PoolHeaders are what PoolSources and its users include: the pool's interface and the kernel ABI.
+// PoolHeaders returns the headers that PoolSources and its users include: the pool's interface and the kernel ABI.
 func PoolHeaders() []toolchain.File {
 	return append(Read("pool.h", "spread.h", "tiles.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
-// Vectors are the check that a process has the vector registers which the code is made for.
+// Vectors returns the check that a process has the vector registers that the code requires.
 func Vectors() []toolchain.File { return Read("vectors.h", "vectors.c") }
 
-// ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of
-// what the machine can do.
+// ModelSources returns the sources that all packages share beside the kernels: the thread pool, the C interface, and
+// the measurement of the machine's limits.
 func ModelSources() []toolchain.File {
 	return append(append(PoolSources(), CommonSources()...), Read("engine.c", "cpus.c", "peak.c")...)
 }
 
-// ModelHeaders are what ModelSources and the generated part of a package include.
+// ModelHeaders returns the headers that ModelSources and the generated part of a package include.
 func ModelHeaders() []toolchain.File {
 	return append(CommonHeaders(), Read("cpus.h", "peak.h", "pool.h", "spread.h", "tiles.h")...)
 }
 
-// CommonSources are what packages for all kinds of devices share: what a package tells of itself, and its weights.
+// CommonSources returns the sources that packages for all kinds of devices share: the package's description and its
+// weights.
 func CommonSources() []toolchain.File {
 	return Read("interface.c", "handle.c", "extents.c", "weights.c", "vectors.c")
 }
 
-// CommonHeaders are what CommonSources and the generated part of a package include.
+// CommonHeaders returns the headers that CommonSources and the generated part of a package include.
 func CommonHeaders() []toolchain.File {
 	return append(Read("tilth.h", "model.h", "engine.h", "handle.h", "failure.h", "weights.h", "vectors.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
-// Interface is the header of a package's C interface.
+// Interface returns the header of a package's C interface.
 func Interface() toolchain.File { return Read("tilth.h")[0] }

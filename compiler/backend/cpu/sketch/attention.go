@@ -1,5 +1,3 @@
-// Attention is the sketch of softmax attention whose scores never become a tensor in memory.
-
 package sketch
 
 import (
@@ -9,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// attention is the sketch of softmax attention, two products with a softmax of rows between them. A block of rows goes
-// through all stages while its scores lie in the cache; they never become a tensor in memory.
+// attention is the sketch of softmax attention, two products with a row softmax between them. A block of rows goes
+// through all stages while its scores are in the cache. The scores never become a tensor in memory.
 //
 //	[keys and values, laid out as the products read them]        on their own, or for each batch
 //	parallel over batches (and blocks of rows)
@@ -23,25 +21,26 @@ type attention struct {
 	*sketch.Attention
 	target *target.Target
 	lanes  int64
-	// along tells that the terms of a score are neighbours in the memory of the keys, so that lanes can have them.
+	// along is set if the terms of a score are contiguous in the keys, so that they can be lanes.
 	along bool
-	// rolled leaves loops over the rows of a tile as they are, in place of writing them out.
+	// rolled keeps the loops over the rows of a tile instead of unrolling them.
 	rolled bool
 }
 
-// attentionParameters are the numbers that the sketch leaves open.
+// attentionParameters are the sketch's parameters.
 type attentionParameters struct {
-	// rows x vectors are the register tile of both products.
+	// rows x vectors is the register tile of both products.
 	rows, vectors int64
-	// block is how many rows a block has.
+	// block is the number of rows per block.
 	block int64
-	// unroll is how many steps of a product are written out.
+	// unroll is the number of unrolled steps of a product.
 	unroll int64
-	// keys and values are where the operands are laid out anew.
+	// keys and values select where the operands are laid out anew.
 	keys, values int64
 }
 
-// NewAttention is the schedules of a workload, with the products that numerics allow; nil when it is no attention.
+// NewAttention returns the schedules of a workload with the products that numerics allow, or nil if it is not
+// attention.
 func NewAttention(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *sketch.Whole {
 	a := newAttention(w, t)
 	if a == nil {
@@ -66,7 +65,7 @@ func newAttention(w *expr.Workload, t *target.Target) *attention {
 	return a
 }
 
-// termsAreNeighbours reports whether keys are stored row by row, with the terms of a score side by side.
+// termsAreNeighbours reports whether keys are stored row by row, with contiguous terms of a score.
 func termsAreNeighbours(keys *schedule.Stage) bool {
 	terms := keys.Axes[len(keys.Axes)-2]
 	return sketch.Adjacent(expr.Loads(keys.Body)[0], terms)

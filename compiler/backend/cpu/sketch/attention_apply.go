@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// Where keys and values are laid out anew.
+// These select where keys and values are laid out anew.
 const (
-	layNowhere = iota // they are read as they lie
+	layNowhere = iota // they are read in place
 	layAlone
 	layInBatch
-	readAlong // keys are read as they lie, with the terms of a score in lanes
+	readAlong // keys are read in place, with the terms of a score in lanes
 )
 
-// family is the schedules of the attention, also in tiles where m is not nil.
+// family returns the schedules of the attention, including those in tiles if m is not nil.
 func (a *attention) family(m *attentionMatrices) space.Family {
 	type p = attentionParameters
 	rows := sketch.AtMost(a.M, 1, 2, 3, 4, 6, 7, 8, 12, 14)
@@ -51,7 +51,7 @@ func (a *attention) family(m *attentionMatrices) space.Family {
 	return k
 }
 
-// places are where a stage may be computed.
+// places returns where a stage may be computed.
 func (a *attention) places(id int) []int64 {
 	if id < 0 {
 		return nil
@@ -74,7 +74,7 @@ func (a *attention) isShared(id int) bool {
 	return slices.ContainsFunc(a.Batch, func(k int) bool { return a.Dims[id][k] < 0 })
 }
 
-// onlyPlace is where a stage is computed that leaves no choice.
+// onlyPlace returns where a stage without a choice is computed.
 func (a *attention) onlyPlace(id int) int64 {
 	if places := a.places(id); len(places) > 0 {
 		return places[0]
@@ -82,7 +82,7 @@ func (a *attention) onlyPlace(id int) int64 {
 	return layNowhere
 }
 
-// tileOf are the rows of a tile, its vectors, and the rows of a block, which are whole tiles.
+// tileOf returns the rows and vectors of a tile, and the rows of a block, which is a whole number of tiles.
 func (a *attention) tileOf(p attentionParameters) (th, tv, block int64) {
 	th = min(max(1, p.rows), a.M)
 	block = min(max(th, p.block), a.M)
@@ -95,11 +95,11 @@ func (a *attention) Legal(p attentionParameters) error {
 	return RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
 }
 
-// What the softmax takes of a vector, and of a row; and what the sum of a vector's lanes takes.
+// The cycles of the softmax per vector and per row, and of the sum of a vector's lanes.
 const softmaxCycles, acrossCycles, sumOfLanesCycles = 11, 60, 1
 
-// Cost implements space.Structure: the products as register tiles allow, the softmax, laying out, and the imbalance of
-// workers.
+// Cost implements space.Structure. It adds the products at the rate of the register tiles, the softmax, the layout
+// changes, and the imbalance of workers.
 func (a *attention) Cost(p attentionParameters) float64 {
 	t := a.target
 	th, tv, block := a.tileOf(p)
@@ -107,7 +107,7 @@ func (a *attention) Cost(p attentionParameters) float64 {
 	loads := float64(th+tv) / 2
 	step := max(acc/2, loads, machine.ResultLatency) + machine.Hidden*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
 	if int64(acc)+tv+1 >= int64(t.CPU.VectorRegisters) {
-		step *= 1.1 // nothing is left for what else the loop needs
+		step *= 1.1 // the loop has no spare registers
 	}
 	width := tv * a.lanes
 	tiles := func(columns int64) float64 {
@@ -119,7 +119,7 @@ func (a *attention) Cost(p attentionParameters) float64 {
 	} else {
 		cycles += tiles(a.N) * (float64(a.D)*step + 3*acc)
 	}
-	if p.values == layNowhere { // rows lie far apart, in few sets of the cache
+	if p.values == layNowhere { // rows are far apart and map to few cache sets
 		cycles *= 1.01
 	}
 	cycles += float64(block) * (float64(sketch.CeilDiv(a.N, a.lanes))*softmaxCycles + acrossCycles)
@@ -135,7 +135,7 @@ func (a *attention) Cost(p attentionParameters) float64 {
 	return float64(sketch.CeilDiv(chunks, workers))*cycles + 1.2*lay*float64(a.Batches)/float64(workers)
 }
 
-// layCycles is what laying out the keys and values of a batch takes.
+// layCycles returns the cycles of laying out the keys and values of a batch.
 func (a *attention) layCycles(p attentionParameters) float64 {
 	columns := int64(0)
 	if p.keys != layNowhere && p.keys != readAlong {
@@ -147,7 +147,7 @@ func (a *attention) layCycles(p attentionParameters) float64 {
 	return float64(a.N) * float64(columns) / float64(a.lanes) * 4
 }
 
-// seeds are the register tiles that are known to be good, in a few sizes of blocks.
+// seeds returns register tiles that are known to be good, with a few block sizes.
 func (a *attention) seeds() (list []space.Candidate[attentionParameters]) {
 	tiles := [][2]int64{{6, 2}, {4, 3}} // AVX2
 	switch registers := a.target.CPU.VectorRegisters; {
@@ -170,7 +170,7 @@ func (a *attention) seeds() (list []space.Candidate[attentionParameters]) {
 	return list
 }
 
-// inBatch reports whether a batch is one worker's, because keys or values are laid out for each.
+// inBatch reports whether each batch belongs to a single worker, because keys or values are laid out per batch.
 func (a *attention) inBatch(p attentionParameters) bool {
 	return p.keys == layInBatch || p.values == layInBatch
 }
@@ -224,8 +224,8 @@ func (a *attention) scoresAlong(b *sketch.Builder, at int) {
 	b.ComputeAt(a.Scores, a.Out, at)
 }
 
-// outerNest cuts the result into blocks and tiles. It returns the loops over batches, over blocks and over a block's
-// tiles.
+// outerNest divides the result into blocks and tiles. It returns the loops over batches, over blocks and over a
+// block's tiles.
 func (a *attention) outerNest(b *sketch.Builder, p attentionParameters, th, tv, block int64) (batchAt, at, tileAt int) {
 	blocks, rows := b.Split(a.Out, a.Row, block, schedule.Shift)
 	tiles, row := b.Split(a.Out, rows, th, schedule.Peel)
@@ -246,7 +246,7 @@ func (a *attention) outerNest(b *sketch.Builder, p attentionParameters, th, tv, 
 	return batchAt, at, tiles
 }
 
-// columns cuts an axis into tiles of tv vectors. The last tile is moved back where there is more than one.
+// columns divides an axis into tiles of tv vectors. If there are several, the last tile is shifted back to be full.
 func (a *attention) columns(b *sketch.Builder, stage, axis int, extent, tv int64) (tiles, unit, lane int) {
 	tail := schedule.Shift
 	if extent < tv*a.lanes {
@@ -257,7 +257,7 @@ func (a *attention) columns(b *sketch.Builder, stage, axis int, extent, tv int64
 	return tiles, unit, lane
 }
 
-// writtenOut are the loops of a tile that are: over its rows and over its vectors.
+// writtenOut returns the unrolled loops of a tile: over its rows and over its vectors.
 func (a *attention) writtenOut(rows, vectors int) []int {
 	if a.rolled {
 		return []int{vectors}
@@ -265,7 +265,7 @@ func (a *attention) writtenOut(rows, vectors int) []int {
 	return []int{rows, vectors}
 }
 
-// scoresNest cuts a block of scores into tiles; it returns the loop over them.
+// scoresNest divides a block of scores into tiles and returns the loop over them.
 func (a *attention) scoresNest(b *sketch.Builder, th, tv int64) int {
 	g := b.S.Stages[a.Masked]
 	batch, row, last := a.batchOf(a.Masked), a.Dims[a.Masked][a.Row], len(g.Axes)-1
@@ -307,7 +307,7 @@ func (a *attention) productNest(b *sketch.Builder, id int, p attentionParameters
 	b.Mark(b.S.Vectorize, id, lane)
 }
 
-// softmax computes what lies between the products for a block of rows.
+// softmax computes the stages between the products for a block of rows.
 func (a *attention) softmax(b *sketch.Builder, at int) {
 	r := RowwiseNests{Lanes: a.lanes}
 	p := RowwiseParameters{Partials: 4, Unroll: 4}
@@ -329,14 +329,14 @@ func (a *attention) softmax(b *sketch.Builder, at int) {
 	}
 }
 
-// lay computes the stage that lays an operand out: vectors are stored whole, whatever their lanes are gathered from.
+// lay computes the stage that lays an operand out. Vectors are stored whole, even if their lanes are gathered.
 func (a *attention) lay(b *sketch.Builder, id int, where int64, batchAt int) {
 	if id < 0 || where == layNowhere || b.Err != nil {
 		return
 	}
 	axes := len(b.S.Stages[id].Axes)
 	vectors, lane := b.Split(id, axes-1, a.lanes, schedule.Peel)
-	var batch []int // all that are no rows or columns
+	var batch []int // all axes but rows and columns
 	for k := range axes - 2 {
 		batch = append(batch, k)
 	}

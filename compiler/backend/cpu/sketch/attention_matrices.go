@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// attentionMatrices is the sketch with both products in tiles of bfloat16. Keys and values are interleaved before
-// all else, and what the softmax leaves is rounded, which fast numerics allow.
+// attentionMatrices is the sketch with both products in tiles of bfloat16. Keys and values are interleaved first, and
+// the softmax result is rounded, which fast numerics allow.
 type attentionMatrices struct {
 	*attention
-	// keys and values are the operands that are interleaved, and the dimensions of their terms and columns.
+	// keys and values are the interleaved operands, with the dimensions of their terms and columns.
 	keys, values interleaved
 }
 
@@ -24,7 +24,7 @@ type interleaved struct {
 	terms, columns int
 }
 
-// inMatrices is the sketch in tiles; nil where operands are not what those multiply, or fewer rows than a tile has.
+// inMatrices returns the sketch in tiles, or nil if tiles do not support the operands or a tile has more rows.
 func (a *attention) inMatrices(s *schedule.Schedule) *attentionMatrices {
 	terms := schedule.TileBF16.Terms()
 	if !machine.HasTiles(a.target, array.BFloat16) || a.lanes != schedule.TileColumns || a.M < schedule.TileRows || a.D%terms != 0 {
@@ -51,7 +51,7 @@ func (a *attention) inMatrices(s *schedule.Schedule) *attentionMatrices {
 	return m
 }
 
-// inline lets both products read keys and values as they lie.
+// inline makes both products read keys and values in place.
 func (a *attention) inline(b *sketch.Builder) {
 	for _, id := range []int{a.Keys, a.Values} {
 		if id >= 0 && b.Err == nil {
@@ -60,7 +60,7 @@ func (a *attention) inline(b *sketch.Builder) {
 	}
 }
 
-// operands are the factors of a product of which one alone has the last axis: that one is the second.
+// operands returns the factors of a product. The second one is the only one that depends on the last axis.
 func operands(g *schedule.Stage) (rows, columns *expr.Load, ok bool) {
 	x, y, ok := schedule.Factors(g.Body)
 	if !ok {
@@ -73,13 +73,13 @@ func operands(g *schedule.Stage) (rows, columns *expr.Load, ok bool) {
 	return x, y, expr.Uses(y, last) && !expr.Uses(x, last)
 }
 
-// interleavedBy is an operand whose terms and columns are the indices of two of its dimensions.
+// interleavedBy returns an operand whose terms and columns index two of its dimensions.
 func interleavedBy(l *expr.Load, g *schedule.Stage) (interleaved, bool) {
 	x := interleaved{l.Tensor, slices.Index(l.Index, expr.Expr(g.Reduce[0])), slices.Index(l.Index, expr.Expr(g.Axes[len(g.Axes)-1]))}
 	return x, x.terms >= 0 && x.columns >= 0 && l.DType() == array.BFloat16 && l.Tensor.Role != expr.Computed
 }
 
-// Legal implements space.Structure. It also refuses what is another point in other words.
+// Legal implements space.Structure. It also refuses duplicates of other points.
 func (m *attentionMatrices) Legal(p attentionParameters) error {
 	th, tv, _ := m.tileOf(p)
 	switch {
@@ -91,8 +91,8 @@ func (m *attentionMatrices) Legal(p attentionParameters) error {
 	return Matrices{Rows: th / schedule.TileRows, Columns: tv}.Legal()
 }
 
-// Cost implements space.Structure: the products, the softmax, which also rounds, interleaving, and the imbalance of
-// workers.
+// Cost implements space.Structure. It adds the products, the softmax with its rounding, the interleaving, and the
+// imbalance of workers.
 func (m *attentionMatrices) Cost(p attentionParameters) float64 {
 	th, tv, block := m.tileOf(p)
 	sums, terms := Matrices{Rows: th / schedule.TileRows, Columns: tv}, schedule.TileBF16.Terms()
@@ -131,8 +131,8 @@ func (m *attentionMatrices) Apply(s *schedule.Schedule, p attentionParameters) e
 	return b.Err
 }
 
-// applyOperands interleaves keys and values, and returns the stage that rounds what the softmax leaves. Where keys are
-// no multiple of an instruction's terms, zeros are put behind both operands of their sums.
+// applyOperands interleaves keys and values, and returns the stage that rounds the softmax result. If the number of
+// keys is not a multiple of an instruction's terms, it appends zeros to both operands of their sums.
 func (m *attentionMatrices) applyOperands(b *sketch.Builder) (rounded int) {
 	if b.Err != nil {
 		return 0

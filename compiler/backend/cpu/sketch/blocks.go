@@ -1,6 +1,3 @@
-// Blocks is the sketch of products with weights that are quantised by blocks: codes stay packed until they are
-// in registers, and sums of blocks are scaled once.
-
 package sketch
 
 import (
@@ -13,14 +10,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Products by blocks, with data in float32, or quantised to 8 bits.
+// Algorithms for products by blocks, with data in float32 or quantised to 8 bits.
 var (
 	BlockFloats = space.Algorithm{Name: "by blocks", Number: 5}
 	Integers    = space.Algorithm{Name: "by blocks in INT8", Number: 58}
 )
 
-// blocks is the sketch of a product with weights in blocks. A tile of rows x vectors of columns is summed over the
-// blocks; the sums of a block are in registers of their own, which are scaled and added up when it ends.
+// blocks is the sketch of a product with block-quantised weights. Codes stay packed until they are in registers. A
+// tile of rows x vectors of columns is summed over the blocks. The sums of a block have registers of their own, which
+// are scaled and accumulated once at its end.
 //
 //	[data in 8 bits, with a step for each group of neighbours]         where data is quantised
 //	parallel over (outer axes, strips of columns, blocks of rows)
@@ -37,34 +35,34 @@ type blocks struct {
 	target  *target.Target
 	unit    sketch.Unit
 	product schedule.BlockProduct
-	// lanes are those of a vector of 32 bits.
+	// lanes is the number of lanes of a vector of 32 bits.
 	lanes   int64
 	extents []int64
-	// row is the axis that tiles have rows along, -1 where there is one row only; column is the last axis.
+	// row is the axis of a tile's rows, or -1 for a single row; column is the last axis.
 	row, column int
 	results     Streaming
 }
 
-// blocksVariant is the sketch in one form.
+// blocksVariant is one form of the sketch.
 type blocksVariant struct {
 	*blocks
 	form schedule.BlockForm
 }
 
-// blocksParameters are the numbers that the sketch leaves open.
+// blocksParameters are the sketch's parameters.
 type blocksParameters struct {
-	// rows x vectors are the register tile.
+	// rows x vectors is the register tile.
 	rows, vectors int64
-	// rowTiles are the most tiles of a chunk.
+	// rowTiles is the maximum number of tiles per chunk.
 	rowTiles int64
-	// unroll is how many steps are written out.
+	// unroll is the number of unrolled steps.
 	unroll int64
-	// prefetch is how many bytes ahead codes are fetched.
+	// prefetch is the prefetch distance of codes in bytes.
 	prefetch int64
 }
 
-// NewBlocks is the schedules of the reduction acc, in integers only where numerics allow that; nil when it is no
-// product with weights in blocks.
+// NewBlocks returns the schedules of the reduction acc, in integers only if numerics allow them. It returns nil if
+// acc is not a product with block-quantised weights.
 func NewBlocks(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
 	p, ok := s.BlockProduct(acc.ID)
 	last := len(acc.Axes) - 1
@@ -91,7 +89,7 @@ func NewBlocks(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *targ
 	return &space.Sketch[blocksParameters]{Open: x.open(), Variants: variants, Good: x.seeds(variants)}
 }
 
-// codesStep is how many codes of a column are taken apart at once.
+// codesStep returns how many codes of a column are unpacked at once.
 func (x *blocks) codesStep() int64 {
 	if x.product.Nibbles {
 		return 8
@@ -99,11 +97,11 @@ func (x *blocks) codesStep() int64 {
 	return 4
 }
 
-// hasFloats reports whether blocks are whole words of halves of bytes.
+// hasFloats reports whether blocks are whole words of half bytes.
 func (x *blocks) hasFloats() bool { return !x.product.Nibbles || x.product.Block%x.codesStep() == 0 }
 
-// hasIntegers reports whether data can be quantised, and the machine multiplies bytes with a sign by bytes without, or
-// by halves of bytes, which fit into bytes with a sign, and of which sums of two products fit into 16 bits.
+// hasIntegers reports whether data can be quantised, and the machine multiplies signed bytes by unsigned bytes or by
+// half bytes. Half bytes fit into signed bytes, and sums of two of their products fit into 16 bits.
 func (x *blocks) hasIntegers() bool {
 	if x.product.Group == 0 {
 		return false
@@ -121,7 +119,7 @@ func (x *blocks) multipliesHalves() bool {
 	return machine.HasDots(x.target) || c.Arch == target.X86 && (c.VectorBytes <= 32 && c.Has("avx2") || c.Has("avx512bw"))
 }
 
-// open are the knobs.
+// open returns the knobs.
 func (x *blocks) open() []space.Parameter[blocksParameters] {
 	type p = blocksParameters
 	vectors := sketch.CeilDiv(x.extents[x.column], x.lanes)
@@ -134,7 +132,7 @@ func (x *blocks) open() []space.Parameter[blocksParameters] {
 	})
 }
 
-// seeds are register tiles that are known to be good.
+// seeds returns register tiles that are known to be good.
 func (x *blocks) seeds(variants []space.Variant[blocksParameters]) (list []space.Candidate[blocksParameters]) {
 	for _, v := range variants {
 		for _, tile := range [][2]int64{{1, 4}, {1, 6}, {1, 2}, {4, 2}, {4, 3}, {2, 4}, {2, 2}} {
@@ -147,7 +145,7 @@ func (x *blocks) seeds(variants []space.Variant[blocksParameters]) (list []space
 	return list
 }
 
-// rows are those along which tiles lie.
+// rows returns the number of rows that tiles divide.
 func (x *blocks) rows() int64 {
 	if x.row < 0 {
 		return 1
@@ -155,10 +153,10 @@ func (x *blocks) rows() int64 {
 	return x.extents[x.row]
 }
 
-// blocksSizes are the numbers that follow from the parameters.
+// blocksSizes are the numbers derived from the parameters.
 type blocksSizes struct {
 	rows, vectors, rowTiles, unroll, prefetch int64
-	// terms are those of a sum in registers, steps in how many steps they are added up.
+	// terms is the number of terms of a sum in registers, steps the number of steps that accumulate them.
 	terms, steps int64
 }
 
@@ -177,7 +175,7 @@ func (x *blocksVariant) sizes(p blocksParameters) blocksSizes {
 	return z
 }
 
-// Legal implements space.Structure: both tiles of sums are in registers, and the codes of a step.
+// Legal implements space.Structure. Both tiles of sums and the codes of a step must fit into registers.
 func (x *blocksVariant) Legal(p blocksParameters) error {
 	z := x.sizes(p)
 	need := 2*z.rows*z.vectors + z.vectors + 1

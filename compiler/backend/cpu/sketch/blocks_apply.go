@@ -34,7 +34,7 @@ func (x *blocksVariant) Apply(s *schedule.Schedule, p blocksParameters) error {
 	return n.Err
 }
 
-// blocksNests makes the nests of all stages.
+// blocksNests builds the nests of all stages.
 type blocksNests struct {
 	*sketch.Builder
 	x    *blocksVariant
@@ -42,14 +42,14 @@ type blocksNests struct {
 	made schedule.BlockwiseStages
 }
 
-// alone computes a map before all else.
+// alone computes a map before all other stages.
 func (n *blocksNests) alone(id int) {
 	if n.Err == nil {
 		n.Do(sketch.Settle(n.S, NewElementwise(n.S, sketch.Unit{Out: id, Acc: -1}, n.x.target)))
 	}
 }
 
-// output is the nest of the map that ends the unit; it returns the loop that has tiles.
+// output builds the nest of the map that ends the unit. It returns the loop over tiles.
 func (n *blocksNests) output() int {
 	x, out, z := n.x, n.x.unit.Out, n.z
 	var outer, tile []int
@@ -89,8 +89,8 @@ func (n *blocksNests) output() int {
 	return at
 }
 
-// tile is the nest of a stage within a tile: loops of a reduction outside of it, those inside of it innermost but for
-// the lanes. It returns the last loop of the reduction outside.
+// tile builds the nest of a stage within a tile. The loops of a reduction go outside it, the inside loops innermost
+// except for the lanes. It returns the last outer loop of the reduction.
 func (n *blocksNests) tile(id int, reduction, inside []int) int {
 	x := n.x
 	if n.Err != nil {
@@ -119,7 +119,7 @@ func (n *blocksNests) tile(id int, reduction, inside []int) int {
 	return reduction[len(reduction)-1]
 }
 
-// partial is the nest of the sums of a block.
+// partial builds the nest of the sums of a block.
 func (n *blocksNests) partial() {
 	x, id := n.x, n.made.Partial
 	if n.Err != nil {
@@ -146,7 +146,7 @@ func (n *blocksNests) partial() {
 	}
 }
 
-// steps are the loops over the steps of a block, and those of them that are written out.
+// steps returns the loops over the steps of a block, and the unrolled ones.
 func (n *blocksNests) steps(id, axis int) (loops, unrolled []int) {
 	switch n.z.unroll {
 	case 1:
@@ -158,7 +158,7 @@ func (n *blocksNests) steps(id, axis int) (loops, unrolled []int) {
 	return []int{outer, inner}, []int{inner}
 }
 
-// halves takes the bytes of a step apart.
+// halves unpacks the bytes of a step.
 func (n *blocksNests) halves(at int) {
 	id := n.made.Weights
 	n.ComputeAt(id, n.made.Partial, at)
@@ -195,7 +195,7 @@ func (n *blocksNests) pack() {
 	}
 }
 
-// quantise makes the nests of the stages that quantise data, each before all else.
+// quantise builds the nests of the stages that quantise data, each before all other stages.
 func (n *blocksNests) quantise() {
 	if n.made.Data < 0 {
 		return
@@ -209,10 +209,10 @@ func (n *blocksNests) quantise() {
 	}
 }
 
-// parallelElements is how many elements of data are worth a parallel region.
+// parallelElements is the minimum number of data elements for a parallel region.
 const parallelElements = 1 << 16
 
-// sums combines the elements of each group: lanes first, and these in the end.
+// sums reduces the elements of each group, lanes first.
 func (n *blocksNests) sums(id int) {
 	if n.Err != nil {
 		return

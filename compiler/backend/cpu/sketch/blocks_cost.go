@@ -10,28 +10,31 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// What a vector of 32 bits asks for, in operations.
+// Costs of a 32-bit vector, in operations.
 const (
-	// scaleOps scales a sum of a block and adds it to the others: a cast, the step of the data, the scale.
+	// scaleOps scales the sum of a block and accumulates it: a cast, the data's step, the scale.
 	scaleOps = 4
-	// halfOps is what four terms take where no instruction adds them up.
+	// halfOps is the cost of four terms without a dot product instruction.
 	halfOps = 3
-	// halvesOps takes a vector of bytes apart, castOps makes floats of a vector of codes, pickOps does so by a table.
+	// halvesOps unpacks a vector of bytes, castOps converts a vector of codes to floats, pickOps does so with a
+	// table.
 	halvesOps, castOps, pickOps = 3, 4, 2
-	// beside is the part of the work on codes that the units which multiply have. Fitted to Zen 5, which has others
-	// for the rest.
+	// beside is the fraction of the work on codes that the multiply units perform. Fitted to Zen 5, which has other
+	// units for the rest.
 	beside = 0.45
-	// blocksPieceStart is the cycles that a row of a strip costs, whose results do not follow those of the row before.
+	// blocksPieceStart is the cycles of starting a row of a strip, whose results do not follow those of the previous
+	// row.
 	blocksPieceStart = 6
-	// blocksFarAhead is how many bytes ahead codes of one row are fetched best, farther the part of the time that is
-	// left then. Measured on Zen 5: 8 KiB take 0.83 of the time with 2 KiB, 4 KiB 0.9, 16 KiB as much as 8.
+	// blocksFarAhead is the best prefetch distance for codes of one row in bytes, farther the fraction of the time
+	// that remains then. Measured on Zen 5: 8 KiB take 0.83 of the time with 2 KiB, 4 KiB 0.9, and 16 KiB the same as
+	// 8.
 	blocksFarAhead, farther = 8192, 0.8
-	// quantiseOps is what an element of data takes until it has 8 bits, in all passes over it.
+	// quantiseOps is the cost of quantising an element of data to 8 bits, in all passes over it.
 	quantiseOps = 12
 )
 
-// Cost implements space.Structure: the cycles of all tiles, those that wait for codes and scales, which come from
-// memory, those that quantise data, and what is lost because the workers' shares differ.
+// Cost implements space.Structure. It adds the cycles of all tiles, of waiting for codes and scales from memory, of
+// quantising data, and of the imbalance of workers.
 func (x *blocksVariant) Cost(p blocksParameters) float64 {
 	t, z := x.target, x.sizes(p)
 	rowTiles := float64(sketch.CeilDiv(x.rows(), z.rows))
@@ -53,7 +56,7 @@ func (x *blocksVariant) Cost(p blocksParameters) float64 {
 	return work*math.Ceil(chunks/workers)/chunks + machine.Region(t)
 }
 
-// groupCycles is the cycles of the sums of a group in a tile, and of scaling them.
+// groupCycles returns the cycles of computing and scaling the sums of a group in a tile.
 func (x *blocksVariant) groupCycles(z blocksSizes) float64 {
 	sums, terms := float64(z.rows*z.vectors), float64(z.terms)
 	multiplied := sums * terms
@@ -74,7 +77,7 @@ func (x *blocksVariant) groupCycles(z blocksSizes) float64 {
 	return max(busy, loads, (operations+loads)/machine.Issue) + machine.Hidden*min(busy, loads) + loops
 }
 
-// castOps is what it takes to make floats of a vector of codes.
+// castOps returns the cost of converting a vector of codes to floats.
 func (x *blocksVariant) castOps() float64 {
 	if x.product.Nibbles && x.target.CPU.Has("avx512f") {
 		return pickOps
@@ -82,7 +85,7 @@ func (x *blocksVariant) castOps() float64 {
 	return castOps
 }
 
-// waiting is the cycles until all codes and scales have come from memory.
+// waiting returns the cycles until all codes and scales have arrived from memory.
 func (x *blocksVariant) waiting(z blocksSizes) float64 {
 	codes := float64(x.product.Inner * x.extents[x.column])
 	bytes := 4 * codes / float64(x.product.Block)

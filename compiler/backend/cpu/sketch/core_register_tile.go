@@ -7,27 +7,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// RegisterTile is what the innermost loop of a reduction keeps in registers: rows x vectors of accumulators.
+// RegisterTile describes the innermost loop of a reduction: rows x vectors of accumulators.
 type RegisterTile struct {
 	Rows, Vectors int64
-	// Unroll is how many steps of the reduction are written out; Whole is set when that is all of them, so that there
-	// is no loop.
+	// Unroll is the number of unrolled steps of the reduction. Whole is set if all are unrolled and no loop remains.
 	Unroll int64
 	Whole  bool
-	// More are registers that a step needs beside accumulators and operands.
+	// More is the number of registers that a step needs beside accumulators and operands.
 	More int64
 }
 
-// Operations written out in the body of a reduction's loop, and in a reduction without one, for each vector register.
-// Of 18 tasks' spaces, measured whole in their better parts, none had its best schedule beyond; each operation takes a
-// compiler about 0.2 ms.
+// The maximum unrolled operations per vector register, in the body of a reduction's loop and in a reduction without a
+// loop. In 18 tasks' spaces, whose better parts were measured exhaustively, no best schedule exceeded them. Each
+// operation takes a compiler about 0.2 ms.
 const (
 	unrolledOps = int64(4)
 	straightOps = int64(6)
 )
 
-// Legal keeps the accumulators, a row of vectors and the operand in flight, where instructions do not read it from
-// memory, within the register file, and the unrolled code within what an instruction cache and a compiler take well.
+// Legal checks that the accumulators, a row of vectors and the operand in flight (unless instructions read it from
+// memory) fit into the register file, and that the unrolled code suits the instruction cache and the compiler.
 func (r RegisterTile) Legal(t *target.Target) error {
 	need := r.Rows*r.Vectors + r.Vectors + r.More
 	if !machine.Broadcasts(t) {

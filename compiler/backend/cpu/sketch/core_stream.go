@@ -8,22 +8,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// StreamKnob chooses whether results are stored past the caches.
+// StreamKnob selects non-temporal stores for results.
 const StreamKnob = "stream"
 
 const (
-	// streamedPart of the last cache is how large results are that may be stored past it, lostPart how large those are
-	// of which their reader finds nothing there anyway.
+	// streamedPart is the minimum size of results for non-temporal stores, as a fraction of the last-level cache.
+	// lostPart is the size beyond which the reader would miss the cache anyway.
 	streamedPart, lostPart = 0.25, 0.7
 )
 
-// Streaming is the choice of how the results of a nest are stored.
+// Streaming selects how the results of a nest are stored.
 type Streaming struct {
-	// bytes of results; 0 where there is no choice.
+	// bytes is the size of the results; 0 if there is no choice.
 	bytes float64
 }
 
-// NewStreaming is the choice for a stage that a nest stores last.
+// NewStreaming returns the choice for the last stage that a nest stores.
 func NewStreaming(s *schedule.Schedule, out *schedule.Stage) Streaming {
 	if !out.IsOutput || out.Tensor.Strides != nil || len(s.Consumers(out)) > 0 {
 		return Streaming{}
@@ -36,7 +36,7 @@ func (x Streaming) Open(t *target.Target) bool {
 	return x.bytes > 0 && x.bytes >= streamedPart*machine.LastCache(t)
 }
 
-// Cost is the cycles that the choice adds; 1 stores past the caches.
+// Cost returns the cycles that a choice adds; 1 selects non-temporal stores.
 func (x Streaming) Cost(t *target.Target, choice int64) float64 {
 	lines, lost := x.bytes/float64(machine.Line(t)), x.bytes >= lostPart*machine.LastCache(t)
 	switch streamed := choice == 1; {
@@ -48,7 +48,7 @@ func (x Streaming) Cost(t *target.Target, choice int64) float64 {
 	return 0
 }
 
-// Apply stores the results of a stage past the caches if the choice is 1.
+// Apply makes the stores of a stage non-temporal if the choice is 1.
 func (x Streaming) Apply(b *sketch.Builder, out int, choice int64) {
 	if choice == 1 && b.Err == nil {
 		b.Do(b.S.Stream(out))

@@ -1,5 +1,3 @@
-// Core is what sketches for processors share of a core: what its registers hold, and stores past its caches.
-
 package sketch
 
 import (
@@ -11,23 +9,23 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// The algorithms of instructions that multiply tiles, by what these hold.
+// Algorithms with tile multiplication instructions, by element type.
 var (
 	AMXI8   = space.Algorithm{Name: "AMX I8", Number: 64}
 	AMXBF16 = space.Algorithm{Name: "AMX BF16", Number: 65}
 	AMXF16  = space.Algorithm{Name: "AMX F16", Number: 66}
 )
 
-// The algorithms of instructions that multiply two positions by two channels, by what they multiply.
+// Algorithms with instructions that multiply two positions by two channels, by element type.
 var (
 	MMLAI8   = space.Algorithm{Name: "MMLA I8", Number: 67}
 	MMLABF16 = space.Algorithm{Name: "MMLA BF16", Number: 68}
 )
 
-// Matrices is rows x columns of tiles of sums, whose reduction keeps them in tile registers.
+// Matrices is a block of rows x columns tiles of sums that a reduction keeps in tile registers.
 type Matrices struct{ Rows, Columns int64 }
 
-// Legal keeps sums and operands, of which one is loaded whole, within the tiles that there are.
+// Legal checks that sums and operands, one of which is loaded whole, fit into the tile registers.
 func (m Matrices) Legal() error {
 	if need := m.Rows*m.Columns + min(m.Rows, m.Columns) + 1; need > schedule.TileRegisters {
 		return fmt.Errorf("space: sums of %dx%d tiles and their operands need %d of %d", m.Rows, m.Columns, need, schedule.TileRegisters)
@@ -35,7 +33,7 @@ func (m Matrices) Legal() error {
 	return nil
 }
 
-// Cycles is what the sums of so many instructions' terms take. Each sum waits for the one before.
+// Cycles returns the cycles of the sums of steps instructions. Each sum depends on the previous one.
 func (m Matrices) Cycles(steps float64) float64 {
 	rows, columns := float64(m.Rows), float64(m.Columns)
 	products, loads := rows*columns*machine.TileProduct, (rows+columns)*machine.TileLoad
@@ -43,8 +41,8 @@ func (m Matrices) Cycles(steps float64) float64 {
 	return steps*step + rows*columns*machine.TileStore + machine.TileLatency
 }
 
-// InterleaveCycles is what interleaving so many elements in groups of neighbours costs: groups are moved as one where
-// neighbours lie side by side before, and element by element elsewhere. Estimated.
+// InterleaveCycles returns the cycles of interleaving elements in groups. A group moves as a unit if its elements are
+// contiguous, and element by element otherwise. Estimated.
 func InterleaveCycles(elements, group float64, sideBySide bool) float64 {
 	if sideBySide {
 		return 1.5 * elements / group
@@ -52,7 +50,7 @@ func InterleaveCycles(elements, group float64, sideBySide bool) float64 {
 	return 2 * elements
 }
 
-// ApplyInterleaved schedules the stage of an interleaved copy, which is made before all else, on all workers.
+// ApplyInterleaved schedules the stage of an interleaved copy, which all workers make before all other stages.
 func ApplyInterleaved(b *sketch.Builder, id int) {
 	if b.Err != nil {
 		return

@@ -1,5 +1,3 @@
-// Elementwise is the sketch of maps: each element of the result is computed by itself.
-
 package sketch
 
 import (
@@ -13,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// flat is the sketch of a map: vectorized along the last axis that is longer than one, everything outside of it in
-// parallel chunks.
+// flat is the sketch of a map, in which each element is computed independently. It vectorises the last axis longer
+// than one and divides everything outside into parallel chunks.
 type flat struct {
 	target  *target.Target
 	unit    sketch.Unit
@@ -25,17 +23,17 @@ type flat struct {
 	results Streaming
 }
 
-// elementwiseParameters are the numbers that the sketch leaves open.
+// elementwiseParameters are the sketch's parameters.
 type elementwiseParameters struct {
-	// unroll is how many vectors are computed at a time.
+	// unroll is the number of vectors computed at a time.
 	unroll int64
-	// span is how many vectors and rows how many rows a chunk has.
+	// span and rows are the vectors and rows per chunk.
 	span, rows int64
-	// stream stores results past the caches: 1.
+	// stream is 1 for non-temporal stores.
 	stream int64
 }
 
-// NewElementwise is the schedules of a unit without a reduction.
+// NewElementwise returns the schedules of a unit without a reduction.
 func NewElementwise(s *schedule.Schedule, u sketch.Unit, t *target.Target) space.Family {
 	g := s.Stages[u.Out]
 	f := &flat{target: t, unit: u, vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: NewStreaming(s, g)}
@@ -48,7 +46,7 @@ func NewElementwise(s *schedule.Schedule, u sketch.Unit, t *target.Target) space
 	return &space.Sketch[elementwiseParameters]{Open: f.open(), Variants: []space.Variant[elementwiseParameters]{{By: space.Direct, Structure: f}}}
 }
 
-// open are the knobs.
+// open returns the knobs.
 func (f *flat) open() []space.Parameter[elementwiseParameters] {
 	type p = elementwiseParameters
 	if f.vec < 0 {
@@ -67,12 +65,11 @@ func (f *flat) open() []space.Parameter[elementwiseParameters] {
 	return space.Worth(open)
 }
 
-// elementwisePieceStart is the cycles that beginning a piece of a row costs whose first line does not follow the one
-// before.
+// elementwisePieceStart is the cycles of starting a piece of a row whose first line does not follow the previous one.
 const elementwisePieceStart = 6
 
-// Cost implements space.Structure: one vector a cycle for each load, a few for each piece of a row that is not
-// followed by the next and for each parallel chunk, and the imbalance of workers.
+// Cost implements space.Structure. It adds one cycle per vector load, a few cycles per discontiguous piece of a row
+// and per parallel chunk, and the imbalance of workers.
 func (f *flat) Cost(p elementwiseParameters) float64 {
 	if f.vec < 0 {
 		return 1

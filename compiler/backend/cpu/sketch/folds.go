@@ -1,6 +1,3 @@
-// Folds has the schedules of a reduction over the channels of small groups that keep several terms of each sum
-// in the lanes of vectors, and add those up at the end.
-
 package sketch
 
 import (
@@ -15,13 +12,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// FoldAlgorithm is that of these schedules.
+// FoldAlgorithm is the algorithm of the folds sketch.
 var FoldAlgorithm = space.Algorithm{Name: "terms in lanes", Number: 9}
 
-// folds is the sketch of sums of products of data and constants, where few neighbouring results, a group, have the
-// same data. Lanes that were results would each pick their data; here they are terms, which lie side by side in the
-// data as well as in the packed constants, of several results next to one another. A tile is a few columns of
-// positions x outputs.
+// folds is the sketch of sums of products of data and constants in which a small group of neighbouring results shares
+// the same data. If results were lanes, each would pick its data. Here lanes are terms, which are contiguous in the
+// data and in the packed constants of several neighbouring results; they are added up at the end. A tile is a few
+// columns of positions x outputs.
 //
 //	parallel over (outer axes, blocks of rows, outputs / tile), in either order
 //	  rows of the block, columns / tile
@@ -35,45 +32,45 @@ type folds struct {
 	target *target.Target
 	unit   sketch.Unit
 	lanes  int64
-	// out is the axis of outputs, the last; col and row are those of positions, -1 for none; terms is the last axis of
-	// the reduction.
+	// out is the last axis, the outputs; col and row are the axes of positions, or -1; terms is the last axis of the
+	// reduction.
 	out, col, row, terms int
 	extents, reduce      []int64
-	// most is how many terms of a sum may be lanes, a power of two; group how many outputs have the same data.
+	// most is the maximum number of terms in lanes, a power of two; group is the number of outputs that share data.
 	most, group int64
 	weights     foldsPackable
-	// accesses are those of the data, of the constants and of the result; fed is set where a stage feeds the data.
+	// accesses holds those of the data, the constants and the result; fed is set if a stage feeds the data.
 	accesses []Access
 	fed      bool
 	ends     []Access
-	// inside is the part of the products whose data is not padding; feedOps counts the operations on what feeds it.
+	// inside is the fraction of products outside the padding; feedOps counts the operations of the feeding stages.
 	inside  float64
 	feedOps int
 }
 
-// foldsPackable is the constant, with the dimensions that outputs and terms index.
+// foldsPackable is the constant, with the dimensions indexed by outputs and terms.
 type foldsPackable struct{ constant, out, terms, rank int }
 
-// foldsParameters are the numbers that the sketch leaves open.
+// foldsParameters are the sketch's parameters.
 type foldsParameters struct {
-	// columns x outputs are the tile.
+	// columns x outputs is the tile.
 	columns, outputs int64
-	// factor is how many terms of a sum are lanes, a power of two.
+	// factor is the number of terms in lanes, a power of two.
 	factor int64
-	// rows are the most rows of a block; order is 0 where all outputs of a block come before the next one, and 1 where
-	// all blocks do before the next outputs.
+	// rows is the maximum number of rows per block. order is 0 if all outputs of a block precede the next block, and
+	// 1 if all blocks precede the next outputs.
 	rows, order int64
-	// unroll is how many steps of the reduction are written out.
+	// unroll is the number of unrolled steps of the reduction.
 	unroll int64
-	// feed is where what feeds the reduction is computed.
+	// feed selects where the stages that feed the reduction are computed.
 	feed int64
 }
 
-// leastTerms are lanes for which adding up pays.
+// leastTerms is the minimum number of lanes for which the final addition pays off.
 const leastTerms = 4
 
-// NewFolds is the schedules of a reduction beside those of its tile; nil where its groups are not small, or have no
-// terms side by side.
+// NewFolds returns the schedules of a reduction in addition to those of its tile, or nil if its groups are not small
+// or have no contiguous terms.
 func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, beside *Tile) space.Family {
 	x := &folds{
 		target: t, unit: u, lanes: int64(t.CPU.VectorBytes) / array.Float32.Bytes(), out: len(acc.Axes) - 1, col: -1, row: -1,
@@ -97,7 +94,7 @@ func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *targe
 	return &space.Sketch[foldsParameters]{Open: x.open(), Variants: []space.Variant[foldsParameters]{{By: FoldAlgorithm, Structure: x}}, Good: x.seeds()}
 }
 
-// findOperands finds the data and the constants, and reports whether terms and outputs move them as they must.
+// findOperands finds the data and the constants, and reports whether terms and outputs index them as required.
 func (x *folds) findOperands(s *schedule.Schedule, acc *schedule.Stage) bool {
 	product, ok := acc.Body.(*expr.Binary)
 	if !ok || product.Op != expr.Mul {
@@ -118,8 +115,8 @@ func (x *folds) findOperands(s *schedule.Schedule, acc *schedule.Stage) bool {
 	return true
 }
 
-// readsGroups reports whether the terms of a sum lie side by side in the data, and those of small groups of outputs
-// one behind the other.
+// readsGroups reports whether the terms of a sum are contiguous in the data, and those of small output groups
+// consecutive.
 func (x *folds) readsGroups(data *expr.Load, acc *schedule.Stage) bool {
 	out, terms := acc.Axes[x.out], acc.Reduce[x.terms]
 	last := len(data.Index) - 1
@@ -138,7 +135,7 @@ func (x *folds) readsGroups(data *expr.Load, acc *schedule.Stage) bool {
 	return x.group > 0 && x.group%x.lanes != 0 && x.group < x.extents[x.out]
 }
 
-// findWeights reports whether the other operand is a constant, of which outputs and terms each index a dimension.
+// findWeights reports whether the other operand is a constant with a dimension each for outputs and terms.
 func (x *folds) findWeights(s *schedule.Schedule, l *expr.Load, acc *schedule.Stage) bool {
 	x.weights = foldsPackable{s.Constant(l.Tensor), -1, -1, len(l.Index)}
 	for d, e := range l.Index {
@@ -154,7 +151,7 @@ func (x *folds) findWeights(s *schedule.Schedule, l *expr.Load, acc *schedule.St
 	return x.weights.constant >= 0 && x.weights.out >= 0 && x.weights.terms >= 0
 }
 
-// setAccesses notes what the reduction reads, and what feeds it.
+// setAccesses records what the reduction reads, and what feeds it.
 func (x *folds) setAccesses(s *schedule.Schedule, acc *schedule.Stage, data *expr.Load) {
 	x.accesses = Accesses(s, acc, []*expr.Tensor{s.ConstantTensor(x.weights.constant)})
 	if x.group > 1 {
@@ -183,7 +180,7 @@ func (x *folds) choosePositions() {
 	}
 }
 
-// factors are the numbers of terms that may be lanes, the most first.
+// factors returns the possible numbers of terms in lanes, largest first.
 func (x *folds) factors() (list []int64) {
 	for n := x.most; n >= leastTerms; n /= 2 {
 		if len(x.tiles(n)) > 0 {
@@ -193,8 +190,8 @@ func (x *folds) factors() (list []int64) {
 	return list
 }
 
-// tiles are the numbers of outputs that a tile may have with so many terms in lanes: vectors of them are whole, and it
-// is known which groups they are in; what is left at the end is a power of two, too. Fewer terms have fewer of them.
+// tiles returns the possible numbers of outputs per tile for a number of terms in lanes. Vectors must be whole, with
+// known groups, and the remainder must also be a power of two. Fewer terms offer fewer tiles.
 func (x *folds) tiles(factor int64) (list []int64) {
 	for n := x.lanes; n > 1; n /= 2 {
 		rest := x.extents[x.out] % n
@@ -205,10 +202,10 @@ func (x *folds) tiles(factor int64) (list []int64) {
 	return list
 }
 
-// vectors are the partial sums of a position.
+// vectors returns the number of partial sum vectors per position.
 func (x *folds) vectors(outputs, factor int64) int64 { return sketch.CeilDiv(outputs*factor, x.lanes) }
 
-// open are the knobs.
+// open returns the knobs.
 func (x *folds) open() []space.Parameter[foldsParameters] {
 	type p = foldsParameters
 	open := []space.Parameter[p]{
@@ -225,7 +222,7 @@ func (x *folds) open() []space.Parameter[foldsParameters] {
 	return space.Worth(open)
 }
 
-// seeds are tiles that fill the registers.
+// seeds returns tiles that fill the registers.
 func (x *folds) seeds() (list []space.Candidate[foldsParameters]) {
 	for _, factor := range x.factors() {
 		for _, n := range x.tiles(factor) {
@@ -247,15 +244,15 @@ func (x *folds) extent(axis int) int64 {
 	return x.extents[axis]
 }
 
-// steps is how many steps a sum takes.
+// steps returns how many steps a sum takes.
 func (x *folds) steps(factor int64) int64 { return sketch.Product(x.reduce) / factor }
 
-// sizes are the numbers that follow from the parameters.
+// sizes returns the numbers derived from the parameters.
 func (x *folds) sizes(p foldsParameters) foldsParameters {
-	if p.factor == 0 { // that is no knob
+	if p.factor == 0 { // not a knob here
 		p.factor = x.factors()[0]
 	}
-	if p.outputs == 0 { // neither
+	if p.outputs == 0 { // not a knob here
 		p.outputs = x.tiles(p.factor)[0]
 	}
 	p.columns, p.unroll = max(1, p.columns), max(1, p.unroll)

@@ -34,7 +34,7 @@ func (x *folds) Apply(s *schedule.Schedule, p foldsParameters) error {
 	return b.Err
 }
 
-// outerNest is that of the map that ends the unit; it returns the loops over blocks and over tiles.
+// outerNest builds the nest of the map that ends the unit. It returns the loops over blocks and over tiles.
 func (x *folds) outerNest(b *sketch.Builder, z foldsParameters) (block, tile int) {
 	out := x.unit.Out
 	var outer, inner []int
@@ -64,8 +64,8 @@ func (x *folds) outerNest(b *sketch.Builder, z foldsParameters) (block, tile int
 	return block, tiles
 }
 
-// sumNest adds up the lanes of a tile's partial sums. Where its outputs are less than a vector, those of a few columns
-// are one.
+// sumNest adds up the lanes of a tile's partial sums. If its outputs do not fill a vector, those of a few columns
+// share one.
 func (x *folds) sumNest(b *sketch.Builder, z foldsParameters) {
 	acc, terms := x.unit.Acc, len(x.extents)
 	vector, columns := x.out, x.col
@@ -82,7 +82,7 @@ func (x *folds) sumNest(b *sketch.Builder, z foldsParameters) {
 	b.Mark(b.S.Vectorize, acc, vector)
 }
 
-// sideBySide is how many columns have their sums in one vector.
+// sideBySide returns how many columns share a vector of sums.
 func (x *folds) sideBySide(z foldsParameters) int64 {
 	if n := x.lanes / z.outputs; n > 1 && z.columns%n == 0 {
 		return n
@@ -90,7 +90,7 @@ func (x *folds) sideBySide(z foldsParameters) int64 {
 	return 1
 }
 
-// around are the axes that a tile has one of.
+// around returns the axes that have extent one in a tile.
 func (x *folds) around() (list []int) {
 	for k := range x.extents {
 		if k != x.out && k != x.col {
@@ -100,8 +100,8 @@ func (x *folds) around() (list []int) {
 	return list
 }
 
-// partialNest computes the partial sums of a tile. Columns of a window share what they read, so their loop is the
-// innermost of the reduction.
+// partialNest computes the partial sums of a tile. Columns of a window share data, so their loop is the innermost
+// loop of the reduction.
 func (x *folds) partialNest(b *sketch.Builder, partial int, z foldsParameters) {
 	axes := len(x.extents) + 1
 	vectors, lane := b.Split(partial, b.Fuse(partial, []int{x.out, axes - 1}), x.lanes, schedule.Peel)

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// copied is the cycles that a vector of padding takes to be copied in the first cache, in units of machine.Wide.
+	// copied is the cycles of copying a vector of padding in the first-level cache, in units of machine.Wide.
 	copied = 1.5
-	// foldCycles is what it takes to make one vector of two: lanes are picked twice, and added.
+	// foldCycles is the cycles of reducing two vectors to one: two permutations and an addition.
 	foldCycles = 1.5
-	// storeCycles is what a vector of results takes beside that, for each of the maps behind the sum, too.
+	// storeCycles is the additional cycles of storing a vector of results, also for each map after the sum.
 	storeCycles = 2.5
-	// tileCycles is what loops around a tile take.
+	// tileCycles is the cycles of the loops around a tile.
 	tileCycles = 6
-	// spilled is how many loads there are for each vector that has no register. Fitted on Zen 4.
+	// spilled is the number of loads per vector without a register. Fitted on Zen 4.
 	spilled = 6
 )
 
-// Cost implements space.Structure: the cycles of the tiles, those that wait for memory, and those that copy padding.
+// Cost implements space.Structure. It adds the cycles of the tiles, of waiting for memory, and of copying padding.
 func (x *folds) Cost(p foldsParameters) float64 {
 	t, z := x.target, x.sizes(p)
 	n := x.nest(z)
@@ -50,7 +50,7 @@ func (x *folds) Cost(p foldsParameters) float64 {
 	return work*share + machine.Region(t)
 }
 
-// outside is how many positions there are along all axes but that of columns.
+// outside returns the number of positions along all axes except columns.
 func (x *folds) outside() float64 {
 	n := 1.0
 	for _, k := range x.around() {
@@ -59,19 +59,19 @@ func (x *folds) outside() float64 {
 	return n
 }
 
-// cycles is what a tile of so many outputs takes, of which that part of the products is not padding.
+// cycles returns the cycles of a tile. inside is the fraction of its products outside the padding.
 func (x *folds) cycles(z foldsParameters, outputs int64, inside float64) float64 {
 	t, vectors := x.target, float64(x.vectors(outputs, z.factor))
 	acc := vectors * float64(z.columns)
 	picked := x.dataVectors(z, vectors)
-	// What columns of a window share is in registers at once; what has none is stored and loaded again.
+	// Data that a window's columns share is in registers at once. The excess is spilled and reloaded.
 	over := acc + x.shared(z)*picked + 2 - float64(t.CPU.VectorRegisters)
 	loads := vectors + picked + spilled*max(0, over)
 	if x.group > 1 && x.group*z.factor%x.lanes != 0 {
-		loads += picked // what is picked lies in two vectors
+		loads += picked // picked lanes come from two vectors
 	}
 	if x.group == 1 {
-		picked = 0 // terms lie in the data as they are multiplied
+		picked = 0 // terms already have the order of the data
 	}
 	busy := acc/machine.Arithmetic + machine.Picking(t, picked)
 	loading := machine.Loading(t, loads, 0)
@@ -81,8 +81,8 @@ func (x *folds) cycles(z foldsParameters, outputs int64, inside float64) float64
 	return steps*step + foldCycles*x.foldings(z, outputs) + storeCycles*float64(z.columns)*float64(len(x.ends)) + tileCycles
 }
 
-// foldings is how often two vectors make one, or halves of one do, until the sums of a tile of so many outputs are in
-// lanes of their own.
+// foldings returns how often two vectors, or the halves of one, are combined until each sum of a tile has its own
+// lane.
 func (x *folds) foldings(z foldsParameters, outputs int64) float64 {
 	columns, vectors := float64(z.columns), float64(x.vectors(outputs, z.factor))
 	if outputs == z.outputs && x.sideBySide(z) > 1 {
@@ -95,8 +95,8 @@ func (x *folds) foldings(z foldsParameters, outputs int64) float64 {
 	return columns * (vectors - 1 + halves)
 }
 
-// dataVectors is how many vectors of data a step loads for a tile of so many vectors in a position: what one column of
-// a window loads, the next does not load again where both are written out.
+// dataVectors returns how many vectors of data a step loads for a tile with that many vectors per position. Unrolled
+// columns of a window reuse each other's loads.
 func (x *folds) dataVectors(z foldsParameters, vectors float64) float64 {
 	groups := vectors
 	if same := float64(x.group*z.factor) / float64(x.lanes); same > 1 {
@@ -111,7 +111,7 @@ func (x *folds) dataVectors(z foldsParameters, vectors float64) float64 {
 	return groups * min(float64(z.columns), x.data().Elements(extents)/shared)
 }
 
-// shared is how many steps along the columns of a window are written out together.
+// shared returns how many steps along the columns of a window are unrolled together.
 func (x *folds) shared(z foldsParameters) float64 {
 	if x.terms == 0 {
 		return 1
@@ -119,7 +119,7 @@ func (x *folds) shared(z foldsParameters) float64 {
 	return float64(min(z.unroll, x.reduce[x.terms-1]))
 }
 
-// data is the access to the data.
+// data returns the access to the data.
 func (x *folds) data() *Access {
 	for k := range x.accesses {
 		if a := &x.accesses[k]; !a.Packed {
@@ -129,7 +129,7 @@ func (x *folds) data() *Access {
 	return nil
 }
 
-// nest is the loops around a tile, and what it reads.
+// nest returns the loops around a tile, and what it reads.
 func (x *folds) nest(z foldsParameters) Nest {
 	n := Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...), Mapped: true}
 	for range x.extents {
@@ -144,7 +144,7 @@ func (x *folds) nest(z foldsParameters) Nest {
 	} else {
 		n.Loops = append(n.Loops, Loop{Axis: x.col, Times: 1})
 	}
-	n.Loops = append(n.Loops, Loop{Axis: -1, Times: 1}) // blocks are of three
+	n.Loops = append(n.Loops, Loop{Axis: -1, Times: 1}) // blocks have three loops
 	if z.order == 0 {
 		n.Loops = append(n.Loops, outputs, rows)
 	} else {
@@ -158,7 +158,7 @@ func (x *folds) nest(z foldsParameters) Nest {
 	return n
 }
 
-// feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
+// feedCycles returns the cycles of the stages that feed the reduction, at the place that the parameters select.
 func (x *folds) feedCycles(z foldsParameters, n Nest) float64 {
 	if !x.fed {
 		return 0
@@ -170,7 +170,7 @@ func (x *folds) feedCycles(z foldsParameters, n Nest) float64 {
 	}
 	extents, times := n.Fed(z.feed)
 	cycles := times * x.data().Elements(extents) / float64(x.lanes) * (copied*machine.Wide(x.target) + perVector)
-	if z.feed == sketch.Alone { // to the second cache and back, and a region of its own
+	if z.feed == sketch.Alone { // to the second-level cache and back, and a region of its own
 		return 2*cycles + machine.Region(x.target)
 	}
 	return cycles + 60*times

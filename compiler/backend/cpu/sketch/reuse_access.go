@@ -1,7 +1,3 @@
-// Reuse estimates what loops around a tile wait for: which part of each tensor they touch, and how often
-// caches are filled with it. It is what sketches can ask for thousands of points a second, from numbers alone; package
-// cost asks the same of whole schedules. Begin with Nest.Waiting.
-
 package sketch
 
 import (
@@ -13,28 +9,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Access is a tensor that a reduction reads, or its result, as a function of the axes: what part of it a range of each
-// axis touches.
+// Access describes a tensor that a reduction reads, or its result, by the part that a range of each axis touches.
 type Access struct {
 	ElementBytes int64
-	// Shape is the tensor's; packed ones are contiguous whatever their shape says.
+	// Shape is the tensor's shape. Packed tensors are contiguous regardless of it.
 	Shape  []int64
 	Packed bool
-	// Dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction). That of
-	// an axis in which an index is not affine is the dimension's extent, so that any range of it touches all.
+	// Dims holds the coefficient of each axis per dimension, spatial axes first, then those of the reduction. For an
+	// axis with a non-affine index it is the dimension's extent, so that any range touches everything.
 	Dims [][]int64
-	// Group is how many values of the axis Grouped read the same, and Groups how far one group is from the next along
-	// each dimension; 0 and nil where the axis moves what is read as Dims say.
+	// Group is the number of values of the axis Grouped that read the same elements. Groups holds the distance
+	// between groups along each dimension. They are 0 and nil if Dims describe the axis completely.
 	Group   int64
 	Grouped int
 	Groups  []int64
-	// Joint are the axes that are flattened into the last of them, and Rows the extents of all axes before; nil when
-	// none are.
+	// Joint lists the axes flattened into the last of them, and Rows the extents of all axes before; nil for none.
 	Joint []int
 	Rows  []int64
 }
 
-// Accesses are those of a reduction; the result is the last.
+// Accesses returns those of a reduction, the result last.
 func Accesses(s *schedule.Schedule, acc *schedule.Stage, packed []*expr.Tensor) []Access {
 	axes := append(append([]*expr.Var{}, acc.Axes...), acc.Reduce...)
 	var list []Access
@@ -49,8 +43,8 @@ func Accesses(s *schedule.Schedule, acc *schedule.Stage, packed []*expr.Tensor) 
 	return append(list, resultAccess(acc, len(axes)))
 }
 
-// EndAccesses are those of the stages that a nest stores, each made from the one before element by element: what else
-// the maps among them read that is no constant, and all results but the last, which accesses has.
+// EndAccesses returns those of the stages that a nest stores, each an elementwise map of the previous one: other
+// non-constant reads, and all results but the last, which Accesses includes.
 func EndAccesses(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.Stage) []Access {
 	var list []Access
 	axes := len(acc.Axes) + len(acc.Reduce)
@@ -72,7 +66,7 @@ func EndAccesses(s *schedule.Schedule, acc *schedule.Stage, stored []*schedule.S
 	return list
 }
 
-// resultAccess is what a stage stores, as a function of so many axes, of which its own are the first.
+// resultAccess returns what a stage stores, as a function of axes, of which its own come first.
 func resultAccess(g *schedule.Stage, axes int) Access {
 	result := Access{ElementBytes: g.Tensor.DType.Bytes(), Shape: g.Tensor.Shape}
 	for k := range g.Axes {
@@ -95,12 +89,14 @@ func coefficients(x expr.Expr, axes []*expr.Var, extent int64) []int64 {
 	return row
 }
 
-// mostApart is how many elements neighbours may read apart, so that few vectors have what those of a vector read.
+// mostApart is the maximum distance in elements between neighbours' reads for which few vectors hold the data of a
+// vector.
 const mostApart = 4
 
-// GroupOf is the number of consecutive values of an axis for which a load reads the same, as the channels of a group
-// of a convolution read the same inputs: the load uses the axis only divided by it. 1 when neighbours read elements
-// that lie a few apart, as groups of one channel with several inputs do; 0 when the load uses the axis otherwise.
+// GroupOf returns the number of consecutive values of an axis for which a load reads the same elements, as the
+// channels of a convolution's group do: the load uses the axis only in a quotient. It returns 1 if neighbours read
+// elements that are a few apart, as groups of one channel with several inputs do, and 0 if the load uses the axis
+// otherwise.
 func GroupOf(l *expr.Load, axis *expr.Var) int64 {
 	group := int64(0)
 	for _, x := range l.Index {
@@ -126,8 +122,8 @@ func GroupOf(l *expr.Load, axis *expr.Var) int64 {
 	return group
 }
 
-// Between is how many elements of a dimension lie between the first ones of two groups of an axis; 0 where it does not
-// move the index.
+// Between returns the distance in a dimension between the first elements of two groups of an axis, or 0 if the axis
+// does not affect the index.
 func Between(index expr.Expr, axis *expr.Var) int64 {
 	for _, t := range expr.Linearize(index).Terms {
 		if expr.Uses(t.Atom, axis) {
@@ -137,7 +133,7 @@ func Between(index expr.Expr, axis *expr.Var) int64 {
 	return 0
 }
 
-// MovesWith reports whether an axis changes what is read.
+// MovesWith reports whether an axis affects what is read.
 func (a *Access) MovesWith(axis int) bool {
 	for _, row := range a.Dims {
 		if row[axis] != 0 {
@@ -147,7 +143,7 @@ func (a *Access) MovesWith(axis int) bool {
 	return false
 }
 
-// Step is how many bytes lie between what neighbours along an axis read of a tensor of the given shape.
+// Step returns the distance in bytes between reads of neighbours along an axis in a tensor of the given shape.
 func (a *Access) Step(axis int, shape []int64) int64 {
 	step, stride := int64(0), a.ElementBytes
 	for d := len(shape) - 1; d >= 0; d-- {
@@ -157,13 +153,13 @@ func (a *Access) Step(axis int, shape []int64) int64 {
 	return step
 }
 
-// Touched is how many cache lines and pages the ranges of the axes touch.
+// Touched returns how many cache lines and pages the ranges of the axes touch.
 func (a *Access) Touched(extents []int64, lineBytes int64) (lines, pages float64) {
-	var few [8]int64 // ranks are small: no allocation
+	var few [8]int64 // ranks are small: avoids an allocation
 	return cost.Touched(a.Shape, a.box(few[:0], extents), a.ElementBytes, lineBytes, a.Packed)
 }
 
-// run is how many bytes that the ranges of the axes touch lie in memory one after the other.
+// run returns how many contiguous bytes the ranges of the axes touch.
 func (a *Access) run(extents []int64) int64 {
 	var few [8]int64
 	return cost.ContiguousRun(a.Shape, a.box(few[:0], extents), a.ElementBytes, a.Packed)
@@ -177,7 +173,7 @@ func (a *Access) box(list, extents []int64) []int64 {
 	return list
 }
 
-// Elements is how many elements the ranges of the axes reach.
+// Elements returns how many elements the ranges of the axes reach.
 func (a *Access) Elements(extents []int64) float64 {
 	n := 1.0
 	for d := range a.Shape {
@@ -186,7 +182,7 @@ func (a *Access) Elements(extents []int64) float64 {
 	return n
 }
 
-// Extent is how many elements of dimension d the ranges of the axes reach.
+// Extent returns how many elements of dimension d the ranges of the axes reach.
 func (a *Access) Extent(d int, extents []int64) int64 {
 	reach := int64(1)
 	for k, c := range a.Dims[d] {
@@ -198,7 +194,7 @@ func (a *Access) Extent(d int, extents []int64) int64 {
 	return min(reach, a.Shape[d])
 }
 
-// MovesWithAny reports whether one of the axes from first up to end changes what is read.
+// MovesWithAny reports whether one of the axes from first up to end affects what is read.
 func (a *Access) MovesWithAny(first, end int) bool {
 	for axis := first; axis < end; axis++ {
 		if a.MovesWith(axis) {
@@ -208,7 +204,7 @@ func (a *Access) MovesWithAny(first, end int) bool {
 	return false
 }
 
-// Along is how many positions a range of the joint axes covers along axis k.
+// Along returns how many positions a range of the joint axes covers along axis k.
 func (a *Access) Along(k int, extents []int64) int64 {
 	at := slices.Index(a.Joint, k)
 	if at < 0 {

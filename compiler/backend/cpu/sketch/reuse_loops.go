@@ -6,25 +6,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Nest is the loops around a tile, innermost first, as far as they matter to caches: which axis each moves, and how
-// often.
+// Nest holds the loops around a tile, innermost first, as far as they matter to caches: the axis of each and its trip
+// count. It lets sketches evaluate thousands of points per second from numbers alone; package cost analyses whole
+// schedules in the same way.
 type Nest struct {
-	// Tile has the extents of all axes within a tile, Limits those of the workload.
+	// Tile holds the extents of all axes within a tile, Limits those of the workload.
 	Tile, Limits []int64
 	Loops        []Loop
-	// Mapped is set where nothing waits for pages to be looked up. Sums over windows of few channels do not: without
-	// it, their points are ordered better on Emerald Rapids and Zen 4.
+	// Mapped ignores TLB misses. It is set for sums over windows of few channels, whose points are ordered better
+	// without them on Emerald Rapids and Zen 4.
 	Mapped bool
 }
 
-// Loop is a loop that moves an axis so many times.
+// Loop advances an axis by a number of steps.
 type Loop struct {
 	Axis  int
 	Times int64
 }
 
-// Waiting is the cycles spent on filling caches. Going outwards, what a loop's iterations share stays in a cache that
-// holds all that one iteration touches, and is filled anew each time in one that does not.
+// Waiting returns the cycles of cache fills. Following the loops outwards, data shared by iterations stays in a cache
+// that holds everything one iteration touches, and is refilled each time in a smaller one.
 func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 	total := 0.0
 	line := machine.Line(t)
@@ -52,7 +53,7 @@ func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 		if l.Shared && sum <= l.Capacity {
 			continue
 		}
-		if depth > 0 && !l.Pages && sum > l.Capacity { // the first cache is filled as fast from any line of the second
+		if depth > 0 && !l.Pages && sum > l.Capacity { // the first-level cache fills at the same rate from any line of the second
 			n.scatter(list, fills, line)
 		}
 		for k, f := range fills {
@@ -65,7 +66,7 @@ func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 	return total
 }
 
-// Block widens the extents of a tile to those of its block: of the innermost three loops.
+// Block widens the extents of a tile to those of its block, the innermost three loops.
 func (n Nest) Block(extents []int64) {
 	for _, loop := range n.Loops[:3] {
 		if loop.Axis >= 0 {
@@ -74,8 +75,8 @@ func (n Nest) Block(extents []int64) {
 	}
 }
 
-// Fed has the extents of the axes for which what feeds a reduction is computed at a time, and how often it is: on its
-// own, in the block or in the tile.
+// Fed returns the extents of the axes for which the stages that feed a reduction are computed at a time, and how
+// often: on their own, in the block or in the tile.
 func (n Nest) Fed(where int64) (extents []int64, times float64) {
 	extents, around := append([]int64{}, n.Tile...), n.Loops
 	switch where {
@@ -93,8 +94,7 @@ func (n Nest) Fed(where int64) (extents []int64, times float64) {
 	return extents, times
 }
 
-// scatter raises the fills of accesses whose lines lie apart: of the lines that follow them, a cache fetches some in
-// vain.
+// scatter increases the fills of accesses with scattered lines, after which caches prefetch some lines in vain.
 func (n Nest) scatter(list []Access, fills []float64, line int64) {
 	run := append([]int64{}, n.Tile...)
 	if v := n.Loops[0]; v.Axis >= 0 {
@@ -105,7 +105,7 @@ func (n Nest) scatter(list []Access, fills []float64, line int64) {
 	}
 }
 
-// touch puts the lines or pages that each access touches into each, and returns their sum.
+// touch stores the lines or pages touched by each access in each, and returns their sum.
 func touch(inPages bool, list []Access, extents []int64, lineBytes int64, each []float64) float64 {
 	sum := 0.0
 	for k := range list {

@@ -1,5 +1,3 @@
-// Rowwise is the sketch of stages that are computed row by row: softmax, normalisation, reductions.
-
 package sketch
 
 import (
@@ -8,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// rows is the sketch of stages that share their outer axes and reduce along the others: softmax, normalisation,
-// reductions. Every stage is computed row by row, so that a row is read from memory once while it fits the cache.
+// rows is the sketch of stages that share their outer axes and reduce the others: softmax, normalisation, reductions.
+// Every stage is computed row by row, so that a row that fits the cache is read from memory once.
 //
 //	parallel over rows
 //	  for each stage but the last, producers first
@@ -17,26 +15,26 @@ import (
 //	    a map: the row in a scratch buffer                                   unroll vectors at a time
 //	  the last stage's row
 //
-// Where the contiguous axis is itself shared, as when the channels of an image are normalised for each pixel, a row is
-// as many vectors wide as acc says, and reductions need no partial results.
+// If the contiguous axis itself is shared, as when the channels of an image are normalised for each pixel, a row is
+// acc vectors wide, and reductions need no partial results.
 //
-// Rows that are too few for the workers and long are cut into pieces: each stage is a parallel nest of its own, and a
-// reduction keeps a partial result for each piece.
+// If there are fewer rows than workers and they are long, rows are divided into pieces: each stage is a parallel nest
+// of its own, and a reduction keeps a partial result for each piece.
 type rows struct {
 	*sketch.Rows
 	RowwiseNests
 	target *target.Target
 }
 
-// RowwiseParameters are the numbers that the sketch leaves open.
+// RowwiseParameters are the sketch's parameters.
 type RowwiseParameters struct {
-	// Partials is how many vectors hold a reduction's partial results, or how many vectors wide a row is.
+	// Partials is the number of vectors for a reduction's partial results, or the width of a row in vectors.
 	Partials int64
-	// Unroll is how many vectors of a map are computed at a time.
+	// Unroll is the number of vectors of a map that are computed at a time.
 	Unroll int64
 }
 
-// NewRowwise is the schedules of a workload; nil when its stages do not follow the sketch.
+// NewRowwise returns the schedules of a workload, or nil if its stages do not match the sketch.
 func NewRowwise(w *expr.Workload, t *target.Target) *sketch.Whole {
 	r := newRows(w, t)
 	if r == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// family is the schedules of the rows.
+// family returns the schedules of the rows.
 func (r *rows) family() space.Family {
 	type p = RowwiseParameters
 	vectors := sketch.CeilDiv(r.Length, r.Lanes)
@@ -26,8 +26,8 @@ func (r *rows) family() space.Family {
 	}
 }
 
-// Cost implements space.Structure: each load and each vector of a map one, reductions as fast as their chains of
-// additions allow.
+// Cost implements space.Structure. Each load and each vector of a map counts one; the latency of additions bounds
+// reductions.
 func (r *rows) Cost(p RowwiseParameters) float64 {
 	acc, unroll := float64(max(1, p.Partials)), float64(max(1, p.Unroll))
 	vectors := float64(sketch.CeilDiv(r.Length, r.Lanes))
@@ -40,10 +40,10 @@ func (r *rows) Cost(p RowwiseParameters) float64 {
 	return row * float64(sketch.CeilDiv(r.Count, workers))
 }
 
-// minPiece is the fewest elements of a row that are worth a worker's start.
+// minPiece is the minimum number of elements of a row that justifies starting a worker.
 const minPiece = 8 << 10
 
-// pieces is into how many pieces rows are cut; 1 where there are rows enough.
+// pieces returns how many pieces rows are divided into, or 1 if there are enough rows.
 func (r *rows) pieces() int64 {
 	workers := machine.Workers(r.target)
 	if r.Across || r.Count >= workers || workers == 1 {
@@ -85,7 +85,7 @@ func (r *rows) applyAlong(b *sketch.Builder, p RowwiseParameters) {
 	}
 }
 
-// along makes the nest of a stage within a row. It returns the stages of a reduction's partial results, consumers
+// along builds the nest of a stage within a row. It returns the stages of a reduction's partial results, consumers
 // first.
 func (r *rows) along(b *sketch.Builder, id int, p RowwiseParameters) []int {
 	g := b.S.Stages[id]
@@ -96,7 +96,7 @@ func (r *rows) along(b *sketch.Builder, id int, p RowwiseParameters) []int {
 	return nil
 }
 
-// noRows stands for the loop over rows where there is a single one.
+// noRows replaces the loop over rows if there is a single row.
 const noRows = -1
 
 // computeAt computes stages, consumers first, in the row of the last stage.
@@ -108,7 +108,7 @@ func (r *rows) computeAt(b *sketch.Builder, stages []int, at int) {
 	}
 }
 
-// reductions are the iterators of a stage's reduction axes.
+// reductions returns the iterators of a stage's reduction axes.
 func reductions(g *schedule.Stage) []int {
 	var list []int
 	for k := range g.Reduce {
@@ -117,7 +117,7 @@ func reductions(g *schedule.Stage) []int {
 	return list
 }
 
-// leavesFirst is an order of all leaves with the given ones first.
+// leavesFirst returns an order of all leaves that starts with the given ones.
 func leavesFirst(g *schedule.Stage, first []int) []int {
 	order := slices.Clone(first)
 	for _, it := range g.Leaves {
@@ -151,7 +151,7 @@ func (r *rows) applyAcross(b *sketch.Builder, p RowwiseParameters) {
 	}
 }
 
-// acrossNest vectorizes a stage along its last shared axis, whatever it reduces outside of it.
+// acrossNest vectorises a stage along its last shared axis, with its reductions outside.
 func (r *rows) acrossNest(b *sketch.Builder, g *schedule.Stage) {
 	dims := r.Rows.Dims[g.ID]
 	last := dims[len(dims)-1]
@@ -164,7 +164,7 @@ func (r *rows) acrossNest(b *sketch.Builder, g *schedule.Stage) {
 	b.Mark(b.S.Vectorize, g.ID, lane)
 }
 
-// applyPieces makes every stage a parallel nest of its own; reductions keep a partial result for each piece of a row.
+// applyPieces makes every stage a parallel nest of its own. Reductions keep a partial result for each piece of a row.
 func (r *rows) applyPieces(b *sketch.Builder, p RowwiseParameters) error {
 	for _, id := range append(slices.Clone(r.Stages), r.Out) {
 		g := b.S.Stages[id]
