@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// bench is shared by the steps.
+// bench is the state that all steps share.
 type bench struct {
 	options
-	// card is the GPU with its driver.
+	// card is the name of the GPU and its driver.
 	card   string
 	ledger *ledger
 	peers  *peers
@@ -29,15 +29,15 @@ func (b *bench) close() {
 	}
 }
 
-// path is a file in the working folder.
+// path returns the path of a file in the working folder.
 func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
 
-// call runs the program and returns what it prints. The error has the end of its complaint.
+// call runs the program and returns its output. The error includes the end of its standard error.
 func (b *bench) call(ctx context.Context, args ...string) ([]byte, error) {
 	return execute(ctx, b.tilth, args...)
 }
 
-// ask runs the program and reads the JSON that it prints.
+// ask runs the program and decodes its JSON output.
 func (b *bench) ask(ctx context.Context, into any, args ...string) error {
 	out, err := b.call(ctx, append(args, "--json")...)
 	if err != nil {
@@ -46,10 +46,10 @@ func (b *bench) ask(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// complaintBytes is how much of a program's complaint is kept.
+// complaintBytes bounds the part of standard error in an error.
 const complaintBytes = 1000
 
-// execute runs a program.
+// execute runs a program and returns its output.
 func execute(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -71,7 +71,7 @@ func exitStatus(err error) int {
 	return exit.ExitCode()
 }
 
-// describeCard is the first GPU's name with its driver.
+// describeCard returns the first GPU's name and driver.
 func describeCard(ctx context.Context) (string, error) {
 	out, err := execute(ctx, "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0")
 	if err != nil {
@@ -84,10 +84,10 @@ func describeCard(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s, driver %s", name, driver), nil
 }
 
-// sorted are the names of a map, in order.
+// sorted returns the sorted keys of a map.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// median is the middle one of some figures.
+// median returns the median of values.
 func median(values []float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	if len(s) == 0 {

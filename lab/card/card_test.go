@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// TestMain lets this binary be the compiler whose kernels the fake driver plays.
+// TestMain lets this binary act as the compiler whose kernels the fake driver runs.
 func TestMain(m *testing.M) {
 	if os.Getenv(fakedriver.CompilerVariable) != "" {
 		os.Exit(fakedriver.Compiler())
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// script writes a command.
+// script writes an executable script.
 func script(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
@@ -35,12 +35,12 @@ func script(t *testing.T, path, text string) {
 }
 
 const (
-	// withPeers and withoutPeers are what a Python does that has PyTorch and a GPU, and one that has not.
+	// withPeers and withoutPeers emulate Python with and without PyTorch and a GPU.
 	withPeers    = `while read line; do echo 'a library says hello'; echo '{"seconds": 0.001, "ready": true, "versions": "PyTorch 2"}'; done` + "\n"
 	withoutPeers = `while read line; do echo '{"missing": "No module named torch"}'; done` + "\n"
 )
 
-// fakeMachine has the program, a GPU whose driver is a fake, and a Python whose answers are made up.
+// fakeMachine returns a machine with the program, a GPU with a fake driver, and a Python with made-up answers.
 func fakeMachine(t *testing.T) options {
 	t.Helper()
 	dir := t.TempDir()
@@ -82,7 +82,7 @@ func fakeMachine(t *testing.T) options {
 	return options{tilth: tilth, python: filepath.Join(dir, "python3"), version: "v1", out: dir, work: dir, sandbox: "off", limit: time.Hour}
 }
 
-// TestOnAFakeCard is the smallest of all kinds of steps, one after the other on one machine.
+// TestOnAFakeCard runs the smallest step of each kind in sequence on one machine.
 func TestOnAFakeCard(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the program and tunes with it on a fake card")
@@ -94,7 +94,7 @@ func TestOnAFakeCard(t *testing.T) {
 	t.Run("a cost model is learnt", o.aModelIsLearnt)
 }
 
-// stepsAreDoneOnce: results are kept, and another version does the steps again.
+// stepsAreDoneOnce checks that results are kept, and that another version repeats the steps.
 func (o options) stepsAreDoneOnce(t *testing.T) {
 	cases := filepath.Join(o.work, "cases")
 	if err := os.Mkdir(cases, 0o700); err != nil {
@@ -131,7 +131,7 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 	}
 }
 
-// small is a comparison that takes a fake card little time.
+// small returns a comparison that takes little time on a fake card.
 func (b *bench) small(t *testing.T, p product) comparison {
 	t.Helper()
 	model := b.path("small.onnx")
@@ -141,14 +141,14 @@ func (b *bench) small(t *testing.T, p product) comparison {
 	return comparison{model, []string{"--numerics", p.numerics}, 4, time.Minute, p.contenders()}
 }
 
-// smallStep is what the tests' comparisons are called.
+// smallStep is the name of the tests' comparisons.
 const smallStep = "product small"
 
 func newResult() result {
 	return result{Step: smallStep, Version: "v1", Card: "Fake GPU", Values: map[string]float64{}, Notes: map[string]string{}}
 }
 
-// aProductIsCompared tuned and untuned, with what peers answer.
+// aProductIsCompared compares a product, tuned and untuned, with peers.
 func (o options) aProductIsCompared(t *testing.T) {
 	b := &bench{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(o.out, resultsName)}}
 	defer b.close()
@@ -167,8 +167,8 @@ func (o options) aProductIsCompared(t *testing.T) {
 	}
 }
 
-// rowsWithoutAPeer are marked, and done again once there is one: from records that another machine has left, without
-// another search.
+// rowsWithoutAPeer checks that such rows are marked, and repeated once a peer is available. The repetition uses the
+// records of another machine instead of searching again.
 func (o options) rowsWithoutAPeer(t *testing.T) {
 	script(t, o.python, withoutPeers)
 	b := &bench{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(t.TempDir(), resultsName)}}
@@ -182,7 +182,7 @@ func (o options) rowsWithoutAPeer(t *testing.T) {
 		t.Fatalf("without a peer it is %v", first)
 	}
 	failed := first
-	failed.Error = "took too long" // behind the search, which is not repeated
+	failed.Error = "took too long" // after the search, which is not repeated
 	for _, r := range []result{first, failed} {
 		if err := b.ledger.add(r); err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func (o options) rowsWithoutAPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, again := b.small(t, p), newResult()
-	c.trials = 0 // a search would be refused
+	c.trials = 0 // a search would fail
 	if err := b.compared(t.Context(), c, &again); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func (o options) rowsWithoutAPeer(t *testing.T) {
 	}
 }
 
-// aModelIsLearnt from the records of the other tests, which are those of this card.
+// aModelIsLearnt trains on the records of the other tests, which belong to this card.
 func (o options) aModelIsLearnt(t *testing.T) {
 	b := &bench{options: o}
 	if err := b.learn(t.Context()); err != nil {

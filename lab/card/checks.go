@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// caseParts is how many parts the conformance cases are run in: each has every so manyth case.
+// caseParts is the number of parts of the conformance cases. Each part has every caseParts-th case.
 const caseParts = 5
 
-// every is each nth folder of a folder, from one on.
+// every returns every nth folder in dir, starting with number from.
 func every(dir string, n, from int) (folders []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for k, e := range entries {
@@ -25,7 +25,7 @@ func every(dir string, n, from int) (folders []string, err error) {
 	return folders, err
 }
 
-// counted is how many cases came to what, of the lines of 'tilth check --json', and the first that failed.
+// counted counts the cases by outcome from the lines of 'tilth check --json', and returns the first failure.
 func counted(lines []byte) (counts map[string]int, failure string) {
 	counts = map[string]int{}
 	scanner := bufio.NewScanner(bytes.NewReader(lines))
@@ -42,8 +42,8 @@ func counted(lines []byte) (counts map[string]int, failure string) {
 	return counts, failure
 }
 
-// cases runs a part of the conformance cases with default schedules. That some fail is a finding; the step has failed
-// where none was run.
+// cases runs a part of the conformance cases with default schedules. Failing cases are a finding. The step only fails
+// if no case ran.
 func (b *bench) cases(ctx context.Context, part int, numerics string, r *result) error {
 	folders, err := every(b.options.cases, caseParts, part)
 	if err != nil {
@@ -67,11 +67,11 @@ func (b *bench) cases(ctx context.Context, part int, numerics string, r *result)
 // instructions with normalisation and attention.
 var checkedPackages = []struct{ model, numerics string }{{"mlp", "default"}, {"bert-tiny", "fast"}}
 
-// checkerFound is the exit status of a checker that has found something, and of nothing else.
+// checkerFound is the exit status of a checker that has findings.
 const checkerFound = 86
 
-// memoryChecker runs packages under the checkers of memory, races and barriers of NVIDIA's, where they are installed
-// and know the card.
+// memoryChecker runs packages under NVIDIA's checkers of memory, races and barriers, if they are installed and
+// support the card.
 func memoryChecker(ctx context.Context, b *bench, r *result) error {
 	if _, err := execute(ctx, checker, "--version"); err != nil {
 		r.Notes["skipped"] = checker + " is not installed"
@@ -98,7 +98,7 @@ const checker = "compute-sanitizer"
 // checkMemory runs a package under one of the checkers and returns what it found.
 func (b *bench) checkMemory(ctx context.Context, tool, pkg string) (string, error) {
 	out, err := execute(ctx, checker, "--tool", tool, "--error-exitcode", fmt.Sprint(checkerFound), b.tilth, "run", pkg)
-	// It speaks on standard output, beside the program.
+	// The checker writes to standard output, like the program.
 	text := strings.TrimSpace(string(out))
 	switch {
 	case strings.Contains(text, "Device not supported"):

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestCasesAreCounted, and the first failure is kept.
+// TestCasesAreCounted also checks the first failure.
 func TestCasesAreCounted(t *testing.T) {
 	counts, failure := counted([]byte(`{"case":"a","status":"pass"}
 {"case":"b","status":"fail","reason":"0.5 off"}
@@ -19,7 +19,7 @@ func TestCasesAreCounted(t *testing.T) {
 	}
 }
 
-// TestPartsHaveAllCases, each once.
+// TestPartsHaveAllCases checks that each case is in exactly one part.
 func TestPartsHaveAllCases(t *testing.T) {
 	dir, most := t.TempDir(), 13
 	for k := range most {
@@ -41,7 +41,7 @@ func TestPartsHaveAllCases(t *testing.T) {
 	}
 }
 
-// program is a bench whose program is a script, and whose PATH has the script's folder.
+// program returns a bench whose program is a script, with the script's folder in PATH.
 func program(t *testing.T, text string) *bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func program(t *testing.T, text string) *bench {
 	return &bench{options: options{tilth: filepath.Join(dir, "tilth"), work: dir, out: dir, sandbox: "required", cases: dir}, ledger: &ledger{}}
 }
 
-// TestASandboxThatFailsIsLeftOut, and the result says why.
+// TestASandboxThatFailsIsLeftOut also checks the reason in the result.
 func TestASandboxThatFailsIsLeftOut(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"the search fails":    `echo 'the driver cannot be opened' >&2; exit 1`,
@@ -75,7 +75,7 @@ func TestASandboxThatFailsIsLeftOut(t *testing.T) {
 	})
 }
 
-// TestWhatACheckerSays: a finding, a device that it does not know, and a program that fails are told apart.
+// TestWhatACheckerSays distinguishes a finding, an unsupported device, and a program that fails.
 func TestWhatACheckerSays(t *testing.T) {
 	for name, c := range map[string]struct{ checker, want, fails string }{
 		"nothing":           {"exit 0", "nothing found", ""},

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// contender is an alternative that a model is compared with.
+// contender is an alternative implementation of a model.
 type contender struct {
 	name string
 	question
 }
 
-// comparison is a model that is tuned and compared.
+// comparison describes a model to tune and compare.
 type comparison struct {
 	model string
-	// flags are for tuning and compiling.
+	// flags are passed to tuning and compiling.
 	flags []string
 	// trials and time bound the search.
 	trials     int
@@ -27,7 +27,7 @@ type comparison struct {
 }
 
 const (
-	// rounds is how often ours and peers take turns, repeats how many samples of ours there are in a round.
+	// rounds is the number of turns of our packages and the peers. repeats is the number of our samples per round.
 	rounds  = 3
 	repeats = "20"
 )
@@ -36,10 +36,10 @@ func (c comparison) args(command string, more ...string) []string {
 	return slices.Concat([]string{command, c.model, "--target", "cuda"}, c.flags, more)
 }
 
-// compared tunes a model, and times its packages in turns with peers.
+// compared tunes a model and times its packages in turns with peers.
 func (b *bench) compared(ctx context.Context, c comparison, r *result) error {
 	untuned, tuned := b.path("untuned.tar"), b.path("tuned.tar")
-	// Peers use the card to choose, and this compilation only processors; tuning has both for itself.
+	// Peers use the card to autotune while this compilation only uses processors. Tuning then has both to itself.
 	var wait sync.WaitGroup
 	var ready []contender
 	wait.Go(func() { ready = b.prepare(ctx, c.contenders, r) })
@@ -62,7 +62,7 @@ func (b *bench) compared(ctx context.Context, c comparison, r *result) error {
 	return b.explain(ctx, tuned, r)
 }
 
-// contest is one of our packages, by its name in the results.
+// contest is one of our packages, with its name in the results.
 type contest struct{ name, file string }
 
 // timed is the output of 'tilth run --print-time --json'.
@@ -74,7 +74,7 @@ type timed struct {
 	} `json:"device_time_s"`
 }
 
-// inTurns times packages and peers, and keeps the medians of all rounds.
+// inTurns times packages and peers, and records the medians over all rounds.
 func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []contender, r *result) error {
 	samples := map[string][]float64{}
 	keep := func(name string, seconds float64) { samples[name] = append(samples[name], seconds) }
@@ -111,17 +111,17 @@ func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []co
 // wayNote returns the key of a note on how a contender's work was submitted to the card.
 func wayNote(contender string) string { return contender + " as" }
 
-// ratio keeps the quotient of two times where both are known.
+// ratio records the quotient of two times if both are known.
 func (r *result) ratio(name, of, by string) {
 	if r.Values[of] > 0 && r.Values[by] > 0 {
 		r.Values[name] = r.Values[of] / r.Values[by]
 	}
 }
 
-// lacks marks a comparison that could not be made.
+// lacks marks a comparison as impossible.
 func (r *result) lacks(name string, why error) { r.Undone = "no " + name + ": " + why.Error() }
 
-// prepare has peers compile what they are compared with, and returns those that could.
+// prepare makes the contenders compile and returns those that succeeded.
 func (b *bench) prepare(ctx context.Context, contenders []contender, r *result) (ready []contender) {
 	begin := time.Now()
 	for _, c := range contenders {
@@ -147,7 +147,7 @@ type summary struct {
 	} `json:"tasks"`
 }
 
-// errorsPrefix is before the class of errors of a figure that counts them.
+// errorsPrefix precedes the error class in the name of an error count.
 const errorsPrefix = "errors "
 
 // failures records how many trials failed with which errors, with a message of each.
@@ -160,8 +160,8 @@ func (s *summary) failures(r *result) {
 	}
 }
 
-// searched compiles with the records of an earlier try of this step, which lacked a peer only. It reports whether
-// there was one, and whether its records are still there.
+// searched compiles with the records of an earlier attempt that only lacked a peer. It returns false if there is no
+// such attempt or its records are gone.
 func (b *bench) searched(ctx context.Context, c comparison, tuned string, r *result) bool {
 	earlier := b.ledger.newest(r.Step, func(r *result) bool { return b.own(r) && r.Values["trials"] > 0 })
 	if earlier == nil || b.compileTuned(ctx, c, tuned, r) != nil {
@@ -178,7 +178,7 @@ func (b *bench) searched(ctx context.Context, c comparison, tuned string, r *res
 	return true
 }
 
-// compileTuned makes the package of the best records.
+// compileTuned compiles the package with the best records.
 func (b *bench) compileTuned(ctx context.Context, c comparison, tuned string, r *result) error {
 	var compiled struct{ Tasks, Tuned int }
 	if err := b.ask(ctx, &compiled, c.args("compile", "--records", b.records(), "-o", tuned)...); err != nil {
@@ -188,7 +188,7 @@ func (b *bench) compileTuned(ctx context.Context, c comparison, tuned string, r 
 	return nil
 }
 
-// search tunes and stores the measurements.
+// search tunes and saves the measurements.
 func (b *bench) search(ctx context.Context, c comparison, r *result) error {
 	var s summary
 	if err := b.ask(ctx, &s, b.tuning(c, "--trials", strconv.Itoa(c.trials), "--time", c.time.String())...); err != nil {
@@ -202,7 +202,7 @@ func (b *bench) search(ctx context.Context, c comparison, r *result) error {
 	return b.exportRecords(ctx)
 }
 
-// tuning is a search whose records are kept.
+// tuning returns the command line of a search.
 func (b *bench) tuning(c comparison, more ...string) []string {
 	return c.args("tune", slices.Concat([]string{"--records", b.records(), "--sandbox", b.isolation(), "--quiet"}, more)...)
 }

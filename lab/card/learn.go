@@ -6,16 +6,17 @@ import (
 	"path/filepath"
 )
 
-// modelName keeps the cost model of a card beside its results, for --cost-model of 'tilth tune' and 'tilth compile'.
+// modelName is the file of a card's cost model beside its results, for --cost-model of 'tilth tune' and 'tilth
+// compile'.
 const modelName = "model.txt"
 
-// learn keeps all records, and trains a cost model on those of this card. Elsewhere their target would have to be
-// described first.
+// learn saves all records and trains a cost model on those of this card. It must run here, because other machines
+// lack the card's target.
 func (b *bench) learn(ctx context.Context) error {
 	if _, err := os.Stat(b.records()); err != nil {
 		return nil // nothing was tuned
 	}
-	if err := b.exportRecords(ctx); err != nil { // those of a search that did not come to its end, too
+	if err := b.exportRecords(ctx); err != nil { // including those of an unfinished search
 		return err
 	}
 	lines := b.path("records.jsonl")

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// libraryStep has cuBLASLt be a candidate beside schedules.
+	// libraryStep tunes with cuBLASLt as an additional candidate.
 	libraryStep = "library"
-	// libraryTrials and libraryTime bound each of its two searches.
+	// libraryTrials and libraryTime bound each of the two searches.
 	libraryTrials, libraryTime = "64", "40s"
 )
 
-// library tunes a network with and without the example of a kernel that calls cuBLASLt, and times both packages in
-// turns. Where the library is not installed, it lacks its contender.
+// library tunes a network with and without the example of a cuBLASLt kernel, and times both packages in turns. The
+// comparison is missing if the library is not installed.
 func library(ctx context.Context, b *bench, r *result) error {
 	model := b.path("library.onnx")
 	if _, err := b.call(ctx, "model", "mlp", "--batch", "1024", "-o", model); err != nil {
@@ -54,7 +54,7 @@ func library(ctx context.Context, b *bench, r *result) error {
 	return err
 }
 
-// tunedBy tunes a model into records of its own, and compiles it.
+// tunedBy tunes a model with its own records file, and compiles it.
 func (b *bench) tunedBy(ctx context.Context, model string, p contest, kernels []string) error {
 	records := b.path(p.name + ".db")
 	if err := os.RemoveAll(records); err != nil {
@@ -70,7 +70,7 @@ func (b *bench) tunedBy(ctx context.Context, model string, p contest, kernels []
 	return err
 }
 
-// differ is how far the outputs of a package are from another's of the same inputs.
+// differ returns the largest difference between the outputs of two packages on the same inputs.
 func (b *bench) differ(ctx context.Context, got, want string) (worst float64, err error) {
 	var outputs [2]map[string]*array.Array
 	path := b.path("outputs.npz")

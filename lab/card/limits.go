@@ -12,17 +12,17 @@ import (
 // limit is a goal for Tilth on a card.
 type limit struct {
 	what string
-	// steps are those whose figures count.
+	// steps lists the steps that the goal covers.
 	steps []string
 	value func(r *result) float64
-	// geomean bounds the geometric mean of the figures, each bounds every one of them; 0 is no bound.
+	// geomean bounds the geometric mean of the figures, each bounds every figure; 0 means no bound.
 	geomean, each float64
 	// most is set for upper bounds.
 	most bool
 	unit func(float64) string
 }
 
-// limits are all of them. copies is the rate of the card's memory in GB/s, or 0.
+// limits returns all goals. copies is the rate of the card's memory in GB/s, or 0.
 func limits(copies float64) []limit {
 	figure := func(name string) func(*result) float64 { return func(r *result) float64 { return r.Values[name] } }
 	share := func(r *result) float64 { return ratioOf(r.Values["tuned_gbps"], copies) }
@@ -41,7 +41,7 @@ func limits(copies float64) []limit {
 	}
 }
 
-// hasTime reports whether a product's time is meant to be enough for all trials.
+// hasTime reports whether a product's time budget should suffice for all trials.
 func hasTime(p product) bool { return p.m <= 4096 }
 
 // manyTrials returns the gain of tuning if each task had about 200 trials.
@@ -87,7 +87,7 @@ func times(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 
-// figures are those of the results that are there.
+// figures holds the available figures for a goal.
 type figures struct {
 	count          int
 	geomean, worst float64
@@ -128,7 +128,7 @@ func (l limit) met(f figures) string {
 	return "yes"
 }
 
-// bounds is the limit in words.
+// bounds formats the limit.
 func (l limit) bounds() string {
 	sign, beyond := "≥ ", "none < "
 	if l.most {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// untunedPackage makes a package of a model that 'tilth model' knows, with default schedules.
+// untunedPackage compiles a built-in model with default schedules.
 func (b *bench) untunedPackage(ctx context.Context, name, numerics string) (file string, err error) {
 	model, file := b.path(name+".onnx"), b.path(name+".tar")
 	if _, err := b.call(ctx, "model", name, "-o", model); err != nil {
@@ -24,7 +24,7 @@ const (
 	matrixRate  = "matrices_%s_tflops"
 )
 
-// machine measures the card's rates, by way of the smallest model's profile.
+// machine measures the card's peak rates by profiling the smallest model.
 func machine(ctx context.Context, b *bench, r *result) error {
 	pkg, err := b.untunedPackage(ctx, "mlp", "default")
 	if err != nil {
@@ -50,8 +50,8 @@ const (
 	probeTrials = "4"
 )
 
-// probeSandbox tunes the smallest model inside the sandbox. Where that fails, and does not without one, later steps go
-// on without: a card's driver may want what the sandbox forbids.
+// probeSandbox tunes the smallest model in the sandbox. If that only works without it, later steps run without: a
+// driver may need what the sandbox forbids.
 func probeSandbox(ctx context.Context, b *bench, r *result) error {
 	if _, err := b.untunedPackage(ctx, "mlp", "default"); err != nil {
 		return err
@@ -67,7 +67,7 @@ func probeSandbox(ctx context.Context, b *bench, r *result) error {
 	return nil
 }
 
-// probe tunes in a sandbox; that no candidate can be measured is an error, too.
+// probe tunes in a sandbox. It returns an error if no candidate can be measured.
 func (b *bench) probe(ctx context.Context, sandbox string) error {
 	var s summary
 	err := b.ask(ctx, &s, "tune", b.path("mlp.onnx"), "--target", "cuda", "--records", b.path("probe.db"), "--no-transfer",
@@ -87,7 +87,7 @@ func (b *bench) probe(ctx context.Context, sandbox string) error {
 	return nil
 }
 
-// isolation is the sandbox in which candidates can be measured on this card.
+// isolation returns the sandbox mode that works on this card.
 func (b *bench) isolation() string {
 	if r := b.ledger.last(sandboxStep, b.own); r != nil {
 		return r.Notes["mode"]

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Main runs the steps on a card, or writes their table.
+// Main runs the steps on a card, or prints their table.
 func Main(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "table" {
 		return runTable(args[1:], os.Stdout)
@@ -31,10 +31,11 @@ func Main(ctx context.Context, args []string) error {
 	return b.run(ctx)
 }
 
-// keepingShare of the time is for records and the cost model, behind all steps.
+// keepingShare is the fraction 1/keepingShare of the time that is reserved for records and the cost model after all
+// steps.
 const keepingShare = 25
 
-// run does the steps for which there is time.
+// run runs the steps that fit into the time.
 func (b *bench) run(ctx context.Context) error {
 	for _, dir := range []string{b.out, b.work} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -81,7 +82,7 @@ func (b *bench) run(ctx context.Context) error {
 	return nil
 }
 
-// do does a step.
+// do runs a step.
 func (b *bench) do(ctx context.Context, s step) result {
 	r := result{Step: s.name, Version: b.version, Card: b.card, At: time.Now().UTC().Truncate(time.Second), Values: map[string]float64{}, Notes: map[string]string{}}
 	begin := time.Now()

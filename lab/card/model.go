@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// model is a network that 'tilth model' knows, with what PyTorch calls it.
+// model is a built-in network and its name in PyTorch.
 type model struct {
 	name, peer string
 	batch      int64
 	numerics   string
 }
 
-// models are those that are compared with torch.compile, those of the most different kinds first.
+// models returns the models to compare with torch.compile, ordered for variety.
 func models(numerics string, batch int64) []model {
 	return []model{
 		{"resnet-50", "resnet50", batch, numerics}, {"bert-base", "bert", batch, numerics}, {"vit-b-16", "vit_b_16", batch, numerics},
@@ -22,7 +22,7 @@ func models(numerics string, batch int64) []model {
 	}
 }
 
-// allModels are all that are compared.
+// allModels returns all models to compare.
 func allModels() (list []model) {
 	for _, numerics := range []string{"fast", "default"} {
 		for _, batch := range []int64{1, 32} {
@@ -36,10 +36,10 @@ func (m model) String() string { return fmt.Sprintf("%s batch %d %s", m.name, m.
 
 func (m model) step() string { return "model " + m.String() }
 
-// modelTrials is how many candidates of a model are measured over all of its tasks, if there is time.
+// modelTrials is the number of trials of a model over all of its tasks, if time permits.
 const modelTrials = 600
 
-// tuningTime bounds the search. The reference has as much more to compute as the batch is larger.
+// tuningTime bounds the search. It grows with the batch, because the reference computes proportionally more.
 func (m model) tuningTime() time.Duration {
 	if m.batch > 1 {
 		return 70 * time.Second
@@ -47,11 +47,11 @@ func (m model) tuningTime() time.Duration {
 	return 40 * time.Second
 }
 
-// takes has four minutes for PyTorch's compiler, which took 232 s for ResNet-50 on 16 cores beside an H200, and the
-// comparison.
+// takes returns the expected duration. It includes four minutes for PyTorch's compiler, which took 232 s for
+// ResNet-50 on 16 cores beside an H200, and for the comparison.
 func (m model) takes() time.Duration { return m.tuningTime() + 260*time.Second }
 
-// contenders is torch.compile. What fast numerics make of float32 on a card is bfloat16.
+// contenders returns torch.compile. With fast numerics it uses bfloat16, like the packages.
 func (m model) contenders() []contender {
 	dtype := "float32"
 	if m.numerics == "fast" {

@@ -10,15 +10,15 @@ import (
 
 // options holds the command line.
 type options struct {
-	// tilth is the program, python that with PyTorch; empty for none.
+	// tilth is the program. python is an interpreter with PyTorch, or empty.
 	tilth, python string
-	// version is that of the tree.
+	// version is the version of the tree.
 	version string
-	// out is the folder of results, and work that of intermediate files.
+	// out is the folder of results, work that of intermediate files.
 	out, work string
-	// cases has ONNX's conformance cases.
+	// cases is the folder of ONNX conformance cases.
 	cases string
-	// kernels is the example of a kernel that calls a library of cards.
+	// kernels is the example of a kernel that calls a GPU library.
 	kernels string
 	// sandbox is the sandbox mode of tuning.
 	sandbox string
@@ -51,7 +51,7 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// wants reports whether a step was asked for.
+// wants reports whether a step was requested.
 func (o options) wants(step string) bool {
 	return len(o.only) == 0 || slices.ContainsFunc(o.only, func(p string) bool { return strings.HasPrefix(step, p) })
 }

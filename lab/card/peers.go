@@ -30,14 +30,14 @@ type question struct {
 	TF32  bool   `json:"tf32"`
 }
 
-// peers is a process of Python with PyTorch, which keeps what it has compiled.
+// peers is a Python process with PyTorch. It caches its compilations.
 type peers struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// answer asks the peers; their process is started by the first question.
+// answer sends a question to the peers and starts their process if necessary.
 func (b *bench) answer(ctx context.Context, q question) (reply, error) {
 	if b.python == "" {
 		return reply{}, errors.New("nothing was to be compared with")
@@ -93,14 +93,14 @@ func startPeers(python, log string) (*peers, error) {
 	return &peers{cmd, in, bufio.NewScanner(out)}, nil
 }
 
-// reply is an answer.
+// reply is an answer of the peers.
 type reply struct {
 	Seconds float64 `json:"seconds"`
-	// Way is how the work is given to the card: launch by launch, or as a graph.
+	// Way is how the work is submitted: launch by launch, or as a graph.
 	Way      string `json:"way"`
 	Ready    bool   `json:"ready"`
 	Versions string `json:"versions"`
-	// Missing is why there are no peers, Error why there is no answer to a question.
+	// Missing is the reason why there are no peers. Error is the reason why a question failed.
 	Missing string `json:"missing"`
 	Error   string `json:"error"`
 }
@@ -121,7 +121,7 @@ func (p *peers) ask(q question) (said reply, err error) {
 		return said, fmt.Errorf("PyTorch has ended: %w", err)
 	}
 	for p.out.Scan() {
-		// Libraries print lines of their own.
+		// Libraries may print other lines.
 		if json.Unmarshal(p.out.Bytes(), &said) == nil && said != (reply{}) {
 			return said, nil
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// python is one of this machine.
+// python returns this machine's interpreter.
 func python(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("python3")
@@ -19,7 +19,7 @@ func python(t *testing.T) string {
 	return path
 }
 
-// TestAPythonWithoutAGPUIsNoPeer, whether it lacks PyTorch or a GPU for it: questions have answers all the same.
+// TestAPythonWithoutAGPUIsNoPeer covers a missing PyTorch and a missing GPU. Questions still get answers.
 func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
 	b := &bench{options: options{python: python(t), work: t.TempDir()}}
 	defer b.close()
@@ -34,7 +34,7 @@ func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
 	}
 }
 
-// fakePyTorch is a bench whose Python has a fake PyTorch, which writes to a file what it is asked for.
+// fakePyTorch returns a bench whose Python has a fake PyTorch. It logs requests to a file.
 func fakePyTorch(t *testing.T) (b *bench, log string) {
 	t.Helper()
 	b = &bench{options: options{python: python(t), work: t.TempDir()}}
@@ -50,7 +50,7 @@ func fakePyTorch(t *testing.T) (b *bench, log string) {
 	return b, log
 }
 
-// TestAllPeersAnswer, those of all steps, and the fastest way counts: a graph where there can be one.
+// TestAllPeersAnswer asks the questions of all steps. The fastest submission counts, as a graph if possible.
 func TestAllPeersAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		graphs              string
@@ -81,7 +81,7 @@ func TestAllPeersAnswer(t *testing.T) {
 	}
 }
 
-// TestPeersAreCompiledOnce, when they are asked to be ready; and rounding to TF32 is what the product says.
+// TestPeersAreCompiledOnce checks that readiness requests compile, and that TF32 rounding follows the product.
 func TestPeersAreCompiledOnce(t *testing.T) {
 	b, log := fakePyTorch(t)
 	exact, rounded := large(4096)[2], large(4096)[1]
@@ -109,7 +109,7 @@ func TestPeersAreCompiledOnce(t *testing.T) {
 	}
 }
 
-// TestAPeerThatEndsIsStartedAgain by the next question.
+// TestAPeerThatEndsIsStartedAgain checks that the next question restarts it.
 func TestAPeerThatEndsIsStartedAgain(t *testing.T) {
 	b := program(t, `read line; echo '{"seconds": 1}'`+"\n")
 	b.python = b.tilth

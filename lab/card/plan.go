@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// pending are the steps that were asked for and are left to do: first those that this version never tried on this
-// card, then those that failed or lacked a peer.
+// pending returns the requested steps to run: first those that this version never tried on this card, then those that
+// failed or lacked a peer.
 func (b *bench) pending(ctx context.Context) []step {
 	var fresh, again []step
 	for _, s := range steps() {
@@ -25,12 +25,12 @@ func (b *bench) pending(ctx context.Context) []step {
 	return append(fresh, again...)
 }
 
-// own reports whether a result is of this version and card.
+// own reports whether a result belongs to this version and card.
 func (b *bench) own(r *result) bool {
 	return r.Version == b.version && (b.card == "" || r.Card == b.card)
 }
 
-// tried reports whether this version began a step on this card.
+// tried reports whether this version tried a step on this card.
 func (b *bench) tried(step string) bool { return b.ledger.newest(step, b.own) != nil }
 
 // done reports whether this version finished a step on this card with everything available: a step without a
@@ -39,7 +39,7 @@ func (b *bench) done(ctx context.Context, step string) bool {
 	return b.whole(step) || b.ledger.last(step, b.own) != nil && b.versions(ctx) == ""
 }
 
-// whole reports whether this version did a step on this card, with a peer.
+// whole reports whether this version ran a step on this card with a peer.
 func (b *bench) whole(step string) bool {
 	return b.ledger.last(step, func(r *result) bool { return b.own(r) && r.Undone == "" }) != nil
 }
@@ -53,7 +53,7 @@ func (b *bench) expected(s step) time.Duration {
 	return time.Duration(1.25 * r.TookSeconds * float64(time.Second))
 }
 
-// showPlan lists what this version has not done on any card, and adds up what it takes.
+// showPlan lists the steps that this version has not run on any card, and their total duration.
 func (b *bench) showPlan(w io.Writer) {
 	var sum time.Duration
 	table := show.NewTable(">expected", ">until then", "step")

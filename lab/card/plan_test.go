@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// planned has results of one card.
+// planned returns a bench with results of one card.
 func planned(rows ...result) *bench {
 	for k := range rows {
 		rows[k].Card, rows[k].Version = "a card", "v1"
@@ -15,7 +15,7 @@ func planned(rows ...result) *bench {
 	return &bench{options: options{version: "v1", limit: time.Minute}, card: "a card", ledger: &ledger{rows: rows}}
 }
 
-// TestStepsHaveNamesOfTheirOwn, by which they are known, and all that tables show is among them.
+// TestStepsHaveNamesOfTheirOwn checks that names are unique, and that all steps in tables exist.
 func TestStepsHaveNamesOfTheirOwn(t *testing.T) {
 	var names []string
 	for _, s := range steps() {
@@ -37,7 +37,7 @@ func TestStepsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWhatFailedComesLast, behind what was never tried; what is done does not come.
+// TestWhatFailedComesLast checks that steps never tried come first, and that finished steps are omitted.
 func TestWhatFailedComesLast(t *testing.T) {
 	b := planned(result{Step: "machine", Error: "no"}, result{Step: "sandbox"}, result{Step: "cases 1 of 5 default", Error: "no"},
 		result{Step: "cases 1 of 5 default"})
@@ -50,7 +50,7 @@ func TestWhatFailedComesLast(t *testing.T) {
 	}
 }
 
-// TestAStepIsExpectedToTakeWhatItTook, with some reserve; a try that failed says nothing.
+// TestAStepIsExpectedToTakeWhatItTook includes the reserve and ignores failed attempts.
 func TestAStepIsExpectedToTakeWhatItTook(t *testing.T) {
 	s := step{name: "x", takes: time.Minute}
 	if got := planned(result{Step: "x", TookSeconds: 9, Error: "no"}).expected(s); got != time.Minute {
@@ -61,7 +61,7 @@ func TestAStepIsExpectedToTakeWhatItTook(t *testing.T) {
 	}
 }
 
-// TestThePlanAddsUp what is left.
+// TestThePlanAddsUp checks the total of the remaining steps.
 func TestThePlanAddsUp(t *testing.T) {
 	b := planned(result{Step: "machine"})
 	b.only = []string{"machine", "sandbox", "points 1"}
@@ -72,7 +72,7 @@ func TestThePlanAddsUp(t *testing.T) {
 	}
 }
 
-// TestTheSandboxThatWorkedIsUsed by later steps.
+// TestTheSandboxThatWorkedIsUsed checks the sandbox of later steps.
 func TestTheSandboxThatWorkedIsUsed(t *testing.T) {
 	b := planned()
 	if b.sandbox = "required"; b.isolation() != "required" {

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// pointTime bounds a part, and pointTrials its points.
+	// pointTime bounds the time of a part, pointTrials its points.
 	pointTime   = 45 * time.Second
 	pointTrials = 600
 )
 
-// points measures random points of random workloads, each of which the judge verifies against the processor's
-// reference. Conformance cases are too small for much of what schedules can do.
+// points measures random points of random workloads and verifies each against the processor's reference. Conformance
+// cases are too small for much of what schedules can do.
 func (b *bench) points(ctx context.Context, part int, numerics string, r *result) error {
 	seed := seedOf(b.version, part)
 	path := b.path("points.onnx")
@@ -36,7 +36,7 @@ func (b *bench) points(ctx context.Context, part int, numerics string, r *result
 	return b.exportRecords(ctx)
 }
 
-// seedOf differs between versions, so that each draws workloads of its own.
+// seedOf depends on the version, so that each version draws different workloads.
 func seedOf(version string, part int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %d", version, part)

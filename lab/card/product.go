@@ -14,7 +14,7 @@ import (
 type product struct {
 	m, k, n int64
 	dtype   array.DType
-	// numerics is the numerics level of our algorithms. With fast, peers round float32 to TF32, too.
+	// numerics is the numerics level. With fast, peers also round float32 to TF32.
 	numerics string
 }
 
@@ -24,22 +24,22 @@ func (p product) String() string {
 
 func (p product) step() string { return "product " + p.String() }
 
-// flop is its operations, bytes the least that is read and written.
+// flop returns the number of operations, bytes the minimum traffic.
 func (p product) flop() float64 { return 2 * float64(p.m) * float64(p.k) * float64(p.n) }
 
 func (p product) bytes() float64 { return float64((p.m*p.k + p.k*p.n + p.m*p.n) * p.dtype.Bytes()) }
 
-// isSkinny reports whether memory bounds it.
+// isSkinny reports whether memory bandwidth bounds the product.
 func (p product) isSkinny() bool { return p.m <= 16 }
 
 const (
-	// trials is how many candidates of a product are measured, if there is time.
+	// trials is the number of trials of a product, if time permits.
 	trials = 200
-	// referenceRuns is how often the reference runs on the processor, at referenceRate operations a second or more.
+	// referenceRuns is the number of reference runs on the processor, at referenceRate or more operations per second.
 	referenceRuns = 7
 	referenceRate = 20e9
-	// peersTake is the time for compiling and comparing products, and comparedRate how many operations a second are
-	// compared beyond that.
+	// peersTake is the time to compile and compare products, in addition to their operations at comparedRate per
+	// second.
 	peersTake    = 25 * time.Second
 	comparedRate = 50e9
 )
@@ -53,7 +53,7 @@ func (p product) takes() time.Duration {
 	return p.tuningTime() + peersTake + time.Duration(p.flop()/comparedRate*float64(time.Second))
 }
 
-// encoded is the product as a model, both of whose factors are inputs.
+// encoded returns the product as a model with both factors as inputs.
 func (p product) encoded() []byte {
 	m := &onnx.Model{IRVersion: 8, Opsets: []onnx.Opset{{Version: 17}}, Graph: &onnx.Graph{
 		Name: "product", Nodes: []*onnx.Node{{Name: "product", Op: "MatMul", Inputs: []string{"a", "b"}, Outputs: []string{"c"}}},
@@ -63,7 +63,7 @@ func (p product) encoded() []byte {
 	return m.Encode()
 }
 
-// value is an input or output of a model.
+// value declares an input or output of a model.
 func value(name string, d array.DType, shape ...int64) *onnx.ValueInfo {
 	v := &onnx.ValueInfo{Name: name, DType: d, HasShape: true}
 	for _, e := range shape {
@@ -75,7 +75,7 @@ func value(name string, d array.DType, shape ...int64) *onnx.ValueInfo {
 // dtypeNames maps types to PyTorch's names.
 var dtypeNames = map[array.DType]string{array.Float32: "float32", array.BFloat16: "bfloat16", array.Float16: "float16"}
 
-// contenders are cuBLAS and Triton.
+// contenders returns cuBLAS and Triton.
 func (p product) contenders() []contender {
 	q := question{What: "product", M: p.m, K: p.k, N: p.n, DType: dtypeNames[p.dtype], TF32: p.numerics == "fast"}
 	t := q
@@ -83,7 +83,7 @@ func (p product) contenders() []contender {
 	return []contender{{"peer", q}, {"triton", t}}
 }
 
-// product tunes a product and compares it with cuBLAS and with Triton.
+// product tunes a product and compares it with cuBLAS and Triton.
 func (b *bench) product(ctx context.Context, p product, r *result) error {
 	model := b.path("product.onnx")
 	if err := os.WriteFile(model, p.encoded(), 0o600); err != nil {

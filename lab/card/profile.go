@@ -27,7 +27,7 @@ type profiled struct {
 	} `json:"profile"`
 }
 
-// call is a kernel's, the slowest first.
+// call is a kernel call; calls are sorted slowest first.
 type call struct {
 	Task    string  `json:"task"`
 	Seconds float64 `json:"time_s"`
@@ -35,13 +35,13 @@ type call struct {
 }
 
 const (
-	// slowest is how many calls a result names.
+	// slowest is the number of calls in a result.
 	slowest = 3
-	// matricesNote has the formats of what instructions for matrices multiply.
+	// matricesNote lists the formats of the matrix instructions used.
 	matricesNote = "matrices"
 )
 
-// explain keeps where the time of a package goes, and in which formats it multiplies matrices.
+// explain records a package's slowest kernels and the formats of its matrix instructions.
 func (b *bench) explain(ctx context.Context, pkg string, r *result) error {
 	var p profiled
 	if err := b.ask(ctx, &p, "run", pkg, "--profile"); err != nil {

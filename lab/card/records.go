@@ -19,10 +19,10 @@ import (
 // model.
 const recordsName = "records.jsonl.gz"
 
-// records is the store that searches write to.
+// records returns the store that searches write to.
 func (b *bench) records() string { return b.path("records.db") }
 
-// importRecords fills a new store with what earlier machines have measured.
+// importRecords fills a new store with the measurements of earlier machines.
 func (b *bench) importRecords(ctx context.Context) error {
 	if _, err := os.Stat(b.records()); err == nil {
 		return nil
@@ -48,7 +48,7 @@ func (b *bench) importRecords(ctx context.Context) error {
 	return nil
 }
 
-// exportRecords keeps all records of the store.
+// exportRecords saves all records of the store.
 func (b *bench) exportRecords(ctx context.Context) error {
 	lines, err := b.call(ctx, "records", "export", "--records", b.records())
 	if err != nil {

@@ -15,19 +15,19 @@ type result struct {
 	Version string    `json:"version"`
 	Card    string    `json:"card"`
 	At      time.Time `json:"at"`
-	// TookSeconds is the step's own time.
+	// TookSeconds is the duration of the step.
 	TookSeconds float64 `json:"took_seconds"`
-	// Error is why the step failed; it is done again then.
+	// Error is the reason of a failure. A failed step is repeated.
 	Error string `json:"error,omitempty"`
 	// Undone names what was missing for the comparison; the step is repeated once it is available.
 	Undone string `json:"undone,omitempty"`
-	// Values are its figures, by names that end in their units.
+	// Values holds the figures. Their names end in their units.
 	Values map[string]float64 `json:"values,omitempty"`
 	// Notes holds further information.
 	Notes map[string]string `json:"notes,omitempty"`
 }
 
-// String is a result for people.
+// String formats a result for display.
 func (r result) String() string {
 	var parts []string
 	for _, name := range sorted(r.Values) {
@@ -46,13 +46,13 @@ func (r result) String() string {
 }
 
 const (
-	// resultsFolder keeps results in the tree.
+	// resultsFolder is the folder of results in the repository.
 	resultsFolder = "lab/bench/results/card"
-	// resultsName is the file of all results, a line each.
+	// resultsName is the file of all results, one per line.
 	resultsName = "results.jsonl"
 )
 
-// ledger is all results, the oldest first.
+// ledger holds all results, oldest first.
 type ledger struct {
 	path string
 	rows []result
@@ -80,7 +80,7 @@ func (l *ledger) newest(step string, admits func(*result) bool) *result {
 	return nil
 }
 
-// last is the newest one of those that did not fail.
+// last returns the newest admitted result of a step that did not fail, or nil.
 func (l *ledger) last(step string, admits func(*result) bool) *result {
 	return l.newest(step, func(r *result) bool { return r.Error == "" && admits(r) })
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// gpuScript is scripts/gpu.sh in a repository of its own, whose Go and GPU are what the test says.
+// gpuScript is scripts/gpu.sh in a temporary repository with fake Go and GPU tools.
 type gpuScript struct {
 	*testing.T
 	dir string
@@ -56,7 +56,7 @@ func (s gpuScript) commit() {
 	s.git("commit", "-q", "-m", "a change")
 }
 
-// run runs the script and returns all that it says.
+// run runs the script and returns its combined output.
 func (s gpuScript) run(args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(s.dir, "scripts/gpu.sh"), args...)
 	cmd.Env = append(os.Environ(), "PATH=/usr/bin:/bin")
@@ -73,8 +73,8 @@ func (s gpuScript) version() string {
 	return v
 }
 
-// TestResultsAndDocumentsChangeNoVersion, committed or not; so a run goes on after one whose results were committed.
-// Each change of what is measured is a version of its own.
+// TestResultsAndDocumentsChangeNoVersion covers committed and uncommitted files, so that a run resumes after its
+// results were committed. Any change to the measured code is a new version.
 func TestResultsAndDocumentsChangeNoVersion(t *testing.T) {
 	s := newGPUScript(t)
 	first := s.version()
@@ -108,7 +108,7 @@ func TestResultsAndDocumentsChangeNoVersion(t *testing.T) {
 	}
 }
 
-// TestWithoutGoAndABundleThereIsARemedy in one line.
+// TestWithoutGoAndABundleThereIsARemedy checks for a one-line message.
 func TestWithoutGoAndABundleThereIsARemedy(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/go"); err == nil {
 		t.Skip("this system has a Go of its own")

@@ -12,7 +12,7 @@ import (
 // step is a part of the run.
 type step struct {
 	name string
-	// takes is how long it is assumed to take, until it was done once.
+	// takes is the assumed duration before the first run.
 	takes time.Duration
 	run   func(ctx context.Context, b *bench, r *result) error
 }
@@ -67,21 +67,21 @@ func caseName(part int, numerics string) string {
 
 func pointName(part int, numerics string) string { return fmt.Sprintf("points %d %s", part, numerics) }
 
-// large are the products of matrices of one size that are compared with cuBLAS: in bfloat16, and of float32 rounded to
-// TF32 and not rounded.
+// large returns the square products to compare with cuBLAS: in bfloat16, and in float32 with and without rounding to
+// TF32.
 func large(size int64) []product {
 	return []product{
 		{size, size, size, array.BFloat16, "strict"}, {size, size, size, array.Float32, "fast"}, {size, size, size, array.Float32, "strict"},
 	}
 }
 
-// compensated is the product of float32 by error-compensated TF32.
+// compensated returns the float32 product in error-compensated TF32.
 func compensated(size int64) product { return product{size, size, size, array.Float32, "default"} }
 
-// skinny is a product of few rows, in bfloat16.
+// skinny returns a bfloat16 product with few rows.
 func skinny(m, k, n int64) product { return product{m, k, n, array.BFloat16, "strict"} }
 
-// products are all that are compared.
+// products returns all products to compare.
 func products() []product {
 	list := slices.Concat(large(4096), large(8192), []product{compensated(4096), compensated(8192)})
 	for _, m := range []int64{1, 8, 16} {

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// runTable prints the results of all cards beside the limits, in Markdown.
+// runTable prints the results of all cards and the goals as Markdown.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	dir := flags.String("out", resultsFolder, "folder with the results")
@@ -26,7 +26,7 @@ func runTable(args []string, w io.Writer) error {
 	return err
 }
 
-// table is Markdown for each card; without results it has the limits alone.
+// table returns Markdown for each card. Without results it only lists the goals.
 func (l *ledger) table() string {
 	var out strings.Builder
 	cards := l.cards()
@@ -45,7 +45,7 @@ func (l *ledger) table() string {
 	return out.String()
 }
 
-// cards are those with results, in the order of their first ones.
+// cards returns the cards with results, in order of their first result.
 func (l *ledger) cards() (list []string) {
 	for _, r := range l.rows {
 		if !slices.Contains(list, r.Card) {
@@ -69,10 +69,10 @@ func (p page) of(step string) *result {
 	return p.last(step, p.own)
 }
 
-// own reports whether a result is this card's.
+// own reports whether a result belongs to this card.
 func (p page) own(r *result) bool { return r.Card == p.card }
 
-// copies is the rate of the card's memory in GB/s, or 0.
+// copies returns the rate of the card's memory in GB/s, or 0.
 func (p page) copies() float64 {
 	if r := p.of(machineStep); r != nil {
 		return r.Values[copyRate]
@@ -116,7 +116,7 @@ func (p page) writeProducts(out *strings.Builder) {
 	}
 }
 
-// contended is a contender's time, marked where its work could be no graph.
+// contended formats a contender's time, with a mark if its work could not be a graph.
 func contended(r *result, name string) string {
 	took := seconds(r.Values[name+"_s"])
 	if strings.HasPrefix(r.Notes[wayNote(name)], "launches, ") {
@@ -174,12 +174,12 @@ func (p page) writeChecks(out *strings.Builder) {
 	}
 }
 
-// compares reports whether a step's figures are in tables of their own.
+// compares reports whether a step has its own table.
 func compares(step string) bool {
 	return strings.HasPrefix(step, "product ") || strings.HasPrefix(step, "model ")
 }
 
-// found is figures and notes in a line.
+// found formats figures and notes as a line.
 func (r *result) found() string {
 	var parts []string
 	for _, name := range sorted(r.Values) {
@@ -199,7 +199,7 @@ func oneLine(text string) string {
 	return strings.ToValidUTF8(line[:min(len(line), lineBytes)], "")
 }
 
-// known is a figure, or a dash where it is not known.
+// known formats a figure, or a dash if it is unknown.
 func known(v float64, unit func(float64) string) string {
 	if v <= 0 {
 		return "–"

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// values are the figures of a comparison.
+// values returns the figures of a comparison.
 func values(peer, untuned, tuned float64) map[string]float64 {
 	r := result{Values: map[string]float64{"peer_s": peer, "untuned_s": untuned, "tuned_s": tuned, "trials": 200, "tasks": 1, "tuned_tasks": 1,
 		"trial_s": 0.02, "first_s": 0.1, "load_s": 0.3, "tuned_gbps": 3600}}
@@ -18,7 +18,7 @@ func values(peer, untuned, tuned float64) map[string]float64 {
 	return r.Values
 }
 
-// pages are results of a card, by their steps.
+// pages returns results of a card by step.
 func pages(rows map[string]map[string]float64) page {
 	p := page{&ledger{}, "a card"}
 	for step, v := range rows {
@@ -27,7 +27,7 @@ func pages(rows map[string]map[string]float64) page {
 	return p
 }
 
-// line is a row of a table of limits without what comes behind it.
+// line returns the row of a goal without its last columns.
 func line(t *testing.T, text, what string) string {
 	t.Helper()
 	for l := range strings.Lines(text) {
@@ -39,8 +39,8 @@ func line(t *testing.T, text, what string) string {
 	return ""
 }
 
-// TestLimitsAreJudged by the geometric mean and the worst figure: missed as soon as one figure is beyond, kept only
-// when all were measured.
+// TestLimitsAreJudged uses the geometric mean and the worst figure. A goal is missed as soon as one figure is beyond
+// it, and met only if everything was measured.
 func TestLimitsAreJudged(t *testing.T) {
 	bf16, fp32, few := large(4096)[0].step(), large(4096)[2].step(), skinny(1, 4096, 14336).step()
 	p := pages(map[string]map[string]float64{
@@ -62,7 +62,7 @@ func TestLimitsAreJudged(t *testing.T) {
 	}
 }
 
-// TestModelsHaveTwoLimits: of the geometric mean, and of each.
+// TestModelsHaveTwoLimits covers the geometric mean and the individual figures.
 func TestModelsHaveTwoLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		least float64
@@ -87,7 +87,7 @@ func TestModelsHaveTwoLimits(t *testing.T) {
 	}
 }
 
-// TestRowsWithAPeerStay until there are newer ones with a peer; what lacks one, and what failed, is told.
+// TestRowsWithAPeerStay until newer ones with a peer exist. Missing peers and failures are reported.
 func TestRowsWithAPeerStay(t *testing.T) {
 	p, m := large(4096)[0].step(), models("fast", 1)[0].step()
 	l := &ledger{rows: []result{

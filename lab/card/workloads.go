@@ -8,16 +8,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// drawing is a model of operators that have nothing to do with one another, each on inputs of its own.
+// drawing is a model of independent operators, each with its own inputs.
 type drawing struct {
 	*rand.Rand
 	graph *onnx.Graph
 }
 
-// perKind is how many workloads there are of each kind.
+// perKind is the number of workloads of each kind.
 const perKind = 2
 
-// randomModel has workloads of random sizes, of all kinds that a sketch is for.
+// randomModel returns a model with random workloads of every kind that has a sketch.
 func randomModel(seed uint64) *onnx.Model {
 	d := drawing{rand.New(rand.NewPCG(seed, 0)), &onnx.Graph{Name: "points"}}
 	for _, kind := range []func(){d.product, d.product, d.convolution, d.grouped, d.depthwise, d.softmax, d.normalisation, d.attention, d.mean, d.pool} {
@@ -28,7 +28,7 @@ func randomModel(seed uint64) *onnx.Model {
 	return &onnx.Model{IRVersion: 8, Opsets: []onnx.Opset{{Version: 17}}, Graph: d.graph}
 }
 
-// extent is a size up to most: a power of two, a multiple of eight, or any.
+// extent returns a random size up to most: a power of two, a multiple of eight, or any.
 func (d drawing) extent(most int64) int64 {
 	switch n := d.Int64N(most) + 1; d.IntN(3) {
 	case 0:
@@ -44,7 +44,7 @@ func (d drawing) extent(most int64) int64 {
 	}
 }
 
-// pick is one of some numbers.
+// pick returns one of some numbers.
 func (d drawing) pick(of ...int64) int64 { return of[d.IntN(len(of))] }
 
 func (d drawing) input(t array.DType, shape ...int64) string {
@@ -60,7 +60,7 @@ func (d drawing) node(op string, inputs []string, attributes ...*onnx.Attribute)
 	return name
 }
 
-// output has the model put a result out.
+// output declares an output of the model.
 func (d drawing) output(name string, t array.DType, shape ...int64) {
 	d.graph.Outputs = append(d.graph.Outputs, value(name, t, shape...))
 }
@@ -80,7 +80,7 @@ func (d drawing) product() {
 	d.output(out, t, batch, m, n)
 }
 
-// convolve adds a convolution of an image of some channels.
+// convolve adds a convolution.
 func (d drawing) convolve(batch, channels, filters, groups int64) {
 	kernel, stride, dilation := d.pick(1, 3, 3, 5), d.pick(1, 1, 2), d.pick(1, 1, 2)
 	pad := d.Int64N(kernel/2*dilation + 1)
@@ -114,7 +114,7 @@ func (d drawing) normalisation() {
 	d.output(d.node("LayerNormalization", in, integer("axis", -1)), array.Float32, rows, n)
 }
 
-// attention is softmax(q kᵀ) v; keys come turned already.
+// attention adds softmax(q kᵀ) v. The keys are already transposed.
 func (d drawing) attention() {
 	heads, queries, keys, width := d.pick(1, 4, 12), d.extent(200), d.extent(200), d.pick(16, 32, 64)
 	scores := d.node("MatMul", []string{d.input(array.Float32, heads, queries, width), d.input(array.Float32, heads, width, keys)})

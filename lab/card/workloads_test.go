@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// TestRandomModelsAreRead, whatever the seed and the type that factors are stored in, with the shapes that they say.
-// The same seed gives the same model.
+// TestRandomModelsAreRead imports models of different seeds and storage types and checks their shapes. The same seed
+// gives the same model.
 func TestRandomModelsAreRead(t *testing.T) {
 	for seed := range uint64(20) {
 		encoded := randomModel(seed).Encode()

@@ -38,8 +38,8 @@ func Run(ctx context.Context, o Options) (*Details, error) {
 			return nil, err
 		}
 	}
-	// The simulation has much long-lived and much short-lived data; the collector would otherwise take a
-	// quarter of its time.
+	// The simulation has many long-lived and short-lived objects. Garbage collection would otherwise take a quarter
+	// of its time.
 	defer debug.SetGCPercent(debug.SetGCPercent(collectPercent))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (*Details, error) {
 
 func (o *Options) path() string { return filepath.Join(o.Dir, recordsName) }
 
-// openNew opens the store before a tracker does.
+// openNew opens the store before a tracker is started.
 func (o *Options) openNew() (records.Store, error) {
 	kind, err := registry.Of(o.Store)
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *Options) openNew() (records.Store, error) {
 	return kind.Open(o.Store, o.path())
 }
 
-// openStopped opens the store after all trackers have ended. Of a database it has one of the shards, which reads the
+// openStopped opens the store after all trackers have ended. For a database it opens one shard, which can read the
 // jobs of all.
 func (o *Options) openStopped(ctx context.Context) (records.Store, error) {
 	kind, err := registry.Of(o.Store)
@@ -81,7 +81,7 @@ func (o *Options) openStopped(ctx context.Context) (records.Store, error) {
 	return kind.Shard(ctx, o.Store, registry.Shard{Count: o.Shards})
 }
 
-// load runs the farm over trackers and kills them at the end, under load.
+// load runs the farm on trackers and kills them at the end, under load.
 func (o *Options) load(ctx context.Context, t trackers, db *database) (*Details, *ledger, error) {
 	f, err := newFleet(ctx, *o, t.addresses())
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *fleet) moment(ctx context.Context, t trackers, db *database) (m moment,
 	return m, err
 }
 
-// watch measures the farm, after its warm-up.
+// watch measures the farm after its warm-up.
 func (f *fleet) watch(ctx context.Context, t trackers, db *database) (*Details, error) {
 	if err := f.pass(ctx, f.Warmup); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (f *fleet) account(t trackers, before, after moment) *Details {
 	return d
 }
 
-// pass lets time go by, unless an agent cannot live.
+// pass waits for d, or until an agent fails.
 func (f *fleet) pass(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

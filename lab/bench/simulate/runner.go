@@ -13,8 +13,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// measure takes as long as measuring would, and reports as a runner does: what has come since the last report, not
-// more often than once in an interval, and the rest at the end.
+// measure takes as long as a real measurement, and reports like a runner: new results at most once per interval, and
+// the rest at the end.
 func (f *fleet) measure(ctx context.Context, l *line, token *tilthv1.LeaseToken, work *tilthv1.MeasureWork) error {
 	if l.dice.happens(f.Failures.Infra) {
 		return errInfra
@@ -56,7 +56,7 @@ func (f *fleet) report(ctx context.Context, l *line, work *tilthv1.MeasureWork, 
 	return f.recorded(work.GetJobId(), work.GetTask(), trials, by.Addr)
 }
 
-// measurement is one candidate's: a crash, or samples around a latency that is the candidate's own.
+// measurement returns a candidate's measurement: a crash, or samples around the candidate's latency.
 func (f *fleet) measurement(l *line, c *tilthv1.Candidate, took time.Duration) *tilthv1.Measurement {
 	m := &tilthv1.Measurement{
 		Candidate: &tilthv1.Candidate{Digest: c.GetDigest(), Trial: c.GetTrial()}, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// TrackerCommand is the command of the laboratory that serves a simulation's tracker.
+// TrackerCommand is the laboratory command that serves a simulation's tracker.
 const TrackerCommand = "simulate-tracker"
 
 // config is a measured configuration.
@@ -24,12 +24,12 @@ type config struct {
 	rate             float64
 	time             time.Duration
 	devices, records []int
-	// recordsDevices is how many devices there are while the number of records changes.
+	// recordsDevices is the number of devices while the number of records varies.
 	recordsDevices int
 }
 
-// Scale measures the cost of a result, from few devices to many and from few records to many, and draws it. It starts
-// this program again, with TrackerCommand, as the tracker. The details are written beside the drawing as JSON.
+// Scale measures the cost of a result over the numbers of devices and records, and draws a chart. It starts this
+// program again, with TrackerCommand, as the tracker. It writes details as JSON beside the chart.
 func Scale(ctx context.Context, args []string) error {
 	c, err := parse(args)
 	if err != nil {
@@ -88,7 +88,7 @@ func numbers(list string) (out []int, err error) {
 	return out, nil
 }
 
-// simulation returns the options of a run. Builds and trials are so fast that ten devices give the rate.
+// simulation returns the options of a run. Builds and trials are so fast that ten devices reach the rate.
 func (c config) simulation(devices int) Options {
 	return Options{
 		Devices: devices, Builders: 100, Jobs: 100, Rate: c.rate, Time: c.time, Warmup: 5 * time.Second,
@@ -97,13 +97,13 @@ func (c config) simulation(devices int) Options {
 	}
 }
 
-// sweep is all that was measured.
+// sweep holds all measurements.
 type sweep struct {
 	Devices []point `json:"devices"`
 	Records []point `json:"records"`
 }
 
-// point is one run.
+// point holds one run.
 type point struct {
 	At      float64 `json:"at"`
 	Details Details `json:"details"`

@@ -13,21 +13,21 @@ import (
 	"github.com/tilth-dev/tilth/internal/farm"
 )
 
-// Where a tracker keeps its data below its folder.
+// Names of a tracker's files in its folder.
 const (
 	recordsName   = "tilth.db"
 	artifactsName = "artifacts"
 )
 
-// mostConnections come from one host here, as they do not in a farm.
+// mostConnections allows more connections per host than a farm does, because all agents run here.
 const mostConnections = 1 << 20
 
-// orders is the configuration line for a tracker's process.
+// orders is the configuration of a tracker's process, sent as one line of JSON.
 type orders struct {
 	Dir    string `json:"dir"`
 	Listen string `json:"listen"`
 	HTTP   string `json:"http"`
-	// Store and Shards are those of a database; see farm.TrackerConfig.
+	// Store and Shards describe a database; see farm.TrackerConfig.
 	Store  string `json:"store,omitempty"`
 	Shards int    `json:"shards,omitempty"`
 }
@@ -38,8 +38,8 @@ type addresses struct {
 	HTTP string `json:"http"`
 }
 
-// ServeTracker is the tracker's process. It reads its orders from in, a line in JSON, serves a tracker, and writes a
-// line with its addresses to out. It stops when in ends, so that it does not outlive who started it.
+// ServeTracker runs the tracker's process. It reads its orders as a line of JSON from in, serves a tracker, and
+// writes a line with its addresses to out. It stops when in closes, so it does not outlive its parent.
 func ServeTracker(ctx context.Context, in io.Reader, out io.Writer) error {
 	var o orders
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
@@ -57,7 +57,7 @@ func ServeTracker(ctx context.Context, in io.Reader, out io.Writer) error {
 		Keep:   farm.KeepAll(), // dropped jobs would look like lost ones
 		Logger: slog.New(slog.DiscardHandler),
 		Ready: func(rpc, web net.Addr) {
-			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // who cannot read it stops the process
+			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // a parent that fails to read it stops the process
 		},
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// TestMain lets this binary be the tracker's process.
+// TestMain lets this binary act as the tracker's process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == trackerArgument {
 		if err := ServeTracker(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -58,7 +58,7 @@ func TestAFarmOfPretendersFindsNothingLost(t *testing.T) {
 	}
 }
 
-// TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome is the same farm under all that may befall it at once.
+// TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome combines all kinds of faults.
 func TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome(t *testing.T) {
 	o := small(t)
 	o.Time, o.Tuners, o.Builders = 4*time.Second, 4, 3
@@ -96,9 +96,9 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLedger(2)
-	l.record("job-00000001", 1, []uint32{0, 1, 2, 64}, "tracker") // 2 and 64 are not there, and 1 twice
-	l.propose("job-00000001", 0, 0, 3)                            // nor are these
-	l.job("job-00000002")                                         // nor is this
+	l.record("job-00000001", 1, []uint32{0, 1, 2, 64}, "tracker") // 2 and 64 are missing, 1 is recorded twice
+	l.propose("job-00000001", 0, 0, 3)                            // all missing
+	l.job("job-00000002")                                         // missing
 	if v, err := l.compare(db); err != nil || v != (verdict{Lost: 6, Duplicated: 1}) {
 		t.Errorf("%+v, %v", v, err)
 	}

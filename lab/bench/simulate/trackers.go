@@ -13,19 +13,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// trackers are the processes that serve a farm: one, or several side by side.
+// trackers holds the processes that serve a farm: one, or several that share a database.
 type trackers []*process
 
 const (
 	// anyPort is the default listen address of a tracker.
 	anyPort = "127.0.0.1:0"
-	// sharesTimeout is longer than it takes to share all shards out, one at a time, that the first tracker took.
+	// sharesTimeout exceeds the time to distribute all shards of the first tracker, one at a time.
 	sharesTimeout = 2 * time.Minute
-	// sharesEvery is how often they are asked.
+	// sharesEvery is the polling interval.
 	sharesEvery = 200 * time.Millisecond
 )
 
-// trackers are those that the options want. None of them runs yet.
+// trackers returns the configured trackers without starting them.
 func (o *Options) trackers() (all trackers) {
 	for i := range o.Trackers {
 		web := anyPort
@@ -39,7 +39,7 @@ func (o *Options) trackers() (all trackers) {
 	return all
 }
 
-// each does something with all trackers at once.
+// each calls do for all trackers concurrently.
 func (t trackers) each(do func(*process) error) error {
 	failed := make([]error, len(t))
 	var all sync.WaitGroup
@@ -50,7 +50,7 @@ func (t trackers) each(do func(*process) error) error {
 	return errors.Join(failed...)
 }
 
-// start starts all trackers, and returns once they have shared out the shards.
+// start starts all trackers and waits until they have distributed the shards.
 func (t trackers) start(ctx context.Context) error {
 	if err := t.each(func(p *process) error { return p.start(ctx) }); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (t trackers) shared() (bool, error) {
 // kill kills all trackers.
 func (t trackers) kill() error { return t.each((*process).kill) }
 
-// addresses returns the addresses of all trackers for agents.
+// addresses returns the comma-separated addresses of all trackers.
 func (t trackers) addresses() string {
 	var all []string
 	for _, p := range t {
@@ -108,7 +108,7 @@ func (t trackers) usage() (all []usage, err error) {
 	return all, nil
 }
 
-// restart measures how long killed trackers take until all shards answer, in seconds, and stops them again.
+// restart measures how long killed trackers take until all shards answer, in seconds. It then stops them again.
 func (t trackers) restart(ctx context.Context) (float64, error) {
 	began := time.Now()
 	if err := t.each(func(p *process) error { return p.start(ctx) }); err != nil {
@@ -118,7 +118,7 @@ func (t trackers) restart(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, errors.Join(err, t.kill())
 	}
-	_, err = tilthv1.NewJobServiceClient(conn).ListOwners(ctx, &tilthv1.ListOwnersRequest{}) // which every shard is asked
+	_, err = tilthv1.NewJobServiceClient(conn).ListOwners(ctx, &tilthv1.ListOwnersRequest{}) // a call to every shard
 	took := time.Since(began).Seconds()
 	if err != nil {
 		err = fmt.Errorf("ask the trackers after their restart: %w", err)

@@ -8,8 +8,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// search is one job in a tuner's hands: it follows the job's events and keeps so many batches under way until the job
-// has its trials.
+// search is a tuner's lease on a job. It follows the job's events and keeps batches in flight until the job has its
+// trials.
 type search struct {
 	*fleet
 	line   *line
@@ -18,16 +18,16 @@ type search struct {
 	client tilthv1.SearchServiceClient
 
 	mu sync.Mutex
-	// By batch under way: candidates without a trial.
+	// Pending batches: the number of candidates without a trial.
 	open     map[string]int
 	batches  uint64 // proposed, according to the events
 	proposed int    // candidates, according to the events
 	sent     uint64 // batches proposed by this tuner or, before it, by others
-	// changed has an element when an event came.
+	// changed receives after each event.
 	changed chan struct{}
 }
 
-// search tunes a job until it has its trials, and then hands in the next.
+// search tunes a job until it has its trials, and then submits the next one.
 func (f *fleet) search(ctx context.Context, l *line, token *tilthv1.LeaseToken, work *tilthv1.SearchWork) error {
 	s := &search{
 		fleet: f, line: l, token: token, job: work.GetJob(), client: tilthv1.NewSearchServiceClient(l),
@@ -46,7 +46,7 @@ func (f *fleet) search(ctx context.Context, l *line, token *tilthv1.LeaseToken, 
 	return err
 }
 
-// visit takes in one event.
+// visit handles one event.
 func (s *search) visit(e *tilthv1.JobEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *search) run(ctx context.Context) error {
 	for _, p := range s.job.GetProgress() {
 		before += int(p.GetProposed())
 	}
-	// What earlier tuners proposed is learnt from the events, as a real tuner does.
+	// Like a real tuner, it learns the proposals of earlier tuners from the events.
 	if err := s.until(ctx, func() bool { return s.proposed >= before }); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *search) run(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// until waits for events until a condition holds.
+// until waits for events until holds returns true.
 func (s *search) until(ctx context.Context, holds func() bool) error {
 	for {
 		s.mu.Lock()

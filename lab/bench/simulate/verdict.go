@@ -10,15 +10,15 @@ import (
 
 // verdict compares the store with the acknowledged data.
 type verdict struct {
-	// Lost were acknowledged and are not in the store: jobs, candidates, trials.
+	// Lost counts acknowledged jobs, candidates and trials that the store lacks.
 	Lost int
-	// Duplicated are trials that the store has more than once.
+	// Duplicated counts repeated trials in the store.
 	Duplicated int
 }
 
 const eventsPerRead = 4096
 
-// compare holds the ledger against the store.
+// compare compares the ledger with the store.
 func (l *ledger) compare(db records.Jobs) (v verdict, err error) {
 	for id, acknowledged := range l.jobs {
 		stored, err := readLog(db, id, len(acknowledged.recorded), &v)
@@ -37,7 +37,7 @@ func (l *ledger) compare(db records.Jobs) (v verdict, err error) {
 	return v, nil
 }
 
-// readLog reads what the store has of a job. Every trial's record is read with its event.
+// readLog reads a job's account from the store. It reads every trial's record with its event.
 func readLog(db records.Jobs, id string, tasks int, v *verdict) (*account, error) {
 	if _, err := db.JobRow(id); err != nil {
 		return nil, err

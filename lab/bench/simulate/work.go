@@ -10,7 +10,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// What all agents of a simulated farm offer and all its jobs want.
+// Properties of all simulated agents and jobs.
 const (
 	fingerprint = "simulated x86-64 1 thread clang-19"
 	toolchain   = "clang-19"
@@ -23,16 +23,15 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// workload is the canonical form of one of the pool, of about the size of a real one.
+// workload returns the canonical form of a workload in the pool, of realistic size.
 func workload(n int) []byte {
 	return fmt.Appendf(nil, "tilth-workload 1\n%0512d\n", n)
 }
 
-// ownersOfShard is how many owners the jobs of a shard have.
+// ownersOfShard is the number of owners per shard.
 const ownersOfShard = 8
 
-// owners are as many for each shard. Those of the shards follow each other in turns, so that every shard has as many
-// jobs.
+// owners returns ownersOfShard owners for each shard. Shards alternate, so every shard gets the same number of jobs.
 func owners(shards int) (all []string) {
 	of := make([][]string, shards)
 	for n, missing := 0, shards*ownersOfShard; missing > 0; n++ {
@@ -50,7 +49,7 @@ func owners(shards int) (all []string) {
 	return all
 }
 
-// jobSpec is an owner's job of tasks from the pool. A task's name is its number in the job.
+// jobSpec returns an owner's job with tasks from the pool. A task's name is its number in the job.
 func (o *Options) jobSpec(n int, owner string, d *dice) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
 		Name: fmt.Sprintf("simulated-%d", n), Owner: owner, Tuner: algorithm, Seed: uint64(n),
@@ -67,7 +66,7 @@ func (o *Options) jobSpec(n int, owner string, d *dice) *tilthv1.JobSpec {
 	return spec
 }
 
-// candidates are those of a proposal, unlike any other's.
+// candidates returns the unique candidates of a proposal.
 func (o *Options) candidates(jobID string, proposal uint64) []*tilthv1.Candidate {
 	out := make([]*tilthv1.Candidate, o.Batch)
 	for i := range out {
@@ -76,7 +75,7 @@ func (o *Options) candidates(jobID string, proposal uint64) []*tilthv1.Candidate
 	return out
 }
 
-// candidate has a trace of the size asked for that begins like this.
+// candidate returns a candidate whose trace starts with the given bytes, padded to the configured size.
 func (o *Options) candidate(trace []byte) *tilthv1.Candidate {
 	for len(trace) < o.TraceBytes {
 		trace = append(trace, "split 1 0 96 0\n"...)
@@ -100,5 +99,5 @@ func agentSpec(kind tilthv1.AgentKind, n int) *tilthv1.AgentSpec {
 	return spec
 }
 
-// taskNumber is a task's place in its job.
+// taskNumber returns a task's index in its job.
 func taskNumber(t *tilthv1.TaskSpec) (int, error) { return strconv.Atoi(t.GetName()) }
