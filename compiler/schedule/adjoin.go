@@ -8,12 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Adjoin makes one of the last two reduction axes of a sum of products, of which the operands' elements lie side by
-// side, such as the columns of a window and the channels of each: of three columns with three channels nine terms.
-// They are extended to a multiple by zeros, as by Extend. One operand is a constant, transformed when the model is
-// compiled; the other one is read through a copy in which a row's elements are neighbours, with zeros behind them: a
-// new stage, whose number is returned. The copies have a type that holds all values, of operands that the stage casts,
-// or their own (Invalid). The primitive comes before others on the stage.
+// Adjoin merges the last two reduction axes of a sum of products if the operands' elements are contiguous along
+// them, such as a window's columns and their channels: three columns of three channels make nine terms. As in
+// Extend, zeros extend the axis to a multiple. One operand is a constant, transformed at compile time. The other
+// one is read through a copy with contiguous rows and trailing zeros: a new stage, whose number is returned. If the
+// stage casts the operands, the copies have type as, which must hold all their values; Invalid keeps their own
+// type. Adjoin must precede other primitives on the stage.
 func (s *Schedule) Adjoin(stageID int, multiple int64, as array.DType) (copied int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -50,17 +50,17 @@ func (s *Schedule) Adjoin(stageID int, multiple int64, as array.DType) (copied i
 	return s.addCopy(data), nil
 }
 
-// adjoining is a sum of products over two axes whose terms lie side by side.
+// adjoining is a sum of products over two axes with contiguous terms.
 type adjoining struct {
 	data, weights *expr.Load
-	// outer and inner are the axes, row and column the weights' dimensions that they are the indices of.
+	// outer and inner are the axes, row and column the dimensions of the weights that they index.
 	outer, inner *expr.Var
 	row, column  int
 }
 
 func (a *adjoining) terms() int64 { return a.outer.Extent * a.inner.Extent }
 
-// adjoining finds out how the operands of a stage lie; the error says why they cannot be adjoined.
+// adjoining matches the operands of a stage, or returns an error if they cannot be adjoined.
 func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
 	first, second, product := Factors(g.Body)
 	switch {
@@ -90,8 +90,8 @@ func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
 	return a, nil
 }
 
-// sideBySide reports whether the inner axis is the whole last dimension of the data, and the outer one steps from one
-// element to the next of the dimension before, and of no other.
+// sideBySide reports whether the inner axis covers the whole last dimension of the data, and the outer one moves
+// only along the dimension before it, by one element per step.
 func (a *adjoining) sideBySide() bool {
 	last := len(a.data.Index) - 1
 	if last < 1 || a.data.Index[last] != expr.Expr(a.inner) || a.data.Tensor.Shape[last] != a.inner.Extent {
@@ -106,7 +106,7 @@ func (a *adjoining) sideBySide() bool {
 	return true
 }
 
-// held says why a type does not hold all values of what the stage casts; nil where it does, or is none.
+// held returns an error unless a type holds all values of the operands that the stage casts. Invalid is accepted.
 func (a *adjoining) held(g *Stage, as array.DType) error {
 	for _, l := range []*expr.Load{a.data, a.weights} {
 		if as != array.Invalid && (!holds(as, l.Tensor.DType) || !alwaysCast(g.Body, l.Tensor)) {
@@ -116,7 +116,7 @@ func (a *adjoining) held(g *Stage, as array.DType) error {
 	return nil
 }
 
-// cast is a value in a type; Invalid is its own.
+// cast converts a value to a type; Invalid keeps its type.
 func cast(as array.DType, x expr.Expr) expr.Expr {
 	if as == array.Invalid {
 		return x
@@ -124,8 +124,8 @@ func cast(as array.DType, x expr.Expr) expr.Expr {
 	return expr.To(as, x)
 }
 
-// copied is a copy of the data with rows of neighbours and zeros behind them, for so many terms, and the position in a
-// row of the first term.
+// copied returns a copy of the data with contiguous rows and trailing zeros for the given number of terms, and the
+// position of the first term in a row.
 func (a *adjoining) copied(as array.DType, terms int64) (t *expr.Tensor, from expr.Expr) {
 	of, last := a.data.Tensor, len(a.data.Index)-1
 	length := of.Shape[last-1] * of.Shape[last]
@@ -134,8 +134,8 @@ func (a *adjoining) copied(as array.DType, terms int64) (t *expr.Tensor, from ex
 	return t, expr.Linearize(a.data.Index[last-1]).Plus(expr.Linearize(a.outer), -1).Expr()
 }
 
-// element is that of a tensor at an index whose last place stands for two of its dimensions, row and column; zero from
-// an end on.
+// element returns an element of a tensor. The last index combines the dimensions row and column; from end on the
+// element is zero.
 func (a *adjoining) element(of *expr.Tensor, i []expr.Expr, row, column int, end int64) expr.Expr {
 	others, joined := i[:len(i)-1], i[len(i)-1]
 	at := make([]expr.Expr, len(of.Shape))
@@ -152,7 +152,7 @@ func (a *adjoining) element(of *expr.Tensor, i []expr.Expr, row, column int, end
 	return expr.Sel(expr.Bin(expr.Lt, joined, expr.I(end)), of.At(at...), expr.Zero(of.DType))
 }
 
-// transform is the weights with so many terms in the last dimension.
+// transform returns the weights with the given number of terms in the last dimension.
 func (a *adjoining) transform(as array.DType, terms int64) *Transform {
 	t := a.weights.Tensor
 	source := expr.NewConstant(t.Name, t.DType, t.Shape...)

@@ -6,16 +6,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// bilinear is an algorithm that multiplies matrices of 2 x 2 blocks: out = C ((L left) · (R right)), where the blocks
-// of a matrix are numbered row by row, and the products in the middle are of matrices. Rows of left and right are the
-// products, of out the blocks.
+// bilinear is an algorithm for the product of matrices of 2 x 2 blocks: out = C ((L left) · (R right)). Blocks are
+// numbered row by row, and the inner products are matrix products. Rows of left and right correspond to products,
+// rows of out to blocks.
 type bilinear struct {
 	left, right, out [][]float64
 }
 
 // strassen is the algorithm of V. Strassen, "Gaussian elimination is not optimal", Numerische Mathematik 13, 1969.
-// Winograd's form of it has fewer additions, but they are not what takes time here, and its rounding errors are
-// larger.
+// Winograd's variant saves additions, which do not dominate here, and has larger rounding errors.
 var strassen = bilinear{
 	left: [][]float64{
 		{1, 0, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 0}, {0, 0, 0, 1}, {1, 1, 0, 0}, {-1, 0, 1, 0}, {0, 1, 0, -1},
@@ -28,12 +27,12 @@ var strassen = bilinear{
 	},
 }
 
-// products is the number of multiplications of blocks.
+// products returns the number of block multiplications.
 func (b *bilinear) products() int64 { return int64(len(b.left)) }
 
-// growth is how much larger rounding errors are than those of the direct sum, as the ratio of their standard
-// deviations when the errors of single operations are independent: a product's terms have a variance that grows by the
-// squared norms of its two combinations, and those of an output's products add up; see WinogradGrowth.
+// growth returns the ratio of the standard deviations of rounding errors to those of the direct sum, assuming that
+// the errors of operations are independent. The variance of a product's terms grows by the squared norms of its two
+// combinations, and the variances of an output's products add up; see WinogradGrowth.
 func (b *bilinear) growth() float64 {
 	largest := 0.0
 	for _, row := range b.out {
@@ -46,7 +45,7 @@ func (b *bilinear) growth() float64 {
 	return math.Sqrt(largest)
 }
 
-// combination is the sum of the terms by coefficient, those with positive ones first.
+// combination returns the linear combination of terms, with positive coefficients first.
 func combination(coefficients []float64, term func(k int64) expr.Expr) expr.Expr {
 	var sum expr.Expr
 	each(coefficients, func(k int, c float64) {
@@ -66,7 +65,7 @@ func combination(coefficients []float64, term func(k int64) expr.Expr) expr.Expr
 	return sum
 }
 
-// combine is combination of rows of numbers, in the same order.
+// combine computes combination for rows of numbers, in the same order.
 func combine(row, coefficients []float64, term func(k, column int64) float64) {
 	first := true
 	each(coefficients, func(k int, c float64) {
@@ -81,7 +80,7 @@ func combine(row, coefficients []float64, term func(k, column int64) float64) {
 	})
 }
 
-// each visits the coefficients that are not zero: positive ones, then negative ones.
+// each visits the nonzero coefficients: positive ones, then negative ones.
 func each(coefficients []float64, visit func(k int, c float64)) {
 	for _, positive := range []bool{true, false} {
 		for k, c := range coefficients {
@@ -92,5 +91,5 @@ func each(coefficients []float64, visit func(k int, c float64)) {
 	}
 }
 
-// halve is the extent of a half of n, whole groups of it.
+// halve returns half of n, rounded up to whole groups.
 func halve(n, group int64) int64 { return (n + 2*group - 1) / (2 * group) * group }

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Level is a level of a GPU's threads that a leaf can be bound to.
+// Level is a level of a GPU's thread hierarchy that a leaf can be bound to.
 type Level uint8
 
-// The levels: a grid is made of blocks, a block of threads.
+// The levels: a grid consists of blocks, a block of threads.
 const (
 	BlockLevel Level = iota
 	ThreadLevel
@@ -16,9 +16,9 @@ const (
 
 var boundKinds = map[Level]Kind{BlockLevel: Block, ThreadLevel: Thread}
 
-// Bind runs a leaf's iterations on the blocks of a grid or on the threads of a block, all at once: their number is the
-// leaf's extent. A stage has at most one leaf of each, that of blocks outside that of threads; leaves are fused first.
-// Iterations must write different elements, so a stage with shifted tiles, which overlap, is not bound.
+// Bind maps a leaf's iterations to the blocks of a grid or the threads of a block, one each. A stage has at most
+// one leaf of each level, blocks outside threads; fuse leaves first. Iterations must write disjoint elements, so a
+// stage with shifted tiles, which overlap, cannot be bound.
 func (s *Schedule) Bind(stageID, iterID int, level Level) error {
 	g, it, err := s.leaf(stageID, iterID)
 	kind, known := boundKinds[level]
@@ -43,15 +43,15 @@ func (s *Schedule) Bind(stageID, iterID int, level Level) error {
 	return nil
 }
 
-// has reports whether a leaf has a kind.
+// has reports whether the stage has a leaf of the given kind.
 func (g *Stage) has(kind Kind) bool {
 	return slices.ContainsFunc(g.Leaves, func(it *Iter) bool { return it.Kind == kind })
 }
 
-// overlaps reports whether a split of the stage moves its last tile back over the one before.
+// overlaps reports whether a split of the stage shifts its last tile back over the one before.
 func (g *Stage) overlaps() bool {
 	return slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Split != nil && it.Split.Tail == Shift })
 }
 
-// Bound reports whether a stage has a leaf on blocks or threads.
+// Bound reports whether a stage has a leaf bound to blocks or threads.
 func (g *Stage) Bound() bool { return g.has(Block) || g.has(Thread) }

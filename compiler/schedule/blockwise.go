@@ -8,46 +8,46 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// BlockForm is how a product with weights in blocks is computed.
+// BlockForm selects how a product with block-quantised weights is computed.
 type BlockForm uint8
 
-// The forms.
 const (
-	// BlockFloats multiplies data in float32 with codes that are cast, and scales the sum of each block.
+	// BlockFloats casts codes to float32, multiplies them with the data, and scales the sum of each block.
 	BlockFloats BlockForm = iota
-	// BlockIntegers quantises data to 8 bits, a group of neighbours with one step, and scales sums of integers.
+	// BlockIntegers quantises data to 8 bits with one scale per group of neighbours, and scales integer sums.
 	BlockIntegers
 )
 
-// BlockwiseStages are the numbers of the stages that a product with weights in blocks is computed by; -1 for those
-// that there are not. Rows stands for the axes but the columns', G for the groups of a row.
+// BlockwiseStages holds the numbers of the stages that compute a product with block-quantised weights, or -1 if a
+// stage does not exist. Rows stands for all axes but the columns, G for the groups of a row.
 type BlockwiseStages struct {
-	// Peak [Rows, G] is the largest magnitude of a group, Inverse [Rows, G] what its elements are multiplied by.
+	// Peak [Rows, G] holds the largest magnitude of each group, Inverse [Rows, G] the factor applied to its
+	// elements.
 	Peak, Inverse int
-	// Data [Rows, G, group] is the data in 8 bits.
+	// Data [Rows, G, group] holds the data in 8 bits.
 	Data int
-	// Total [Rows, G] is the sum of a group of Data, Offset [Rows, G] what the zero point of codes is multiplied by.
+	// Total [Rows, G] holds the sum of each group of Data, Offset [Rows, G] the factor of the zero point.
 	Total, Offset int
-	// Weights [steps, 2, 4 N] has the two halves of each byte.
+	// Weights [steps, 2, 4 N] holds the two halves of each byte.
 	Weights int
-	// Partial [Rows, G, N] is the sums of products of each group.
+	// Partial [Rows, G, N] holds the sums of products of each group.
 	Partial int
 }
 
-// maxBlockElements bounds each stage that Blockwise adds.
+// maxBlockElements limits the size of each stage that Blockwise adds.
 const maxBlockElements = 1 << 31
 
-// integerBlocks is BlockIntegers as an algorithm: rounding an element to 8 bits misses up to a 254th of the largest
-// of its group, and errors of many terms make up for one another.
+// integerBlocks describes BlockIntegers as an algorithm: rounding to 8 bits has an error of up to 1/254 of the
+// group's largest element, and the errors of many terms partly cancel.
 var integerBlocks = algorithm{"INT8", Fast, 1 << 12, 1}
 
-// Blockwise computes a product with weights that are quantised by blocks as sums of blocks, which are scaled once.
-// The stage must be the sum over one axis of data times (code - zero) * scale, where codes are bytes, or halves of
-// bytes as expr.Nibble has them, of a constant, and neighbours along the axis have one scale and zero point. It
-// becomes the sum over blocks. Codes are laid out anew, for Pack: with BlockIntegers [steps, 4 N] has for each
-// column four bytes that are multiplied at once, in halves first those of four neighbours and then those of the
-// next four, and codes with a sign are 128 more; with BlockFloats, halves are in words of eight neighbours [steps,
-// N]. It must come before other primitives on the stage and the constant. Fast numerics allow BlockIntegers.
+// Blockwise computes a product with block-quantised weights as sums over blocks that are scaled once each. The
+// stage must be the sum over one axis of data times (code - zero) * scale. Codes are bytes of a constant, or halves
+// of bytes extracted by expr.Nibble, and neighbours along the axis share a scale and a zero point. The stage
+// becomes the sum over blocks. Codes get a new layout, for Pack. With BlockIntegers, [steps, 4 N] holds four bytes
+// for each column that are multiplied at once: low halves hold those of four neighbours, high halves those of the
+// next four, and signed codes are offset by 128. With BlockFloats, halves form words of eight neighbours [steps,
+// N]. Blockwise must precede other primitives on the stage and the constant. BlockIntegers requires fast numerics.
 func (s *Schedule) Blockwise(stageID int, form BlockForm) (made BlockwiseStages, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -78,19 +78,19 @@ func (s *Schedule) Blockwise(stageID int, form BlockForm) (made BlockwiseStages,
 	return made, nil
 }
 
-// blockwise is the computation of a product by its blocks.
+// blockwise computes a product block by block.
 type blockwise struct {
 	*blockProduct
 	s    *Schedule
 	form BlockForm
-	// size is how many terms a partial sum has, groups how many of them a row.
+	// size is the number of terms in a partial sum, groups the number of partial sums in a row.
 	size, groups int64
 	columns      int64
 	shape        []int64
 	made         BlockwiseStages
 }
 
-// check finds the extents of the stages.
+// check computes the extents of the stages and checks them.
 func (b *blockwise) check(g *Stage) error {
 	if b.size == 0 || b.size%b.step() != 0 && (b.nibbles || b.form == BlockIntegers) {
 		return fmt.Errorf("has blocks of %d, which are no multiple of %d", b.block, b.step())
@@ -131,13 +131,13 @@ func (b *blockwise) apply(g *Stage) BlockwiseStages {
 	return b.made
 }
 
-// addComputed adds the stage that computes a tensor, which may be a reduction, and returns its number.
+// addComputed adds a stage that computes a tensor, possibly by a reduction, and returns its number.
 func (s *Schedule) addComputed(t *expr.Tensor) int {
 	s.addStage(&Stage{Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body})
 	return len(s.Stages) - 1
 }
 
-// finish makes the stage the sum over groups of a term.
+// finish turns the stage into the sum of term over groups.
 func (b *blockwise) finish(g *Stage, term func(row []expr.Expr, group, column expr.Expr) expr.Expr) {
 	group := &expr.Var{Name: b.inner.Name, Extent: b.groups}
 	row := make([]expr.Expr, len(b.rows))
@@ -148,7 +148,7 @@ func (b *blockwise) finish(g *Stage, term func(row []expr.Expr, group, column ex
 	g.resetNest()
 }
 
-// at is an expression of the stage for the first term of a group, times a value; nil for none.
+// at returns an expression of the stage for the first term of a group, times a value; nil stands for no expression.
 func (b *blockwise) at(e expr.Expr, row []expr.Expr, group, column, times expr.Expr) expr.Expr {
 	e = b.substituted(e, row, expr.MulE(group, expr.I(b.size)), column)
 	if times != nil {
@@ -157,7 +157,7 @@ func (b *blockwise) at(e expr.Expr, row []expr.Expr, group, column, times expr.E
 	return e
 }
 
-// substituted is an expression of the stage at other places; a nil row leaves the axes of rows as they are.
+// substituted returns an expression of the stage at another position; a nil row keeps the row axes.
 func (b *blockwise) substituted(e expr.Expr, row []expr.Expr, inner, column expr.Expr) expr.Expr {
 	values := map[*expr.Var]expr.Expr{b.inner: inner}
 	if column != nil {
@@ -174,7 +174,7 @@ func (b *blockwise) substituted(e expr.Expr, row []expr.Expr, inner, column expr
 	})
 }
 
-// simplifiedIndex is a load whose indices are as simple as they can be.
+// simplifiedIndex returns a load with simplified indices.
 func simplifiedIndex(l *expr.Load) expr.Expr {
 	index := make([]expr.Expr, len(l.Index))
 	for k, x := range l.Index {
@@ -183,7 +183,7 @@ func simplifiedIndex(l *expr.Load) expr.Expr {
 	return l.Tensor.At(index...)
 }
 
-// partialFloats is the sums of blocks in float32.
+// partialFloats returns the block sums in float32.
 func (b *blockwise) partialFloats(words *expr.Tensor) *expr.Tensor {
 	rank := len(b.rows)
 	extents := []int64{b.size}
@@ -212,7 +212,7 @@ func (b *blockwise) partialFloats(words *expr.Tensor) *expr.Tensor {
 	})
 }
 
-// nibbleOf is one of the eight codes in a word.
+// nibbleOf returns one of the eight codes in a word.
 func nibbleOf(word expr.Expr, k int64) expr.Expr {
 	if k > 0 {
 		word = expr.Bin(expr.ShiftRight, word, &expr.Int{Value: 4 * k, Type: array.Int32})
@@ -220,11 +220,10 @@ func nibbleOf(word expr.Expr, k int64) expr.Expr {
 	return expr.Bin(expr.And, word, &expr.Int{Value: 15, Type: array.Int32})
 }
 
-// signShift is what is added to codes with a sign where they are multiplied by data with one, and to their zero
-// points.
+// signShift is added to signed codes, and to their zero points, where they are multiplied by signed data.
 const signShift = 128
 
-// shiftZero has the zero point be that of codes without a sign.
+// shiftZero adjusts the zero point to unsigned codes.
 func (b *blockwise) shiftZero() {
 	shift := expr.F(array.Float32, signShift)
 	switch z := b.zero.(type) {
@@ -237,7 +236,7 @@ func (b *blockwise) shiftZero() {
 	}
 }
 
-// integers adds the stages that quantise data and sum products of integers, and has the stage scale them.
+// integers adds the stages that quantise data and sum integer products, and rewrites the stage to scale them.
 func (b *blockwise) integers(g *Stage, weights *expr.Tensor) {
 	rank := len(b.rows)
 	perGroup := slices.Concat(b.shape, []int64{b.groups})
@@ -289,7 +288,7 @@ func (b *blockwise) integers(g *Stage, weights *expr.Tensor) {
 	})
 }
 
-// partialIntegers is the sums of groups in integers. Halves of bytes are taken apart by a stage.
+// partialIntegers returns the integer sums of groups. A separate stage extracts halves of bytes.
 func (b *blockwise) partialIntegers(data, weights *expr.Tensor) *expr.Tensor {
 	rank, steps := len(b.rows), b.size/b.step()
 	extents := []int64{steps, dotTerms}

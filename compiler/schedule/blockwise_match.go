@@ -8,50 +8,49 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// blockProduct is a stage understood as a product of rows with weights that are quantised by blocks:
+// blockProduct is a stage matched as a product of rows with block-quantised weights:
 //
 //	sum over inner of data * ((code - zero) * scale)
 //
-// where code is a byte, with or without a sign, or half of one, of a constant that lies inner by column, and the scale
-// and the zero point are the same for a block of neighbours along inner.
+// Each code is a signed or unsigned byte, or half of one, of a constant with dimensions inner and column. A block
+// of neighbours along inner shares the scale and the zero point.
 type blockProduct struct {
-	// rows are the stage's axes but for the column, inner is its reduction's.
+	// rows lists the stage's axes except the column; inner is its reduction axis.
 	rows          []*expr.Var
 	column, inner *expr.Var
-	// data is the operand in float32, or its cast.
+	// data is the operand in float32, or cast to it.
 	data expr.Expr
-	// weights loads the constant, whose index in Workload.Constants is constant; two codes share a byte with nibbles.
+	// weights loads the constant with index constant in Workload.Constants. With nibbles, two codes share a byte.
 	weights  *expr.Load
 	constant int
 	nibbles  bool
-	// scale is in float32. zero is subtracted from codes in float32, nil where nothing is.
+	// scale is in float32. zero is subtracted from codes in float32; it is nil if there is no zero point.
 	scale, zero expr.Expr
-	// block is how many neighbours along inner have one scale and one zero point.
+	// block is the number of neighbours along inner that share a scale and a zero point.
 	block int64
 }
 
-// BlockProduct says what a product with weights in blocks is made of, where Blockwise applies to it.
+// BlockProduct describes a stage that Blockwise applies to.
 type BlockProduct struct {
-	// Column is the number of the axis of the columns.
+	// Column is the number of the column axis.
 	Column int
-	// Inner is the extent of the reduction, Block the neighbours that have one scale.
+	// Inner is the extent of the reduction, Block the number of neighbours that share a scale.
 	Inner, Block int64
-	// Group is how many neighbours of a row are quantised with one step, where data is.
+	// Group is the number of neighbours in a row of data that are quantised with one scale.
 	Group int64
-	// Constant is the codes' index in Workload.Constants; Nibbles is set where two share a byte.
+	// Constant is the index of the codes in Workload.Constants; Nibbles is set if two codes share a byte.
 	Constant int
 	Nibbles  bool
-	// Parameters are the constants among scales and zero points, by their index, with the dimension that columns run
-	// along.
+	// Parameters lists the constant scales and zero points with their column dimensions.
 	Parameters []BlockParameter
-	// Shifted is set where codes have a zero point other than zero.
+	// Shifted is set if codes have a nonzero zero point.
 	Shifted bool
 }
 
-// BlockParameter is a constant with an element a block and column.
+// BlockParameter is a constant with one element per block and column.
 type BlockParameter struct{ Constant, ColumnDim int }
 
-// BlockProduct understands a stage as a product with weights in blocks; ok is false when it is none.
+// BlockProduct matches a stage as a product with block-quantised weights; ok is false if it has another form.
 func (s *Schedule) BlockProduct(stageID int) (found BlockProduct, ok bool) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *Schedule) BlockProduct(stageID int) (found BlockProduct, ok bool) {
 	return found, true
 }
 
-// parameters are the loads of scales and zero points.
+// parameters returns the loads of scales and zero points.
 func (p *blockProduct) parameters() []*expr.Load {
 	list := expr.Loads(p.scale)
 	if p.zero != nil {
@@ -80,7 +79,7 @@ func (p *blockProduct) parameters() []*expr.Load {
 	return list
 }
 
-// matchBlocks understands a stage; the error continues "stage N".
+// matchBlocks matches a stage; the error continues "stage N".
 func (s *Schedule) matchBlocks(g *Stage) (*blockProduct, error) {
 	if g.Combiner != expr.Sum || g.Tensor.DType != array.Float32 || len(g.Reduce) != 1 || len(g.Axes) == 0 {
 		return nil, fmt.Errorf("is not a sum in float32 over one axis")
@@ -101,7 +100,7 @@ func (s *Schedule) matchBlocks(g *Stage) (*blockProduct, error) {
 	return p, p.matchBlock()
 }
 
-// matchFactors takes the body apart.
+// matchFactors matches the body.
 func (p *blockProduct) matchFactors(body expr.Expr) bool {
 	data, weight, ok := multiplied(body)
 	if !ok {
@@ -140,10 +139,10 @@ func (p *blockProduct) matchFactors(body expr.Expr) bool {
 	return false
 }
 
-// signed reports whether codes are bytes with a sign.
+// signed reports whether codes are signed bytes.
 func (p *blockProduct) signed() bool { return p.weights.Tensor.DType == array.Int8 }
 
-// isParameter reports whether an expression is a number, or an element of a tensor, cast or not.
+// isParameter reports whether an expression is a number or an element of a tensor, possibly cast.
 func isParameter(e expr.Expr) bool {
 	if _, ok := e.(*expr.Float); ok {
 		return true
@@ -152,7 +151,7 @@ func isParameter(e expr.Expr) bool {
 	return ok
 }
 
-// multiplied are the factors of a product.
+// multiplied returns the factors of a product.
 func multiplied(e expr.Expr) (a, b expr.Expr, ok bool) {
 	n, ok := e.(*expr.Binary)
 	if !ok || n.Op != expr.Mul {
@@ -161,7 +160,7 @@ func multiplied(e expr.Expr) (a, b expr.Expr, ok bool) {
 	return n.A, n.B, true
 }
 
-// matchAxes finds the column, which data does not depend on, and checks the index of the codes.
+// matchAxes finds the column axis, which data does not depend on, and checks the index of the codes.
 func (p *blockProduct) matchAxes(g *Stage) error {
 	column, ok := p.weights.Index[1].(*expr.Var)
 	at := slices.Index(g.Axes, column)
@@ -181,7 +180,7 @@ func (p *blockProduct) matchAxes(g *Stage) error {
 	return nil
 }
 
-// matchBlock finds the extent of a block in the indices of scales and zero points.
+// matchBlock derives the block extent from the indices of scales and zero points.
 func (p *blockProduct) matchBlock() error {
 	p.block = p.inner.Extent
 	for k, l := range p.parameters() {
@@ -200,8 +199,7 @@ func (p *blockProduct) matchBlock() error {
 	return nil
 }
 
-// blockOf is the extent of the blocks that a scale or zero point is loaded for: all terms where it does not depend on
-// them.
+// blockOf returns the block extent of a scale or zero point: all terms if it does not depend on them.
 func (p *blockProduct) blockOf(l *expr.Load) (int64, error) {
 	block := p.inner.Extent
 	for _, x := range l.Index {
@@ -228,8 +226,8 @@ func (p *blockProduct) blockOf(l *expr.Load) (int64, error) {
 	return block, nil
 }
 
-// group is how many neighbours of a row are quantised with one step: 32, or a block that is no multiple of that and
-// not much larger; 0 where there is no such number.
+// group returns the number of neighbours in a row that are quantised with one scale: 32, or a block size that is
+// not a multiple of 32 and not much larger; 0 if no size fits.
 func (p *blockProduct) group() int64 {
 	const usual, most = 32, 64
 	switch {
@@ -241,7 +239,7 @@ func (p *blockProduct) group() int64 {
 	return 0
 }
 
-// step is how many codes of a column lie in four neighbouring bytes, which an instruction multiplies.
+// step returns the number of a column's codes in four consecutive bytes, which one instruction multiplies.
 func (p *blockProduct) step() int64 {
 	if p.nibbles {
 		return 2 * dotTerms
@@ -249,5 +247,5 @@ func (p *blockProduct) step() int64 {
 	return dotTerms
 }
 
-// dotTerms is how many bytes of either operand an instruction multiplies and adds up.
+// dotTerms is the number of bytes per operand that an instruction multiplies and accumulates.
 const dotTerms = 4

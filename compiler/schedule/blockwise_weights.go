@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// layOut has the stage read its codes in the order of instructions, and is the constant that has them so. What reads
-// it is made by the caller.
+// layOut makes the stage read its codes in instruction order, and returns the constant in that layout. The caller
+// creates the stages that read it.
 func (b *blockwise) layOut(g *Stage) *expr.Tensor {
 	t := b.weights.Tensor
 	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
@@ -26,7 +26,7 @@ func (b *blockwise) layOut(g *Stage) *expr.Tensor {
 	return tr.Tensor
 }
 
-// bytes puts four neighbours of a column side by side, without a sign.
+// bytes stores four neighbours of a column contiguously, as unsigned values.
 func (b *blockwise) bytes(source *expr.Tensor) (*expr.Tensor, func(*array.Array) *array.Array) {
 	shift := byte(0)
 	if b.signed() {
@@ -53,7 +53,8 @@ func (b *blockwise) bytes(source *expr.Tensor) (*expr.Tensor, func(*array.Array)
 	}
 }
 
-// pairs puts four neighbours of a column side by side, each with the fourth after it in the upper half of its byte.
+// pairs stores four neighbours of a column contiguously, each with its fourth successor in the high half of the
+// byte.
 func (b *blockwise) pairs(source *expr.Tensor) (*expr.Tensor, func(*array.Array) *array.Array) {
 	shape := []int64{b.inner.Extent / (2 * dotTerms), dotTerms * b.columns}
 	result := expr.Compute("pairs", shape, func(i []expr.Expr) expr.Expr {
@@ -80,7 +81,7 @@ func (b *blockwise) pairs(source *expr.Tensor) (*expr.Tensor, func(*array.Array)
 	}
 }
 
-// words puts eight neighbours of a column into a word, the first one lowest.
+// words packs eight neighbours of a column into a word, the first one in the lowest bits.
 func (b *blockwise) words(source *expr.Tensor) (*expr.Tensor, func(*array.Array) *array.Array) {
 	const bytes = 4
 	shape := []int64{b.inner.Extent / (2 * bytes), b.columns}

@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Bulk fills a swizzled buffer that is fetched ahead by copies of boxes of the tensor that it is a copy of, which one
-// thread begins for all. The tensor lies in global memory, all of it in its own, and begins where arguments do; its
-// rows are multiples of 16 bytes. The stage has no loops then.
+// Bulk fills a swizzled, pipelined buffer by TMA copies of boxes that a single thread issues. The buffer must be a
+// copy of a tensor that owns its global memory, starts at an argument's alignment, and has rows of multiples of 16
+// bytes. The stage then has no loops.
 func (s *Schedule) Bulk(stageID int) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -30,11 +30,11 @@ func (s *Schedule) Bulk(stageID int) error {
 	return nil
 }
 
-// alignBytes is what rows of a tensor are multiples of whose boxes are copied.
+// alignBytes is the required row alignment of tensors with box copies.
 const alignBytes = 16
 
-// Boxes is what a stage reads that is a copy of boxes of a tensor, and the axis of the stage that goes along each of
-// the tensor's dimensions; -1 where none does. The error says why the stage is none.
+// Boxes returns the load of a stage that copies boxes of a tensor, and the axis of the stage that runs along each
+// dimension of the tensor, or -1. It returns an error if the stage has another form.
 func (s *Schedule) Boxes(g *Stage) (from *expr.Load, axes []int, err error) {
 	from, valid, ok := g.Copy()
 	if !ok || valid != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// CacheRead lets a stage read a tensor through a copy, a new stage whose number it returns. The tensor is named by its
-// place among the distinct tensors that the stage's body loads, in order of appearance. Dimension k of the copy is
-// dimension perm[k] of the tensor. Computed at one of the stage's loops, or its consumer's, the copy holds just the
-// part that is needed there, laid out in the order in which it is read: a packed panel.
+// CacheRead makes a stage read a tensor through a copy, a new stage, and returns its number. The load is the
+// tensor's position among the distinct tensors in the stage's body, in order of appearance. Dimension k of the copy
+// is dimension perm[k] of the tensor. A copy computed at a loop of the stage, or of its consumer, holds only the
+// part needed there in the order in which it is read: a packed panel.
 func (s *Schedule) CacheRead(stageID, load int, perm []int) (cache int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Schedule) CacheRead(stageID, load int, perm []int) (cache int, err erro
 	return c.ID, nil
 }
 
-// distinctLoads are the tensors that an expression loads, in order of appearance.
+// distinctLoads returns the tensors that an expression loads, in order of appearance.
 func distinctLoads(e expr.Expr) []*expr.Tensor {
 	var list []*expr.Tensor
 	for _, l := range expr.Loads(e) {

@@ -7,19 +7,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// SquareBytes are the elements that a lane has of either operand in a step of a sum for which instructions multiply
-// two rows by two columns, where others take half of them.
+// SquareBytes is the number of bytes per lane and operand in a reduction step for instructions that multiply two
+// rows by two columns. Other instructions take half as many.
 const SquareBytes = 8
 
-// squaresOfBFloat16 are such steps as an algorithm: an instruction adds two products, which are rounded to odd, before
-// it adds them to the sum and rounds again, and takes denormal numbers for zero.
+// squaresOfBFloat16 describes such steps as an algorithm: an instruction adds two products, rounded to odd, before
+// it adds them to the sum and rounds again. It flushes denormals to zero.
 var squaresOfBFloat16 = algorithm{"BF16 squares", Fast, 2, 1}
 
-// Dot computes a leaf's iterations of a sum of products in one step for all lanes of a vector: instructions multiply
-// the two to eight neighbouring elements that a lane has of either operand and add the products to the lane's sum. The
-// leaf belongs directly outside of the vectorized one. Where the operands do not lie as instructions want them, or the
-// machine has none for their types, the step is computed by plain arithmetic: that is slow, and never wrong. Fast
-// numerics allow SquareBytes of bfloat16.
+// Dot computes a leaf's iterations of a sum of products in one step for all lanes of a vector: instructions
+// multiply two to eight neighbouring elements per lane and add the products to the lane's sum. The leaf must be
+// directly outside the vectorized one. If the operands do not have the layout of the instructions, or the machine
+// has none for their types, the step falls back to plain arithmetic, which is slow but correct. SquareBytes of
+// bfloat16 require fast numerics.
 func (s *Schedule) Dot(stageID, iterID int) error {
 	g, it, err := s.leaf(stageID, iterID)
 	switch {
@@ -39,7 +39,7 @@ func (s *Schedule) Dot(stageID, iterID int) error {
 	return nil
 }
 
-// terms is the extent of an iterator that is a whole axis or the inside of one that was split; 0 for others.
+// terms returns the extent of an iterator that is a whole axis or the inner part of a split; 0 for others.
 func (g *Stage) terms(it *Iter) int64 {
 	switch {
 	case it.Axis >= 0:

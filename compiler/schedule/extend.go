@@ -8,15 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// maxExtended bounds the terms that Extend adds up to, far above any instruction's.
+// maxExtended limits the terms that Extend adds, far above those of any instruction.
 const maxExtended = 1 << 10
 
-// Extend gives a sum of products as many terms along its last reduction axis as make a multiple, for instructions
-// that take so many at once. Terms beyond those that there are have zeros as factors: the stage reads either operand
-// through a copy with zeros behind it. That of a constant is made when the model is compiled, others are new stages,
-// whose numbers are returned in the order of the operands, -1 for a constant. The axis must be the index of one
-// dimension in both, or, of integers, in one of them, while the other one's elements are those of a window: then terms
-// beyond have numbers as they come for the other factor. It comes before other primitives on the stage.
+// Extend pads the last reduction axis of a sum of products to a multiple, for instructions that take that many
+// terms. Added terms have zero factors: the stage reads both operands through copies with trailing zeros. The copy
+// of a constant is made at compile time; others are new stages. Extend returns their numbers in operand order, or
+// -1 for a constant. The axis must index one dimension of both operands. For integers it may also index one operand
+// only, while the other one is read as a window: its added terms then multiply arbitrary elements by zero. Extend
+// must precede other primitives on the stage.
 func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -59,15 +59,15 @@ func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error
 	return copies, nil
 }
 
-// reach is how far an operand is read along a dimension (-1 for none): it has so many elements, and with zeros behind
-// them so many as extent. window is set where other axes choose where in the dimension the terms begin.
+// reach describes how far an operand is read along a dimension (-1 for none): its elements, padded with zeros to
+// extent. window is set if other axes determine where the terms begin.
 type reach struct {
 	dim              int
 	elements, extent int64
 	window           bool
 }
 
-// reachOf is that of a load whose axis gets so many terms.
+// reachOf returns the reach of a load whose axis is extended to the given number of terms.
 func reachOf(l *expr.Load, axis *expr.Var, terms int64) reach {
 	if dim := dimensionOf(l, axis); dim >= 0 {
 		return reach{dim: dim, elements: axis.Extent, extent: terms}
@@ -86,7 +86,8 @@ func reachOf(l *expr.Load, axis *expr.Var, terms int64) reach {
 	return r
 }
 
-// extendOperand lets a stage read a tensor through a copy with zeros, and returns its number; -1 for a constant.
+// extendOperand makes a stage read a tensor through a zero-padded copy and returns its number, or -1 for a
+// constant.
 func (s *Schedule) extendOperand(g *Stage, t *expr.Tensor, r reach) int {
 	if t.Role == expr.Constant {
 		s.extendConstant(g, t, r)
@@ -95,7 +96,7 @@ func (s *Schedule) extendOperand(g *Stage, t *expr.Tensor, r reach) int {
 	return s.readThrough(g, t, extended(t, r))
 }
 
-// dimensionOf is the dimension that an axis is the index of, while no other depends on it; -1 for none.
+// dimensionOf returns the dimension that an axis alone indexes, if no other dimension depends on it; -1 otherwise.
 func dimensionOf(l *expr.Load, axis *expr.Var) int {
 	found := -1
 	for d, x := range l.Index {
@@ -110,7 +111,7 @@ func dimensionOf(l *expr.Load, axis *expr.Var) int {
 	return found
 }
 
-// extended is a copy of a tensor that has zeros behind its elements along a dimension.
+// extended returns a copy of a tensor with trailing zeros along a dimension.
 func extended(t *expr.Tensor, r reach) *expr.Tensor {
 	shape := slices.Clone(t.Shape)
 	shape[r.dim] = r.extent
@@ -119,7 +120,7 @@ func extended(t *expr.Tensor, r reach) *expr.Tensor {
 	})
 }
 
-// extendConstant lets a stage load a constant with zeros behind its elements along a dimension.
+// extendConstant makes a stage load a constant padded with zeros along a dimension.
 func (s *Schedule) extendConstant(g *Stage, t *expr.Tensor, r reach) {
 	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
 	result := extended(source, r)

@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Flatten makes one axis of several spatial axes of a stage: the last of them runs over all their positions, in the
-// order of the axes, and the others are left with an extent of one. A split of it makes tiles that go on from the end
-// of a row at the beginning of the next, so that only the very last one is partial. The stage must not be an output.
-// It must come before other primitives on the stage.
+// Flatten merges spatial axes of a stage: the last one runs over all their positions in axis order, and the others
+// get an extent of one. Tiles of the merged axis continue from the end of a row at the start of the next, so that
+// only the last tile is partial. The stage must not be an output. Flatten must precede other primitives on the
+// stage.
 func (s *Schedule) Flatten(stageID int, axes ...int) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -38,13 +38,13 @@ func (s *Schedule) Flatten(stageID int, axes ...int) error {
 	return nil
 }
 
-// flattening is what changes when axes are flattened.
+// flattening holds the substitutions of Flatten.
 type flattening struct {
 	before, result *expr.Tensor
-	// flat are the axes, strides how many positions lie between neighbours along each.
+	// flat lists the axes, strides the distance between neighbouring positions along each.
 	flat    []int
 	strides []int64
-	// values are the stage's axes by those of the result.
+	// values maps the stage's axes to expressions in the new ones.
 	values map[*expr.Var]expr.Expr
 }
 
@@ -75,7 +75,7 @@ func newFlattening(g *Stage, axes []int) *flattening {
 	return f
 }
 
-// rewritten is an expression that reads the result in place of the tensor before.
+// rewritten returns an expression that reads the flattened tensor in place of the original.
 func (f *flattening) rewritten(e expr.Expr) expr.Expr {
 	return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
 		l, ok := x.(*expr.Load)
@@ -93,10 +93,10 @@ func (f *flattening) rewritten(e expr.Expr) expr.Expr {
 	})
 }
 
-// nodesAdded bounds what an axis grows by: a division, a remainder, and their operands.
+// nodesAdded limits the nodes added per axis: a division, a remainder, and their operands.
 const nodesAdded = 6
 
-// size bounds the size of a body after flattening.
+// size returns an upper bound for the size of a body after flattening.
 func (f *flattening) size(body expr.Expr) int {
 	return expr.Size(body) * nodesAdded
 }

@@ -2,10 +2,10 @@ package schedule
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// inlining foresees how large a body becomes when a stage is inlined into it.
+// inlining predicts the size of a body after a stage is inlined into it.
 type inlining struct {
 	g *Stage
-	// fixed is the number of nodes of g's body that are no axis, uses how often each axis occurs.
+	// fixed is the number of nodes in g's body other than axes, uses the number of occurrences of each axis.
 	fixed int
 	uses  map[*expr.Var]int
 }
@@ -22,7 +22,7 @@ func newInlining(g *Stage) *inlining {
 	return n
 }
 
-// size is that of e afterwards, or any number above maxBodyNodes.
+// size returns the size of e after inlining, or any number above maxBodyNodes.
 func (n *inlining) size(e expr.Expr) int {
 	l, isLoad := e.(*expr.Load)
 	if !isLoad || l.Tensor != n.g.Tensor {

@@ -6,14 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// maxInterleaved bounds the neighbours of Interleave.
+// maxInterleaved limits the factor of Interleave.
 const maxInterleaved = 64
 
-// Interleave lets a stage read a tensor through a copy in which so many neighbours along one dimension lie side by
-// side, and behind them those for the next element of another dimension, as instructions for matrices take the terms
-// of each column. The tensor is named as in CacheRead. The copy is a new stage, whose number is returned: its
-// dimensions are those of the tensor but for these two, in their order, then groups of neighbours, the other
-// dimension, and the neighbours of a group. Behind a last group that is not full are zeros.
+// Interleave makes a stage read a tensor through a copy in which factor neighbours along dim are contiguous,
+// followed by those for the next element along inside, as matrix instructions expect the terms of each column. Load
+// is numbered as in CacheRead. The copy is a new stage, whose number is returned. Its dimensions are the tensor's
+// other ones in order, then groups of neighbours, inside, and the neighbours of a group. Zeros fill an incomplete
+// last group.
 func (s *Schedule) Interleave(stageID, load, dim, inside int, factor int64) (copied int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Schedule) Interleave(stageID, load, dim, inside int, factor int64) (cop
 	return s.addCopy(through), nil
 }
 
-// interleaved is the copy of a tensor.
+// interleaved returns the interleaved copy of a tensor.
 func interleaved(t *expr.Tensor, dim, inside int, factor int64) *expr.Tensor {
 	groups := (t.Shape[dim] + factor - 1) / factor
 	shape := append(others(t.Shape, dim, inside), groups, t.Shape[inside], factor)
@@ -72,7 +72,7 @@ func interleaved(t *expr.Tensor, dim, inside int, factor int64) *expr.Tensor {
 	})
 }
 
-// others are the elements of a list but for two.
+// others returns the elements of a list except two.
 func others[T any](list []T, a, b int) []T {
 	rest := make([]T, 0, len(list)+1)
 	for k, x := range list {

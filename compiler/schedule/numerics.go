@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Numerics is how much accuracy algorithms may trade for speed. Each level allows what those before it do. Under all
-// of them sums may be reordered and multiply-adds fused.
+// Numerics bounds the accuracy that algorithms may trade for speed. Each level includes those before it. All levels
+// allow reordered sums and fused multiply-adds.
 type Numerics uint8
 
 // The levels of numerics.
 const (
-	// Strict allows direct sums only: the rounding errors are those of adding the terms up in some order.
+	// Strict allows direct sums only: rounding errors are those of summation in some order.
 	Strict Numerics = iota
-	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd and
-	// Strassen, and products of matrices in pieces of TF32.
+	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd,
+	// Strassen, and matrix products in TF32 pieces.
 	Default
-	// Fast also allows whatever loses more: products of elements that are rounded to TF32, bfloat16 or 8 bits, whether
-	// by schedules or, on devices that gain by it, in memory (backend.Backend.Storage).
+	// Fast also allows larger losses: products of elements rounded to TF32, bfloat16 or 8 bits, whether by
+	// schedules or, on devices that benefit, in memory (backend.Backend.Storage).
 	Fast
 )
 
 var numericsNames = []string{"strict", "default", "fast"}
 
-// String is the level's name.
+// String returns the level's name.
 func (n Numerics) String() string {
 	if int(n) < len(numericsNames) {
 		return numericsNames[n]
@@ -32,7 +32,7 @@ func (n Numerics) String() string {
 	return fmt.Sprintf("numerics %d", n)
 }
 
-// ParseNumerics reads a level's name; empty is Default.
+// ParseNumerics returns the level of the given name; the empty string stands for Default.
 func ParseNumerics(name string) (Numerics, error) {
 	if name == "" {
 		return Default, nil
@@ -44,18 +44,18 @@ func ParseNumerics(name string) (Numerics, error) {
 	return Numerics(k), nil
 }
 
-// algorithm is one that the schedule uses in place of a direct sum.
+// algorithm describes an algorithm that replaces a direct sum.
 type algorithm struct {
 	name string
-	// level is the least that allows it.
+	// level is the lowest level that allows it.
 	level Numerics
-	// growth is about how much larger its rounding errors are than those of the direct sum.
+	// growth is the approximate ratio of its rounding errors to those of the direct sum.
 	growth float64
-	// multiplications are its multiplications as a share of the direct sum's.
+	// multiplications is the ratio of its multiplications to those of the direct sum.
 	multiplications float64
 }
 
-// Numerics is the least level that allows the schedule.
+// Numerics returns the lowest level that allows the schedule.
 func (s *Schedule) Numerics() Numerics {
 	level := Strict
 	for _, a := range s.algorithms {
@@ -64,8 +64,8 @@ func (s *Schedule) Numerics() Numerics {
 	return level
 }
 
-// ErrorGrowth is about how much larger rounding errors are than those of direct sums, at most; 1 where all sums are
-// direct.
+// ErrorGrowth returns an approximate upper bound for the ratio of rounding errors to those of direct sums; 1 if all
+// sums are direct.
 func (s *Schedule) ErrorGrowth() float64 {
 	growth := 1.0
 	for _, a := range s.algorithms {
@@ -74,8 +74,8 @@ func (s *Schedule) ErrorGrowth() float64 {
 	return growth
 }
 
-// Multiplications are at least those of the schedule, as a share of those of direct sums: 1 where all sums are direct.
-// Sums that algorithms add are not counted.
+// Multiplications returns a lower bound for the ratio of multiplications to those of direct sums; 1 if all sums are
+// direct. It ignores sums that algorithms add.
 func (s *Schedule) Multiplications() float64 {
 	share := 1.0
 	for _, a := range s.algorithms {
@@ -84,9 +84,9 @@ func (s *Schedule) Multiplications() float64 {
 	return share
 }
 
-// Algorithms names the algorithms that the schedule uses beside direct sums, in the order of their primitives:
-// "F(4x4,3x3)", "F(2x2,3x3)/2" where the stride is 2, "Strassen", or "Strassen+sums" where the kernel computes the
-// sums of the constant, too, "TF32" or another format that instructions round to.
+// Algorithms names the algorithms other than direct sums, in the order of their primitives: "F(4x4,3x3)",
+// "F(2x2,3x3)/2" for a stride of 2, "Strassen", "Strassen+sums" if the kernel computes the sums of the constant, or
+// the format that instructions round to, such as "TF32".
 func (s *Schedule) Algorithms() []string {
 	var names []string
 	for _, a := range s.algorithms {

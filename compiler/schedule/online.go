@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Online has the stages of a softmax that a sum of products reads computed piece by piece, so that no row of it is
-// needed as a whole (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). The stage named is
+// Online computes the softmax that a sum of products reads piece by piece, without materialising a row (Milakov and
+// Gimelshein, "Online normalizer calculation for softmax", 2018). The given stage is
 //
 //	mixed = sum over r of exp(x[r] - largest) * value[r]
 //
-// with the sum of exp(x[r] - largest) beside it. Afterwards the reduction has two axes, over pieces and within a
-// piece. Each piece has exponentials relative to the largest x so far, and mixed is multiplied, before it adds a
-// piece, by what that changes. The stages of a row's largest values and sums may then be computed in the loop over
-// pieces, and are read behind it. It must come before other primitives on these stages.
+// alongside the sum of exp(x[r] - largest). Afterwards the reduction has two axes, over pieces and within a piece.
+// Each piece has exponentials relative to the largest x so far, and mixed is rescaled accordingly before it adds a
+// piece. The stages of a row's maxima and sums may then be computed in the loop over pieces, and are read after it.
+// Online must precede other primitives on these stages.
 func (s *Schedule) Online(stageID int, piece int64) (*OnlineStages, error) {
 	mixed, err := s.stage(stageID)
 	if err != nil {
@@ -40,27 +40,26 @@ func (s *Schedule) Online(stageID int, piece int64) (*OnlineStages, error) {
 	return made, nil
 }
 
-// OnlineStages are the numbers of the stages that Online makes. All but Exp and Value have an element for each row and
-// piece.
+// OnlineStages holds the numbers of the stages that Online creates. All but Exp and Value have an element for each
+// row and piece.
 type OnlineStages struct {
-	// Largest is the largest x of each piece, Running that of all pieces so far, Sum the sum of a piece's
+	// Largest is the largest x of each piece, Running the largest of all pieces so far, Sum the sum of a piece's
 	// exponentials.
 	Largest, Running, Sum int
-	// Change is what mixed is multiplied by before it adds a piece.
+	// Change is the factor applied to mixed before it adds a piece.
 	Change int
-	// Exp has the exponentials of each piece, Value what they are multiplied by, zero beyond the end.
+	// Exp holds the exponentials of each piece, Value their factors, zero beyond the end.
 	Exp, Value int
 }
 
-// softmax is the stages that Online divides.
+// softmax holds the stages that Online divides.
 type softmax struct {
 	mixed, exp, largest, sum *Stage
-	// x is the exponential's argument before the largest is subtracted, in terms of exp's axes; along is the place of
-	// the axis that the maximum is taken over.
+	// x is the argument of the exponential before the maximum is subtracted, in terms of exp's axes; along is the
+	// position of the axis of the maximum.
 	x     expr.Expr
 	along int
-	// load and value are mixed's factors, the first one of exp's elements; second is set where they stand the other
-	// way round.
+	// load and value are the factors of mixed, where load reads exp; second is set if they are swapped.
 	load   *expr.Load
 	value  *expr.Load
 	cast   bool
@@ -68,7 +67,7 @@ type softmax struct {
 	terms  int64
 }
 
-// softmaxOf finds the stages of a softmax from the sum of products that reads it.
+// softmaxOf matches the stages of a softmax, given the sum of products that reads it.
 func (s *Schedule) softmaxOf(mixed *Stage) (f *softmax, ok bool) {
 	a, b, ok := Factors(mixed.Body)
 	if !ok || mixed.Combiner != expr.Sum || len(mixed.Reduce) != 1 || mixed.Decay != nil {
@@ -105,7 +104,7 @@ func (s *Schedule) completes(f *softmax) bool {
 	return f.findAxis(l) && f.findSum(s) && f.readsRows() && onlyRead(s, f.largest, f.exp) && onlyRead(s, f.exp, f.mixed, f.sum)
 }
 
-// onlyRead reports whether no other stages read a stage than those.
+// onlyRead reports whether only the given stages read g.
 func onlyRead(s *Schedule, g *Stage, by ...*Stage) bool {
 	return !slices.ContainsFunc(s.Consumers(g), func(c *Stage) bool { return !slices.Contains(by, c) })
 }
@@ -134,12 +133,12 @@ func (f *softmax) findAxis(l *expr.Load) bool {
 	return f.whole(g) && expr.Same(expr.Substitute(g.Body, same), f.x)
 }
 
-// rows are the axes of exp but that of the maximum.
+// rows returns the axes of exp except that of the maximum.
 func (f *softmax) rows(axes []*expr.Var) []*expr.Var {
 	return slices.Delete(slices.Clone(axes), f.along, f.along+1)
 }
 
-// element is the index of an element of exp.
+// element returns the index of an element of exp.
 func (f *softmax) element(row []expr.Expr, along expr.Expr) []expr.Expr {
 	return slices.Insert(slices.Clone(row), f.along, along)
 }
@@ -163,7 +162,7 @@ func (f *softmax) findSum(s *Schedule) bool {
 	return false
 }
 
-// whole reports whether a stage reduces all of a row, not only its beginning.
+// whole reports whether a stage reduces the full row, not only a prefix.
 func (f *softmax) whole(g *Stage) bool {
 	return g.Reduce[0].Extent == f.exp.Axes[f.along].Extent && sameLimit(g.Reduce[0], f.mixed.Reduce[0])
 }
@@ -186,7 +185,7 @@ func (f *softmax) readsRows() bool {
 	return true
 }
 
-// online makes the stages that go piece by piece.
+// online creates the stages that process a row piece by piece.
 func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 	d := f.exp.Tensor.DType
 	rows := f.largest.Tensor.Shape
@@ -220,7 +219,7 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 	largest := s.added(expr.ReduceOver(f.largest.Tensor.Name+"_piece", expr.Maximum, shape, []int64{piece}, func(i, r []expr.Expr) expr.Expr {
 		return within(i[n], r[0], x(i[:n], i[n], r[0]), expr.Maximum.Identity(d))
 	}))
-	// No less than the least number, so that differences are none of infinities.
+	// At least the lowest finite number, so that no difference is one of infinities.
 	least := expr.F(d, leastFinite(d))
 	running := s.keep(f, expr.Compute(f.largest.Tensor.Name+"_running", shape, func(i []expr.Expr) expr.Expr {
 		return expr.MaxE(largest.Tensor.At(i...), least)
@@ -246,10 +245,10 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 	return &OnlineStages{Largest: largest.ID, Running: running.ID, Sum: sum.ID, Change: change.ID, Exp: exp.ID, Value: value.ID}
 }
 
-// isLater is the condition that a piece is not the first one.
+// isLater returns the condition that a piece is not the first one.
 func isLater(piece expr.Expr) expr.Expr { return expr.Bin(expr.Lt, expr.I(0), piece) }
 
-// before is a stage's element of the same row, one piece before.
+// before returns a stage's element of the same row, one piece earlier.
 func before[E expr.Expr](g *Stage, index []E) expr.Expr {
 	at := make([]expr.Expr, len(index))
 	for k, x := range index {
@@ -260,7 +259,7 @@ func before[E expr.Expr](g *Stage, index []E) expr.Expr {
 	return g.Tensor.At(at...)
 }
 
-// leastFinite is the least finite number of a type.
+// leastFinite returns the lowest finite number of a type.
 func leastFinite(d array.DType) float64 {
 	if d == array.Float64 {
 		return -math.MaxFloat64
@@ -268,14 +267,14 @@ func leastFinite(d array.DType) float64 {
 	return -math.MaxFloat32
 }
 
-// added is a new stage that computes a tensor.
+// added returns a new stage that computes a tensor.
 func (s *Schedule) added(t *expr.Tensor) *Stage {
 	g := &Stage{Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body}
 	s.addStage(g)
 	return g
 }
 
-// keep adds a stage of rows and pieces, all of which is kept while the loop over pieces computes it.
+// keep adds a stage over rows and pieces that is kept whole while the loop over pieces computes it.
 func (s *Schedule) keep(f *softmax, t *expr.Tensor) *Stage {
 	g := s.added(t)
 	g.Kept = f.mixed
@@ -287,8 +286,8 @@ func (s *Schedule) keep(f *softmax, t *expr.Tensor) *Stage {
 	return g
 }
 
-// values is the stage of what exponentials are multiplied by: its axes are those of mixed that it depends on, with
-// those of pieces before the last one.
+// values returns the stage of the factors of exponentials: its axes are the pieces, and those of mixed that the
+// factors depend on, with pieces before the last one.
 func (f *softmax) values(piece, pieces int64, within func(p, j, value, beyond expr.Expr) expr.Expr) (g *Stage, at func(axes []expr.Expr, p, j expr.Expr) expr.Expr) {
 	var used []int
 	var shape []int64
@@ -317,7 +316,7 @@ func (f *softmax) values(piece, pieces int64, within func(p, j, value, beyond ex
 	}
 }
 
-// mix makes mixed add up pieces.
+// mix makes mixed accumulate pieces.
 func (f *softmax) mix(piece, pieces int64, exp, change *Stage, value func(axes []expr.Expr, p, j expr.Expr) expr.Expr) {
 	g := f.mixed
 	row := func(axes []expr.Expr) (at []expr.Expr) {
@@ -346,7 +345,7 @@ func (f *softmax) mix(piece, pieces int64, exp, change *Stage, value func(axes [
 	g.resetNest()
 }
 
-// total makes the sum of a row's exponentials that of its pieces'.
+// total makes the sum of a row's exponentials accumulate those of its pieces.
 func (f *softmax) total(pieces int64, running, sum *Stage, last expr.Expr) {
 	g := f.sum
 	t := expr.ReduceOver(g.Tensor.Name, expr.Sum, g.Tensor.Shape, []int64{pieces}, func(i, r []expr.Expr) expr.Expr {

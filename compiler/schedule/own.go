@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// UseOwn has a kernel that somebody wrote compute the workload, whose constants are laid out as the kernel says. It
-// takes the place of all primitives.
+// UseOwn computes the workload by a user kernel, with constants in the layout that the kernel declares. It replaces
+// all primitives.
 func (s *Schedule) UseOwn(c *userkernel.Candidate) error {
 	if len(s.steps) > 0 || s.Own != nil {
 		return fmt.Errorf("own kernel %s: the workload was already scheduled", c.Kernel.Name)
@@ -38,7 +38,7 @@ func (s *Schedule) UseOwn(c *userkernel.Candidate) error {
 	return nil
 }
 
-// replayOwn applies the lines of a trace that has an own kernel.
+// replayOwn applies the lines of a trace that contains a user kernel.
 func replayOwn(w *expr.Workload, lines []string) (*Schedule, error) {
 	c, err := userkernel.Replay(w, lines)
 	if err != nil {

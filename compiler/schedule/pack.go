@@ -6,16 +6,16 @@ import (
 )
 
 // PackDim is one dimension of a packed constant's layout. A dimension of the constant appears either once whole
-// (Factor 0), or twice: its quotient by Factor (Inner false) and its remainder (Inner true). Quotients round up; the
-// rest is zeros.
+// (Factor 0), or twice: as the quotient by Factor (Inner false) and as the remainder (Inner true). Quotients round
+// up, and zeros fill the rest.
 type PackDim struct {
 	Dim    int
 	Factor int64
 	Inner  bool
 }
 
-// Pack lays a constant (by its index in Workload.Constants) out anew, outermost dimension first. The packing itself is
-// done once, when the model is compiled. The dimensions are those of what replaces a transformed constant.
+// Pack changes the layout of a constant, given by its index in Workload.Constants, to dims, outermost dimension
+// first. Packing happens once, at compile time. If the constant was transformed, dims refer to its replacement.
 func (s *Schedule) Pack(constant int, dims []PackDim) error {
 	if constant < 0 || constant >= len(s.Workload.Constants) {
 		return fmt.Errorf("pack: there is no constant %d", constant)
@@ -49,10 +49,10 @@ func (s *Schedule) Pack(constant int, dims []PackDim) error {
 	return nil
 }
 
-// maxPackedElements bounds a packed constant.
+// maxPackedElements limits the size of a packed constant.
 const maxPackedElements = 1 << 31
 
-// paddedExtent is the extent of a packed dimension; both factors of the product are at most maxPackedElements.
+// paddedExtent returns the extent of a packed dimension; both factors of the product are at most maxPackedElements.
 func paddedExtent(d PackDim, extent int64) int64 {
 	switch {
 	case d.Factor == 0:
@@ -81,8 +81,8 @@ func completeDim(dims []PackDim, d int) bool {
 	}
 }
 
-// Layouts says how the constants are laid out: schedules of a workload with equal texts have them packed and
-// transformed alike.
+// Layouts describes the layouts of the constants. Schedules of a workload with equal descriptions pack and
+// transform them identically.
 func (s *Schedule) Layouts() string {
 	text := ""
 	for c := range s.Workload.Constants {

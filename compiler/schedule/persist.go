@@ -6,16 +6,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Limits on what a trace can ask for, far above what cards have.
+// Limits on a trace, far above the sizes of real GPUs.
 const (
 	maxWalkers = 1 << 18
 	maxBand    = 1 << 16
 	maxRounds  = 64
 )
 
-// Persist makes blocks persistent: so many of them compute all tiles of a stage. Block b has tile b, then each one
-// that is a multiple of so many behind it. A card that holds all blocks at once begins each of them just once. Of more
-// blocks than tiles, as many as there are tiles begin.
+// Persist makes blocks persistent: the given number of blocks computes all tiles of a stage. Block b computes tile
+// b and every blocks-th tile after it. If a GPU can hold all blocks at once, it starts each of them just once. At
+// most one block per tile starts.
 func (s *Schedule) Persist(stageID int, blocks int64) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -33,9 +33,9 @@ func (s *Schedule) Persist(stageID int, blocks int64) error {
 	return nil
 }
 
-// Raster rasterises the tiles of a stage: blocks take them in bands of so many rows, column by column within a band.
-// The leaf on blocks is fused of the two iterators over rows and columns. Blocks that run at the same time then have
-// tiles that share operands along both, not along one alone.
+// Raster sets the rasterisation of a stage's tiles: blocks traverse bands of width rows, column by column within a
+// band. The leaf bound to blocks must be fused from the iterators over rows and columns. Concurrent blocks then
+// share operands along both dimensions, instead of one.
 func (s *Schedule) Raster(stageID int, width int64) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -54,12 +54,12 @@ func (s *Schedule) Raster(stageID int, width int64) error {
 }
 
 // StreamK divides the sums of a stage evenly among blocks (Osama et al., "Stream-K: Work-centric Parallel
-// Decomposition for Dense Matrix-Matrix Multiplication on the GPU", 2023). The stage is computed in the tiles of
-// another one, whose blocks are persistent. In the last so many rounds, the incomplete one among them, the steps of
-// all sums follow one another, and each block has as many of them: all of a sum, or the end of one and the beginning
-// of the next. Where two or more blocks share a sum, its parts go to memory, and a second launch, the fix-up, adds
-// them up in the order of the blocks. A step is an iteration of the outermost loop of the reduction. Every combiner is
-// associative and commutative, so this is always legal; sums of floating point numbers are rounded in another order.
+// Decomposition for Dense Matrix-Matrix Multiplication on the GPU", 2023). The stage must be computed in the tiles
+// of another one with persistent blocks. In the last rounds, including the incomplete one, the steps of all sums
+// form one sequence, of which each block takes an equal part: a whole sum, or the end of one and the start of the
+// next. If several blocks share a sum, they store partial sums, and a second launch, the fix-up, adds them in block
+// order. A step is an iteration of the outermost reduction loop. Every combiner is associative and commutative, so
+// this is always legal; floating-point sums are rounded in another order.
 func (s *Schedule) StreamK(stageID int, rounds int64) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -78,7 +78,8 @@ func (s *Schedule) StreamK(stageID int, rounds int64) error {
 	return nil
 }
 
-// Cuttable says why the sums of a stage cannot be cut; nil where they can. Primitives that follow may change that.
+// Cuttable returns nil if the sums of a stage can be divided, or an error that gives the reason. Later primitives
+// may change the result.
 func (g *Stage) Cuttable() error {
 	switch {
 	case g.Combiner == expr.None || g.Decay != nil || g.Kept != nil:
@@ -91,7 +92,7 @@ func (g *Stage) Cuttable() error {
 	return nil
 }
 
-// blocks is the leaf that runs on blocks; nil when there is none.
+// blocks returns the leaf bound to blocks, or nil.
 func (g *Stage) blocks() *Iter {
 	for _, it := range g.Leaves {
 		if it.Kind == Block {

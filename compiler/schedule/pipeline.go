@@ -7,12 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// maxPipeline bounds for how many steps operands are fetched ahead.
+// maxPipeline limits the number of steps that are fetched ahead.
 const maxPipeline = 8
 
-// Pipeline fills a shared buffer ahead of the loop that it is computed in, for so many steps at a time, that of the
-// step itself included, by copies that go on while threads compute. The stage must be a copy, or zero where a
-// condition does not hold. Copies of less than 4 bytes, such as of single halves, are not made ahead.
+// Pipeline fills a shared buffer ahead of the loop that computes it, by asynchronous copies for the given number of
+// steps including the current one. The stage must be a copy, or zero where a condition fails. Copies of less than 4
+// bytes, such as single halves, are not made ahead.
 func (s *Schedule) Pipeline(stageID int, steps int64) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -35,10 +35,10 @@ func (s *Schedule) Pipeline(stageID int, steps int64) error {
 	return nil
 }
 
-// Copy is what a stage copies, and the condition under which it does, or nil; ok is false when it does something else.
+// Copy returns the source of a stage that copies, and its condition or nil; ok is false for other stages.
 func (g *Stage) Copy() (from *expr.Load, valid expr.Expr, ok bool) { return CopyOf(g.Body) }
 
-// CopyOf takes a value apart that is an element, or one where conditions hold and zero elsewhere.
+// CopyOf matches a value that is an element, or an element under conditions and zero elsewhere.
 func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
 	for {
 		n, isSelect := e.(*expr.Select)
@@ -58,7 +58,7 @@ func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
 	return from, valid, ok && len(expr.Loads(from)) == 1
 }
 
-// isZero reports whether a value is zero, of whatever type: what is padded in 16 bits is a zero that was converted.
+// isZero reports whether a value is a zero of any type: padding in 16-bit types is a converted zero.
 func isZero(e expr.Expr) bool {
 	switch n := e.(type) {
 	case *expr.Cast:

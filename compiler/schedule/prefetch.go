@@ -2,12 +2,12 @@ package schedule
 
 import "fmt"
 
-// maxPrefetchBytes bounds the distance of a prefetch: further ahead, lines are evicted before they are used.
+// maxPrefetchBytes limits the distance of a prefetch: lines fetched earlier are evicted before their use.
 const maxPrefetchBytes = 64 << 10
 
-// Prefetch fetches a packed constant a distance ahead of its use, whenever a vector of it is loaded. It helps where
-// the constants come from memory: processors do not follow a stream from one page to the next by themselves. Where
-// loops read a part of the constant again and again, each time a share of the next part is fetched, too.
+// Prefetch prefetches a packed constant at the given distance whenever a vector of it is loaded. It helps if
+// constants come from memory, since hardware prefetchers do not cross page boundaries. If loops read a part of the
+// constant repeatedly, each repetition also fetches a share of the next part.
 func (s *Schedule) Prefetch(constant int, bytes int64) error {
 	switch {
 	case s.Packs[constant] == nil:
@@ -22,10 +22,10 @@ func (s *Schedule) Prefetch(constant int, bytes int64) error {
 	return nil
 }
 
-// Fetch fetches the buffer that holds a stage between its producer and its consumers a distance ahead of its use,
-// whenever a vector of it is loaded. It helps where the buffer is larger than the first cache and is read in pieces,
-// which processors are late to follow. Where loops read again and again what was computed from a part of a prefetched
-// constant, each time a share of the part behind it is fetched, too.
+// Fetch prefetches the buffer between a stage and its consumers at the given distance whenever a vector of it is
+// loaded. It helps if the buffer exceeds the first-level cache and is read in pieces, which hardware prefetchers
+// follow late. If loops repeatedly read data computed from a part of a prefetched constant, each repetition also
+// fetches a share of the next part.
 func (s *Schedule) Fetch(stageID int, bytes int64) error {
 	g, err := s.stage(stageID)
 	switch {

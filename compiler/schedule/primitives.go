@@ -7,20 +7,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Limits far above any real schedule, so that a hostile trace costs little.
+// Limits far above any real schedule, to bound the cost of a malicious trace.
 const (
-	// maxIters bounds the iterators of one stage.
+	// maxIters limits the iterators of one stage.
 	maxIters = 64
-	// maxPaths bounds the ways in which a leaf derives from axes, and with it the size of the axes' values: fusing the
-	// two parts of a split doubles it.
+	// maxPaths limits the ways in which a leaf derives from axes, and thereby the size of axis expressions: fusing
+	// the two parts of a split doubles it.
 	maxPaths = 32
-	// maxBodyNodes bounds a stage's body: inlining a chain of stages that each load the next twice doubles it every
-	// time.
+	// maxBodyNodes limits the size of a stage's body: inlining a chain of stages that each load the next one twice
+	// doubles it every time.
 	maxBodyNodes = 1 << 14
 )
 
 // Split replaces a leaf by an outer and an inner one with parent = outer*factor + inner, and returns their numbers.
-// The factor need not divide: tail says how the last tile is handled.
+// The factor need not divide the extent; tail selects how the last tile is handled.
 func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, inner int, err error) {
 	g, it, err := s.leaf(stageID, iterID)
 	switch {
@@ -51,7 +51,7 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 	return o.ID, i.ID, nil
 }
 
-// Fuse replaces two neighbouring leaves, a outside b, by one over all pairs, and returns its number.
+// Fuse replaces two adjacent leaves, a outside b, by one over all pairs, and returns its number.
 func (s *Schedule) Fuse(stageID, a, b int) (fused int, err error) {
 	g, ia, err := s.leaf(stageID, a)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Schedule) Fuse(stageID, a, b int) (fused int, err error) {
 	return f.ID, nil
 }
 
-// Reorder puts the given leaves into the given order, in the places that they occupy together; the others stay.
+// Reorder permutes the given leaves within the positions that they occupy; the others stay in place.
 func (s *Schedule) Reorder(stageID int, iters ...int) error {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -109,10 +109,10 @@ func (s *Schedule) Reorder(stageID int, iters ...int) error {
 	return nil
 }
 
-// ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, just the part that is needed
+// ComputeAt computes a stage inside a consumer's nest: for each iteration of the leaf, only the part that is needed
 // there. Every consumer of the stage must be that one, or be computed inside its nest at that leaf or deeper, or
-// behind it where the nest keeps all of the stage. An output is stored as well as kept for its consumers; one of them
-// must be an output that reads it element by element, so that all of it is computed.
+// after it if the nest keeps the whole stage. An output is both stored and kept for its consumers; one of them must
+// be an output that reads it element by element, so that all of it is computed.
 func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	return nil
 }
 
-// coveredByOutput reports whether to compute some other output takes all of output g.
+// coveredByOutput reports whether computing some other output requires all of output g.
 func (s *Schedule) coveredByOutput(g *Stage) bool {
 	return slices.ContainsFunc(s.Consumers(g), func(c *Stage) bool { return c.IsOutput && c.ReadsPointwise(g.Tensor) })
 }
@@ -262,20 +262,20 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	return c.ID, nil
 }
 
-// Parallel runs a leaf's iterations on all workers: one leaf of a stage, not of a reduction, nor inside another
-// stage's nest.
+// Parallel distributes a leaf's iterations over all workers. It applies to one leaf of a stage, not to reduction
+// axes or inside another stage's nest.
 func (s *Schedule) Parallel(stageID, iterID int) error {
 	return s.annotate("parallel", stageID, iterID, Parallel)
 }
 
-// Vectorize computes a leaf's iterations in the lanes of vectors. The leaf must be the innermost of its nest when
-// lowered. The lanes of a reduction's vector are combined with one another and then with the result so far, so it
-// belongs at the end of a reduction whose partial results RFactor keeps in lanes.
+// Vectorize computes a leaf's iterations in vector lanes. The leaf must be the innermost of its nest when lowered.
+// The lanes of a vectorized reduction are combined with one another and then with the result so far, so it belongs
+// at the end of a reduction whose partial results RFactor keeps in lanes.
 func (s *Schedule) Vectorize(stageID, iterID int) error {
 	return s.annotate("vectorize", stageID, iterID, Vectorized)
 }
 
-// Unroll writes a leaf's iterations out one after the other.
+// Unroll expands a leaf's iterations one after the other.
 func (s *Schedule) Unroll(stageID, iterID int) error {
 	return s.annotate("unroll", stageID, iterID, Unrolled)
 }

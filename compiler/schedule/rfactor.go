@@ -7,24 +7,24 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Part says which part of a divided reduction axis, r = outer*factor + inner, becomes an axis of the partial results.
+// Part selects the part of a divided reduction axis, r = outer*factor + inner, that becomes an axis of the partial
+// results.
 type Part uint8
 
 const (
-	// Lanes keeps one partial result for each inner part: what vectors accumulate side by side.
+	// Lanes keeps one partial result for each inner index, which vectors accumulate in lanes.
 	Lanes Part = iota
-	// Pieces keeps one for each outer part: what workers accumulate one after the other.
+	// Pieces keeps one for each outer index, which workers accumulate one after the other.
 	Pieces
-	// Planes is Pieces with the partial results of all elements side by side: the outer part is their first axis.
+	// Planes is Pieces with the partial results of all elements contiguous: the outer index is their first axis.
 	Planes
 )
 
-// RFactor divides a reduction in two, as Halide and TVM do: a new stage, whose number is returned, combines the terms
-// of one part of reduction axis k (counted among the stage's reduction axes) for each value of the other part, which
-// is its last axis, or its first one; the stage itself combines these partial results. The factor need not divide:
-// what lies beyond the end counts as the combiner's identity. Every combiner is associative and commutative, so this
-// is always legal; sums of floating point numbers are rounded in another order. It must come before other primitives
-// on the stage.
+// RFactor factors a reduction, as Halide and TVM do. A new stage, whose number is returned, combines the terms of
+// one part of reduction axis k (counted among the reduction axes) for each value of the other part, which is its
+// last or first axis; the stage itself combines these partial results. The factor need not divide the extent: terms
+// beyond the end are the combiner's identity. Every combiner is associative and commutative, so this is always
+// legal; floating-point sums are rounded in another order. RFactor must precede other primitives on the stage.
 func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int, err error) {
 	g, err := s.stage(stageID)
 	switch {
@@ -59,7 +59,7 @@ func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int
 	return p.ID, nil
 }
 
-// partial is the stage of the partial results.
+// partial returns the stage of the partial results.
 func (g *Stage) partial(k int, factor int64, part Part) *Stage {
 	axis := g.Reduce[k]
 	outer := &expr.Var{Name: axis.Name + "o", Extent: (axis.Extent + factor - 1) / factor}

@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Round lets a sum of products read float32 through a copy that is rounded to bfloat16, for instructions that multiply
-// that. The tensor is named as in CacheRead, and is computed by a stage. The copy is a new stage, whose number is
-// returned. Fast numerics allow it.
+// Round makes a sum of products read a float32 tensor through a copy rounded to bfloat16, for bfloat16
+// instructions. Load is numbered as in CacheRead, and a stage must compute the tensor. The copy is a new stage,
+// whose number is returned. Round requires fast numerics.
 func (s *Schedule) Round(stageID, load int) (copied int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// Schedule is a workload together with the primitives applied to it so far. It is not safe for concurrent use.
+// Schedule is a workload with the primitives applied to it so far. It is not safe for concurrent use.
 type Schedule struct {
 	Workload *expr.Workload
-	// Stages by number. The workload itself is never changed: each stage has its own copy of the computation.
+	// Stages holds the stages by number. The workload itself never changes: each stage has its own copy of the
+	// computation.
 	Stages []*Stage
-	// Packs has the layouts of packed constants, by index in Workload.Constants.
+	// Packs holds the layouts of packed constants, by index in Workload.Constants.
 	Packs map[int][]PackDim
-	// Prefetches has how many bytes ahead packed constants are fetched, by index in Workload.Constants.
+	// Prefetches holds the prefetch distances of packed constants in bytes, by index in Workload.Constants.
 	Prefetches map[int]int64
-	// Transforms has what replaces transformed constants, by index in Workload.Constants.
+	// Transforms holds the replacements of transformed constants, by index in Workload.Constants.
 	Transforms map[int]*Transform
-	// Own is set where the workload is computed by a kernel that somebody wrote: the stages then say what it computes,
-	// and are not lowered.
+	// Own is set if a user kernel computes the workload. The stages then define the result and are not lowered.
 	Own *userkernel.Candidate
-	// algorithms are those used beside direct sums, in the order of their primitives.
+	// algorithms lists the algorithms other than direct sums, in the order of their primitives.
 	algorithms []algorithm
 	steps      []step
 }
@@ -30,71 +30,70 @@ type Schedule struct {
 // Stage is one computed tensor and the nest that computes it.
 type Stage struct {
 	ID int
-	// Tensor is what other stages' bodies load from.
+	// Tensor is the tensor that other stages load.
 	Tensor   *expr.Tensor
 	Axes     []*expr.Var
 	Reduce   []*expr.Var
 	Combiner expr.Combiner
 	Body     expr.Expr
-	// Decay is what the result so far is multiplied by in each iteration of the first reduction axis, before it adds
-	// terms; nil for nothing.
+	// Decay is the factor applied to the result so far in each iteration of the first reduction axis, before it
+	// adds terms; nil for none.
 	Decay    expr.Expr
 	IsOutput bool
-	// Iters by number.
+	// Iters holds the iterators by number.
 	Iters []*Iter
 	// Leaves is the loop nest, outermost first.
 	Leaves []*Iter
 	// Inlined stages have no nest: their body replaced every load.
 	Inlined bool
-	// Consumer and At are set when the stage is computed inside another's nest; nil when it is computed on its own.
+	// Consumer and At are set if the stage is computed inside another's nest, and nil otherwise.
 	Consumer *Stage
 	At       *Iter
-	// Kept is set for a stage of which another one's loop over its first reduction axis may compute an element of the
-	// last axis in each iteration, while all of them are kept for stages behind it. The other axes are those of Kept
-	// with the numbers KeptAxes.
+	// Kept is set if the loop over the first reduction axis of stage Kept may compute one element of this stage's
+	// last axis per iteration, while all elements are kept for later stages. The other axes are those of Kept with
+	// the numbers KeptAxes.
 	Kept     *Stage
 	KeptAxes []int
-	// StorageAlign is the gap behind each row of the stage's buffer, in elements.
+	// StorageAlign is the gap after each row of the stage's buffer, in elements.
 	StorageAlign int64
-	// Swizzled is set where the buffer is laid out for the instructions of warpgroups.
+	// Swizzled is set if the buffer has the layout of warpgroup instructions.
 	Swizzled bool
-	// Streamed is set for an output whose vectors are stored past the caches.
+	// Streamed is set for an output with non-temporal vector stores.
 	Streamed bool
-	// Scope is the memory of a GPU that the stage's buffer lies in.
+	// Scope is the GPU memory of the stage's buffer.
 	Scope Scope
-	// Steps is for how many steps of the loop around it a shared buffer is filled ahead; 0 = not at all.
+	// Steps is the number of steps of the surrounding loop that a shared buffer is filled ahead; 0 disables it.
 	Steps int64
-	// Walkers is how many blocks walk over the tiles of the leaf on blocks; 0 = a block has one. Band is how many
-	// iterations of the outer of the two iterators that it was fused of take turns; 0 = none.
+	// Walkers is the number of persistent blocks that traverse the tiles of the leaf on blocks; 0 gives each tile a
+	// block. Band is the rasterisation width, in iterations of the outer of the two fused iterators; 0 for none.
 	Walkers, Band int64
-	// Rounds is in how many rounds of the consumer's blocks sums are cut so that blocks have equal shares; 0 = in
-	// none.
+	// Rounds is the number of rounds of the consumer's blocks in which sums are divided for equal shares
+	// (Stream-K); 0 for none.
 	Rounds int64
-	// Bulk is set for such a buffer that is filled by copies of boxes, which one thread begins.
+	// Bulk is set for a pipelined buffer filled by box copies that one thread issues.
 	Bulk bool
-	// FetchBytes is how many bytes ahead the stage's buffer is fetched when it is read; 0 = not at all.
+	// FetchBytes is the prefetch distance of the stage's buffer in bytes; 0 disables it.
 	FetchBytes int64
 }
 
-// Iter is one iterator: an axis of the stage, derived by split or fuse, or of a single iteration, which belongs to no
-// axis.
+// Iter is one iterator: an axis of the stage, one derived by split or fuse, or a unit loop that belongs to no axis.
 type Iter struct {
 	ID     int
 	Reduce bool
 	Kind   Kind
-	// Format is that of a leaf whose terms are multiplied as matrices.
+	// Format is the format of a leaf whose terms are multiplied by matrix instructions.
 	Format Format
-	// Windows are where a trimmed leaf reads something other than padding.
+	// Windows lists the ranges in which a trimmed leaf reads more than padding.
 	Windows []Window
-	// Axis is the index in Axes followed by Reduce; -1 for others.
+	// Axis is the index in Axes followed by Reduce; -1 for derived iterators.
 	Axis int
-	// Split is set when this iterator was split, Fuse when it was fused with another; a leaf has neither.
+	// Split is set if this iterator was split, Fuse if it was fused with another; a leaf has neither.
 	Split *Split
 	Fuse  *Fuse
-	// Parent is the split this iterator came from, Fused the fusion; an axis has neither, nor a unit loop.
+	// Parent is the split that created this iterator, Fused the fusion; axes and unit loops have neither.
 	Parent *Split
 	Fused  *Fuse
-	// paths is the number of ways in which it derives from axes.
+	// paths is the number of ways in which the iterator derives from axes.
 	paths int
 }
 
@@ -110,11 +109,12 @@ type Fuse struct {
 	A, B, Into *Iter
 }
 
-// Kind is how a leaf's loop is executed.
+// Kind is the execution mode of a leaf's loop.
 type Kind uint8
 
-// The kinds of loops. Blocks and threads are those of a GPU, matrices the terms that its instructions for matrices
-// take. Lanewise terms lie in the registers of neighbouring threads. Trimmed loops leave out what reads only padding.
+// The kinds of loops. Blocks and threads are those of a GPU; matrix loops run over the terms of matrix
+// instructions. Lanewise terms lie in the registers of neighbouring threads. Trimmed loops skip terms that read
+// only padding.
 const (
 	Serial Kind = iota
 	Parallel
@@ -128,22 +128,22 @@ const (
 	Trimmed
 )
 
-// Tail says how to handle the last, partial tile of a split that does not divide.
+// Tail selects how the last, partial tile of a split is handled.
 type Tail uint8
 
 const (
-	// Peel computes the partial tile by code of its own.
+	// Peel computes the partial tile in separate code.
 	Peel Tail = iota
-	// Shift moves the last tile back so that it is full, computing some elements twice. Only for stages without
-	// reduction.
+	// Shift moves the last tile back so that it is full, which computes some elements twice. It applies only to
+	// stages without reduction.
 	Shift
-	// Guard leaves out what a full tile has beyond the end, element by element. What is computed for the tile inside
-	// its nest is computed for all of it: elements beyond the end are zero, or what combining nothing gives. Only for
-	// axes of results, or several fused.
+	// Guard skips the elements of the last tile beyond the end one by one. Stages computed inside the tile compute
+	// all of it: elements beyond the end are zero or the combiner's identity. It applies only to result axes, or
+	// several fused.
 	Guard
 )
 
-// New is the schedule without any primitive: every stage computed on its own, in the order of its axes.
+// New returns a schedule without primitives: every stage computed on its own, in axis order.
 func New(w *expr.Workload) *Schedule {
 	s := &Schedule{Workload: w, Packs: map[int][]PackDim{}, Prefetches: map[int]int64{}, Transforms: map[int]*Transform{}}
 	for _, t := range w.Stages {
@@ -176,7 +176,7 @@ func (g *Stage) newIter(reduce bool) *Iter {
 	return it
 }
 
-// AxisVar is the variable of axis k, counting spatial axes first.
+// AxisVar returns the variable of axis k, counting spatial axes first.
 func (g *Stage) AxisVar(k int) *expr.Var {
 	if k < len(g.Axes) {
 		return g.Axes[k]
@@ -184,10 +184,10 @@ func (g *Stage) AxisVar(k int) *expr.Var {
 	return g.Reduce[k-len(g.Axes)]
 }
 
-// LeafIndex is the position of a leaf in the nest; -1 when the iterator is no leaf.
+// LeafIndex returns the position of a leaf in the nest, or -1 if the iterator is not a leaf.
 func (g *Stage) LeafIndex(it *Iter) int { return slices.Index(g.Leaves, it) }
 
-// Producer is the stage that computes t; nil when t is an input or a constant.
+// Producer returns the stage that computes t, or nil if t is an input or a constant.
 func (s *Schedule) Producer(t *expr.Tensor) *Stage {
 	for _, g := range s.Stages {
 		if g.Tensor == t {
@@ -197,7 +197,7 @@ func (s *Schedule) Producer(t *expr.Tensor) *Stage {
 	return nil
 }
 
-// Consumers are the stages whose bodies load g, in order; inlined stages are none.
+// Consumers returns the stages whose bodies load g, in order, except inlined ones.
 func (s *Schedule) Consumers(g *Stage) []*Stage {
 	var list []*Stage
 	for _, c := range s.Stages {
@@ -211,7 +211,7 @@ func (s *Schedule) Consumers(g *Stage) []*Stage {
 	return list
 }
 
-// Loads are the elements that a stage reads.
+// Loads returns the elements that a stage reads.
 func (g *Stage) Loads() []*expr.Load {
 	if g.Decay == nil {
 		return expr.Loads(g.Body)
@@ -219,10 +219,10 @@ func (g *Stage) Loads() []*expr.Load {
 	return append(expr.Loads(g.Body), expr.Loads(g.Decay)...)
 }
 
-// KeptInside reports whether a stage is computed in the loop of the one that it is kept for.
+// KeptInside reports whether a stage is computed in the loop of the stage that it is kept for.
 func (g *Stage) KeptInside() bool { return g.Kept != nil && g.Consumer == g.Kept }
 
-// decays reports whether a stage's results are multiplied by what g computes.
+// decays reports whether the results of a stage are scaled by the values of g.
 func (s *Schedule) decays(g *Stage) bool {
 	return slices.ContainsFunc(s.Stages, func(c *Stage) bool {
 		return c.Decay != nil && slices.ContainsFunc(expr.Loads(c.Decay), func(l *expr.Load) bool { return l.Tensor == g.Tensor })

@@ -2,20 +2,20 @@ package schedule
 
 import "fmt"
 
-// Scope is the memory of a GPU that a stage's buffer lies in.
+// Scope is the GPU memory of a stage's buffer.
 type Scope uint8
 
-// The scopes. By its place, a stage that is computed by single threads lies in their registers, one that is computed
-// by blocks in shared memory, and one that is computed on its own in global memory.
+// The scopes. By default, a stage computed by single threads lies in registers, one computed by blocks in shared
+// memory, and one computed on its own in global memory.
 const (
 	ByPlace Scope = iota
 	Shared
 	Registers
 )
 
-// SetScope says where the buffer of a stage lies that is computed inside another. Registers of a stage whose threads
-// are bound are spread over them: each thread keeps the elements that it computes, and nobody else may read them,
-// which is found when the schedule is lowered.
+// SetScope sets the memory of a stage that is computed inside another one. Registers of a stage with bound threads
+// are distributed over them: each thread keeps the elements that it computes, and no other thread may read them.
+// Lowering checks this.
 func (s *Schedule) SetScope(stageID int, scope Scope) error {
 	g, err := s.stage(stageID)
 	switch {

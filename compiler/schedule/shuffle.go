@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Shuffle has the terms of a leaf, which are results that neighbouring threads of a warp have computed, combined by
-// passing them between the threads' registers. The stage combines the partial results of another one, of which each
-// thread computes the one of its number. Where loops are not like that, partial results go through shared memory.
+// Shuffle combines the terms of a leaf, which are results of neighbouring threads of a warp, by register exchange.
+// The stage must combine the partial results of another one, in which each thread computes the result of its
+// number. Other loops fall back to shared memory.
 func (s *Schedule) Shuffle(stageID, iterID int) error {
 	g, it, err := s.leaf(stageID, iterID)
 	if err != nil {

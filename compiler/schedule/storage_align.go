@@ -2,12 +2,12 @@ package schedule
 
 import "fmt"
 
-// maxAlignGap bounds the gap between rows, in elements.
+// maxAlignGap limits the gap between rows, in elements.
 const maxAlignGap = 1 << 10
 
-// StorageAlign leaves a gap of some elements behind each row (the last dimension) of the buffer that holds a stage
-// between its producer and its consumers. Rows a power of two apart fall into the same few sets of a cache; a gap of
-// one line spreads them over all. TVM's primitive of that name does the same; traces call it skew.
+// StorageAlign inserts a gap of the given number of elements after each row (the last dimension) of a stage's
+// buffer. Rows at power-of-two distances map to the same few cache sets; a gap of one line spreads them. The
+// primitive follows TVM's; traces call it skew.
 func (s *Schedule) StorageAlign(stageID int, elements int64) error {
 	g, err := s.stage(stageID)
 	switch {

@@ -6,29 +6,29 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// StrassenStages are the numbers of the stages that replace a product of M x K by K x N elements. Halves have m = M/2,
-// k = K/2 and n = N/2 elements, rounded up, n to whole groups.
+// StrassenStages holds the numbers of the stages that replace a product of M x K by K x N elements. Halves have m =
+// M/2, k = K/2 and n = N/2 elements, rounded up, n to whole groups.
 type StrassenStages struct {
-	// Left [7, m, k] has the sums of blocks of the left operand.
+	// Left [7, m, k] holds the sums of blocks of the left operand.
 	Left int
-	// Right [7, k, n] has the sums of blocks of the right operand; -1 when they are compiled.
+	// Right [7, k, n] holds the sums of blocks of the right operand; -1 if they are compiled.
 	Right int
-	// Product [7, m, n] = sum over k of Left * Right, a product of matrices for each of the seven.
+	// Product [7, m, n] = sum over k of Left * Right: seven matrix products.
 	Product int
 }
 
-// maxStrassenElements bounds each stage that Strassen adds.
+// maxStrassenElements limits the size of each stage that Strassen adds.
 const maxStrassenElements = 1 << 31
 
-// Strassen computes a product of matrices by seven products of matrices with half as many rows and columns, in place
-// of eight. The stage must be the sum, over one axis, of the product of an activation, indexed by the first of the
-// stage's two axes and the reduction's, and a constant, indexed by the reduction's and the second; it becomes a map
-// that reads Product. Blocks are not quarters: the rows of a block are every second one, its columns every second
-// group of columns. What is computed together then lies together, whatever the extents. Compiled sums [7, k, n] take
-// the constant's place, and Pack lays them out; for computed ones it lays out the constant itself. It must come before
-// other primitives on the stage and the constant.
+// Strassen computes a matrix product by seven half-size products in place of eight. The stage must be the sum, over
+// one axis, of the product of an activation, indexed by the first of the stage's two axes and the reduction axis,
+// and a constant, indexed by the reduction axis and the second; it becomes a map that reads Product. A block is not
+// a quarter: it takes every second row and every second group of columns, so that elements computed together are
+// adjacent for any extents. Compiled sums [7, k, n] replace the constant, and Pack sets their layout; with computed
+// sums it sets the layout of the constant itself. Strassen must precede other primitives on the stage and the
+// constant.
 //
-// Sums are of other terms than in the direct product, with larger rounding errors; see StrassenGrowth.
+// The sums differ from those of the direct product and have larger rounding errors; see StrassenGrowth.
 func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (StrassenStages, error) {
 	g, q, err := s.quartered(stageID, group)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Schedule) Strassen(stageID int, group int64, sums Sums) (StrassenStages
 	return ids, nil
 }
 
-// quartered is a stage that Strassen applies to; the error says why it does not.
+// quartered matches a stage that Strassen applies to, or returns an error.
 func (s *Schedule) quartered(stageID int, group int64) (*Stage, *quartering, error) {
 	g, err := s.stage(stageID)
 	switch {
@@ -80,14 +80,14 @@ func (s *Schedule) quartered(stageID int, group int64) (*Stage, *quartering, err
 	return g, q, nil
 }
 
-// StrassenGrowth is how much larger the rounding errors of Strassen's algorithm are than those of the direct sum, as
-// the ratio of their standard deviations: about 2.4.
+// StrassenGrowth returns the ratio of the standard deviations of the rounding errors of Strassen's algorithm and of
+// the direct sum: about 2.4.
 func StrassenGrowth() float64 { return strassen.growth() }
 
-// quartering is how a product is cut into blocks.
+// quartering describes how a product is divided into blocks.
 type quartering struct {
 	p *matmul
-	// group is how many columns next to one another belong to the same block.
+	// group is the number of adjacent columns that belong to the same block.
 	group int64
 	// m, k and n are the extents of a block.
 	m, k, n int64
@@ -114,7 +114,7 @@ func (q *quartering) product(left, right *expr.Tensor) *expr.Tensor {
 	return product
 }
 
-// output is the product's element, put together in its block.
+// output returns an element of the product, assembled within its block.
 func (q *quartering) output(product *expr.Tensor) expr.Expr {
 	group := expr.I(q.group)
 	row := expr.Bin(expr.FloorDiv, q.p.row, expr.I(2))
@@ -128,7 +128,7 @@ func (q *quartering) output(product *expr.Tensor) expr.Expr {
 	})
 }
 
-// below is the condition that an index lies within an axis; nil when all indices up to the limit do.
+// below returns the condition that an index lies within an axis, or nil if all indices up to the limit do.
 func below(index expr.Expr, axis *expr.Var, limit int64) expr.Expr {
 	if limit <= axis.Extent {
 		return nil
@@ -136,7 +136,7 @@ func below(index expr.Expr, axis *expr.Var, limit int64) expr.Expr {
 	return expr.Bin(expr.Lt, index, expr.I(axis.Extent))
 }
 
-// both is the conjunction of conditions, nil for those that always hold.
+// both returns the conjunction of two conditions; nil stands for true.
 func both(a, b expr.Expr) expr.Expr {
 	if a == nil || b == nil {
 		if a == nil {
@@ -147,7 +147,7 @@ func both(a, b expr.Expr) expr.Expr {
 	return expr.Bin(expr.And, a, b)
 }
 
-// where is a value where the condition holds, and zero elsewhere; a nil condition always holds.
+// where returns value if the condition holds, and zero otherwise; a nil condition always holds.
 func where(condition, value expr.Expr) expr.Expr {
 	if condition == nil {
 		return value

@@ -8,28 +8,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// matmul is a stage understood as a product of matrices: rows x inner by inner x columns.
+// matmul is a stage matched as a matrix product: rows x inner by inner x columns.
 type matmul struct {
 	dtype array.DType
-	// row and column are the stage's axes, inner is its reduction's.
+	// row and column are the stage's axes, inner is its reduction axis.
 	row, column, inner *expr.Var
-	// left and right are its two loads, constant is right's index in Workload.Constants.
+	// left and right are its two loads, constant is the index of right in Workload.Constants.
 	left, right *expr.Load
 	constant    int
 }
 
-// Product says which iterators of a stage are what, where Strassen applies to it.
+// Product identifies the iterators of a stage that Strassen applies to.
 type Product struct {
-	// Row and Column are numbers of axes.
+	// Row and Column are axis numbers.
 	Row, Column int
 	// Inner is the extent of the reduction.
 	Inner int64
 	// Constant is the right operand's index in Workload.Constants; the reduction runs along its dimension InnerDim,
-	// the columns along the other.
+	// and the columns along the other.
 	Constant, InnerDim int
 }
 
-// Product understands a stage as a product that Strassen computes; ok is false when it is none.
+// Product matches a stage as a product that Strassen applies to; ok is false if it has another form.
 func (s *Schedule) Product(stageID int) (found Product, ok bool) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Schedule) Product(stageID int) (found Product, ok bool) {
 	return Product{Row: axis(p.row), Column: axis(p.column), Inner: p.inner.Extent, Constant: p.constant, InnerDim: wholeIndex(p.right, p.inner)}, true
 }
 
-// matchProduct understands a stage as a product of matrices; the error continues "stage N".
+// matchProduct matches a stage as a matrix product; the error continues "stage N".
 func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 	if g.Combiner != expr.Sum || g.Tensor.DType != array.Float32 && g.Tensor.DType != array.Float64 {
 		return nil, fmt.Errorf("is not a sum of floats")
@@ -82,7 +82,7 @@ func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 	return p, nil
 }
 
-// inRight is the index of an element of the right operand.
+// inRight returns the index of an element of the right operand.
 func (p *matmul) inRight(inner, column expr.Expr) []expr.Expr {
 	at := make([]expr.Expr, 2)
 	at[wholeIndex(p.right, p.inner)], at[wholeIndex(p.right, p.column)] = inner, column

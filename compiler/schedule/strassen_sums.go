@@ -5,17 +5,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Sums says when the sums of the constant operand of Strassen's algorithm are computed.
+// Sums selects when the sums of the constant operand of Strassen's algorithm are computed.
 type Sums uint8
 
 const (
-	// Compiled sums are computed in double when the model is compiled, and take 7/4 of the constant's place.
+	// Compiled sums are computed in double precision at compile time, and take 7/4 of the constant's space.
 	Compiled Sums = iota
-	// Computed sums are a stage of the schedule, which reads the constant.
+	// Computed sums are a stage of the schedule that reads the constant.
 	Computed
 )
 
-// algorithm names what the sums are a part of.
+// algorithm returns the name of the algorithm with these sums.
 func (s Sums) algorithm() string {
 	if s == Computed {
 		return "Strassen+sums"
@@ -23,7 +23,8 @@ func (s Sums) algorithm() string {
 	return "Strassen"
 }
 
-// leftSums reads the activation: block 2a+b has rows a, a+2, a+4 and so on of half b of the reduction, zeros beyond.
+// leftSums reads the activation: block 2a+b holds rows a, a+2, a+4 and so on of half b of the reduction, zeros
+// beyond.
 func (q *quartering) leftSums() *expr.Tensor {
 	left := expr.Compute("left", []int64{strassen.products(), q.m, q.k}, func(i []expr.Expr) expr.Expr {
 		return choose(i[0], strassen.products(), func(p int64) expr.Expr {
@@ -39,7 +40,7 @@ func (q *quartering) leftSums() *expr.Tensor {
 	return left
 }
 
-// limit is that of the rows of blocks; nil where all are there.
+// limit returns the limit of block rows, or nil if all exist.
 func (q *quartering) limit() expr.Expr {
 	if q.p.row.Limit == nil {
 		return nil
@@ -47,15 +48,15 @@ func (q *quartering) limit() expr.Expr {
 	return expr.Simplify(expr.Bin(expr.FloorDiv, expr.AddE(q.p.row.Limit, expr.I(1)), expr.I(2)))
 }
 
-// transform is the sums of the constant: block 2a+b has half a of the reduction, of every second group of columns
-// those from b on, zeros beyond. They are computed in double and rounded once.
+// transform returns the sums of the constant: block 2a+b holds half a of the reduction and every second group of
+// columns from b on, zeros beyond. They are computed in double precision and rounded once.
 func (q *quartering) transform() *Transform {
 	source := expr.NewConstant("right", q.p.right.DType(), q.p.right.Tensor.Shape...)
 	sums := q.rightSums(source, array.Float64)
 	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, sums.Shape...), quartered: true, compute: q.sums}
 }
 
-// rightSums are the sums of a constant, computed in the given type and rounded once.
+// rightSums returns the sums of a constant, computed in the given type and rounded once.
 func (q *quartering) rightSums(source *expr.Tensor, d array.DType) *expr.Tensor {
 	group := expr.I(q.group)
 	return expr.Compute("sums", []int64{strassen.products(), q.k, q.n}, func(i []expr.Expr) expr.Expr {
@@ -72,7 +73,7 @@ func (q *quartering) rightSums(source *expr.Tensor, d array.DType) *expr.Tensor 
 	})
 }
 
-// sums is what transform's workload computes, to the bit.
+// sums returns bitwise the result of transform's workload.
 func (q *quartering) sums(source *array.Array) *array.Array {
 	result := array.New(q.p.dtype, strassen.products(), q.k, q.n)
 	perInner, perColumn := q.p.column.Extent, int64(1)

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Stream stores an output past the caches, where whole vectors lie at multiples of their size. An ordinary store first
-// fetches the line that it changes a part of, and leaves it in a cache in place of another: of results that no cache
-// holds until they are read, both are for nothing.
+// Stream stores an output with non-temporal stores, where whole vectors are aligned. An ordinary store first
+// fetches the line that it partly changes, and leaves it in a cache in place of another one. Both are wasted if no
+// cache holds the results until they are read.
 func (s *Schedule) Stream(stageID int) error {
 	g, err := s.stage(stageID)
 	switch {

@@ -2,10 +2,10 @@ package schedule
 
 import "fmt"
 
-// Swizzle lays out the buffer of a stage in shared memory as the instructions of warpgroups read matrices: rows of the
-// last dimension in panels of up to 128 bytes, in which pieces of 16 bytes change places, so that threads that use a
-// column use different banks. A buffer whose rows are not 32, 64 or a multiple of 128 bytes long, or no multiple of
-// eight, is laid out as if nothing was said.
+// Swizzle gives a stage's buffer in shared memory the matrix layout of warpgroup instructions: rows of the last
+// dimension form panels of up to 128 bytes, in which 16-byte pieces are permuted, so that threads reading a column
+// use different banks. Swizzle has no effect on buffers whose rows are not 32, 64 or a multiple of 128 bytes long,
+// or whose number of rows is not a multiple of eight.
 func (s *Schedule) Swizzle(stageID int) error {
 	g, err := s.stage(stageID)
 	switch {

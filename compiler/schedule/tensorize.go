@@ -8,47 +8,46 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Format is how instructions that multiply matrices take the elements of their operands.
+// Format is the operand format of matrix instructions.
 type Format uint8
 
-// The formats. Sums are of 32 bits in all of them.
+// The formats. All of them accumulate in 32 bits.
 const (
-	// TF32 rounds elements in float32 to 11 significant bits, and takes those of 16 bits, which have no more, as they
-	// are.
+	// TF32 rounds float32 elements to 11 significant bits. It takes 16-bit elements, which have no more, unchanged.
 	TF32 Format = iota
-	// TF32Compensated is TF32, and adds the products with what rounding left of either element: nearly those of
-	// float32, in three times as many instructions.
+	// TF32Compensated adds to TF32 the products with the rounding remainder of each element. It is nearly as
+	// accurate as float32, with three times as many instructions.
 	TF32Compensated
-	// BF16 and F16 take elements of these types as they are. BF16 also rounds those in float32, to 8 significant bits.
+	// BF16 and F16 take elements of these types unchanged. BF16 also rounds float32 elements to 8 significant bits.
 	BF16
 	F16
-	// I8 is integers of 8 bits, with a sign or without.
+	// I8 takes signed or unsigned 8-bit integers.
 	I8
-	// These are for instructions of a warpgroup, which read elements from shared memory as they lie there. Of float32
-	// they leave out what TF32 has no room for.
+	// The Warpgroup formats are for instructions of a warpgroup, which read elements directly from shared memory.
+	// They truncate float32 to TF32.
 	WarpgroupTF32
 	WarpgroupBF16
 	WarpgroupF16
 	WarpgroupI8
-	// These are for instructions of a processor that multiply tiles: registers of 16 rows of 64 bytes each.
+	// The Tile formats are for CPU instructions that multiply tiles: registers of 16 rows of 64 bytes each.
 	TileBF16
 	TileF16
 	TileI8
 )
 
-// format is what a Format is.
+// format holds the properties of a Format.
 type format struct {
 	name string
-	// takes are the types of elements that need not be rounded, rounds is the one that is.
+	// takes lists the element types that need no rounding; rounds is the type that is rounded.
 	takes  []array.DType
 	rounds array.DType
-	// packed is how many elements a register of 32 bits has.
+	// packed is the number of elements in a 32-bit register.
 	packed int64
-	// unit is what has the instructions.
+	// unit is the kind of matrix unit.
 	unit unit
 }
 
-// unit is what has instructions that multiply matrices.
+// unit is a kind of matrix unit.
 type unit uint8
 
 const (
@@ -74,29 +73,29 @@ var formats = [...]format{
 
 var integers8 = []array.DType{array.Int8, array.Uint8}
 
-// String is the format's name.
+// String returns the format's name.
 func (f Format) String() string { return formats[f].name }
 
-// Warpgroup reports whether the instructions are those of a warpgroup.
+// Warpgroup reports whether the format is for warpgroup instructions.
 func (f Format) Warpgroup() bool { return formats[f].unit == warpgroup }
 
-// The extents of a tile, a register of a processor that holds a matrix: sums are of 16 columns of 32 bits, operands of
-// as many groups of Format.Packed neighbours as a row has room for.
+// Extents of a tile, a CPU register that holds a matrix: sums have 16 columns of 32 bits, and operands as many
+// groups of Format.Packed neighbours as fit into a row.
 const (
 	TileRows     = 16
 	TileRowBytes = 64
 	TileColumns  = TileRowBytes / 4
-	// TileRegisters is how many tiles there are.
+	// TileRegisters is the number of tile registers.
 	TileRegisters = 8
 )
 
-// Tile reports whether the instructions are those of a processor's tiles.
+// Tile reports whether the format is for CPU tile instructions.
 func (f Format) Tile() bool { return formats[f].unit == tiles }
 
-// Packed is how many elements a register of 32 bits has.
+// Packed returns the number of elements in a 32-bit register.
 func (f Format) Packed() int64 { return formats[f].packed }
 
-// Terms is how many terms of a sum an instruction takes.
+// Terms returns the number of terms that an instruction adds up.
 func (f Format) Terms() int64 {
 	if f.Tile() {
 		return 16 * f.Packed()
@@ -104,15 +103,15 @@ func (f Format) Terms() int64 {
 	return 8 * f.Packed()
 }
 
-// Holds reports whether the format has all values of a type.
+// Holds reports whether the format represents all values of a type.
 func (f Format) Holds(d array.DType) bool { return slices.Contains(formats[f].takes, d) }
 
-// Takes reports whether elements of a type can be had in the format, rounded or not.
+// Takes reports whether elements of a type can be converted to the format, with or without rounding.
 func (f Format) Takes(d array.DType) bool {
 	return f.Holds(d) || d != array.Invalid && formats[f].rounds == d
 }
 
-// Sum is the type of the sums.
+// Sum returns the accumulator type.
 func (f Format) Sum() array.DType {
 	switch f {
 	case I8, WarpgroupI8, TileI8:
@@ -121,27 +120,26 @@ func (f Format) Sum() array.DType {
 	return array.Float32
 }
 
-// roundedFormats are the formats that lose something of float32, as algorithms: the level of numerics that allows
-// them, and how much larger their errors are than those of float32. Errors of an element are 2^12 and 2^15 times those
-// of float32, but there is one for each factor, where tolerances are made for one in each step of a sum.
+// roundedFormats describes the formats that round float32 as algorithms: the required level of numerics, and the
+// error growth relative to float32. Element errors are 2^12 and 2^15 times those of float32. But there is one error
+// per factor, while tolerances allow for one per summation step.
 var roundedFormats = map[Format]algorithm{
-	// Each product misses that of the two rests, and each rest the bits that it has no room for.
+	// Each product lacks that of the two remainders, and each remainder the bits beyond its precision.
 	TF32Compensated: {"compensated TF32", Default, 4, 1},
 	TF32:            {"TF32", Fast, 1 << 9, 1},
 	BF16:            {"BF16", Fast, 1 << 12, 1},
-	// Leaving out is twice as far off as rounding, and always on one side.
+	// Truncation has twice the error of rounding, and is biased.
 	WarpgroupTF32: {"truncated TF32", Fast, 1 << 11, 1},
 }
 
-// Tensorize has the terms of a leaf, which is of a sum of products, and the loops inside of it computed by
-// instructions that multiply matrices spread over the threads of a warp (Format.Terms of the terms, 16 results by 8).
-// In the formats of warpgroups, those of 128 threads: 64 results by 16, 32, 64, 128 or 256, of which warp w has rows
-// 16w to 16w + 15, from operands that are swizzled in shared memory. Of the results of a block of 16 by 8, thread t of
-// the warp must have rows t/4 and t/4 + 8 or any other two, and two neighbouring columns that depend on t%4; each
-// element of either operand belongs to a row or a column alone. In the formats of tiles, those of one thread of a
-// processor: the terms of a row lie side by side, those of a column in groups of Format.Packed neighbours, a group
-// beside that of the next column, and sums stay where they are computed. Where loops are not like that, or the terms
-// left over are fewer, the step is computed by plain arithmetic: that is slow, and never wrong.
+// Tensorize computes the terms of a leaf of a sum of products, and the loops inside it, by matrix instructions that
+// are distributed over the threads of a warp (Format.Terms terms, 16 by 8 results). In warpgroup formats, 128
+// threads compute 64 by 16, 32, 64, 128 or 256 results, of which warp w has rows 16w to 16w + 15, from swizzled
+// operands in shared memory. Within a block of 16 by 8 results, thread t of the warp must hold rows t/4 and t/4 +
+// 8, or any other two, and two adjacent columns that depend on t%4. Each operand element belongs to either a row or
+// a column. In tile formats, one CPU thread computes: the terms of a row are contiguous, those of a column come in
+// groups of Format.Packed neighbours, next to the group of the next column, and sums stay where they are computed.
+// Other loop structures, and too few remaining terms, fall back to plain arithmetic, which is slow but correct.
 func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	if int(f) >= len(formats) {
 		return fmt.Errorf("tensorize: %d is not a format", f)
@@ -173,7 +171,7 @@ func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	return nil
 }
 
-// Matrices is the format of the factors that instructions for matrices multiply, if the schedule has such.
+// Matrices returns the format of the schedule's matrix instructions, if any.
 func (s *Schedule) Matrices() (f Format, has bool) {
 	for _, g := range s.Stages {
 		for _, it := range g.Leaves {
@@ -185,7 +183,7 @@ func (s *Schedule) Matrices() (f Format, has bool) {
 	return 0, false
 }
 
-// Factors are those of a product, without the casts to the type that it is computed in; ok is false for anything else.
+// Factors returns the factors of a product, without casts to its type; ok is false for other expressions.
 func Factors(e expr.Expr) (a, b *expr.Load, ok bool) {
 	n, isBinary := e.(*expr.Binary)
 	if !isBinary || n.Op != expr.Mul {
@@ -196,7 +194,7 @@ func Factors(e expr.Expr) (a, b *expr.Load, ok bool) {
 	return a, b, okA && okB
 }
 
-// element is a load, or the one that is cast.
+// element returns a load, possibly inside a cast.
 func element(e expr.Expr) (*expr.Load, bool) {
 	if c, ok := e.(*expr.Cast); ok {
 		e = c.A

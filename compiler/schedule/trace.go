@@ -13,10 +13,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// traceHeader begins every trace; the number changes when the meaning of a trace does.
+// traceHeader starts every trace; its number changes with the meaning of traces.
 const traceHeader = "tilth-trace 1"
 
-// Limits on what Replay accepts, far above any real trace.
+// Limits on the input of Replay, far above any real trace.
 const (
 	maxTraceBytes = 64 << 10
 	maxSteps      = 512
@@ -31,8 +31,8 @@ func (s *Schedule) record(op string, args ...int) {
 	s.steps = append(s.steps, step{op, args})
 }
 
-// Trace is the primitives applied so far, one a line: the name and its numbers. That of an own kernel has the kernel
-// itself, and the values of its knobs.
+// Trace returns the primitives applied so far, one per line: the name and its numbers. For a user kernel, the trace
+// contains the kernel itself and the values of its knobs.
 func (s *Schedule) Trace() []byte {
 	if s.Own != nil {
 		return []byte(traceHeader + "\n" + s.Own.Trace())
@@ -49,13 +49,13 @@ func (s *Schedule) Trace() []byte {
 	return []byte(b.String())
 }
 
-// Digest is the lower-case hex sha256 of a trace.
+// Digest returns the lower-case hex SHA-256 of a trace.
 func Digest(trace []byte) string {
 	sum := sha256.Sum256(trace)
 	return hex.EncodeToString(sum[:])
 }
 
-// Replay applies a trace to a workload. The error names the line and says why it is not legal.
+// Replay applies a trace to a workload. The error gives the line and the reason why it is not legal.
 func Replay(w *expr.Workload, trace []byte) (*Schedule, error) {
 	if len(trace) > maxTraceBytes {
 		return nil, fmt.Errorf("trace: %d bytes are over the limit of %d", len(trace), maxTraceBytes)
@@ -95,9 +95,9 @@ func (s *Schedule) apply(line string) error {
 	return s.dispatch(fields[0], args)
 }
 
-// primitive is what a line of a trace may begin with.
+// primitive describes a primitive by the name that starts its line in a trace.
 type primitive struct {
-	// numbers is how many follow; negative means at least that many.
+	// numbers is the number of arguments; negative means at least that many.
 	numbers int
 	apply   func(s *Schedule, a []int) error
 }
@@ -204,7 +204,8 @@ func (s *Schedule) applyPack(a []int) error {
 	return s.Pack(a[0], dims)
 }
 
-// applyWinograd reads the outputs of a tile: of both directions, or rows and columns, and then, perhaps, a type.
+// applyWinograd reads the outputs of a tile, for both directions or as rows and columns, followed by an optional
+// type.
 func (s *Schedule) applyWinograd(a []int) error {
 	switch {
 	case len(a) > 4:
@@ -219,7 +220,7 @@ func (s *Schedule) applyWinograd(a []int) error {
 	return err
 }
 
-// applyStrassen reads the group of columns, and whether the sums of the constant are computed by the kernel.
+// applyStrassen reads the group of columns and a flag that selects computed sums of the constant.
 func (s *Schedule) applyStrassen(a []int) error {
 	sums := Compiled
 	switch {

@@ -5,26 +5,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Transform replaces a constant by values computed from it once, when the model is compiled.
+// Transform replaces a constant by values computed from it once, at compile time.
 type Transform struct {
 	// Source stands for the constant in the computation of Result.
 	Source, Result *expr.Tensor
-	// Tensor is the constant that stages load in its place, of Result's type and shape.
+	// Tensor is the replacement that stages load, with the type and shape of Result.
 	Tensor *expr.Tensor
 	conv   *conv
-	// rows and columns are the filters in either direction of Winograd's algorithm, whose weights are transformed.
+	// rows and columns are the filters in each direction, for transformed Winograd weights.
 	rows, columns *filter
-	// quartered is set instead for the sums of the right operand of Strassen's.
+	// quartered is set for the sums of Strassen's right operand instead.
 	quartered bool
-	// compute is Compute.
+	// compute implements Compute.
 	compute func(source *array.Array) *array.Array
 }
 
-// Compute is Result, to the bit, without the detour through expressions: of millions of weights it takes milliseconds.
+// Compute returns bitwise the same values as Result, without evaluating expressions: it takes milliseconds for
+// millions of weights.
 func (t *Transform) Compute(source *array.Array) *array.Array { return t.compute(source) }
 
-// AddedBytes is by how much transformed constants are larger than those that they replace: the sums of Strassen's
-// algorithm, and all.
+// AddedBytes returns the growth of transformed constants in bytes: that of Strassen's sums, and the total.
 func (s *Schedule) AddedBytes() (sums, all int64) {
 	for c, t := range s.Transforms {
 		constant := s.Workload.Constants[c]
@@ -36,7 +36,7 @@ func (s *Schedule) AddedBytes() (sums, all int64) {
 	return sums, all
 }
 
-// Constant is the index of a constant in Workload.Constants, given what stages load of it; -1 for other tensors.
+// Constant returns the index in Workload.Constants of the constant that stages load as t, or -1 for other tensors.
 func (s *Schedule) Constant(t *expr.Tensor) int {
 	for c := range s.Workload.Constants {
 		if s.ConstantTensor(c) == t {
@@ -46,7 +46,7 @@ func (s *Schedule) Constant(t *expr.Tensor) int {
 	return -1
 }
 
-// ConstantTensor is what stages load of a constant: itself, or what replaces it.
+// ConstantTensor returns the tensor that stages load for a constant: itself, or its replacement.
 func (s *Schedule) ConstantTensor(constant int) *expr.Tensor {
 	if t := s.Transforms[constant]; t != nil {
 		return t.Tensor
@@ -54,10 +54,10 @@ func (s *Schedule) ConstantTensor(constant int) *expr.Tensor {
 	return s.Workload.Constants[constant]
 }
 
-// constantShape is the shape of a constant as stages read it.
+// constantShape returns the shape of a constant as stages read it.
 func (s *Schedule) constantShape(constant int) []int64 { return s.ConstantTensor(constant).Shape }
 
-// winogradWeights computes what transformWeights describes.
+// winogradWeights computes the weights that transformWeights describes.
 func (t *Transform) winogradWeights(source *array.Array) *array.Array {
 	result := array.New(t.Tensor.DType, t.Tensor.Shape...)
 	ic, oc := t.conv.ic.Extent, t.conv.oc.Extent
@@ -88,7 +88,7 @@ func (t *Transform) winogradWeights(source *array.Array) *array.Array {
 	return result
 }
 
-// weigh is the sum of the terms whose coefficient is not zero, in order, each product rounded by itself.
+// weigh returns the sum of the terms with nonzero coefficients, in order, with each product rounded.
 func weigh(g, values []float64) float64 {
 	sum, any := 0.0, false
 	for k, c := range g {

@@ -7,18 +7,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Window is where a sum reads something other than padding along a dimension: where Step times an axis of its
-// reduction, plus Stride times the axis Along of its results, is First at least and less than End.
+// Window is the range along a dimension in which a sum reads more than padding: Step times an axis of its
+// reduction, plus Stride times the result axis Along, is at least First and less than End.
 type Window struct {
-	// Along is the index of an axis of the results, -1 for none.
+	// Along is the index of a result axis, or -1 for none.
 	Along        int
 	Step, Stride int64
 	First, End   int64
 }
 
-// Trim has the loop over a whole axis of a sum's reduction leave out the iterations that multiply nothing but padding,
-// as those of a window's rows outside of an image. What pads is a stage of its own, and the other factor a constant,
-// whose numbers are taken to be finite.
+// Trim makes the loop over a whole reduction axis of a sum skip the iterations that multiply only padding, such as
+// the rows of a window outside an image. The padding must be a stage of its own, and the other factor a constant,
+// which is assumed to be finite.
 func (s *Schedule) Trim(stageID, iterID int) error {
 	g, it, err := s.leaf(stageID, iterID)
 	switch {
@@ -38,15 +38,15 @@ func (s *Schedule) Trim(stageID, iterID int) error {
 	return nil
 }
 
-// Iterations are those of a loop over so many along an axis of the reduction that are left where the axis Along has
-// values from least to most: from the first to before the end.
+// Iterations returns the remaining iterations, first to end (exclusive), of a reduction loop of the given extent
+// while the axis Along has values from least to most.
 func (w Window) Iterations(least, most, extent int64) (first, end int64) {
 	first = max(0, ceilDiv(w.First-w.Stride*most, w.Step))
 	return first, max(first, min(extent, ceilDiv(w.End-w.Stride*least, w.Step)))
 }
 
-// Kept is the part of the iterations that is left on average, where the axis Along has so many values, of which so
-// many are computed at a time.
+// Kept returns the average share of the remaining iterations, if the axis Along has the given number of values and
+// atOnce of them are computed together.
 func (w Window) Kept(values, atOnce, extent int64) float64 {
 	left, tiles := int64(0), int64(0)
 	for from := int64(0); from < values; from += atOnce {
@@ -57,7 +57,7 @@ func (w Window) Kept(values, atOnce, extent int64) float64 {
 	return float64(left) / float64(tiles*extent)
 }
 
-// ceilDiv rounds up, whatever the sign of a.
+// ceilDiv rounds up for a of either sign.
 func ceilDiv(a, b int64) int64 {
 	q := a / b
 	if a > q*b {
@@ -66,8 +66,8 @@ func ceilDiv(a, b int64) int64 {
 	return q
 }
 
-// Windows are those along an axis of the reduction of a sum of products with a constant, whose other factor a stage
-// pads with zeros.
+// Windows returns the windows along a reduction axis of a sum of products with a constant, if a stage zero-pads the
+// other factor.
 func (s *Schedule) Windows(g *Stage, axis *expr.Var) (windows []Window) {
 	a, b, ok := Factors(g.Body)
 	if !ok || g.Combiner != expr.Sum {
@@ -97,8 +97,8 @@ func (s *Schedule) Windows(g *Stage, axis *expr.Var) (windows []Window) {
 	return windows
 }
 
-// windowOf is how an index moves with an axis of a stage's reduction, and with an axis of its results; ok is false
-// where it is no sum of these. First and End are counted from the constant in it.
+// windowOf returns how an index moves with a reduction axis and a result axis of a stage; ok is false if it is not
+// a sum of these. First and End are relative to the constant term.
 func windowOf(g *Stage, index expr.Expr, axis *expr.Var) (w Window, ok bool) {
 	linear := expr.Linearize(index)
 	w = Window{Along: -1, First: -linear.Const, End: -linear.Const}
@@ -124,8 +124,8 @@ func (s *Schedule) isConstant(t *expr.Tensor) bool {
 	return false
 }
 
-// inside are the first value of an axis for which a condition may hold, and the one behind the last, for all that the
-// comparisons of this axis alone tell.
+// inside returns bounds on the values of an axis for which a condition may hold, first to end (exclusive), as
+// derived from comparisons of this axis alone.
 func inside(cond expr.Expr, axis *expr.Var) (first, end int64) {
 	first, end = axis.Extent, 0
 	for k := range axis.Extent {

@@ -2,8 +2,8 @@ package schedule
 
 import "fmt"
 
-// UnitLoop puts a loop of one iteration around a stage's nest, as TVM's add_unit_loop does, and returns its number. A
-// stage without axes has no other loop that can be bound to blocks or threads, or in which others can be computed.
+// UnitLoop adds a loop of one iteration around a stage's nest, as TVM's add_unit_loop does, and returns its number.
+// A stage without axes has no other loop to bind to blocks or threads, or to compute other stages in.
 func (s *Schedule) UnitLoop(stageID int) (iter int, err error) {
 	g, err := s.stage(stageID)
 	switch {

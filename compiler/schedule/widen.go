@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Widen lets a stage read elements through a copy of a wider type, integers of integers and floats of floats, which
-// must hold all their values: what instructions multiply is often wider than what is stored. The tensor is named as in
-// CacheRead, and the stage must cast each element that it loads of it, so that the copy changes no value. The copy is
-// a new stage, whose number is returned; a constant is copied once, when the model is compiled, and the number is -1.
+// Widen makes a stage read a tensor through a copy of a wider type, integer or float as before, which must hold all
+// its values: the operand types of instructions are often wider than storage types. Load is numbered as in
+// CacheRead, and the stage must cast each element that it loads, so that the copy changes no value. The copy is a
+// new stage, whose number is returned; a constant is converted once, at compile time, and the number is -1.
 func (s *Schedule) Widen(stageID, load int, to array.DType) (copied int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -60,14 +60,14 @@ func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
 	return nil
 }
 
-// transformed lets a stage load what is computed of a constant in its place.
+// transformed makes a stage load the transformed constant.
 func (s *Schedule) transformed(g *Stage, t *expr.Tensor, tr *Transform) {
 	tr.Tensor = expr.NewConstant(tr.Result.Name, tr.Result.DType, tr.Result.Shape...)
 	s.Transforms[s.Constant(t)] = tr
 	g.redirect(t, tr.Tensor)
 }
 
-// transformable says why a constant cannot be transformed for a stage; nil when it can.
+// transformable returns nil if a constant can be transformed for a stage, or an error.
 func (s *Schedule) transformable(g *Stage, t *expr.Tensor) error {
 	switch c := s.Constant(t); {
 	case s.Packs[c] != nil || s.Transforms[c] != nil:
@@ -78,20 +78,20 @@ func (s *Schedule) transformable(g *Stage, t *expr.Tensor) error {
 	return nil
 }
 
-// readThrough lets a stage load from a copy of a tensor, of the same shape or longer: a new stage, whose number is
+// readThrough makes a stage load from a copy of a tensor, of the same shape or longer: a new stage, whose number is
 // returned.
 func (s *Schedule) readThrough(g *Stage, t, copied *expr.Tensor) int {
 	g.redirect(t, copied)
 	return s.addCopy(copied)
 }
 
-// addCopy adds the stage that computes a tensor, and returns its number.
+// addCopy adds the stage that computes a copy, and returns its number.
 func (s *Schedule) addCopy(copied *expr.Tensor) int {
 	s.addStage(&Stage{Tensor: copied, Axes: copied.Axes, Body: copied.Body})
 	return len(s.Stages) - 1
 }
 
-// redirect lets a stage load from another tensor of the same shape.
+// redirect makes a stage load from another tensor of the same shape.
 func (g *Stage) redirect(from, to *expr.Tensor) {
 	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
 		if l, ok := e.(*expr.Load); ok && l.Tensor == from {
@@ -101,10 +101,10 @@ func (g *Stage) redirect(from, to *expr.Tensor) {
 	})
 }
 
-// readers are the stages that load a tensor.
+// readers returns the stages that load a tensor.
 func (s *Schedule) readers(t *expr.Tensor) []*Stage { return s.Consumers(&Stage{Tensor: t}) }
 
-// holds reports whether every value of a type is one of another of its kind.
+// holds reports whether type to represents every value of type from, within the same kind.
 func holds(to, from array.DType) bool {
 	if to.IsFloat() && from.IsFloat() {
 		return to == from || to.Bytes() > from.Bytes()
@@ -121,7 +121,7 @@ func holds(to, from array.DType) bool {
 	}
 }
 
-// alwaysCast reports whether every element of a tensor that an expression loads is cast to another type.
+// alwaysCast reports whether an expression casts every element of a tensor that it loads.
 func alwaysCast(e expr.Expr, t *expr.Tensor) bool {
 	loads, casts := 0, 0
 	isLoad := func(x expr.Expr) bool {

@@ -8,39 +8,40 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// WinogradStages are the numbers of the stages that replace a convolution, in the order of the data. T counts the
-// tiles of MY x MX outputs over the batch and the image; such a tile needs AY x AX elements of the image and as many
-// products.
+// WinogradStages holds the numbers of the stages that replace a convolution, in the order of the data. T counts the
+// tiles of MY x MX outputs over the batch and the image; such a tile needs AY x AX elements of the image and as
+// many products.
 type WinogradStages struct {
 	// Image [batch.., rows, columns, IC] is the activation, with zeros where tiles overhang it.
 	Image int
-	// Columns [T, AY, AX, IC] has the columns of each tile transformed, Data [T, AY, AX, IC] the rows as well.
+	// Columns [T, AY, AX, IC] holds tiles with transformed columns, Data [T, AY, AX, IC] with transformed rows as
+	// well.
 	Columns, Data int
-	// Product [T, AY, AX, OC] = sum over IC of Data * Weights, a product of matrices for each of the AY*AX positions.
+	// Product [T, AY, AX, OC] = sum over IC of Data * Weights: a matrix product for each of the AY*AX positions.
 	Product int
 	// Rows [T, MY, AX, OC] and Result [T, MY, MX, OC] transform the product back.
 	Rows, Result int
 }
 
-// maxWinogradElements bounds each stage that Winograd adds.
+// maxWinogradElements limits the size of each stage that Winograd adds.
 const maxWinogradElements = 1 << 31
 
-// Winograd computes a convolution by the minimal filtering algorithm F(my x mx, kernel), my and mx from 2 to 4, which
-// for 3x3 kernels needs (m+2)^2 multiplications for m x m outputs instead of 9 m^2, and (2m+1)^2 where the stride
-// is 2. The stage must be the sum, over two kernel axes of extents from 2 to 7 and the input channels, of the product
-// of an activation and a constant, with strides of 1 or 2, without dilation and groups; it becomes a map that reads
-// Result. The constant's transform Weights [AY, AX, IC, OC] takes its place: Pack lays that out. It must come before
-// other primitives on the stage and the constant.
+// Winograd computes a convolution by the minimal filtering algorithm F(my x mx, kernel), my and mx from 2 to 4. For
+// 3x3 kernels it needs (m+2)^2 multiplications for m x m outputs instead of 9 m^2, and (2m+1)^2 for a stride of 2.
+// The stage must be the sum, over two kernel axes of extents from 2 to 7 and the input channels, of the product of
+// an activation and a constant, with strides of 1 or 2, without dilation and groups; it becomes a map that reads
+// Result. The transformed Weights [AY, AX, IC, OC] replace the constant, and Pack sets their layout. Winograd must
+// precede other primitives on the stage and the constant.
 //
-// Small integers are computed in floats, and their sums rounded.
+// Small integers are computed in floating point, and their sums rounded.
 //
-// Sums are of other terms than in the direct convolution, with larger rounding errors; see ErrorGrowth.
+// The sums differ from those of the direct convolution and have larger rounding errors; see ErrorGrowth.
 func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
 	return s.WinogradAs(stageID, my, mx, array.Invalid)
 }
 
-// WinogradAs is Winograd with factors of the product, Data and Weights, that are rounded to bfloat16; as Invalid they
-// are of the type of the sums.
+// WinogradAs is like Winograd, with Data and Weights rounded to type as (bfloat16); Invalid keeps the type of the
+// sums.
 func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (WinogradStages, error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -87,24 +88,23 @@ func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (Winogr
 	return WinogradStages{Image: first, Columns: first + 1, Data: first + 2, Product: first + 3, Rows: first + 4, Result: first + 5}, nil
 }
 
-// maxProducts bounds the products of a tile, each of which is written out by itself.
+// maxProducts limits the products of a tile, each of which is unrolled.
 const maxProducts = 100
 
-// tiling is how F(my x mx, kernel) cuts a convolution's output into tiles.
+// tiling describes how F(my x mx, kernel) divides a convolution's output into tiles.
 type tiling struct {
 	c *conv
-	// rows and columns are the filters in either direction.
+	// rows and columns are the filters in each direction.
 	rows, columns *filter
-	// batch has the extents of the axes that number images.
+	// batch holds the extents of the image axes.
 	batch []int64
-	// ty and tx are the tiles of an image in either direction, tiles those of all images.
+	// ty and tx are the number of tiles of an image in each direction, tiles the total over all images.
 	ty, tx, tiles int64
-	// factors is the type of those of the product.
+	// factors is the type of the product's factors.
 	factors array.DType
 }
 
-// newTiling fails, with an error that continues "stage N", where there is no such algorithm or its stages are too
-// large.
+// newTiling returns an error, which continues "stage N", if there is no such algorithm or its stages are too large.
 func newTiling(c *conv, my, mx int64) (*tiling, error) {
 	rows, okRows := newFilter(my, c.ry.Extent, c.strideY)
 	columns, okColumns := newFilter(mx, c.rx.Extent, c.strideX)
@@ -122,7 +122,7 @@ func newTiling(c *conv, my, mx int64) (*tiling, error) {
 	return t, t.check()
 }
 
-// name is the algorithm's: "F(4x4,3x3)", or "F(2x2,3x3)/2" where the stride is 2.
+// name returns the algorithm's name: "F(4x4,3x3)", or "F(2x2,3x3)/2" for a stride of 2.
 func (t *tiling) name() string {
 	y, x := t.rows, t.columns
 	name := fmt.Sprintf("F(%dx%d,%dx%d)", y.m, x.m, y.taps, x.taps)
@@ -135,7 +135,7 @@ func (t *tiling) name() string {
 	return name
 }
 
-// algorithm is what a schedule is that uses it.
+// algorithm returns the properties of the algorithm for a schedule.
 func (t *tiling) algorithm() algorithm {
 	a := algorithm{t.name(), Default, t.growth(), t.rows.multiplications() * t.columns.multiplications()}
 	if t.factors != t.c.dtype {
@@ -145,7 +145,7 @@ func (t *tiling) algorithm() algorithm {
 	return a
 }
 
-// growth is how much larger rounding errors are than those of the direct sum.
+// growth returns the ratio of rounding errors to those of the direct sum.
 func (t *tiling) growth() float64 { return t.rows.growth() * t.columns.growth() }
 
 func (t *tiling) check() error {
@@ -162,7 +162,7 @@ func (t *tiling) check() error {
 	return nil
 }
 
-// limit is that of tiles, whose images come one after the other; nil where all are there.
+// limit returns the limit of tiles, which run image by image, or nil if all exist.
 func (t *tiling) limit() expr.Expr {
 	if len(t.c.batch) == 0 || t.c.batch[0].Limit == nil {
 		return nil
@@ -174,7 +174,7 @@ func (t *tiling) imageShape() []int64 {
 	return append(append([]int64{}, t.batch...), t.rows.inputs(t.ty), t.columns.inputs(t.tx), t.c.ic.Extent)
 }
 
-// tensors are the new stages' computations, in the order of WinogradStages.
+// tensors returns the computations of the new stages, in the order of WinogradStages.
 func (t *tiling) tensors(weights *expr.Tensor) []*expr.Tensor {
 	my, mx, ay, ax, ic, oc := t.rows.m, t.columns.m, t.rows.products(), t.columns.products(), t.c.ic.Extent, t.c.oc.Extent
 	image := t.image()
@@ -204,7 +204,7 @@ func (t *tiling) tensors(weights *expr.Tensor) []*expr.Tensor {
 	return []*expr.Tensor{image, columns, data, product, rows, result}
 }
 
-// choose is f at the value of k, 0 <= k < n. Unrolling k leaves one of them.
+// choose returns f at the value of k, 0 <= k < n. Unrolling k leaves a single alternative.
 func choose(k expr.Expr, n int64, f func(k int64) expr.Expr) expr.Expr {
 	e := f(n - 1)
 	for v := n - 2; v >= 0; v-- {
@@ -213,7 +213,7 @@ func choose(k expr.Expr, n int64, f func(k int64) expr.Expr) expr.Expr {
 	return e
 }
 
-// image reads the activation where the convolution does, and is zero beyond.
+// image reads the activation at the positions of the convolution, and is zero beyond.
 func (t *tiling) image() *expr.Tensor {
 	rank := len(t.batch)
 	return expr.Compute("image", t.imageShape(), func(i []expr.Expr) expr.Expr {
@@ -228,7 +228,7 @@ func (t *tiling) image() *expr.Tensor {
 	})
 }
 
-// inImage is the index in the image of row r and column q of a tile.
+// inImage returns the image index of row r and column q of a tile.
 func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
 	at, rest := make([]expr.Expr, len(t.batch)), tile
 	digit := func(extent int64) expr.Expr {
@@ -245,7 +245,7 @@ func (t *tiling) inImage(tile, r, q, channel expr.Expr) []expr.Expr {
 	return slices.Concat(at, []expr.Expr{row, column, channel})
 }
 
-// output is the convolution's element, found in its tile.
+// output returns an element of the convolution, read from its tile.
 func (t *tiling) output(result *expr.Tensor) expr.Expr {
 	tile := expr.I(0)
 	for k, v := range t.c.batch {

@@ -5,33 +5,33 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// filter is one dimension of a minimal filtering algorithm (Lavin and Gray, "Fast Algorithms for Convolutional Neural
-// Networks", CVPR 2016, section 4): m neighbouring outputs of a correlation with some taps, as Aᵀ (G weights · Bᵀ
-// inputs) with A products, as many as the outputs have inputs. Sums that several elements have in common are written
-// the same way in each, so that compilers compute them once.
+// filter is one dimension of a minimal filtering algorithm (Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks", CVPR 2016, section 4): m neighbouring outputs of a correlation with some taps, as Aᵀ (G weights
+// · Bᵀ inputs) with A products, one per input. Sums common to several elements are written identically, so that
+// compilers compute them once.
 type filter struct {
 	m, taps, stride int64
 	// weights is G, [A][taps].
 	weights [][]float64
-	// input is row k of Bᵀ applied to the A inputs d, output row k of Aᵀ applied to the A products p.
+	// input returns row k of Bᵀ applied to the A inputs d, output row k of Aᵀ applied to the A products p.
 	input, output transform
 }
 
-// transform is row k of a matrix applied to the elements d.
+// transform returns row k of a matrix applied to the elements d.
 type transform func(k int64, d func(i int64) expr.Expr) expr.Expr
 
 func (f *filter) products() int64 { return int64(len(f.weights)) }
 
-// multiplications are the products as a share of those of the direct sum.
+// multiplications returns the ratio of products to those of the direct sum.
 func (f *filter) multiplications() float64 { return float64(f.products()) / float64(f.m*f.taps) }
 
-// inputs is how many inputs some neighbouring tiles of m outputs have together.
+// inputs returns the number of inputs of the given number of adjacent tiles of m outputs.
 func (f *filter) inputs(tiles int64) int64 { return f.stride*(tiles*f.m-1) + f.taps }
 
-// newFilter is F(m, taps) for outputs that lie stride inputs apart; ok is false when there is none. With a stride, the
-// inputs and the taps that are congruent modulo the stride make a correlation of stride 1 each, and outputs are their
-// sum: F(m, 3) with stride 2 has the m+1 products of F(m, 2) on the even inputs and m for the one tap on the odd ones,
-// instead of 3 m.
+// newFilter returns F(m, taps) for outputs that are stride inputs apart; ok is false if there is no such algorithm.
+// With a stride, the inputs and taps that are congruent modulo the stride form a correlation of stride 1 each, and
+// outputs are their sum: F(m, 3) with stride 2 has the m+1 products of F(m, 2) on the even inputs and m for the one
+// tap on the odd ones, instead of 3 m.
 func newFilter(m, taps, stride int64) (f *filter, ok bool) {
 	if m < 2 || m > 4 || taps < 2 || stride < 1 || stride > 2 || taps > 7 {
 		return nil, false
@@ -68,7 +68,7 @@ func newFilter(m, taps, stride int64) (f *filter, ok bool) {
 	return f, true
 }
 
-// newPhase is F(m, taps) with stride 1; a single tap has a product for each output.
+// newPhase returns F(m, taps) with stride 1; a single tap has one product per output.
 func newPhase(m, taps int64) (f *filter, ok bool) {
 	if taps > 1 {
 		return interpolated(m, taps)
@@ -82,7 +82,7 @@ func newPhase(m, taps int64) (f *filter, ok bool) {
 	return f, true
 }
 
-// kernel is row k of G applied to the weights w.
+// kernel returns row k of G applied to the weights w.
 func (f *filter) kernel(k int64, w func(i int64) expr.Expr) expr.Expr {
 	var sum expr.Expr
 	for i, g := range f.weights[k] {
@@ -105,8 +105,8 @@ func scaled(c float64, e expr.Expr) expr.Expr {
 	return expr.MulE(e, expr.F(e.DType(), c))
 }
 
-// transformWeights is G weights Gᵀ for the filters of rows and columns, [A rows, A columns, IC, OC], computed in
-// double and rounded once, to a type.
+// transformWeights returns G weights Gᵀ for the filters of rows and columns, [A rows, A columns, IC, OC], computed
+// in double precision and rounded once to a type.
 func transformWeights(c *conv, rows, columns *filter, to array.DType) *Transform {
 	source := expr.NewConstant("weights", c.weights.DType(), c.weights.Tensor.Shape...)
 	ay, ax, ic, oc := rows.products(), columns.products(), c.ic.Extent, c.oc.Extent

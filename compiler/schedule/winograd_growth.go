@@ -8,13 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// coefficients is the matrix, [elements][a], of a transform.
+// coefficients returns the matrix, [elements][a], of a transform.
 func coefficients(t transform, elements, a int64) [][]float64 {
 	m := make([][]float64, elements)
 	for k := range m {
 		m[k] = make([]float64, a)
 		for i := range a {
-			// The transform is linear: its value at the unit vectors is its matrix.
+			// The transform is linear: its values at the unit vectors form its matrix.
 			m[k][i] = constantValue(t(int64(k), func(j int64) expr.Expr {
 				if i == j {
 					return expr.F(array.Float64, 1)
@@ -26,7 +26,7 @@ func coefficients(t transform, elements, a int64) [][]float64 {
 	return m
 }
 
-// constantValue computes an expression of constants, sums, differences and products.
+// constantValue evaluates an expression of constants, sums, differences and products.
 func constantValue(e expr.Expr) float64 {
 	switch n := e.(type) {
 	case *expr.Float:
@@ -45,12 +45,12 @@ func constantValue(e expr.Expr) float64 {
 	return math.NaN()
 }
 
-// growth is how much larger the rounding errors of a filter are than those of the direct sum, as the ratio of their
-// standard deviations when the errors of single operations are independent: for each output, the norm of (Aᵀ row) ·
-// (norms of G's rows) · (norms of Bᵀ's rows) against that of the direct terms. It replaces the largest sums in the
-// bound of Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the Accuracy of Winograd
-// Convolution for Deep Neural Networks", ACM TOMS 46(4), 2020, section 3, which holds in the worst case, by norms. Two
-// dimensions multiply: about 1.7 for F(2x2, 3x3), 8.8 for F(4x4, 3x3), and 1.2 and 3.3 with stride 2.
+// growth returns the ratio of a filter's rounding errors to those of the direct sum, as the ratio of standard
+// deviations with independent errors: for each output, the norm of (Aᵀ row) · (norms of G's rows) · (norms of Bᵀ's
+// rows) against that of the direct terms. It replaces the largest sums in the bound of Barabasz, Anderson,
+// Soodhalter and Gregg, "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural
+// Networks", ACM TOMS 46(4), 2020, section 3, which is for the worst case, by norms. Two dimensions multiply: about
+// 1.7 for F(2x2, 3x3), 8.8 for F(4x4, 3x3), and 1.2 and 3.3 with stride 2.
 func (f *filter) growth() float64 {
 	a := f.products()
 	in, out := coefficients(f.input, a, a), coefficients(f.output, f.m, a)
@@ -73,8 +73,8 @@ func squares(v []float64) float64 {
 	return sum
 }
 
-// operations counts what a transform of the given number of rows computes when sums that rows share are computed once;
-// a product with what it is added to is one operation.
+// operations counts the operations of a transform with the given number of rows when shared sums are computed once;
+// a multiply-add is one operation.
 func (t transform) operations(rows int64) int {
 	elements := expr.NewInput("elements", array.Float64, maxProducts)
 	seen, count := map[string]bool{}, 0
@@ -100,7 +100,7 @@ func (t transform) operations(rows int64) int {
 	return count
 }
 
-// signature tells the expressions of a transform apart.
+// signature returns a string that identifies an expression of a transform.
 func signature(e expr.Expr) string {
 	switch n := e.(type) {
 	case *expr.Binary:

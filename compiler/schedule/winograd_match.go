@@ -8,37 +8,37 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// conv is a stage understood as a convolution by a constant kernel.
+// conv is a stage matched as a convolution by a constant kernel.
 type conv struct {
-	// dtype is the type that the algorithm computes in: the stage's, or float32 where integers says that the stage
-	// sums products of small integers.
+	// dtype is the computation type: that of the stage, or float32 if integers is set, where the stage sums
+	// products of small integers.
 	dtype    array.DType
 	integers bool
-	// batch, y, x and oc are the stage's axes: images in the order of the axes, rows, columns, output channels.
+	// batch, y, x and oc are the stage's axes: images in axis order, rows, columns, output channels.
 	batch    []*expr.Var
 	y, x, oc *expr.Var
 	// ry, rx and ic are its reduction axes: the kernel's rows and columns, input channels.
 	ry, rx, ic *expr.Var
-	// strideY and strideX are how far the outputs' rows and columns lie apart in the activation.
+	// strideY and strideX are the distances of the outputs' rows and columns in the activation.
 	strideY, strideX int64
-	// data and weights are its two loads, constant the weights' index in Workload.Constants.
+	// data and weights are its two loads, constant the index of the weights in Workload.Constants.
 	data, weights *expr.Load
 	constant      int
 }
 
-// Conv says which iterators of a stage are what, where Winograd applies to it.
+// Conv identifies the iterators of a stage that Winograd applies to.
 type Conv struct {
-	// Batch, Y, X and OC are numbers of axes: images, rows, columns and output channels.
+	// Batch, Y, X and OC are axis numbers: images, rows, columns and output channels.
 	Batch    []int
 	Y, X, OC int
 	// IC is the number of input channels.
 	IC int64
-	// Constant is the weights' index in Workload.Constants.
+	// Constant is the index of the weights in Workload.Constants.
 	Constant int
 	c        *conv
 }
 
-// Conv understands a stage as a convolution that Winograd computes; ok is false when it is none.
+// Conv matches a stage as a convolution that Winograd applies to; ok is false if it has another form.
 func (s *Schedule) Conv(stageID int) (found Conv, ok bool) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -56,18 +56,18 @@ func (s *Schedule) Conv(stageID int) (found Conv, ok bool) {
 	return found, true
 }
 
-// Filtering is what F(my x mx, kernel) asks for, for one tile of my x mx outputs in one channel.
+// Filtering is the cost of F(my x mx, kernel) for one tile of my x mx outputs in one channel.
 type Filtering struct {
-	// Products is the number of multiplications, and of inputs; Fetched is how many of these a tile has for itself,
-	// one more row and column included.
+	// Products is the number of multiplications, and of inputs; Fetched is the number of inputs that belong to the
+	// tile alone, plus one row and column.
 	Products, Fetched int64
-	// InputOps and OutputOps are the operations of the transforms.
+	// InputOps and OutputOps are the operation counts of the transforms.
 	InputOps, OutputOps int
-	// Growth is about how much larger rounding errors are than those of direct sums.
+	// Growth is the approximate ratio of rounding errors to those of direct sums.
 	Growth float64
 }
 
-// Filtering is what the algorithm needs; ok is false when Winograd refuses it.
+// Filtering returns the cost of the algorithm; ok is false if Winograd does not support it.
 func (c Conv) Filtering(my, mx int64) (f Filtering, ok bool) {
 	t, err := newTiling(c.c, my, mx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c Conv) Filtering(my, mx int64) (f Filtering, ok bool) {
 	}, true
 }
 
-// matchConv understands a stage as a convolution that Winograd's algorithm computes; the error continues "stage N".
+// matchConv matches a stage as a convolution that Winograd applies to; the error continues "stage N".
 func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 	c := &conv{dtype: g.Tensor.DType}
 	if c.integers = c.dtype == array.Int32; c.integers {
@@ -107,7 +107,7 @@ func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 	return c, nil
 }
 
-// matchLoads takes the product apart. Small integers and elements of 16 bits are cast to the type of the sum.
+// matchLoads matches the product. Small integers and 16-bit elements are cast to the type of the sum.
 func (s *Schedule) matchLoads(g *Stage, c *conv) error {
 	a, b, ok := Factors(g.Body)
 	if ok && a.Tensor.Role == expr.Constant {
@@ -136,7 +136,7 @@ func (s *Schedule) matchLoads(g *Stage, c *conv) error {
 	return nil
 }
 
-// multiplies reports whether factors of a type are cast to that of the sum without rounding.
+// multiplies reports whether factors of a type convert exactly to that of the sum.
 func (c *conv) multiplies(d array.DType) bool {
 	if c.integers {
 		return d.IsInt()
@@ -144,7 +144,7 @@ func (c *conv) multiplies(d array.DType) bool {
 	return d.IsFloat()
 }
 
-// matchReduction finds the kernel's axes, each a whole index of the weights and a step of one in an index of the
+// matchReduction finds the kernel axes, each a whole index of the weights and a step of one in an index of the
 // activation, and the input channels, a whole index of both.
 func (c *conv) matchReduction(g *Stage) error {
 	if len(g.Reduce) != 3 {
@@ -168,8 +168,8 @@ func (c *conv) matchReduction(g *Stage) error {
 	return nil
 }
 
-// matchAxes finds what the spatial axes are: each of the activation's other indices is one of them, alone or, times a
-// stride, plus a kernel axis; the one that is left numbers the output channels.
+// matchAxes identifies the spatial axes: each other index of the activation is one of them, either alone or, times
+// a stride, plus a kernel axis; the remaining one numbers the output channels.
 func (c *conv) matchAxes(g *Stage) error {
 	for _, v := range g.Axes {
 		inData, inWeights := expr.Uses(c.data, v), wholeIndex(c.weights, v) >= 0
@@ -236,7 +236,7 @@ func (c *conv) matchIndex(index expr.Expr, axes []*expr.Var) error {
 	return nil
 }
 
-// wholeIndex is the dimension that a load indexes by v alone; -1 when there is none, or v occurs in others.
+// wholeIndex returns the dimension that a load indexes by v alone; -1 if there is none, or if v occurs in others.
 func wholeIndex(l *expr.Load, v *expr.Var) int {
 	at := slices.Index(l.Index, expr.Expr(v))
 	for k, x := range l.Index {
@@ -247,8 +247,8 @@ func wholeIndex(l *expr.Load, v *expr.Var) int {
 	return at
 }
 
-// activation is what the convolution multiplies at row y and column x of the padded image, which the first output
-// reads there under a kernel of that size, in the type that the algorithm computes in.
+// activation returns the convolution's operand at row y and column x of the padded image, relative to the first
+// output and a kernel of that size, in the computation type.
 func (c *conv) activation(batch []expr.Expr, y, x, channel expr.Expr) expr.Expr {
 	values := map[*expr.Var]expr.Expr{c.y: expr.I(0), c.x: expr.I(0), c.ry: y, c.rx: x, c.ic: channel}
 	for k, v := range c.batch {
@@ -257,7 +257,7 @@ func (c *conv) activation(batch []expr.Expr, y, x, channel expr.Expr) expr.Expr 
 	return expr.To(c.dtype, expr.Substitute(c.data, values))
 }
 
-// weight is an element of the kernel, read from another tensor of the constant's shape.
+// weight returns an element of the kernel, read from another tensor of the constant's shape.
 func (c *conv) weight(source *expr.Tensor, row, column int64, in, out expr.Expr) expr.Expr {
 	at := make([]expr.Expr, len(c.weights.Index))
 	for v, x := range map[*expr.Var]expr.Expr{c.ry: expr.I(row), c.rx: expr.I(column), c.ic: in, c.oc: out} {

@@ -2,17 +2,17 @@ package schedule
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// interpolation is where F(m, taps) evaluates polynomials: at infinity, at p and -p for each of the pairs, which share
-// sums, and at 0 where the number of products asks for it.
+// interpolation holds the points at which F(m, taps) evaluates polynomials: infinity, p and -p for each of the
+// pairs, which share sums, and 0 if the number of products requires it.
 type interpolation struct {
 	zero  bool
 	pairs []float64
 }
 
-// interpolations by the number of products. Of the symmetric choices of few bits, so that all coefficients but those
-// of the weights are exact, these keep about the most accuracy. For F(4, 3) and 256 input channels errors have a
-// standard deviation of 1.0e-6 of that of the outputs, against 2.4e-6 with the pairs 1 and 2 of Lavin and Gray, 2.5e-6
-// with 1 and 1/2, and 0.6e-6 of the direct sum.
+// interpolations maps the number of products to points. Among symmetric choices with few bits, for which all
+// coefficients but those of the weights are exact, these are close to the most accurate. For F(4, 3) and 256 input
+// channels errors have a standard deviation of 1.0e-6 of that of the outputs, against 2.4e-6 with the pairs 1 and 2
+// of Lavin and Gray, 2.5e-6 with 1 and 1/2, and 0.6e-6 for the direct sum.
 var interpolations = map[int64]interpolation{
 	3: {false, []float64{3.0 / 4}},
 	4: {true, []float64{1}},
@@ -22,8 +22,8 @@ var interpolations = map[int64]interpolation{
 	8: {true, []float64{1.0 / 2, 1, 2}},
 }
 
-// interpolated is F(m, taps) with m+taps-1 products, by interpolation (Toom and Cook): products are in the order 0, p,
-// -p of each pair, infinity. With M the polynomial whose roots are the finite points, inputs are transformed by the
+// interpolated returns F(m, taps) with m+taps-1 products, by Toom-Cook interpolation. Products are ordered 0, p, -p
+// of each pair, infinity. With M the polynomial whose roots are the finite points, inputs are transformed by the
 // coefficients of M(x)/(x-p), and of M for infinity.
 func interpolated(m, taps int64) (f *filter, ok bool) {
 	at, ok := interpolations[m+taps-1]
@@ -47,7 +47,7 @@ func interpolated(m, taps int64) (f *filter, ok bool) {
 	return f, true
 }
 
-// powers are scale, scale*x, scale*x*x, ...
+// powers returns scale, scale*x, scale*x*x, ...
 func powers(x float64, n int64, scale float64) []float64 {
 	row := make([]float64, n)
 	for k := range row {
@@ -57,7 +57,7 @@ func powers(x float64, n int64, scale float64) []float64 {
 	return row
 }
 
-// even has the coefficients, in x², of the product of x²-q² over all pairs but the one with number except.
+// even returns the coefficients, in x², of the product of x²-q² over all pairs but the one with number except.
 func (at interpolation) even(except int) []float64 {
 	c := []float64{1}
 	for k, q := range at.pairs {
@@ -74,7 +74,7 @@ func (at interpolation) even(except int) []float64 {
 	return c
 }
 
-// derivative is M'(x) at x, one of pair k.
+// derivative returns M'(x) at x, one of pair k.
 func (at interpolation) derivative(k int, x float64) float64 {
 	d := 2 * x
 	if at.zero {
@@ -88,7 +88,7 @@ func (at interpolation) derivative(k int, x float64) float64 {
 	return d
 }
 
-// input is row k of Bᵀ: for a pair, (x±p) times an even polynomial, times x where 0 is a point.
+// input returns row k of Bᵀ: for a pair, (x±p) times an even polynomial, times x if 0 is a point.
 func (at interpolation) input(k int64, d func(i int64) expr.Expr) expr.Expr {
 	shift := int64(0)
 	if at.zero {
@@ -108,7 +108,7 @@ func (at interpolation) input(k int64, d func(i int64) expr.Expr) expr.Expr {
 	return plus(evenSum(q, shift+1, d), p, evenSum(q, shift, d))
 }
 
-// evenSum is the sum of c[k] d(2k+shift); the last coefficient is 1.
+// evenSum returns the sum of c[k] d(2k+shift); the last coefficient is 1.
 func evenSum(c []float64, shift int64, d func(i int64) expr.Expr) expr.Expr {
 	last := len(c) - 1
 	sum := d(2*int64(last) + shift)
@@ -118,7 +118,7 @@ func evenSum(c []float64, shift int64, d func(i int64) expr.Expr) expr.Expr {
 	return sum
 }
 
-// plus is a + c*b, which is one instruction.
+// plus returns a + c*b, which is one instruction.
 func plus(a expr.Expr, c float64, b expr.Expr) expr.Expr {
 	if c == -1 {
 		return expr.SubE(a, b)
@@ -126,7 +126,7 @@ func plus(a expr.Expr, c float64, b expr.Expr) expr.Expr {
 	return expr.AddE(a, scaled(c, b))
 }
 
-// output is Aᵀ for m outputs: row k sums the products at p times the power k of p.
+// output returns Aᵀ for m outputs: row k sums the products at p times the k-th power of p.
 func (at interpolation) output(m int64) transform {
 	return func(k int64, p func(i int64) expr.Expr) expr.Expr {
 		first := int64(0)

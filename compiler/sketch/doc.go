@@ -1,5 +1,5 @@
-// Package sketch cuts a workload into nests of loops, whatever device they are for: rules read its expressions and
-// decide what is inlined and which stages share a nest, and the sketches of a kind of device, which are given, say how
-// a nest is built. The numbers that the sketch of the heaviest nest leaves open are the knobs of the space. Begin to
-// read at New.
+// Package sketch generates schedules for workloads on any kind of device. Rules inspect the expressions of a
+// workload and decide which stages are inlined and which share a nest of loops; the sketches for a kind of device,
+// which are parameters, build each nest. The open numbers of the heaviest nest's sketch are the knobs of the space.
+// New is the entry point.
 package sketch

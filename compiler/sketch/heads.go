@@ -1,6 +1,3 @@
-// Heads finds softmax attention in workloads: two products with a softmax of rows between them, for each head
-// of a batch.
-
 package sketch
 
 import (
@@ -10,26 +7,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Attention is the stages of softmax attention, as package op writes them.
+// Attention holds the stages of softmax attention as package op generates them: two products with a row-wise
+// softmax between them, for each head of a batch.
 type Attention struct {
-	// The stages by role; Keys and Values are -1 where the operands are read as they are.
+	// The stages by role; Keys and Values are -1 where the operands are read directly.
 	Out, Mixed, Total, Sum, Exp, Largest, Masked, Scores, Keys, Values int
-	// Batch has the axes of Out that every stage has, but that keys and values may lack some that share them; Row is
-	// the last one that they lack, and Column the one that scores lack.
+	// Batch holds the axes of Out that every stage has, except that shared keys and values may lack some. Row is
+	// the last axis that keys and values lack, and Column the one that scores lack.
 	Batch       []int
 	Row, Column int
-	// Single tells that there is one row to each batch, and no axis of rows: Row is the last axis of the batches then,
-	// and not in Batch.
+	// Single is set if each batch has one row and no row axis: Row is then the last batch axis, and not in Batch.
 	Single bool
-	// Dims has the dimension of each axis of Out in each stage, -1 for none.
+	// Dims holds the dimension of each axis of Out in each stage, or -1.
 	Dims map[int][]int
-	// Straight are those of keys and values whose operand is contiguous already.
+	// Straight holds those of keys and values whose operand is already contiguous.
 	Straight map[int]bool
-	// M is the rows, N the keys to each row, D the terms of a score, E the columns of the result.
+	// M is the number of rows, N of keys per row, D of terms in a score, E of result columns.
 	M, N, D, E, Batches int64
 }
 
-// MatchAttention finds the attention that a workload is; nil when it is none.
+// MatchAttention matches a workload as attention; it returns nil if it has another form.
 func MatchAttention(w *expr.Workload) *Attention {
 	s := schedule.New(w)
 	if len(w.Outputs) != 1 {
@@ -53,7 +50,7 @@ func MatchAttention(w *expr.Workload) *Attention {
 	return a
 }
 
-// findStages finds the roles from the last stage back.
+// findStages assigns the roles from the last stage back.
 func (a *Attention) findStages(s *schedule.Schedule) bool {
 	used := 0
 	take := func(role *int, reading *schedule.Stage, c expr.Combiner, which func(g *schedule.Stage) bool) bool {
@@ -111,7 +108,7 @@ func reads(s *schedule.Schedule, reader, read int) bool {
 	return slices.ContainsFunc(expr.Loads(s.Stages[reader].Body), func(l *expr.Load) bool { return l.Tensor == s.Stages[read].Tensor })
 }
 
-// findAxes tells batches, rows and columns apart.
+// findAxes separates batches, rows and columns.
 func (a *Attention) findAxes(s *schedule.Schedule) bool {
 	out := s.Stages[a.Out]
 	labels := map[*expr.Var]int{}
@@ -143,7 +140,7 @@ func (a *Attention) findAxes(s *schedule.Schedule) bool {
 			a.Batch = append(a.Batch, k)
 			own++
 		default:
-			if a.Row >= 0 { // queries that share keys are batches but for the last axis of theirs
+			if a.Row >= 0 { // queries that share keys are batches, except for their last axis
 				a.Batch = append(a.Batch, a.Row)
 			}
 			a.Row = k
@@ -160,7 +157,7 @@ func (a *Attention) findAxes(s *schedule.Schedule) bool {
 	for _, id := range []int{a.Keys, a.Values} {
 		if id >= 0 {
 			g := s.Stages[id]
-			if len(g.Axes) != own+2 { // an operand that is no matrix, of an outer product
+			if len(g.Axes) != own+2 { // not a matrix, but an operand of an outer product
 				return false
 			}
 			a.Straight[id] = MovesByOne(g, g.Axes[len(g.Axes)-1])

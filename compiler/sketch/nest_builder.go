@@ -6,14 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Builder applies primitives and keeps the first error, so that a sketch reads as a list.
+// Builder applies primitives and keeps the first error, so that a sketch reads as a list of steps.
 type Builder struct {
 	S *schedule.Schedule
-	// Err is the first error; after it nothing is applied.
+	// Err is the first error. Builder applies nothing after it.
 	Err error
 }
 
-// Do notes the error of a primitive.
+// Do records the error of a primitive.
 func (b *Builder) Do(err error) {
 	if b.Err == nil {
 		b.Err = err
@@ -44,7 +44,7 @@ func (b *Builder) Fuse(stage int, iters []int) int {
 	return f
 }
 
-// UnitLoop puts a loop of one iteration around a stage's nest.
+// UnitLoop adds a loop of one iteration around a stage's nest.
 func (b *Builder) UnitLoop(stage int) (iter int) {
 	if b.Err == nil {
 		iter, b.Err = b.S.UnitLoop(stage)
@@ -52,7 +52,7 @@ func (b *Builder) UnitLoop(stage int) (iter int) {
 	return iter
 }
 
-// FuseAxes makes one iterator of the first so many axes of a stage: for none, a loop of one iteration.
+// FuseAxes fuses the first axes of a stage into one iterator; for zero axes it adds a loop of one iteration.
 func (b *Builder) FuseAxes(stage, axes int) int {
 	if axes == 0 {
 		return b.UnitLoop(stage)
@@ -73,8 +73,8 @@ func (b *Builder) Mark(apply func(stage, iter int) error, stage int, iters ...in
 	}
 }
 
-// UnrollInnermost splits the innermost reduction loops so that about ku iterations can be unrolled; it returns the
-// loops and how many of the last ones are to be unrolled.
+// UnrollInnermost splits the innermost reduction loops so that about ku iterations can be unrolled. It returns the
+// loops and the number of trailing ones to unroll.
 func (b *Builder) UnrollInnermost(acc int, reduction []int, extents []int64, ku int64) (all []int, unrolled int) {
 	for k := len(reduction) - 1; k >= 0 && ku > 1; k-- {
 		if extents[k] == 0 {

@@ -2,10 +2,10 @@ package sketch
 
 import "slices"
 
-// CeilDiv is how many parts of b cover a.
+// CeilDiv returns a/b rounded up.
 func CeilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// Product multiplies all.
+// Product returns the product of xs.
 func Product(xs []int64) int64 {
 	n := int64(1)
 	for _, x := range xs {
@@ -14,7 +14,7 @@ func Product(xs []int64) int64 {
 	return n
 }
 
-// AtMost are the values up to a limit, with the limit itself in place of the first one above it.
+// AtMost returns the values up to a limit, with the limit itself in place of the first one above it.
 func AtMost(limit int64, values ...int64) []int64 {
 	var list []int64
 	for _, v := range values {
@@ -26,12 +26,12 @@ func AtMost(limit int64, values ...int64) []int64 {
 	return list
 }
 
-// Below are the values under a limit.
+// Below returns the values under a limit.
 func Below(limit int64, values ...int64) []int64 {
 	return slices.DeleteFunc(values, func(v int64) bool { return v >= limit })
 }
 
-// DivisorAtMost is the largest divisor of n that is not above limit.
+// DivisorAtMost returns the largest divisor of n that is at most limit.
 func DivisorAtMost(n, limit int64) int64 {
 	for d := min(n, limit); d > 1; d-- {
 		if n%d == 0 {

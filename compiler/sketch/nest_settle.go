@@ -7,8 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// Settle applies the candidate of a family without knobs in the space that coordinate descent of the analytic cost
-// finds.
+// Settle applies the candidate of a family without knobs that coordinate descent on the analytic cost finds.
 func Settle(s *schedule.Schedule, f space.Family) error {
 	by, knobs := f.Algorithms()[0], f.Knobs()
 	values := make([]int64, len(knobs))

@@ -1,6 +1,3 @@
-// Nest is what sketches share: the stages that one nest of loops computes, primitives applied one after the
-// other, choices of numbers, and looks at stages. It knows no sketch and no device.
-
 package sketch
 
 import (
@@ -11,11 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// MaxInlined bounds the product of two bodies' sizes, which bounds what inlining one into the other can make; a
-// compiler takes long for expressions of many thousand nodes.
+// MaxInlined limits the product of two bodies' sizes, which bounds the size after inlining: C compilers are slow on
+// expressions of many thousand nodes.
 const MaxInlined = 1 << 16
 
-// Expensive reports whether an expression is better stored than computed by each of several readers.
+// Expensive reports whether storing an expression is better than computing it in each of several readers.
 func Expensive(e expr.Expr) bool {
 	found := false
 	expr.Walk(e, func(x expr.Expr) {
@@ -34,7 +31,7 @@ func UsesAny(e expr.Expr, vars []*expr.Var) bool {
 	return slices.ContainsFunc(vars, func(v *expr.Var) bool { return v.Extent > 1 && expr.Uses(e, v) })
 }
 
-// Operations is how many operations a stage does, one for each element and step.
+// Operations returns the number of operations of a stage, one per element and step.
 func Operations(g *schedule.Stage) float64 {
 	n := float64(array.Elements(g.Tensor.Shape))
 	for _, r := range g.Reduce {
@@ -43,7 +40,7 @@ func Operations(g *schedule.Stage) float64 {
 	return n
 }
 
-// SameLabel is the label with which all loads of g's tensor index dimension d.
+// SameLabel returns the label with which all loads of g's tensor index dimension d.
 func SameLabel(s *schedule.Schedule, g *schedule.Stage, d int, labels map[*expr.Var]int) (label int, ok bool) {
 	label = -1
 	for _, c := range s.Consumers(g) {
@@ -62,7 +59,7 @@ func SameLabel(s *schedule.Schedule, g *schedule.Stage, d int, labels map[*expr.
 	return label, label >= 0
 }
 
-// MemoryStep is how many elements of memory lie between what a load reads for one value of an axis and for the next.
+// MemoryStep returns the distance in elements between the addresses of a load for consecutive values of an axis.
 func MemoryStep(l *expr.Load, axis *expr.Var) (elements int64, linear bool) {
 	flat, strides := expr.I(0), l.Tensor.MemoryStrides()
 	for k, x := range l.Index {
@@ -71,7 +68,7 @@ func MemoryStep(l *expr.Load, axis *expr.Var) (elements int64, linear bool) {
 	return expr.Linearize(flat).Coef(axis)
 }
 
-// Adjacent reports whether what a load reads for neighbouring values of an axis are neighbours in memory.
+// Adjacent reports whether a load reads adjacent elements for consecutive values of an axis.
 func Adjacent(l *expr.Load, axis *expr.Var) bool {
 	step, linear := MemoryStep(l, axis)
 	return linear && step == 1

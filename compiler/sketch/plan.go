@@ -8,34 +8,34 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// plan is what the rules decide about a workload: which stages disappear into their consumers, and how each nest that
-// is left is built.
+// plan holds the decisions of the rules about a workload: the stages to inline, and how each remaining nest is
+// built.
 type plan struct {
-	// inline are the stages to inline, producers first.
+	// inline lists the stages to inline, producers first.
 	inline []int
 	units  []*unit
 }
 
-// unit is one nest of loops with the schedules that there are for it.
+// unit is one nest of loops with its possible schedules.
 type unit struct {
 	Unit
-	// cacheWrite is set when the reduction comes from applying cache-write to cached.
+	// cacheWrite is set if the reduction results from applying cache-write to cached.
 	cacheWrite bool
 	cached     int
 	flop       float64
-	// direct is its schedules with direct sums, other those of another algorithm; nil where none applies.
+	// direct holds the schedules with direct sums, other those of another algorithm; nil if none applies.
 	direct, other space.Family
 }
 
-// Sketches are those of a kind of device, by what they are for.
+// Sketches holds the sketches for a kind of device, by purpose.
 type Sketches struct {
-	// Wholes are the sketches of all stages of a workload, in the order in which they are tried; nil where one does
-	// not apply.
+	// Wholes lists the sketches for all stages of a workload, in the order in which they are tried; each returns
+	// nil if it does not apply.
 	Wholes []func(*expr.Workload) *Whole
-	// Reduction is the schedules of a unit with a reduction, g: those that compute its direct sum, and those of other
-	// algorithms; nil when there are none.
+	// Reduction returns the schedules of a unit with reduction g: those with direct sums, and those of other
+	// algorithms; nil if there are none.
 	Reduction func(s *schedule.Schedule, g *schedule.Stage, u Unit) (direct, other space.Family)
-	// Map is the schedules of a unit without a reduction.
+	// Map returns the schedules of a unit without a reduction.
 	Map func(s *schedule.Schedule, u Unit) space.Family
 }
 
@@ -49,7 +49,7 @@ func analyse(w *expr.Workload, k Sketches) *plan {
 	s := schedule.New(w)
 	p := &plan{}
 	for _, g := range s.Stages {
-		// Inline refuses what would make a consumer's body too large; such a stage keeps a nest of its own.
+		// Inline rejects a stage that would make a consumer's body too large; such a stage keeps a nest of its own.
 		if inlinable(s, g) && s.Inline(g.ID) == nil {
 			p.inline = append(p.inline, g.ID)
 		}
@@ -84,7 +84,8 @@ func analyse(w *expr.Workload, k Sketches) *plan {
 	return p
 }
 
-// inlinable: a map that is no output, cheap enough to recompute, and not read again and again by a reduction.
+// inlinable reports whether a stage is a map that is not an output, is cheap to recompute, and is not read
+// repeatedly by a reduction.
 func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
 	if g.Combiner != expr.None || g.IsOutput {
 		return false
@@ -98,8 +99,8 @@ func inlinable(s *schedule.Schedule, g *schedule.Stage) bool {
 	return len(consumers) <= 1 || !Expensive(g.Body)
 }
 
-// reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads, or
-// loads overlap because an index mixes a spatial with a reduction axis.
+// reused reports whether a reduction reads elements of t more than once: some spatial axis does not move its loads,
+// or loads overlap because an index mixes a spatial with a reduction axis.
 func reused(g *schedule.Stage, t *expr.Tensor) bool {
 	for _, l := range expr.Loads(g.Body) {
 		if l.Tensor != t {
@@ -119,8 +120,8 @@ func reused(g *schedule.Stage, t *expr.Tensor) bool {
 	return false
 }
 
-// reductionUnit finds the map that ends a reduction, and ends no other. Without one, the reduction ends itself through
-// cache-write.
+// reductionUnit finds the map that ends a reduction and no other one. Without such a map, the reduction ends itself
+// by cache-write.
 func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, next *int) *unit {
 	u := &unit{Unit: Unit{Out: g.ID, Acc: g.ID}}
 	if c := end(s, g); c != nil && !g.IsOutput && !taken[c.ID] {
@@ -132,7 +133,7 @@ func reductionUnit(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool, 
 	return u
 }
 
-// end is the map that reads a stage element by element and is the only one that reads it; nil when there is none.
+// end returns the map that is the only reader of a stage and reads it element by element, or nil.
 func end(s *schedule.Schedule, g *schedule.Stage) *schedule.Stage {
 	if c := s.Consumers(g); len(c) == 1 && c[0].Combiner == expr.None && c[0].ReadsPointwise(g.Tensor) {
 		return c[0]
@@ -140,8 +141,8 @@ func end(s *schedule.Schedule, g *schedule.Stage) *schedule.Stage {
 	return nil
 }
 
-// follow goes from output to output as long as each is made from the one before, element by element: all of them are
-// computed in the nest of the last one.
+// follow extends a unit from output to output while each is computed from the previous one element by element. The
+// nest of the last one computes all of them.
 func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
 	for s.Stages[u.Out].IsOutput {
 		c := end(s, s.Stages[u.Out])
@@ -153,7 +154,7 @@ func (u *unit) follow(s *schedule.Schedule, taken map[int]bool) {
 	}
 }
 
-// feeds are the maps that only reduction g reads, and that do not end another unit.
+// feeds returns the maps that only reduction g reads and that do not end another unit.
 func feeds(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool) []int {
 	var list []int
 	for _, l := range expr.Loads(g.Body) {
@@ -168,7 +169,7 @@ func feeds(s *schedule.Schedule, g *schedule.Stage, taken map[int]bool) []int {
 	return list
 }
 
-// heaviest is the unit that the knobs belong to; nil when there is none.
+// heaviest returns the unit that owns the knobs, or nil.
 func (p *plan) heaviest() *unit {
 	var best *unit
 	for _, u := range p.units {
@@ -179,7 +180,7 @@ func (p *plan) heaviest() *unit {
 	return best
 }
 
-// apply schedules every unit: the heaviest as said, the others by the rules' own choice.
+// apply schedules every unit: the heaviest as given, the others by default choices.
 func (p *plan) apply(s *schedule.Schedule, heaviest func() error) error {
 	for _, id := range p.inline {
 		if err := s.Inline(id); err != nil {

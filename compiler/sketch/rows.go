@@ -1,6 +1,3 @@
-// Rows finds workloads whose stages can be computed row by row, whatever device they are for. Begin with
-// Match.
-
 package sketch
 
 import (
@@ -11,28 +8,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Rows are the stages of a workload that share their outer axes and reduce along the others: softmax, normalisation,
-// reductions. A row is one value of all shared axes; every stage can be computed row by row.
+// Rows holds the stages of a workload that share their outer axes and reduce along the others: softmax,
+// normalisation, reductions. A row is one value of all shared axes; every stage can be computed row by row.
 type Rows struct {
 	// Out is the last stage.
 	Out int
-	// Inline are stages that disappear into their consumers, Stages the others but the last, producers first.
+	// Inline lists stages to inline into their consumers, Stages the others except the last, producers first.
 	Inline, Stages []int
-	// Shared are the axes of the last stage that all stages have; Dims has, for each stage, their dimensions.
+	// Shared lists the axes of the last stage that all stages have; Dims holds, for each stage, their dimensions.
 	Shared []int
 	Dims   map[int][]int
-	// Across is set where the last stage's contiguous axis is shared, and contiguous in what the reductions read.
+	// Across is set if the last stage's contiguous axis is shared, and contiguous in the inputs of the reductions.
 	Across bool
-	// Contiguous is the reduction axis that is contiguous in memory, for each reduction.
+	// Contiguous maps each reduction to its axis that is contiguous in memory.
 	Contiguous map[int]int
-	// Count is the number of rows, Length the elements that one has.
+	// Count is the number of rows, Length the number of elements per row.
 	Count, Length int64
-	// Loads counts those of all stages' bodies, Widest is the bytes of their largest type.
+	// Loads counts the loads of all stages' bodies; Widest is the size of their largest type in bytes.
 	Loads  int
 	Widest int64
 }
 
-// MatchRows finds the rows of a workload; nil when its stages have none.
+// MatchRows matches the rows of a workload; it returns nil if its stages do not share rows.
 func MatchRows(w *expr.Workload) *Rows {
 	if len(w.Outputs) != 1 {
 		return nil
@@ -55,8 +52,8 @@ func MatchRows(w *expr.Workload) *Rows {
 	return r
 }
 
-// inlineMaps inlines what is cheap to compute again for each element. A map that has one value for a whole row is not:
-// it costs nothing as a stage.
+// inlineMaps inlines maps that are cheap to recompute per element. It keeps maps with one value per row, which cost
+// nothing as stages.
 func (r *Rows) inlineMaps(s *schedule.Schedule) {
 	for _, g := range s.Stages {
 		if g.Combiner != expr.None || g.IsOutput {
@@ -72,8 +69,8 @@ func (r *Rows) inlineMaps(s *schedule.Schedule) {
 	}
 }
 
-// findShared finds the axes of the last stage along which every stage is computed element by element: whatever loads a
-// stage does so at the same axis of its own.
+// findShared finds the axes of the last stage along which every stage is computed element by element: each consumer
+// of a stage loads it at the same axis of its own.
 func (r *Rows) findShared(s *schedule.Schedule) {
 	out := s.Stages[r.Out]
 	labels := map[*expr.Var]int{}
@@ -120,7 +117,8 @@ func countLabel(g *schedule.Stage, labels map[*expr.Var]int, label int) int {
 	return n
 }
 
-// fits reports whether each reduction has a contiguous axis, and none is a product whose operands are worth reusing.
+// fits reports whether each reduction has a contiguous axis, and none is a product whose operands are worth
+// reusing.
 func (r *Rows) fits(s *schedule.Schedule) bool {
 	out := s.Stages[r.Out]
 	last := -1
@@ -148,12 +146,12 @@ func (r *Rows) fits(s *schedule.Schedule) bool {
 			return false
 		}
 	}
-	// A single reduction for which rows are contiguous is what the sketch of register tiles is made for.
+	// A single reduction with contiguous rows belongs to the sketch of register tiles.
 	return reductions > 0 && (!r.Across || reductions > 1)
 }
 
-// liesAcross reports whether what the reductions read is contiguous along the last of the shared axes: not so where
-// each reduces its own rows to an element.
+// liesAcross reports whether the inputs of the reductions are contiguous along the last shared axis. That does not
+// hold if each reduces its own rows to an element.
 func (r *Rows) liesAcross(s *schedule.Schedule) bool {
 	for _, id := range append(slices.Clone(r.Stages), r.Out) {
 		g := s.Stages[id]
@@ -184,8 +182,8 @@ func (r *Rows) reductionFits(g *schedule.Stage) bool {
 	return false
 }
 
-// rereads reports whether a load has more elements than a row and the reduction reads them more than once, or packing
-// them would pay, as that of constants does: what the sketch of register tiles is made for.
+// rereads reports whether a load has more elements than a row and the reduction reads them more than once, or
+// whether packing them would pay, as for constants. Such reductions belong to the sketch of register tiles.
 func rereads(g *schedule.Stage, l *expr.Load) bool {
 	length := int64(1)
 	for _, v := range g.Reduce {

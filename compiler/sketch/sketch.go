@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// New derives the space of a workload on a target from the sketches for it, with the algorithms that numerics allow.
-// Its knobs are those of the heaviest nest.
+// New derives the space of a workload on a target from its sketches, with the algorithms that the numerics allow.
+// The knobs are those of the heaviest nest.
 func New(w *expr.Workload, t *target.Target, k Sketches) *space.Space {
 	p := analyse(w, k)
 	u := p.heaviest()
@@ -22,7 +22,7 @@ func New(w *expr.Workload, t *target.Target, k Sketches) *space.Space {
 	return space.New(w, t, families...)
 }
 
-// planned is schedules of a plan's heaviest unit, which come with those of its others.
+// planned combines schedules of a plan's heaviest unit with those of the other units.
 type planned struct {
 	space.Family
 	plan *plan
@@ -33,7 +33,7 @@ func (f planned) Apply(s *schedule.Schedule, by space.Algorithm, values []int64)
 	return f.plan.apply(s, func() error { return f.Family.Apply(s, by, values) })
 }
 
-// nothing is the structure where no unit is left, since all stages disappear into constants.
+// nothing is the structure of a workload without units, since all stages are inlined into constants.
 type nothing struct{}
 
 // Legal implements space.Structure.
