@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// arming holds the faults that a life of the tracker starts with. The zero value is none.
+// arming holds the faults of the tracker's next life. The zero value has no faults.
 type arming struct {
-	// points are failpoints, as the package failpoint reads them.
+	// points configures failpoints, in the syntax of package failpoint.
 	points string
 	// failingSync is the index of the fsync or fdatasync of a thread that fails; 0 means none.
 	failingSync int
 }
 
-// syncsSuffix ends the name of the file that lists failed syncs.
+// syncsSuffix is the suffix of the file that lists failed syncs.
 const syncsSuffix = ".syncs"
 
-// failSync begins a command line whose process sees a sync fail as it would on a disk that cannot write. The process
-// stays the one that was started: strace follows it from beside.
+// failSync returns a command prefix that makes a sync of the process fail, as on a broken disk. strace runs as a
+// detached tracer, so the process keeps its PID.
 func (a arming) failSync(told string) []string {
 	if a.failingSync == 0 {
 		return nil
@@ -29,7 +29,7 @@ func (a arming) failSync(told string) []string {
 	}
 }
 
-// failedSyncs counts the syncs that failed.
+// failedSyncs counts the failed syncs in a file.
 func failedSyncs(told string) (int, error) {
 	text, err := os.ReadFile(told)
 	if os.IsNotExist(err) {

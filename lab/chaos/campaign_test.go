@@ -38,13 +38,13 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// binary is where the program of the farms' processes is built, once.
+// binary is the path of the farms' program, which is built once.
 var (
 	binary string
 	built  sync.Once
 )
 
-// program is where failpoints are in force, and has those of the tracker's commit boundaries.
+// program is the program with failpoints, and lists those of the tracker's commit boundaries.
 var program = struct {
 	main     string
 	packages []string
@@ -56,7 +56,7 @@ var program = struct {
 	},
 }
 
-// boundaries are the failpoints around a commit, in the order in which it meets them, and those around an upload's.
+// boundaries lists the failpoints around a commit, in order of execution, and those around an upload.
 var boundaries = []string{
 	"beforeTransaction", "lackOfDiskSpace", "resizeFileError", "beforeSyncDataPages", "beforeWriteMetaError", "beforeSyncMetaPage", "afterTransaction", "beforeAnswer",
 	"beforeArtifactSync", "failedArtifactSync", "beforeArtifactRename", "afterArtifactRename",
@@ -78,13 +78,13 @@ func buildProgram(t *testing.T) string {
 	return binary
 }
 
-// TestPromisesHoldUnderFaults is the campaign. A round that fails prints its seed and keeps its folder: -rounds 1
-// -seed N draws the same faults again.
+// TestPromisesHoldUnderFaults is the campaign. A failed round prints its seed and keeps its folder. -rounds 1 -seed N
+// repeats its faults.
 func TestPromisesHoldUnderFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs farms of processes while faults befall them")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	binary := buildProgram(t)
 	c := newCampaign(t, "seed")
 	for c.done < *rounds && (*limit == 0 || time.Since(c.began) < *limit) {
@@ -94,11 +94,11 @@ func TestPromisesHoldUnderFaults(t *testing.T) {
 	c.tell()
 }
 
-// campaign is rounds, and what they came to.
+// campaign runs rounds and sums up their results.
 type campaign struct {
 	*testing.T
-	dir   string // of its rounds' folders
-	name  string // their names begin with it
+	dir   string // parent of the rounds' folders
+	name  string // prefix of their names
 	began time.Time
 
 	mu    sync.Mutex
@@ -106,7 +106,7 @@ type campaign struct {
 	done  int
 }
 
-// newCampaign begins a campaign that shares its folders with no other, of this or of another process.
+// newCampaign creates a campaign with a unique folder.
 func newCampaign(t *testing.T, name string) *campaign {
 	t.Helper()
 	c := &campaign{T: t, dir: *keep, name: name, began: time.Now(), total: &Result{Counts: map[string]int{}}}
@@ -117,11 +117,11 @@ func newCampaign(t *testing.T, name string) *campaign {
 	if c.dir, err = os.MkdirTemp("", "chaos-"); err != nil { // a socket's path must be short
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(c.dir) }) // unless rounds are kept in it
+	t.Cleanup(func() { _ = os.Remove(c.dir) }) // fails if rounds are kept
 	return c
 }
 
-// run runs a round in a folder of its own, which is kept if it fails.
+// run runs a round in a new folder, which is kept if the round fails.
 func (c *campaign) run(o Round) {
 	c.Helper()
 	c.runIn(c.T, o.Seed, func(dir string) (*Result, error) {
@@ -130,7 +130,7 @@ func (c *campaign) run(o Round) {
 	})
 }
 
-// runIn is run for a round of a kind of its own, which may run beside others.
+// runIn is run for a special kind of round. It is safe for concurrent use.
 func (c *campaign) runIn(t *testing.T, seed uint64, round func(dir string) (*Result, error)) {
 	t.Helper()
 	dir := filepath.Join(c.dir, fmt.Sprintf("%s-%d", c.name, seed))
@@ -166,14 +166,14 @@ func (c *campaign) tell() {
 	}
 }
 
-// TestNothingIsLostAtAnyCommitBoundary kills the tracker at each boundary of a commit and of an upload in turn, and
-// lets writes fail there. A busy machine commits more at once, and its jobs may end before the last boundaries: those
-// that were not reached are for another round.
+// TestNothingIsLostAtAnyCommitBoundary kills the tracker at each boundary of a commit and an upload in turn, and
+// makes writes fail there. A busy machine commits larger batches, so jobs may end before the last boundaries. Another
+// round covers those.
 func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: kills a tracker at each boundary of a commit")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	binary := buildProgram(t)
 	lives := boundaryLives()
 	for seed := uint64(1); len(lives) > 0; seed++ {
@@ -201,7 +201,7 @@ func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
 	}
 }
 
-// boundaryLife is a life of the tracker in which something happens when a point is reached for so many times.
+// boundaryLife is a life of the tracker with a fault at the n-th execution of a failpoint.
 type boundaryLife struct {
 	point, action string
 	at            int
@@ -212,7 +212,7 @@ func (l boundaryLife) armed() string { return fmt.Sprintf("%s=%d:%s", l.point, l
 func boundaryLives() (lives []boundaryLife) {
 	for _, point := range boundaries {
 		switch {
-		case point == "resizeFileError": // seldom is a file as large as that
+		case point == "resizeFileError": // the file rarely grows that large
 		case strings.Contains(point, "Artifact"):
 			lives = append(lives, boundaryLife{point, "kill", 2})
 		default:
@@ -226,7 +226,7 @@ func boundaryLives() (lives []boundaryLife) {
 
 func first(lines []string, n int) []string { return lines[:min(n, len(lines))] }
 
-// add sums up.
+// add adds the counts of another result.
 func (r *Result) add(other *Result) {
 	r.Jobs += other.Jobs
 	r.Candidates += other.Candidates

@@ -12,24 +12,23 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostJobs is more than any round has.
+// mostJobs exceeds the number of jobs in any round.
 const mostJobs = 1000
 
 // Verdict is the result of checking the promises in a round.
 type Verdict struct {
-	// Violations are promises broken, each in a line; none is a success.
+	// Violations lists the broken promises, one per line. It is empty on success.
 	Violations []string
 	// Numbers of checked items: acknowledged jobs, candidates, build reports and measurements, and delivered
 	// leases.
 	Jobs, Candidates, Builds, Measurements, Leases int
-	// Trials are recorded ones; Executions is how often one was measured, which is more where an agent was lost at
-	// work.
+	// Trials counts recorded trials. Executions counts measurements, which is higher if agents were lost at work.
 	Trials, Executions int
-	// DeadLetters are batches given up; Cancelled and Failed are jobs.
+	// DeadLetters counts abandoned batches. Cancelled and Failed count jobs.
 	DeadLetters, Cancelled, Failed int
 	// Requests counts the requests about jobs and their responses.
 	Requests int
-	// Undecided are histories for which the checker's time did not suffice.
+	// Undecided counts histories that the checker could not decide in time.
 	Undecided int
 }
 
@@ -43,8 +42,8 @@ type checker struct {
 	jobs     map[string]*storedJob
 	measured map[string]map[string]bool // candidates reported so far, by lease
 	prunes   bool                       // records may have been pruned, and with them the measurements in logs
-	amid     bool                       // jobs need not have ended, and more may be stored than the client saw
-	gap      *gap                       // whose work is lost; nil = none
+	amid     bool                       // the round is unfinished: jobs may be open, and the store may be ahead of the client
+	gap      *gap                       // lost work; nil = none
 	rotted   map[string]bool            // digests of artifacts that were damaged
 }
 
@@ -52,7 +51,7 @@ func (c *checker) violation(format string, args ...any) {
 	c.Violations = append(c.Violations, fmt.Sprintf(format, args...))
 }
 
-// check checks a round by its data, the journals and the events that the client saw of each job.
+// check checks a round by its store, the journals, and the events that the client saw of each job.
 func check(k keeping, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
 	c := &checker{keeping: k}
 	defer c.close()
@@ -68,7 +67,7 @@ func check(k keeping, journals string, watched map[string][]*tilthv1.JobEvent) (
 	return c.Verdict, nil
 }
 
-// checkCut judges data as they are amid a round, when the journals and what the client saw end as they do.
+// checkCut checks the data of an unfinished round, with journals and client events truncated accordingly.
 func checkCut(data, journals string) (v Verdict, err error) {
 	watched, err := readSeen(journals)
 	if err != nil {
@@ -86,7 +85,7 @@ func (c *checker) close() {
 	}
 }
 
-// read compares the store with what was acknowledged and seen.
+// read compares the store with acknowledged and observed data.
 func (c *checker) read(journals string, watched map[string][]*tilthv1.JobEvent) (err error) {
 	c.jobs, c.measured = map[string]*storedJob{}, map[string]map[string]bool{}
 	if c.calls, err = readCalls(journals); err != nil {
@@ -130,7 +129,7 @@ func (c *checker) read(journals string, watched map[string][]*tilthv1.JobEvent) 
 	return nil
 }
 
-// checkAcknowledged looks for what the tracker acknowledged.
+// checkAcknowledged checks that the store has what a call acknowledged.
 func (c *checker) checkAcknowledged(call *call) error {
 	switch r := call.request.(type) {
 	case *tilthv1.SubmitJobRequest:
@@ -243,8 +242,7 @@ func (c *checker) checkArtifacts() {
 	}
 }
 
-// checkTrial looks for an acknowledged outcome, which must be the one recorded: no lease but this one could record it
-// meanwhile.
+// checkTrial checks that an acknowledged outcome is the recorded one. No other lease could record it meanwhile.
 func (c *checker) checkTrial(call *call, b *storedBatch, digest, outcome string) {
 	t := b.trials[digest]
 	switch {

@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestTheCheckerSeesEachPromiseBroken changes the journals of a round without faults, so that they tell of what did
-// not happen, and has the checker find it.
+// TestTheCheckerSeesEachPromiseBroken modifies the journals of a fault-free round. The checker must find each
+// violation.
 func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the farm's program and runs it to its end")
@@ -26,7 +26,7 @@ func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 		t.Errorf("the round without faults: %+v", result.Verdict)
 	}
 	data := keptData(dir)
-	// The events that the client saw are not needed here.
+	// Client events are not needed here.
 	jobs := map[string][]*tilthv1.JobEvent{"job-00000001": nil, "job-00000002": nil, "job-00000003": nil}
 	for name, c := range map[string]struct {
 		method string
@@ -39,8 +39,8 @@ func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 		"an artifact is lost":   {tilthv1.BuildService_ReportBuild_FullMethodName, inRequest(`"role":"candidates","digest":"`, `"role":"candidates","digest":"xx`), "artifact was acknowledged"},
 		"a measurement is lost": {tilthv1.MeasureService_ReportMeasurements_FullMethodName, inRequest(`"latencySeconds":`, `"latencySeconds":1`), "and is recorded as"},
 		"refused, yet recorded": {tilthv1.MeasureService_ReportMeasurements_FullMethodName, refuse, "which no accepted report says"},
-		// A lease that arrived may have been lost on a busy machine, so that nothing tells of it any more. An accepted
-		// report does tell of its lease.
+		// On a busy machine, a delivered lease may have been lost without a trace. An accepted report proves its
+		// lease.
 		"a lease in two hands": {tilthv1.MeasureService_ReportMeasurements_FullMethodName, inRequest(`"attempt":2`, `"attempt":9`), "was in two hands at once"},
 		"leased once more":     {tilthv1.MeasureService_ReportMeasurements_FullMethodName, inRequest(`"attempt":2`, `"attempt":1`), "under attempt 1 and leased again as attempt 2"},
 	} {
@@ -56,7 +56,7 @@ func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 	}
 }
 
-// inRequest replaces text in requests, and inAnswer in answers.
+// inRequest returns a change that replaces text in requests, inAnswer one for answers.
 func inRequest(old, now string) func(*entry) {
 	return func(e *entry) { e.Request = json.RawMessage(strings.Replace(string(e.Request), old, now, 1)) }
 }
@@ -65,15 +65,15 @@ func inAnswer(old, now string) func(*entry) {
 	return func(e *entry) { e.Answer = json.RawMessage(strings.Replace(string(e.Answer), old, now, 1)) }
 }
 
-// refuse makes an answer a refusal.
+// refuse turns an answer into a refusal.
 func refuse(e *entry) {
 	if e.Answer != nil {
 		e.Answer, e.Code, e.Reason = nil, "FailedPrecondition", wire.ReasonStaleLease
 	}
 }
 
-// tamper copies journals, and changes the first entry of a method that can be changed, of a call that was answered:
-// what became of others is unknown, and on a busy machine there are some.
+// tamper copies journals and changes the first suitable call of a method. It skips unanswered calls, which a busy
+// machine produces, because their outcome is unknown.
 func tamper(t *testing.T, from, to, method string, change func(*entry)) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(from, "*.journal"))

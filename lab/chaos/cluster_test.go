@@ -19,13 +19,12 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// cluster is a database of two servers, of which one is the primary and the other, which has every commit on its disk
-// before that is answered, may be promoted.
+// cluster is a database of two servers: a primary and a synchronous standby that can be promoted.
 type cluster struct {
 	*testing.T
 	servers [2]*member
-	address string // of both, for trackers
-	name    string // of the database
+	address string // of both servers, for trackers
+	name    string // database name
 
 	mu      sync.Mutex
 	primary int
@@ -34,21 +33,21 @@ type cluster struct {
 // member is a server of a cluster.
 type member struct {
 	*pgserver.Server
-	disk string // a small one of its own, where it is mounted
+	disk string // dedicated small disk, if mounted
 
-	mu   sync.Mutex // of what starts and ends it
-	down int        // faults in force that want it down
+	mu   sync.Mutex // guards starting and stopping
+	down int        // number of active faults that keep it down
 }
 
 func serverAt(n int) string { return fmt.Sprint("db-", n+1) }
 
-// settings have servers notice within seconds that the other one is cut off, and need little room.
+// settings make servers detect a partition within seconds and use little space.
 var settings = []string{
 	"max_connections = 200", "wal_sender_timeout = 5s", "wal_receiver_timeout = 5s", "wal_retrieve_retry_interval = 500ms",
 	"max_wal_size = 64MB", "min_wal_size = 32MB",
 }
 
-// newCluster makes a cluster at two hosts of a network.
+// newCluster creates a cluster on two hosts of a network.
 func newCluster(t *testing.T, net *network) *cluster {
 	t.Helper()
 	c := &cluster{T: t}
@@ -90,7 +89,7 @@ func newCluster(t *testing.T, net *network) *cluster {
 	return c
 }
 
-// makeTables makes those of the store, so that they are there to be watched.
+// makeTables creates the store's tables, so that they can be watched.
 func makeTables(address string) error {
 	db, err := postgres.Open(address, postgres.Options{Shards: someShards})
 	if err != nil {
@@ -99,13 +98,13 @@ func makeTables(address string) error {
 	return db.Close()
 }
 
-// diskSize leaves a server that has written little some room.
+// diskSize leaves some space to a server with little data.
 const diskSize = "160m"
 
-// newDisk mounts a small disk of a server's own.
+// newDisk mounts a small disk for one server.
 func newDisk(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "db-") // short: it has sockets
+	dir, err := os.MkdirTemp("", "db-") // short: it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +123,7 @@ func newDisk(t *testing.T) string {
 	return dir
 }
 
-// socket is the address of the database on its primary, for this process.
+// socket returns the address of the database on its primary, for this process.
 func (c *cluster) socket() string {
 	p := c.servers[c.first()]
 	return p.Address(p.Folder(), c.name)
@@ -136,20 +135,20 @@ func (c *cluster) first() int {
 	return c.primary
 }
 
-// keep starts servers again that ended by themselves, as for want of room, until ctx ends.
+// keep restarts servers that ended by themselves, such as for lack of space, until ctx ends.
 func (c *cluster) keep(ctx context.Context) {
 	for retry.Sleep(ctx, 100*time.Millisecond) == nil {
 		for _, m := range c.servers {
 			m.mu.Lock()
 			if m.down == 0 && m.Ended() {
-				_ = m.Start() // it may lack room as yet
+				_ = m.Start() // space may still be lacking
 			}
 			m.mu.Unlock()
 		}
 	}
 }
 
-// kill kills the server at once; release has it go on.
+// kill kills the server. release lets it restart.
 func (m *member) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +162,7 @@ func (m *member) release() {
 	m.down--
 }
 
-// stand has all processes of the server stand still, or go on.
+// stand stops or continues all processes of the server.
 func (m *member) stand(still bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,7 +173,7 @@ func (m *member) stand(still bool) {
 	}
 }
 
-// failOver kills the primary and has the standby take its place, once it can.
+// failOver kills the primary and promotes the standby once possible.
 func (c *cluster) failOver(ctx context.Context) error {
 	old := c.first()
 	c.servers[old].kill()
@@ -208,7 +207,7 @@ func (c *cluster) promote(ctx context.Context, m *member) error {
 	return err
 }
 
-// settle waits until the primary answers, when no fault is in force any more.
+// settle waits until the primary answers after all faults have ended.
 func (c *cluster) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()

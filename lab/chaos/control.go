@@ -35,7 +35,7 @@ const (
 	failed  = tilthv1.JobState_JOB_STATE_FAILED
 )
 
-// stateOf is a job's state as the model has it.
+// stateOf maps a job's state to the model's.
 func stateOf(s tilthv1.JobState) tilthv1.JobState {
 	if s == resting || records.Final(s) {
 		return s
@@ -43,7 +43,7 @@ func stateOf(s tilthv1.JobState) tilthv1.JobState {
 	return under
 }
 
-// after are the states in which a job may be once something was asked of it; none when the answer cannot be.
+// after returns the possible states of a job after a request, or nil if the response is impossible.
 func (r request) after(s tilthv1.JobState) []tilthv1.JobState {
 	out := r.effect(s)
 	if !r.answered {
@@ -72,7 +72,7 @@ func (r request) effect(s tilthv1.JobState) []tilthv1.JobState {
 		return []tilthv1.JobState{under}
 	case r.what == "cancel" && runs:
 		return []tilthv1.JobState{tilthv1.JobState_JOB_STATE_CANCELLED}
-	case r.what == "cancel": // it has ended already
+	case r.what == "cancel": // has already ended
 		return []tilthv1.JobState{s}
 	case r.what == "finish" && (s == under || s == r.told):
 		return []tilthv1.JobState{r.told}
@@ -90,7 +90,7 @@ var jobModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// checkControl checks that each job's history is one that a single thing can have. A restoration takes jobs back.
+// checkControl checks that each job's history is linearizable. A restoration resets jobs.
 func (c *checker) checkControl() {
 	if c.gap != nil {
 		return
@@ -180,15 +180,15 @@ func describeRequests(history []porcupine.Operation) (out []string) {
 	return out
 }
 
-// readEvery is the pause between two looks of a client at a job.
+// readEvery is the client's polling interval for a job.
 const readEvery = 200 * time.Millisecond
 
-// look looks at a job again and again until ctx ends.
+// look polls a job until ctx ends.
 func look(ctx context.Context, w *witness, id string) {
 	client := tilthv1.NewJobServiceClient(w)
 	for retry.Sleep(ctx, readEvery) == nil {
 		within, cancel := context.WithTimeout(ctx, impatient.Try)
-		_, _ = client.GetJob(within, &tilthv1.GetJobRequest{JobId: id}) // the journal has what became of it
+		_, _ = client.GetJob(within, &tilthv1.GetJobRequest{JobId: id}) // the journal records the outcome
 		cancel()
 	}
 }

@@ -17,10 +17,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// never is when a call ended that was not answered: it may yet take effect.
+// never is the end of an unanswered call, which may still take effect.
 const never = math.MaxInt64
 
-// call is one that an agent or the client made.
+// call is a call by an agent or the client.
 type call struct {
 	agent      string
 	life       int
@@ -28,10 +28,10 @@ type call struct {
 	method     string
 	request    proto.Message
 	answer     proto.Message // nil unless it was accepted
-	begin, end int64         // by the monotonic clock; end is never where the outcome is not known
+	begin, end int64         // monotonic clock; end is never if the outcome is unknown
 	reason     string        // of the tracker's refusal
-	// denied is the status by which the tracker said of a job that it is not there, or has ended, and deniedAt when;
-	// empty = it did not.
+	// denied is the status code with which the tracker reported that a job does not exist or has ended, and deniedAt
+	// the time. Empty means no such response.
 	denied   string
 	deniedAt int64
 }
@@ -46,7 +46,7 @@ func (c *call) String() string {
 	return fmt.Sprintf("%s (life %d, call %d)", c.agent, c.life, c.number)
 }
 
-// readCalls returns the calls of all journals of a folder, in the order in which they began.
+// readCalls returns the calls in all journals of a folder, in order of their start.
 func readCalls(dir string) (calls []*call, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.journal"))
 	if err != nil {
@@ -67,7 +67,7 @@ func readCalls(dir string) (calls []*call, err error) {
 	return calls, nil
 }
 
-// pair makes calls of an agent's entries.
+// pair combines an agent's entries into calls.
 func pair(entries []entry) (calls []*call, err error) {
 	type key struct {
 		life   int
@@ -111,7 +111,7 @@ func refused(e entry) bool {
 	return false
 }
 
-// decode reads a message of a method.
+// decode decodes a message of a method.
 func decode(method string, text []byte, which func(protoreflect.MethodDescriptor) protoreflect.MessageDescriptor) (proto.Message, error) {
 	m, err := methodOf(method)
 	if err != nil {
@@ -121,7 +121,7 @@ func decode(method string, text []byte, which func(protoreflect.MethodDescriptor
 	return message, protojson.Unmarshal(text, message)
 }
 
-// methodOf finds a method by its name, as in "/tilth.v1.AgentService/Join".
+// methodOf returns the method of a name such as "/tilth.v1.AgentService/Join".
 func methodOf(name string) (protoreflect.MethodDescriptor, error) {
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(name, "/"), "/", ".")))
 	if err != nil {
@@ -142,13 +142,13 @@ func newMessage(d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// leased is a lease that arrived at an agent.
+// leased is a delivered lease.
 type leased struct {
 	*call
 	*tilthv1.LeaseWorkResponse
 }
 
-// candidates are those of a batch's lease.
+// candidates returns the candidates of a batch's lease.
 func (l leased) candidates() []*tilthv1.Candidate {
 	if b := l.GetBuild(); b != nil {
 		return b.GetCandidates()
@@ -156,7 +156,7 @@ func (l leased) candidates() []*tilthv1.Candidate {
 	return l.GetMeasure().GetCandidates()
 }
 
-// leases returns those that arrived, by token.
+// leases returns the delivered leases by token.
 func leases(calls []*call) map[string]leased {
 	out := map[string]leased{}
 	for _, c := range calls {

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fault is one of a round's.
+// fault is a fault of a round.
 type fault = faultOf[*round]
 
-// faultOf is something that befalls a farm for a while.
+// faultOf is a temporary fault of a farm.
 type faultOf[R any] struct {
-	// Kind is its name, by which faults are counted.
+	// Kind is the name under which faults are counted.
 	Kind string
-	// On is whom it befalls.
+	// On is the affected process or host.
 	On string
-	// At is when it begins, after the round's beginning, and For how long it lasts.
+	// At is the start relative to the round's start, For the duration.
 	At, For time.Duration
-	// What is the size of the fault, if its kind has one.
+	// What is the size of the fault, for kinds that have one.
 	What string
 
 	begin, end func(R)
@@ -34,22 +34,22 @@ func (f *faultOf[R]) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%v %s %s for %v %s", f.At.Round(time.Millisecond), f.Kind, f.On, f.For.Round(time.Millisecond), f.What))
 }
 
-// faultKinds draw the faults of each kind. The tracker and its network are hit as often as all agents together.
+// faultKinds draw the faults of each kind. The tracker and its network are affected as often as all agents together.
 var faultKinds = []func(*draw) *fault{
 	drawKill, drawKill, drawTerminate, drawStop, drawCut, drawCutWithin, drawHalfOpen, drawLostAnswers, drawDelay, drawPartition,
 	drawKillOnAnswer, drawFailpoint, drawFailpoint, drawFailpoint, drawDiskError, drawFailedSync, drawFailedSync, drawBitRot, drawBitRot,
 	drawFullDisk, drawClockJump, drawSuspension,
 }
 
-// draw is the round's source of chance.
+// draw is the round's random source.
 type draw struct {
 	*rand.Rand
 	points []string // names of failpoints
 	within time.Duration
 }
 
-// Within how long after a round's beginning all faults and whims begin. Real agents take their time to start, and meet
-// more of them.
+// Faults and whims begin within these times after the round's start. Real agents take longer to start, and meet more
+// faults.
 const (
 	faultsWithin     = 3 * time.Second
 	realFaultsWithin = 9 * time.Second
@@ -61,7 +61,7 @@ func (d *draw) span(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.Int64N(int64(high-low)))
 }
 
-// agent draws an agent's place.
+// agent draws the index of an agent.
 func (d *draw) agent() int { return d.IntN(len(kinds)) }
 
 // anyProcess draws the tracker (-1) as often as all agents together.
@@ -79,7 +79,7 @@ func nameOf(process int) string {
 	return kinds[process].name
 }
 
-// drawFaults draws a round's, of some kinds, 4 to 11 in every three seconds.
+// drawFaults draws a round's faults, 4 to 11 per three seconds.
 func drawFaults[D interface{ source() *draw }, R any](from D, kinds []func(D) *faultOf[R]) (out []*faultOf[R]) {
 	d := from.source()
 	for range (4 + d.IntN(8)) * int(d.within/faultsWithin) {
@@ -102,7 +102,7 @@ func drawKill(d *draw) *fault {
 	}
 }
 
-// drawTerminate asks a process to end, as an administrator would, and starts it again.
+// drawTerminate draws a graceful stop and restart of a process.
 func drawTerminate(d *draw) *fault {
 	n := d.anyProcess()
 	return &fault{
@@ -151,7 +151,7 @@ func drawHalfOpen(d *draw) *fault {
 	}
 }
 
-// drawLostAnswers lets calls take effect whose answers never come.
+// drawLostAnswers draws calls that take effect but lose their answers.
 func drawLostAnswers(d *draw) *fault {
 	n := d.agent()
 	return &fault{
@@ -170,7 +170,7 @@ func drawDelay(d *draw) *fault {
 	}
 }
 
-// drawPartition takes the tracker from all agents.
+// drawPartition draws a partition of the tracker from all agents.
 func drawPartition(d *draw) *fault {
 	return &fault{
 		Kind: "partition", On: "tracker",
@@ -187,7 +187,7 @@ func drawPartition(d *draw) *fault {
 	}
 }
 
-// drawKillOnAnswer kills the tracker the moment that an answer has left it.
+// drawKillOnAnswer draws a kill of the tracker right after an answer has left it.
 func drawKillOnAnswer(d *draw) *fault {
 	n, chunks := d.agent(), 1+d.IntN(20)
 	return &fault{
@@ -202,7 +202,7 @@ func drawKillOnAnswer(d *draw) *fault {
 	}
 }
 
-// drawFailpoint has the next life of the tracker kill itself at a commit boundary; the present one is killed.
+// drawFailpoint draws a kill of the tracker at a commit boundary in its next life, which starts at once.
 func drawFailpoint(d *draw) *fault {
 	point, times := d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12)
 	return &fault{
@@ -211,7 +211,7 @@ func drawFailpoint(d *draw) *fault {
 	}
 }
 
-// drawDiskError is a write to the records file that fails, or the sync of an artifact whose bytes are lost with it.
+// drawDiskError draws a failed write to the records file, or a failed sync of an artifact that loses its data.
 func drawDiskError(d *draw) *fault {
 	points := []string{"lackOfDiskSpace", "beforeWriteMetaError", "resizeFileError", "failedArtifactSync"}
 	point, times := points[d.IntN(len(points))], 1+int(d.ExpFloat64()*10)
@@ -223,7 +223,7 @@ func drawDiskError(d *draw) *fault {
 	}
 }
 
-// drawFailedSync has the disk fail syncs of the tracker's next life, of whatever file they are.
+// drawFailedSync draws failed syncs of any files in the tracker's next life.
 func drawFailedSync(d *draw) *fault {
 	n := 1 + int(d.ExpFloat64()*10)
 	return &fault{
@@ -232,7 +232,7 @@ func drawFailedSync(d *draw) *fault {
 	}
 }
 
-// drawBitRot flips a bit of one of the artifacts that were stored last, as a disk does: its times stay as they are.
+// drawBitRot draws a flipped bit in a recent artifact. As with a real disk, the file times do not change.
 func drawBitRot(d *draw) *fault {
 	back, bit := d.IntN(8), d.Int64()
 	return &fault{
@@ -241,7 +241,7 @@ func drawBitRot(d *draw) *fault {
 	}
 }
 
-// drawFullDisk fills the disk of the tracker's data, which is one of its own.
+// drawFullDisk draws a full disk of the tracker's data.
 func drawFullDisk(d *draw) *fault {
 	return &fault{
 		Kind: "disk full", On: "tracker", For: d.span(200*time.Millisecond, 1200*time.Millisecond),
@@ -250,7 +250,7 @@ func drawFullDisk(d *draw) *fault {
 	}
 }
 
-// drawClockJump sets the wall's clock, and sets it right again.
+// drawClockJump draws a temporary jump of the wall clock.
 func drawClockJump(d *draw) *fault {
 	jumps := []time.Duration{-time.Hour, -3 * time.Second, 3 * time.Second, time.Hour}
 	jump := jumps[d.IntN(len(jumps))]
@@ -282,11 +282,11 @@ func (r *round) fillDisk() {
 	fill(filepath.Join(r.farm.data(), ballast))
 }
 
-// fill writes to a file until nothing more fits.
+// fill writes to a file until the disk is full.
 func fill(path string) {
 	f, err := os.Create(path)
 	if err != nil {
-		return // full already
+		return // already full
 	}
 	defer f.Close()
 	for _, size := range []int{1 << 20, 4 << 10} {
@@ -298,13 +298,13 @@ func fill(path string) {
 	}
 }
 
-// mountDisk gives the tracker's data a small disk of their own, where that is allowed.
+// mountDisk mounts a small disk for the tracker's data, if permitted.
 func (r *round) mountDisk() {
 	r.ownDisk = unix.Mount("tmpfs", r.farm.data(), "tmpfs", 0, "size=96m") == nil
 }
 
-// clocks are a tracker's against the machine's, which it reads in a file: how far both are ahead, and how fast the
-// second goes.
+// clocks controls a tracker's clocks through a file: the offsets of both from the machine's, and the speed of the
+// second.
 type clocks struct {
 	tracker *process
 	path    string
@@ -314,10 +314,10 @@ type clocks struct {
 	pace           float64
 }
 
-// shift shifts the clocks further.
+// shift adds to the offsets of the clocks.
 func (c *clocks) shift(onWall, evenly time.Duration) {
 	c.write(onWall, evenly)
-	c.tracker.signal(unix.SIGUSR1) // not under the lock: see TestClocksShiftWhileATrackerStarts
+	c.tracker.signal(unix.SIGUSR1) // without the lock: see TestClocksShiftWhileATrackerStarts
 }
 
 func (c *clocks) write(onWall, evenly time.Duration) {
@@ -325,11 +325,11 @@ func (c *clocks) write(onWall, evenly time.Duration) {
 	defer c.mu.Unlock()
 	c.onWall += onWall
 	c.evenly += evenly
-	// A disk that is full has no room for it.
+	// This fails on a full disk.
 	_ = os.WriteFile(c.path, fmt.Appendf(nil, "%v %v %v", c.onWall, c.evenly, c.pace), 0o644)
 }
 
-// draw draws the speed of a tracker's deadline clock, and describes it unless it equals the agents'.
+// draw draws the speed of the tracker's deadline clock. It returns a description, unless the speed is the agents'.
 func (c *clocks) draw(d *draw) (told string) {
 	paces := []float64{1, 1, 0.6, 1.7}
 	if c.pace = paces[d.IntN(len(paces))]; c.pace == 1 {
@@ -339,8 +339,8 @@ func (c *clocks) draw(d *draw) (told string) {
 	return fmt.Sprintf("the time of %s passes %v times as fast as the agents'", c.tracker.name, c.pace)
 }
 
-// setClocks draws the clock errors of the round: the offset of agents' wall clocks and the speed of the
-// tracker's deadlines. It returns their descriptions.
+// setClocks draws the clock errors of the round: the offsets of the agents' wall clocks and the speed of the
+// tracker's deadlines. It returns descriptions.
 func (r *round) setClocks() (told []string) {
 	for i, skew := range r.draw.skews() {
 		if skew != 0 && r.farm.skews != nil {
@@ -356,7 +356,7 @@ func (r *round) setClocks() (told []string) {
 	return told
 }
 
-// skews draws by how much each agent's calendar is wrong.
+// skews draws the offset of each agent's wall clock.
 func (d *draw) skews() (out []time.Duration) {
 	all := []time.Duration{0, 0, 0, -mostSkew, -90 * time.Second, 90 * time.Second, mostSkew}
 	for range kinds {
@@ -365,6 +365,5 @@ func (d *draw) skews() (out []time.Duration) {
 	return out
 }
 
-// mostSkew is by how much an agent's calendar is wrong at most. What the campaign does to the tracker's comes to far
-// less.
+// mostSkew is the maximum offset of an agent's wall clock. The campaign shifts the tracker's far less.
 const mostSkew = 240 * time.Hour

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestClocksShiftWhileATrackerStarts: once, a life that began as the clocks were shifted had both wait for each other
-// for ever.
+// TestClocksShiftWhileATrackerStarts is a regression test for a deadlock between a starting life and a shift of the
+// clocks.
 func TestClocksShiftWhileATrackerStarts(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, dataName), 0o755); err != nil {

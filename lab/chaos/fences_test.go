@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// fence is a transaction's touch of the row by which a tracker has a shard, in the order of commits of each shard: the
-// row is locked until the transaction ends.
+// fence is a transaction's update of the row that assigns a shard to a tracker, in commit order per shard. The row is
+// locked until the transaction ends.
 type fence struct {
 	xid    uint64
 	shard  int
@@ -18,21 +18,21 @@ type fence struct {
 	client string
 }
 
-// change is one of a row that is a shard's.
+// change is a change of a row that belongs to a shard.
 type change struct {
 	xid   uint64
 	shard int
 	table string
 }
 
-// shardTables are the tables whose rows are a shard's, with the column that tells which: the shard, or the id of a job
-// or batch.
+// shardTables maps the tables whose rows belong to shards to the column that identifies the shard: its number, or the
+// id of a job or batch.
 var shardTables = map[string]string{
 	"jobs": "shard", "batches": "shard", "agents": "shard", "devices": "shard", "ended": "shard", "dropped": "shard",
 	"closed_batches": "id", "events": "job", "progress": "job", "requests": "job",
 }
 
-// watch has the database itself write down who changes what: independently of the trackers, which check it too.
+// watch installs triggers that log all changes in the database. They are independent of the trackers' own checks.
 func (c *cluster) watch(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, c.socket())
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *cluster) watch(ctx context.Context) error {
 	return err
 }
 
-// checkFences checks what the database wrote down.
+// checkFences checks the database's log.
 func (c *cluster) checkFences(ctx context.Context, result *Result) (violations []string, err error) {
 	conn, err := pgx.Connect(ctx, c.socket())
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *cluster) checkFences(ctx context.Context, result *Result) (violations [
 	return append(violations, judgeFences(fences, changes)...), err
 }
 
-// judgeFences checks that an epoch is one tracker's, that none comes after a later one, and that whatever changed rows
-// of a shard did so in an epoch of it.
+// judgeFences checks that each epoch belongs to one tracker, that epochs increase, and that all changes to a shard's
+// rows happen in one of its epochs.
 func judgeFences(fences []fence, changes []change) (violations []string) {
 	type epoch struct {
 		shard int

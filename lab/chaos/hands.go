@@ -18,17 +18,17 @@ import (
 
 // hands is the state of a subject. It is compared with ==.
 type hands struct {
-	attempt uint32 // of the last lease that arrived
+	attempt uint32 // of the latest delivered lease
 	session string
 	lost    bool   // a report under it was refused
-	settled string // attempts that ended with an accepted report, each as " N "
+	settled string // attempts with an accepted final report, each as " N "
 }
 
 // act is an event of a subject: a delivered lease or a report.
 type act struct {
 	token *tilthv1.LeaseToken
 	grant bool
-	last  bool // the report ends its lease when it is accepted
+	last  bool // the report ends its lease if accepted
 }
 
 // outcome of an act.
@@ -48,7 +48,7 @@ func (s hands) holds(t *tilthv1.LeaseToken) bool {
 	return !s.lost && s.attempt == t.GetAttempt() && s.session == t.GetSession() && !s.isSettled(t.GetAttempt())
 }
 
-// step returns the states that may follow; none when what happened must not.
+// step returns the possible next states, or nil if the event violates the model.
 func (s hands) step(a act, o outcome) []hands {
 	if a.grant {
 		if a.token.GetAttempt() <= s.attempt {
@@ -91,10 +91,10 @@ var handsModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// mostTime bounds the check of one subject.
+// mostTime limits the check of one subject.
 const mostTime = 10 * time.Second
 
-// checkHands checks that each subject's history is one that a subject in one agent's hands at a time can have.
+// checkHands checks that each subject's history is consistent with one holder at a time.
 func (c *checker) checkHands() {
 	histories := map[string][]porcupine.Operation{}
 	c.measured = map[string]map[string]bool{}
@@ -136,7 +136,7 @@ func (c *checker) checkHands() {
 	}
 }
 
-// reported is the act of a call that reports under a lease.
+// reported returns the act of a call that reports under a lease.
 func (c *checker) reported(call *call) (act, bool) {
 	switch r := call.request.(type) {
 	case *tilthv1.ProposeBatchRequest:
@@ -151,7 +151,7 @@ func (c *checker) reported(call *call) (act, bool) {
 	return act{}, false
 }
 
-// completes reports whether a report completes its lease: everything leased has been reported.
+// completes reports whether a report completes its lease, because everything leased has been reported.
 func (c *checker) completes(r *tilthv1.ReportMeasurementsRequest) bool {
 	key := tokenKey(r.GetLease())
 	reported := c.measured[key]

@@ -22,26 +22,26 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// network is hosts, each a network namespace of its own, at a switch, which is one too. Nothing of it is in the
-// namespace of the test.
+// network is a set of hosts connected to a switch. Each host and the switch is a network namespace. The test's own
+// namespace is not involved.
 type network struct {
 	*testing.T
 	prefix string
 	places map[string]int
 
 	mu   sync.Mutex
-	lost map[way]int // faults by which what is sent a way is lost
+	lost map[way]int // number of faults that drop packets of each way
 }
 
-// way is one of the two between two hosts.
+// way is one of the two directions between two hosts.
 type way struct{ from, to string }
 
-// networks counts those that this process made.
+// networks counts the networks of this process.
 var networks atomic.Int64
 
 const switchName = "switch"
 
-// newNetwork makes hosts of the given names. The test is skipped where that is not allowed.
+// newNetwork creates hosts of the given names. It skips the test if that is not permitted.
 func newNetwork(t *testing.T, names ...string) *network {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -83,7 +83,7 @@ func (n *network) space(host string) string { return n.prefix + host }
 func (n *network) port(host string) string  { return "port" + strconv.Itoa(n.places[host]) }
 func (n *network) addr(host string) string  { return "10.77.0." + strconv.Itoa(n.places[host]+1) }
 
-// cut takes a host from the network. What is sent to and from it is lost, and nobody is told.
+// cut disconnects a host. Packets to and from it are dropped silently.
 func (n *network) cut(host string) {
 	n.ip("-n", n.space(switchName), "link", "set", n.port(host), "down")
 }
@@ -92,7 +92,7 @@ func (n *network) heal(host string) {
 	n.ip("-n", n.space(switchName), "link", "set", n.port(host), "up")
 }
 
-// lose has what is sent some ways be lost, and nobody be told; find ends it.
+// lose silently drops the packets of some ways until find is called.
 func (n *network) lose(ways ...way) {
 	if err := n.change(1, ways); err != nil {
 		n.Error(err)
@@ -105,7 +105,7 @@ func (n *network) find(ways ...way) {
 	}
 }
 
-// change adds to the faults by which ways are lost.
+// change adds to the number of faults of ways.
 func (n *network) change(by int, ways []way) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,7 +134,7 @@ func (n *network) dial(host, addr string) (net.Conn, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		// The thread goes back to where it was: when it ended, the processes that were started on it would be killed.
+		// The thread must return to its namespace: if it ended, the processes started on it would be killed.
 		runtime.LockOSThread()
 		conn, err := within(filepath.Join("/run/netns", n.space(host)), func() (net.Conn, error) { return net.DialTimeout("tcp", addr, time.Second) })
 		done <- result{conn, err}
@@ -143,7 +143,7 @@ func (n *network) dial(host, addr string) (net.Conn, error) {
 	return r.Conn, r.error
 }
 
-// within calls dial with the thread in another network, and unlocks the thread if it is back in its own.
+// within calls dial with the thread in another namespace. It unlocks the thread once that is back in its own.
 func within(space string, dial func() (net.Conn, error)) (net.Conn, error) {
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -165,13 +165,13 @@ func within(space string, dial func() (net.Conn, error)) (net.Conn, error) {
 	return conn, err
 }
 
-// TestHostsThatAreCutOffComeBack runs a farm of several hosts twice: in peace, and while a runner, the tracker, a
-// builder and then both tuners are cut off for longer than a lease lives. Both end with the same records.
+// TestHostsThatAreCutOffComeBack runs a farm of several hosts twice: undisturbed, and with a runner, the tracker, a
+// builder and then both tuners disconnected for longer than leases live. Both runs must end with the same records.
 func TestHostsThatAreCutOffComeBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of hosts twice, and cuts each of them off for longer than a lease lives")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	n := newNetwork(t, "tracker", "client", "tuner-1", "tuner-2", "builder-1", "builder-2", "runner-1", "runner-2")
 	peace := n.run(nil)
 	partitioned := n.run([]string{"runner-1", "tracker", "builder-1", "tuner-1", "tuner-2"})
@@ -183,10 +183,10 @@ func TestHostsThatAreCutOffComeBack(t *testing.T) {
 	}
 }
 
-// cutTime is longer than leases live.
+// cutTime exceeds the lifetime of leases.
 const cutTime = leaseTimeout + 500*time.Millisecond
 
-// run lets a farm do its jobs while hosts are cut off in turn, and returns the outcomes that are recorded, sorted.
+// run runs a farm's jobs while hosts are disconnected in turn, and returns the sorted recorded outcomes.
 func (n *network) run(cut []string) (outcomes []string) {
 	n.Helper()
 	binary, dir := buildProgram(n.T), n.TempDir()
@@ -266,7 +266,7 @@ func (n *network) judge(data, journals string, watched map[string][]*tilthv1.Job
 	n.Logf("%d trials, measured %d times under %d leases, %d dead letters", v.Trials, v.Executions, v.Leases, v.DeadLetters)
 }
 
-// recordedOutcomes are the records but for what measuring again changes.
+// recordedOutcomes returns the records without the fields that vary between measurements.
 func recordedOutcomes(t *testing.T, path string) (out []string) {
 	t.Helper()
 	db, err := bolt.OpenReadOnly(path, bolt.Options{})

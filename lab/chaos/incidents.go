@@ -33,13 +33,13 @@ func (i *incidents) died(how string) {
 	i.deaths = append(i.deaths, how)
 }
 
-// crashes returns the ends of processes that no fault explains. Agents never end by themselves; for trackers,
-// excused reports which ends are no crash.
+// crashes returns the ends of processes that no fault explains. Agents never end by themselves. For trackers, excused
+// reports which ends are expected.
 func (i *incidents) crashes(processes []*process, excused func(how string) bool) (out []string) {
 	for _, p := range processes {
 		text, err := os.ReadFile(p.log)
 		if err != nil {
-			continue // it never wrote
+			continue // no log was written
 		}
 		for line := range strings.Lines(string(text)) {
 			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE") {
@@ -57,15 +57,15 @@ func (i *incidents) crashes(processes []*process, excused func(how string) bool)
 	return out
 }
 
-// byItsOwnWord excuses a tracker that ends because of what it cannot go on with, such as a full disk: one whose
-// records are in a file does.
+// byItsOwnWord excuses a tracker that ends on an unrecoverable error such as a full disk, as one with a records file
+// does.
 func byItsOwnWord(string) bool { return true }
 
-// byFailpoint excuses a tracker that a failpoint has killed, and none that gives up: one whose records are in a
-// database waits for it.
+// byFailpoint only excuses a tracker killed by a failpoint. A tracker with a database waits for the database instead
+// of ending.
 func byFailpoint(how string) bool { return strings.HasSuffix(how, syscall.SIGKILL.String()) }
 
-// befall has one fault happen to a round. It ends even when ctx does.
+// befall injects one fault into a round. It also ends the fault when ctx ends.
 func befall[R interface{ happened(kind string) }](ctx context.Context, r R, f *faultOf[R]) {
 	if retry.Sleep(ctx, f.At) != nil {
 		return
@@ -76,7 +76,7 @@ func befall[R interface{ happened(kind string) }](ctx context.Context, r R, f *f
 	f.end(r)
 }
 
-// tell describes what happens to a farm: the faults, and the number of the client's whims.
+// tell describes the faults and the number of the client's whims.
 func tell[R any](i *incidents, faults []*faultOf[R], whims []whim) (told []string) {
 	for _, f := range faults {
 		told = append(told, f.String())

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entry is a line of a journal: a call that is about to be made (Request), or its answer (Answer or Code).
+// entry is a line of a journal: a call about to be made (Request), or its outcome (Answer or Code).
 type entry struct {
-	// At is the machine's monotonic clock, which all processes share, in nanoseconds.
+	// At is the time of the machine's monotonic clock, which all processes share, in nanoseconds.
 	At int64 `json:"at"`
-	// Agent and Life name the process, Call the call within it.
+	// Agent and Life identify the process, Call the call within it.
 	Agent string `json:"agent"`
 	Life  int    `json:"life"`
 	Call  uint64 `json:"call"`
-	// Method is that of the wire, as in "/tilth.v1.AgentService/Join".
+	// Method is the name on the wire, such as "/tilth.v1.AgentService/Join".
 	Method  string          `json:"method"`
 	Request json.RawMessage `json:"request,omitempty"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
-	// Code is the status of a call that failed, and Reason that of the tracker's refusal.
+	// Code is the status of a failed call, and Reason the tracker's reason of a refusal.
 	Code   string `json:"code,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -47,7 +47,7 @@ func openJournal(path, agent string, life int) (*journal, error) {
 	return &journal{agent: agent, life: life, file: f}, nil
 }
 
-// next numbers a call.
+// next returns the number of the next call.
 func (j *journal) next() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -55,7 +55,7 @@ func (j *journal) next() uint64 {
 	return j.call
 }
 
-// write adds a line. A journal that cannot be written proves nothing, so its process must not go on.
+// write appends a line. The process must not continue after an error, because an incomplete journal proves nothing.
 func (j *journal) write(e entry) error {
 	e.At, e.Agent, e.Life = monotonic(), j.agent, j.life
 	line, err := json.Marshal(e)
@@ -72,7 +72,7 @@ func (j *journal) write(e entry) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// readJournal returns the entries of a file. A last line that was cut short by the end of its process is left out.
+// readJournal returns the entries of a file. It ignores a truncated last line, left by a killed process.
 func readJournal(path string) (entries []entry, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -96,11 +96,11 @@ func readJournal(path string) (entries []entry, err error) {
 	}
 }
 
-// monotonic is the time since the machine started, in nanoseconds, whatever is done to its calendar.
+// monotonic returns the time since the machine started in nanoseconds. It ignores changes of the wall clock.
 func monotonic() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		return 0 // only a clock that the kernel does not have
+		return 0 // unreachable: the kernel has this clock
 	}
 	return t.Nano()
 }

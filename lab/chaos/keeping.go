@@ -9,16 +9,16 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// keeping is where a farm keeps what it must not forget.
+// keeping describes where a farm stores its data.
 type keeping struct {
-	// data is the folder of artifacts and, unless there is a database, of the records file.
+	// data is the folder of artifacts and, without a database, of the records file.
 	data string
-	// database is the address of a database with shards shards; empty for a file.
+	// database is the address of a database with shards shards, or empty for a file.
 	database string
 	shards   int
 }
 
-// open opens the store to look at what it has. No tracker has it.
+// open opens the store for inspection. No tracker may have it open.
 func (k keeping) open() (records.Store, error) {
 	if k.database != "" {
 		return postgres.Open(k.database, postgres.Options{Shards: k.shards})
@@ -28,7 +28,7 @@ func (k keeping) open() (records.Store, error) {
 
 func (k keeping) file() string { return filepath.Join(k.data, recordsName) }
 
-// consistent checks the pages of the storage engine, if it supports that.
+// consistent checks the pages of the storage engine, if supported.
 func (k keeping) consistent() error {
 	if k.database != "" {
 		return nil
@@ -36,7 +36,7 @@ func (k keeping) consistent() error {
 	return consistent(k.file())
 }
 
-// artifacts are the folder of a shard's artifacts.
+// artifacts returns the folder of a shard's artifacts.
 func (k keeping) artifacts(shard int) string {
 	path := filepath.Join(k.data, artifactsName)
 	if shard > 0 {
@@ -45,7 +45,7 @@ func (k keeping) artifacts(shard int) string {
 	return path
 }
 
-// allArtifacts are the paths of all whole artifacts.
+// allArtifacts returns the paths of all complete artifacts.
 func (k keeping) allArtifacts() (paths []string) {
 	for shard := range max(k.shards, 1) {
 		paths = append(paths, storedArtifacts(k.artifacts(shard))...)

@@ -19,14 +19,13 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// loss is a farm's records being lost, amid its work, and a backup taking their place.
+// loss is the loss of a farm's records during its work, and their restoration from a backup.
 type loss struct {
-	backupAt time.Duration // after the round's beginning
-	after    time.Duration // so long after the backup
-	// rot lists the bits of the records file that flip before the loss; the tracker continues with them for a
-	// while.
+	backupAt time.Duration // since the start of the round
+	after    time.Duration // since the backup
+	// rot lists the bits of the records file that flip before the loss. The tracker continues with them for a while.
 	rot []int64
-	// artifacts is set if the artifacts are lost, too. Backups contain none.
+	// artifacts is set if the artifacts are lost, too. Backups do not contain them.
 	artifacts bool
 }
 
@@ -51,15 +50,15 @@ func (l *loss) String() string {
 		l.backupAt.Round(time.Millisecond), l.after.Round(time.Millisecond), len(l.rot), what)
 }
 
-// gap is the time whose work is lost, from the beginning of the backup to the end of restoring it, by the machine's
-// monotonic clock.
+// gap is the interval whose work is lost, from the start of the backup to the end of its restoration, on the
+// machine's monotonic clock.
 type gap struct {
 	From      int64 `json:"from"`
 	To        int64 `json:"to"`
 	Artifacts bool  `json:"artifacts"`
 }
 
-// gapName is the gap's file, beside the journals.
+// gapName is the name of the gap's file, beside the journals.
 const gapName = "gap"
 
 func (g *gap) write(journals string) error {
@@ -83,8 +82,7 @@ func readGap(journals string) (*gap, error) {
 	return g, json.Unmarshal(text, g)
 }
 
-// follow has the client do its part. Where the records are lost amid it, another does it again, once they are
-// restored.
+// follow runs the client. If the records are lost meanwhile, a second client repeats its part after the restoration.
 func (r *round) follow(ctx context.Context, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
 	if r.lost == nil {
 		return r.farm.follow(ctx, 0, whims, r.Spec)
@@ -95,7 +93,7 @@ func (r *round) follow(ctx context.Context, whims []whim) (map[string][]*tilthv1
 	return r.farm.follow(ctx, 1, resuming(whims), r.Spec)
 }
 
-// resuming has the jobs resumed that a client before wanted to pause: it may have gone without.
+// resuming returns whims that resume the jobs that a previous client may have left paused.
 func resuming(before []whim) []whim {
 	now := make([]whim, len(before))
 	for n, w := range before {
@@ -106,11 +104,11 @@ func resuming(before []whim) []whim {
 	return now
 }
 
-// lose has a client do its part until the records are lost, and restores them.
+// lose runs a client until the records are lost, and restores them.
 func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
 	following, stop := context.WithCancel(ctx)
 	var first sync.WaitGroup
-	first.Go(func() { _, _ = r.farm.follow(following, 0, whims, r.Spec) }) // it is cut off
+	first.Go(func() { _, _ = r.farm.follow(following, 0, whims, r.Spec) }) // interrupted by the loss
 	defer first.Wait()
 	defer stop()
 	if err := retry.Sleep(ctx, lost.backupAt); err != nil {
@@ -118,7 +116,7 @@ func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
 	}
 	backup := filepath.Join(r.Dir, "backup.db")
 	g := &gap{Artifacts: lost.artifacts}
-	for g.From = monotonic(); r.farm.backUp(ctx, backup) != nil; g.From = monotonic() { // until no fault is in its way
+	for g.From = monotonic(); r.farm.backUp(ctx, backup) != nil; g.From = monotonic() { // until no fault prevents it
 		if err := retry.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
@@ -130,7 +128,7 @@ func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
 	if len(lost.rot) > 0 {
 		r.happened("bit rot in the records")
 		for _, bit := range lost.rot {
-			if err := flipBit(path, bit); err != nil && !errors.Is(err, unix.ENOSPC) { // a hole, and the disk is full
+			if err := flipBit(path, bit); err != nil && !errors.Is(err, unix.ENOSPC) { // a hole on a full disk
 				return err
 			}
 		}
@@ -156,7 +154,7 @@ func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
 	return g.write(r.farm.journals())
 }
 
-// restore puts the backup in the place of the records, as soon as the disk has room.
+// restore replaces the records by the backup, once the disk has space.
 func (r *round) restore(ctx context.Context, backup, path string) error {
 	for {
 		_, err := bolt.Restore(ctx, backup, path, time.Now())
@@ -166,7 +164,7 @@ func (r *round) restore(ctx context.Context, backup, path string) error {
 	}
 }
 
-// backUp has the tracker send a backup to a file, and no longer than that takes where nothing is in its way.
+// backUp writes a backup of the tracker to a file. Its timeout suffices if no fault interferes.
 func (f *farm) backUp(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, impatient.Try)
 	defer cancel()

@@ -10,13 +10,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestTheCheckerKnowsWhatALossExplainsAndWhatNot restores a farm's records from a backup amid its work. What was done
-// between is lost, and the checker takes it for that: no more, and no less.
+// TestTheCheckerKnowsWhatALossExplainsAndWhatNot restores a farm's records from a backup during its work. The checker
+// must accept exactly the loss of the work since the backup.
 func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the farm's program and runs it to its end")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	dir := t.TempDir()
 	lost := &loss{backupAt: 500 * time.Millisecond, after: time.Second}
 	result, err := Round{Seed: 1, Dir: dir, Binary: buildProgram(t), calm: true, lost: lost}.Run(t.Context())
@@ -32,7 +32,7 @@ func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		change func() error
-		want   string // empty = nothing is broken
+		want   string // empty = no violation
 	}{
 		{"nothing is said to be lost", func() error { return os.Remove(filepath.Join(journals, gapName)) }, "was acknowledged"},
 		{"the loss is said to have ended later", func() error {
@@ -55,7 +55,7 @@ func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 	}
 }
 
-// amidALease is an instant after the gap between a lease and the first report under it that was accepted.
+// amidALease returns a time after the gap, between a lease and its first accepted report.
 func amidALease(t *testing.T, journals string, after *gap) int64 {
 	t.Helper()
 	calls, err := readCalls(journals)
@@ -72,12 +72,12 @@ func amidALease(t *testing.T, journals string, after *gap) int64 {
 	return 0
 }
 
-// keptData is the folder of the tracker's data of a round that has ended.
+// keptData returns the data folder of the tracker in a finished round.
 func keptData(dir string) string {
 	if kept := filepath.Join(dir, keptName); isFolder(kept) {
 		return kept
 	}
-	return filepath.Join(dir, dataName) // they had no disk of their own
+	return filepath.Join(dir, dataName) // no dedicated disk was mounted
 }
 
 func isFolder(path string) bool {

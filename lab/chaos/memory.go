@@ -33,7 +33,7 @@ func (c *checker) checkRefused() {
 	}
 }
 
-// outcomes are the signatures of a report's trials.
+// outcomes returns the signatures of a report's trials.
 func outcomes(call *call) (out []string) {
 	switch r := call.request.(type) {
 	case *tilthv1.ReportBuildRequest:
@@ -50,11 +50,10 @@ func outcomes(call *call) (out []string) {
 	return out
 }
 
-// checkMemory checks that no work is given out again that was acknowledged: no candidate is leased whose outcome was
-// accepted under an earlier attempt, and no batch is built again whose objects are there. It counts how often trials
-// were measured.
+// checkMemory checks that acknowledged work is not leased again: neither candidates with an outcome accepted in an
+// earlier attempt, nor batches whose artifacts are available. It counts the measurements of trials.
 func (c *checker) checkMemory() {
-	recorded := map[string]uint32{} // by batch and candidate: the least attempt under which it was accepted
+	recorded := map[string]uint32{} // by batch and candidate: first attempt with an accepted outcome
 	built := map[string]uint32{}    // by batch
 	keep := func(m map[string]uint32, key string, attempt uint32) {
 		if before, known := m[key]; !known || attempt < before {
@@ -85,7 +84,7 @@ func (c *checker) checkMemory() {
 	c.Executions = len(measured)
 	for _, l := range c.leases {
 		if c.gap.has(l.call) {
-			continue // attempts are counted again from where they were
+			continue // the backup resets attempts
 		}
 		attempt := l.GetLease().GetAttempt()
 		if at, is := built[l.GetLease().GetSubject()]; is && l.GetBuild() != nil && attempt > at {
@@ -100,19 +99,19 @@ func (c *checker) checkMemory() {
 	}
 }
 
-// checkSessions checks that an agent's new session voids its old ones: once it has joined anew, no report under an
-// older session is accepted, but those that were accepted, or may have been, before.
+// checkSessions checks that a new session of an agent invalidates its old ones. After the join, reports of an older
+// session are only accepted if they were, or may have been, accepted before.
 func (c *checker) checkSessions() {
 	type session struct {
 		agent string
-		end   int64 // when the join was answered
+		end   int64 // time of the join's answer
 	}
 	sessions := map[string]session{}
 	last := map[string][]session{}
 	for _, call := range c.calls {
 		if r, is := call.answer.(*tilthv1.JoinResponse); is {
 			s := session{call.agent, call.end}
-			for own := range strings.SplitSeq(r.GetSession(), ".") { // one with each shard
+			for own := range strings.SplitSeq(r.GetSession(), ".") { // one per shard
 				sessions[own] = s
 			}
 			last[call.agent] = append(last[call.agent], s)

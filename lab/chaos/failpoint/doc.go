@@ -1,19 +1,18 @@
-// Package failpoint builds programs in which failpoints are in force. A failpoint is a comment in the source,
+// Package failpoint builds programs with active failpoints. A failpoint is a comment in the source,
 //
 //	// gofail: var beforeSync struct{}
 //
-// as gofail has them and bbolt, among others, uses them. The ordinary compiler passes it over, so it costs nothing.
-// Build compiles with an overlay in which each such comment is a call, and what the program is to do there is in its
-// environment:
+// in the syntax of gofail, which bbolt also uses. The ordinary compiler ignores it, so it costs nothing. Build
+// compiles with an overlay that replaces each such comment by a call. An environment variable configures the actions:
 //
 //	TILTH_FAILPOINTS='beforeSync=3:kill;afterSync=1:sleep:50;lackOfDiskSpace=7:error:disk full'
 //
-// The 3rd time that beforeSync is met the process kills itself, the 1st that afterSync is it sleeps 50 ms. A point
-// with a type, such as
+// The process kills itself at the third execution of beforeSync, and sleeps 50 ms at the first of afterSync. A
+// failpoint with a type, such as
 //
 //	// gofail: var lackOfDiskSpace string
 //	// return errors.New(lackOfDiskSpace)
 //
-// runs the lines below it with the text of its error. A point that fires says so in a line on standard error; see
+// runs the lines below it with the text of its error. A failpoint that fires prints a line on standard error; see
 // Fired.
 package failpoint

@@ -23,8 +23,8 @@ const Variable = "TILTH_FAILPOINTS"
 //go:embed runtime.go.txt
 var runtime string
 
-// Build compiles a main package to out, with the failpoints of the given packages in force, and returns their names,
-// sorted. It is run in dir, a folder of the module. Flags go to the compiler.
+// Build compiles a main package to out with the failpoints of the given packages active, and returns their sorted
+// names. It runs in dir, a folder of the module. Flags are passed to the compiler.
 func Build(ctx context.Context, dir, out, main string, packages []string, flags ...string) (names []string, err error) {
 	scratch, err := os.MkdirTemp("", "failpoints")
 	if err != nil {
@@ -46,14 +46,14 @@ func Build(ctx context.Context, dir, out, main string, packages []string, flags 
 	return names, nil
 }
 
-// build is one under way.
+// build is the state of a build.
 type build struct {
 	dir, scratch string
-	replace      map[string]string // of the overlay: paths of this module's files to what takes their places
-	modules      []string          // "PATH=FOLDER" of other modules, which an overlay must not touch, and their copies
+	replace      map[string]string // overlay: paths of this module's files to their replacements
+	modules      []string          // "PATH=FOLDER" of other modules, which overlays cannot change, and their copies
 }
 
-// add puts the failpoints of a package in force.
+// add activates the failpoints of a package.
 func (b *build) add(ctx context.Context, path string) (names []string, err error) {
 	text, err := goCommand(ctx, b.dir, "list", "-json=Dir,Module", path)
 	if err != nil {
@@ -100,7 +100,7 @@ func (b *build) add(ctx context.Context, path string) (names []string, err error
 	return names, nil
 }
 
-// compile builds with the overlay, and with the copies in place of other modules.
+// compile builds with the overlay and with the copies of other modules.
 func (b *build) compile(ctx context.Context, out, main string, flags []string) error {
 	overlay, err := json.Marshal(struct{ Replace map[string]string }{b.replace})
 	if err != nil {
@@ -114,13 +114,13 @@ func (b *build) compile(ctx context.Context, out, main string, flags []string) e
 	if err != nil {
 		return err
 	}
-	// Without debug information, because linking it takes as long as everything else.
+	// Omit debug information, because linking it takes as long as everything else.
 	arguments := slices.Concat([]string{"build", "-trimpath", "-ldflags=-w", "-modfile", mod, "-overlay", path, "-o", out}, flags, []string{main})
 	_, err = goCommand(ctx, b.dir, arguments...)
 	return err
 }
 
-// modFile makes a copy of the module's go.mod and go.sum in which the copies take the places of other modules.
+// modFile copies the module's go.mod and go.sum and replaces other modules by their copies.
 func (b *build) modFile(ctx context.Context) (string, error) {
 	original, err := goCommand(ctx, b.dir, "env", "GOMOD")
 	if err != nil {
@@ -131,7 +131,7 @@ func (b *build) modFile(ctx context.Context) (string, error) {
 	for from, to := range map[string]string{original: mod, strings.TrimSuffix(original, "mod") + "sum": filepath.Join(b.scratch, "go.sum")} {
 		content, err := os.ReadFile(from)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // a module that needs no other has no go.sum
+			continue // a module without dependencies has no go.sum
 		}
 		if err != nil {
 			return "", err
@@ -160,13 +160,13 @@ func goCommand(ctx context.Context, dir string, arguments ...string) (string, er
 	return string(out), nil
 }
 
-// file is one of a package with failpoints in force.
+// file is a rewritten file.
 type file struct {
 	name, text string
 	points     []string
 }
 
-// rewriteFolder returns the files of a folder that have failpoints, and the one that they call.
+// rewriteFolder returns the files of a folder that have failpoints, rewritten, and the file with their runtime.
 func rewriteFolder(folder string) (files []file, err error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -201,7 +201,7 @@ func rewriteFolder(folder string) (files []file, err error) {
 
 var point = regexp.MustCompile(`^(\s*)// gofail: var (\w+) (struct\{\}|string)\s*$`)
 
-// rewrite makes a source's failpoints calls, on the lines where they are, and returns their names.
+// rewrite replaces a source's failpoints by calls on the same lines, and returns their names.
 func rewrite(source string) (text string, names []string) {
 	lines := strings.Split(source, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -227,7 +227,7 @@ func rewrite(source string) (text string, names []string) {
 // said is the prefix of the line that a firing failpoint prints.
 const said = "failpoint fires: "
 
-// Fired returns how often each point fired, from what processes wrote to standard error.
+// Fired counts the firings of each failpoint in the standard error of processes.
 func Fired(output string) map[string]int {
 	times := map[string]int{}
 	for line := range strings.Lines(output) {

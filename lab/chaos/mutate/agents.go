@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// agents are mutations of what promises 1, 5, 6 and 10 say of agents, files and sandboxes.
+// agents mutates promises 1, 5, 6 and 10 on agents, files and sandboxes.
 var agents = slices.Concat(
 	in("internal/agent", []mutation{
 		{

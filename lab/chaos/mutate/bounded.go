@@ -1,6 +1,6 @@
 package mutate
 
-// bounded are mutations of promise 8: whatever is kept or waits has a bound.
+// bounded mutates promise 8: everything stored or queued is bounded.
 var bounded = in("tracker", []mutation{
 	{
 		name: "any number of calls waits for the disk", file: "engine/update.go",

@@ -17,9 +17,9 @@ import (
 type mutation struct {
 	// name describes the broken behaviour.
 	name string
-	// file is where, from the module's folder; from occurs there once, and becomes to.
+	// file is relative to the module's folder. from must occur there exactly once, and is replaced by to.
 	file, from, to string
-	// pkg and test say who must notice. The test is one that docs/reliability.md names.
+	// pkg and test identify the test that must fail, as named in docs/reliability.md.
 	pkg, test string
 }
 
@@ -33,11 +33,11 @@ const (
 	broken   verdict = "BROKEN"   // the test fails without any mutation
 )
 
-// campaign tries mutations on a module.
+// campaign tries mutations of a module.
 type campaign struct {
 	root  string
 	limit time.Duration
-	// tests has, by package and name, what became of tests without a mutation.
+	// tests caches the results of unmodified tests, by package and name.
 	tests sync.Map
 }
 
@@ -53,7 +53,7 @@ func (m mutation) mutate(root string) (string, error) {
 	return strings.Replace(string(text), m.from, m.to, 1), nil
 }
 
-// try runs a mutation's test with and, unless that was done before, without it.
+// try runs a mutation's test with and, unless cached, without the mutation.
 func (c *campaign) try(ctx context.Context, m mutation) (verdict, error) {
 	text, err := m.mutate(c.root)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *campaign) try(ctx context.Context, m mutation) (verdict, error) {
 	return killed, nil
 }
 
-// overlay has the compiler read the file's changed text.
+// overlay writes an overlay that replaces the file's text.
 func (c *campaign) overlay(dir, file, text string) (string, error) {
 	changed, overlay := filepath.Join(dir, filepath.Base(file)), filepath.Join(dir, "overlay.json")
 	path, err := filepath.Abs(filepath.Join(c.root, file))
@@ -94,7 +94,7 @@ func (c *campaign) overlay(dir, file, text string) (string, error) {
 	return overlay, errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, data, 0o600))
 }
 
-// without has the test pass on the tree as it is, once for all mutations.
+// without checks that the test passes on the unmodified tree, once for all mutations.
 func (c *campaign) without(ctx context.Context, m mutation) error {
 	passes, _ := c.tests.LoadOrStore(m.pkg+" "+m.test, sync.OnceValue(func() error {
 		out, err := c.test(ctx, m, "", "^"+m.test+"$")
@@ -120,7 +120,7 @@ func (c *campaign) test(ctx context.Context, m mutation, overlay, pattern string
 	return string(out), err
 }
 
-// last is the end of what a command printed.
+// last returns the end of a command's output.
 func last(out string) string {
 	const most = 2000
 	out = strings.TrimSpace(out)

@@ -1,6 +1,6 @@
 package mutate
 
-// closed are mutations of promise 9: who may do what. The tests that stand for it are the tracker's, over real gRPC.
+// closed mutates promise 9 on permissions. Its tests are the tracker's, over real gRPC.
 var closed = []mutation{
 	{
 		name: "a job is anybody's to delete while its owner cannot be looked up", file: "internal/access/authorisation/gate.go",

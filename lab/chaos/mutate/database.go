@@ -1,6 +1,6 @@
 package mutate
 
-// database are mutations of what promises 1 and 2 say of records in a database.
+// database mutates promises 1 and 2 on records in a database.
 var database = in("records/postgres", []mutation{
 	{
 		name: "a transaction does not look at the epoch", file: "tracker.go",

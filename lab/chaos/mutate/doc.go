@@ -1,9 +1,9 @@
-// Package mutate asks whether the tests notice when a promise is broken. Each mutation of the table takes one line
-// away that a promise rests on, or turns it round, and names the test of docs/reliability.md that must fail then. The
-// tree is not touched: the compiler reads the changed file from elsewhere.
+// Package mutate checks that tests notice broken promises. Each mutation in the table removes or inverts one line of
+// code that a promise depends on, and names the test in docs/reliability.md that must fail. The tree stays unchanged:
+// the compiler reads the changed file through an overlay.
 //
 //	go run ./lab mutate                all mutations
 //	go run ./lab mutate -only lease    those whose name has "lease"
 //
-// The exit status is 1 when a mutation survives, or no longer fits the code.
+// The exit status is 1 if a mutation survives or no longer applies to the code.
 package mutate

@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// fair are mutations of promise 7: shares and quotas.
+// fair mutates promise 7 on shares and quotas.
 var fair = slices.Concat(
 	in("tracker", []mutation{
 		{

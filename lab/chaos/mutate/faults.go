@@ -1,6 +1,6 @@
 package mutate
 
-// faults are mutations of promise 3: whose fault a failure was, and what follows.
+// faults mutates promise 3 on the attribution of failures and its consequences.
 var faults = in("tracker", []mutation{
 	{
 		name: "what failed is tried again at once", file: "state/retry.go",

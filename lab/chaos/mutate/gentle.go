@@ -1,6 +1,6 @@
 package mutate
 
-// gentle are mutations of promise 5: restarts, outages and clocks expire nothing too early.
+// gentle mutates promise 5: restarts, outages and clocks expire nothing too early.
 var gentle = in("tracker", []mutation{
 	{
 		name: "no grace after a restart", file: "state/expire.go",

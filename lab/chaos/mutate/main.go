@@ -37,7 +37,7 @@ func Main(ctx context.Context, args []string) error {
 	return c.run(ctx, chosen, *parallel)
 }
 
-// run tries mutations, so many at once, and prints what became of each.
+// run tries mutations, parallel at a time, and prints their verdicts.
 func (c *campaign) run(ctx context.Context, chosen []mutation, parallel int) error {
 	var workers sync.WaitGroup
 	var lock sync.Mutex

@@ -10,8 +10,7 @@ import (
 
 const root = "../../.."
 
-// TestEveryMutationFitsTheCode: the table must not fall behind the code that it changes, nor the document whose
-// promises it tries.
+// TestEveryMutationFitsTheCode keeps the table in step with the code and with docs/reliability.md.
 func TestEveryMutationFitsTheCode(t *testing.T) {
 	promises, err := os.ReadFile(filepath.Join(root, "docs/reliability.md"))
 	if err != nil {
@@ -58,7 +57,7 @@ func declares(t *testing.T, dir, test string) bool {
 	return false
 }
 
-// module is one whose tests notice one of two mutations.
+// module creates a module whose tests kill one of two mutations.
 func module(t *testing.T) *campaign {
 	t.Helper()
 	dir := t.TempDir()

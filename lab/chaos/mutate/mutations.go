@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// mutations are all there are, in the order of the promises of docs/reliability.md.
+// mutations lists all mutations, in the order of the promises in docs/reliability.md.
 var mutations = slices.Concat(once, stored, exchanged, database, shards, converted, restored, artifacts, faults, watched, gentle, agents, fair, kept, bounded, rates, sizes, closed, lies, waits)
 
 // in returns mutations of one package, which its own tests must notice.

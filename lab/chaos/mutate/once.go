@@ -1,6 +1,6 @@
 package mutate
 
-// once are mutations of promises 1 and 2: nothing acknowledged is lost, and work is recorded exactly once.
+// once mutates promises 1 and 2: no acknowledged data are lost, and work is recorded exactly once.
 var once = in("tracker", []mutation{
 	{
 		name: "a trial that is recorded is recorded again", file: "state/report_measurements.go",

@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// stored are mutations of what promises 1 and 2 say of rows: damage, and records that stay.
+// stored mutates promises 1 and 2 on rows: damage, and retention of records.
 var stored = slices.Concat(
 	in("records/bolt", []mutation{
 		{

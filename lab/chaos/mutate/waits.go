@@ -1,6 +1,6 @@
 package mutate
 
-// waits are mutations of promise 12: nothing waits in silence, and no budget's time runs while nothing can run.
+// waits mutates promise 12: waiting is visible, and budgets stop while no agent can work.
 var waits = in("tracker", []mutation{
 	{
 		name: "a lack keeps no job from going on", file: "state/supply.go",

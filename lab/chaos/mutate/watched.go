@@ -1,6 +1,6 @@
 package mutate
 
-// watched are mutations of promise 4: devices that change are found out, and those that only seem to are left alone.
+// watched mutates promise 4: changed devices are detected, and others are left alone.
 var watched = in("tracker/policy/drift", []mutation{
 	{
 		name: "a slow device is not quarantined", file: "judge.go",
