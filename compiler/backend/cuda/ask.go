@@ -16,21 +16,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// question is a program that asks the driver something. It is a process of its own, because drivers start threads and
-// keep memory.
+// question is a program that queries the driver. It is a separate process, because drivers start threads and retain
+// memory.
 type question struct {
 	tc   *toolchain.Toolchain
 	host *target.Target
-	// dir is a folder to build the program in, parts the names of its sources beside what finds the driver.
+	// dir is the folder to build the program in; parts are the names of its sources in addition to the driver loader.
 	dir   string
 	parts []string
-	// launcher stands before the command.
+	// launcher is a prefix of the command.
 	launcher []string
-	// visible is which cards the driver shows to the program; empty = all.
+	// visible selects the devices that the driver shows to the program; empty for all.
 	visible string
 }
 
-// build makes the program, and returns its path.
+// build builds the program and returns its path.
 func (q question) build(ctx context.Context) (string, error) {
 	program := filepath.Join(q.dir, "ask")
 	unit := "#include \"driver.c\"\n"
@@ -43,7 +43,7 @@ func (q question) build(ctx context.Context) (string, error) {
 	}, program)
 }
 
-// run runs the program with the arguments behind the driver's path, and returns what it says.
+// run runs the program with the driver's path and the arguments, and returns its output.
 func (q question) run(ctx context.Context, program string, args ...string) (string, error) {
 	command := slices.Concat(q.launcher, []string{program, driver()}, args)
 	var complaint strings.Builder
@@ -59,7 +59,7 @@ func (q question) run(ctx context.Context, program string, args ...string) (stri
 	return string(out), err
 }
 
-// ask builds the program and runs it.
+// ask builds and runs the program.
 func ask(ctx context.Context, q question, args ...string) (string, error) {
 	program, err := q.build(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func ask(ctx context.Context, q question, args ...string) (string, error) {
 	return q.run(ctx, program, args...)
 }
 
-// measure finds a card's rates.
+// measure returns the rates of a GPU.
 func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates, error) {
 	r := roofline.Rates{Stores: []roofline.Store{{Name: "L2", Bytes: t.GPU.L2Bytes}, {Name: "memory", Bytes: roofline.MemoryBytes}}}
 	text, err := ask(ctx, q, strconv.FormatInt(t.GPU.L2Bytes/8, 10), strconv.FormatInt(farBytes(t.GPU), 10))
@@ -81,5 +81,5 @@ func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates,
 	return r, r.Check()
 }
 
-// farBytes is far more than a card's cache holds.
+// farBytes returns a size far beyond a GPU's cache.
 func farBytes(g *target.GPU) int64 { return 4 * g.L2Bytes }

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// asking bounds how long describing cards may take: a driver that was not used for a while takes seconds.
+	// asking bounds the time to describe devices. An idle driver takes seconds to start.
 	asking = time.Minute
-	// slice begins the UUIDs of parts that a card is cut into (MIG).
+	// slice is the prefix of the UUIDs of MIG devices.
 	slice = "MIG-"
 )
 
-// choice is one of this machine's cards: by its number among those that the driver shows, by its UUID or the beginning
-// of it, as CUDA_VISIBLE_DEVICES takes them, or the first. Its ID is the UUID, so that it stays the same card whatever
-// else the driver shows later.
+// choice returns one of this machine's GPUs: by its number among those that the driver shows, by its UUID or a prefix
+// of it, as in CUDA_VISIBLE_DEVICES, or the first. Its ID is the UUID, which identifies it regardless of which
+// devices the driver shows later.
 func choice(host *target.Target, device string) (*target.GPU, error) {
 	cards, err := describe(host, os.Getenv(VisibleVariable))
 	if err != nil {
@@ -32,14 +32,14 @@ func choice(host *target.Target, device string) (*target.GPU, error) {
 	if err == nil || !strings.HasPrefix(device, slice) || os.Getenv(VisibleVariable) != "" {
 		return found, err
 	}
-	// Without that variable the driver shows one slice at most.
+	// Without that variable the driver shows at most one MIG device.
 	if cards, hidden := describe(host, device); hidden == nil && len(cards) > 0 {
 		return &cards[0], nil
 	}
 	return nil, err
 }
 
-// pick finds a card among those that the driver shows.
+// pick returns a GPU among those that the driver shows.
 func pick(cards []target.GPU, device string) (*target.GPU, error) {
 	if len(cards) == 0 {
 		return nil, errors.New("the driver shows none; " + VisibleVariable + " may hide them")
@@ -61,7 +61,7 @@ func pick(cards []target.GPU, device string) (*target.GPU, error) {
 	return nil, fmt.Errorf("there is no GPU %s among those that the driver shows: %s", device, strings.Join(ids, ", "))
 }
 
-// describe has the driver describe the cards that it shows, where visible says which, or all.
+// describe queries the driver for the GPUs that it shows. visible restricts them; empty means all.
 func describe(host *target.Target, visible string) ([]target.GPU, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), asking)
 	defer cancel()
@@ -81,10 +81,10 @@ func describe(host *target.Target, visible string) ([]target.GPU, error) {
 	return described(text)
 }
 
-// numbers is how many the program tells of a card.
+// numbers is how many numbers the program prints per GPU.
 const numbers = 10
 
-// described reads what the program says.
+// described parses the program's output.
 func described(text string) (cards []target.GPU, err error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if lines[0] == "" {

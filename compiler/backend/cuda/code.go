@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// code is what makes PTX of kernels and, where there is an assembler for the card, a cubin of that. Neither is for the
-// card's chip alone unless the kernels have instructions that only that has.
+// code returns the build that compiles kernels to PTX and, if an assembler for the GPU is available, to a cubin. The
+// code is specific to the chip only if the kernels use its architecture-specific instructions.
 func code(kernels string, t *target.Target) toolchain.Build {
 	arch := dialect.NVPTXArch(kernels, t.GPU.Arch)
 	return toolchain.Build{
@@ -23,7 +23,7 @@ func code(kernels string, t *target.Target) toolchain.Build {
 	}
 }
 
-// Module is what to compile for candidates, all of w and t.
+// Module returns the build of candidates, all of the same workload and target.
 func Module(w *expr.Workload, candidates []*image.Printed, t *target.Target) toolchain.Build {
 	return image.Module(w, candidates, t, code)
 }

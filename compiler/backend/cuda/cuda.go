@@ -36,7 +36,7 @@ func (Backend) Targets() []string { return targets() }
 // Target implements backend.Devices.
 func (Backend) Target(named string, threads int) (*target.Target, error) { return find(named, threads) }
 
-// Choose implements backend.Chooser.
+// Choose implements backend.Chooser. It selects one of this machine's GPUs.
 func (Backend) Choose(named, device string, threads int) (*target.Target, error) {
 	if named != name || device == "" {
 		return nil, fmt.Errorf("target: %s:%s chooses no card of this machine; use %s:NUMBER, or %s: and the UUID of a card or of a slice of one", named, device, name, name)
@@ -44,7 +44,7 @@ func (Backend) Choose(named, device string, threads int) (*target.Target, error)
 	return choose(device, threads)
 }
 
-// Present implements backend.Devices: the first card must have the target's instruction set.
+// Present implements backend.Devices. The first GPU must have the target's instruction set.
 func (Backend) Present(t *target.Target) error {
 	if err := (cpu.Backend{}).Present(t); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (Backend) Present(t *target.Target) error {
 	return nil
 }
 
-// Check implements backend.Devices: there must be a card that kernels can be made for.
+// Check implements backend.Devices. The target must have a GPU that kernels can be compiled for.
 func (Backend) Check(t *target.Target) error {
 	if t.GPU == nil {
 		return fmt.Errorf("the description of a target of backend %s has no GPU; name the target %s, or a chip, instead", name, name)
@@ -75,7 +75,7 @@ func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.T
 	return measure(ctx, question{tc, t, dir, []string{"rates.c", "rates_main.c"}, launcher, visible(t)}, t)
 }
 
-// Between implements backend.Devices: threads of the host are nothing to a card.
+// Between implements backend.Devices. The host's threads do not affect a GPU.
 func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
 
 // Space implements backend.Backend.
@@ -88,7 +88,7 @@ func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DT
 	return sketch.Storage(t, numerics, as)
 }
 
-// usualClock is that of today's cards, about.
+// usualClock approximates the clock of current GPUs in Hz.
 const usualClock = 1.7e9
 
 // Clock implements backend.Backend.
@@ -126,7 +126,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	return toolchain.Build{}, fmt.Errorf("a module has %d kernels that somebody wrote and %d schedules: these run in different places", len(written), len(list))
 }
 
-// Reference implements backend.Code: candidates are verified against what the host computes.
+// Reference implements backend.Code. Candidates are verified against results computed on the host.
 func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
 	return cpu.Backend{}.Reference(w, t)
 }
@@ -134,7 +134,7 @@ func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, e
 // NewUnit implements backend.Code.
 func (Backend) NewUnit(t *target.Target) backend.Unit { return image.NewUnit(t, code) }
 
-// Dump implements backend.Code. The source is the kernel's alone, without what gives its words a meaning.
+// Dump implements backend.Code. The source is the kernel alone, without its prelude.
 func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
 	return codegen.Dump(s, t.GPU)
 }
@@ -142,12 +142,13 @@ func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, err
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
 
-// Device implements backend.Programs: the target's card, or the first of those that the environment lets programs see.
+// Device implements backend.Programs. It returns the target's GPU, or the first one that the environment makes
+// visible.
 func (Backend) Device(t *target.Target) *backend.Device {
 	return &backend.Device{ID: t.GPU.ID, Driver: os.Getenv(DriverVariable), Visible: visible(t)}
 }
 
-// visible is what the driver is to show: a card that was chosen alone, or what the environment says.
+// visible returns the devices that the driver may show: only the chosen GPU, or those that the environment selects.
 func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(VisibleVariable)) }
 
 // Runtime implements backend.Programs.

@@ -1,4 +1,3 @@
-// Package cuda makes candidates for NVIDIA's GPUs: PTX with a table of launches, which is data to the machine that
-// measures it, and the harness that has the driver run it. No library of NVIDIA's is needed to build either. Begin
-// with Backend.
+// Package cuda compiles candidates for NVIDIA GPUs: PTX with a table of launches, which the measuring machine treats
+// as data, and the harness that makes the driver run it. Neither build needs an NVIDIA library. Start with Backend.
 package cuda

@@ -13,15 +13,15 @@ import (
 //go:embed describe/src/* driver/src/* harness/src/* runtime/src/*
 var files embed.FS
 
-// Harness is what to compile for the program that verifies and times candidates on a GPU. It finds the driver's
-// library when it runs.
+// Harness returns the build of the program that verifies and times candidates on a GPU. It loads the driver's library
+// at run time.
 func Harness(t *target.Target) toolchain.Build {
 	return harness.BuildFor(t, slices.Concat(sources("driver/src"), image.Sources(), image.Card(), sources("harness/src")))
 }
 
-// DriverSources are what calls the driver: the part of its interface that is used, what finds it, and what it makes
-// tensor maps of.
+// DriverSources returns the sources that call the driver: declarations of the interface, the loader, and the
+// construction of tensor maps.
 func DriverSources() []toolchain.File { return append(sources("driver/src"), image.Boxes()...) }
 
-// sources are the files of an embedded folder.
+// sources returns the files of an embedded folder.
 func sources(folder string) []toolchain.File { return image.Files(files, folder) }

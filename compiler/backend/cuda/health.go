@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 )
 
-// The bits that say why a card's clocks are held down, as the library's documentation has them. That it draws the
-// power that it may is usual for one at work, and figures tell by how much that slows it down.
+// Bits of the clock throttle reasons, from the library's documentation. The power cap is a normal condition under
+// load; its effect is visible in the clocks.
 const (
 	slowedByPower    = 0x4
 	slowedByHardware = 0x8
@@ -18,7 +18,7 @@ const (
 	powerBrake       = 0x80
 )
 
-// The numbers of a line of the monitor, in their order.
+// The fields of a line of the monitor, in order.
 const (
 	celsius = iota
 	reasons
@@ -31,7 +31,7 @@ const (
 	told
 )
 
-// health reads the line of the monitor's program that has it.
+// health parses a line of the monitor program.
 func health(line string) (h backend.Health, err error) {
 	word, rest, _ := strings.Cut(line, " ")
 	if word == "unknown" {
@@ -66,7 +66,7 @@ func health(line string) (h backend.Health, err error) {
 	return h, nil
 }
 
-// clock is one that is told, in MHz.
+// clock returns a reported clock in MHz.
 func clock(part string, now, most int64) []backend.DeviceClock {
 	if now < 0 {
 		return nil
@@ -74,7 +74,7 @@ func clock(part string, now, most int64) []backend.DeviceClock {
 	return []backend.DeviceClock{{Part: part, Hertz: 1e6 * float64(now), Most: 1e6 * float64(max(most, 0))}}
 }
 
-// slowdowns says what holds a card's clocks down that should not.
+// slowdowns returns the abnormal reasons for reduced clocks.
 func slowdowns(reasons int64) (list []string) {
 	switch {
 	case reasons&(tooHot|muchTooHot) != 0:

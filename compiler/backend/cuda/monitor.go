@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// HealthVariable is the environment variable with the path of the management library, where the system does not
-	// find it.
+	// HealthVariable is the environment variable with the path of the management library, if it is not in the
+	// system's search path.
 	HealthVariable = "TILTH_NVML"
 	usualHealth    = "libnvidia-ml.so.1"
 	// looking bounds a look, which takes a second or so.

@@ -7,15 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// RowwiseNests makes the nests of stages within rows.
+// RowwiseNests builds the nests of stages within rows.
 type RowwiseNests struct {
-	// Lanes is how many elements a vector has.
+	// Lanes is the number of elements per vector.
 	Lanes int64
-	// Dims has for each stage the dimensions of the axes that rows lie along, in their order.
+	// Dims holds, by stage, the dimensions of the axes that rows lie along, in order.
 	Dims map[int][]int
 }
 
-// others are the axes of a stage that are not shared.
+// others returns the axes of a stage that are not shared.
 func (n *RowwiseNests) others(g *schedule.Stage) []int {
 	var list []int
 	for k := range g.Axes {
@@ -26,7 +26,7 @@ func (n *RowwiseNests) others(g *schedule.Stage) []int {
 	return list
 }
 
-// Map vectorizes a map along the last of its own axes, several vectors at a time.
+// Map vectorises a map along its last own axis, several vectors at a time.
 func (n *RowwiseNests) Map(b *sketch.Builder, g *schedule.Stage, p RowwiseParameters) {
 	own := n.others(g)
 	if len(own) == 0 {
@@ -44,8 +44,7 @@ func (n *RowwiseNests) Map(b *sketch.Builder, g *schedule.Stage, p RowwiseParame
 	b.Mark(b.S.Vectorize, g.ID, lane)
 }
 
-// Reduce keeps the partial results of a reduction along axis k in vectors. It returns their stages, consumers
-// first.
+// Reduce keeps the partial results of a reduction along axis k in vectors. It returns their stages, consumers first.
 func (n *RowwiseNests) Reduce(b *sketch.Builder, g *schedule.Stage, k int, p RowwiseParameters) []int {
 	extent := g.Reduce[k].Extent
 	if extent < 2*n.Lanes || n.Lanes == 1 {
@@ -85,7 +84,7 @@ func (n *RowwiseNests) factor(b *sketch.Builder, g *schedule.Stage, k int, facto
 	return b.S.Stages[id]
 }
 
-// partialNest is the nest of partial results: reduction k innermost, its last iteration apart where it is not whole.
+// partialNest builds the nest of partial results, reduction k innermost. A partial last iteration is peeled.
 func (n *RowwiseNests) partialNest(b *sketch.Builder, p *schedule.Stage, k int, whole int64) {
 	axes := len(p.Axes)
 	unit, lane := b.Split(p.ID, axes-1, n.Lanes, schedule.Peel)
@@ -102,7 +101,7 @@ func (n *RowwiseNests) partialNest(b *sketch.Builder, p *schedule.Stage, k int, 
 	if extent := p.Reduce[k].Extent; whole < extent {
 		most, step := b.Split(p.ID, axes+k, whole, schedule.Peel)
 		steps = []int{most, step}
-		if whole == 1 { // both tiles are full: only unrolling tells them apart
+		if whole == 1 { // both tiles are full, so only unrolling distinguishes them
 			b.Mark(b.S.Unroll, p.ID, most)
 		}
 	}

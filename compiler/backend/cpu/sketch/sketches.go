@@ -9,14 +9,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// New derives the space of a workload on a processor, with the algorithms that numerics allow.
+// New returns the space of a workload on a processor with the algorithms that numerics allow.
 func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
 	return sketch.New(w, t, sketches(t, numerics))
 }
 
-// other is schedules of a unit's reduction that compute it otherwise than as its direct sum, of whose tile the ends
-// are given; nil when there are none. Strassen's algorithm saves an eighth of the products where instructions for
-// pairs save half.
+// other returns alternatives to the direct sum for a unit's reduction, or nil if there are none. ends belong to its
+// tile. Strassen's algorithm saves an eighth of the products where instructions for pairs would save half.
 func other(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics, tiles *Tile) space.Family {
 	if f := NewWinograd(s, acc, u, t, numerics >= schedule.Fast && machine.MultipliesPairs(t)); f != nil {
 		return f
@@ -27,7 +26,7 @@ func other(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.T
 	return NewStrassen(s, acc, u, t, tiles.Ends())
 }
 
-// sketches are all for a processor.
+// sketches returns all sketches for a processor.
 func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 	return sketch.Sketches{
 		Wholes: []func(*expr.Workload) *sketch.Whole{

@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Storage is how factors of products in float32 are stored where numerics are fast: in bfloat16, unless float16 is
-// asked for. Where a processor multiplies pairs or tiles of the type, activations are stored so, too. Elsewhere they
-// would be cast each time that they are used, and only weights, which wait for memory, are worth it. Bytes are kept in
-// the type that the processor multiplies best, whatever numerics are.
+// Storage returns how factors of float32 products are stored with fast numerics: as bfloat16, unless float16 is
+// requested. If the processor multiplies pairs or tiles of the type, activations use it, too. Otherwise only weights
+// do, which are bound by memory; activations would be cast at each use. Bytes are stored in the type that the
+// processor multiplies best at any level of numerics.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
 	var s array.Storage
 	switch {
@@ -24,12 +24,12 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array
 	return s
 }
 
-// stored is the storage of a processor that multiplies the type, or only casts it.
+// stored returns the storage for a processor that multiplies the type, or that only casts it.
 func stored(as array.DType, multiplies bool) array.Storage {
 	return array.Storage{Type: as, Constants: !multiplies, FloatKernels: multiplies}
 }
 
-// casts reports whether a processor has vectors in which elements of a type are cast to float32.
+// casts reports whether a processor has vector casts from a type to float32.
 func casts(t *target.Target, from array.DType) bool {
 	switch t.CPU.Arch {
 	case target.X86:

@@ -1,5 +1,3 @@
-// Strassen is the sketch of products by one step of Strassen's algorithm.
-
 package sketch
 
 import (
@@ -9,54 +7,54 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// strassen is the sketch of a product of matrices by Strassen's algorithm. The sums of the left operand are computed
-// first. Then, for each pair of vectors of columns and each few pairs of rows, the seven products are computed into a
-// buffer that stays in the first cache, and put together to four tiles of outputs at once: nothing else is written.
-// The sums of the right operand are compiled, or are computed for each strip of columns into a buffer that stays in
-// the second cache while all rows of a block use it.
+// strassen is the sketch of a matrix product by one step of Strassen's algorithm. The sums of the left operand are
+// computed first. Then, for each pair of column vectors and a few pairs of rows, the seven products go into a buffer
+// that stays in the first-level cache, and are combined into four output tiles at once. Nothing else is written. The
+// sums of the right operand are precomputed at compile time, or computed per strip of columns into a buffer that
+// stays in the second-level cache while all rows of a block use it.
 type strassen struct {
 	target   *target.Target
 	unit     sketch.Unit
 	lanes    int64
 	row, col int
 	p        schedule.Product
-	// rows and columns are the extents of the output; m and n are those of a block, in elements, and k that of its
-	// reduction.
+	// rows and columns are the extents of the output. m and n are those of a block in elements, and k is the extent
+	// of its reduction.
 	rows, columns, m, k int64
 	bytes               int64
-	// ends are what the maps behind the product read and store.
+	// ends holds the reads and stores of the maps after the product.
 	ends []Access
 }
 
-// strassenVariant is the sketch for one way to get the sums of the right operand.
+// strassenVariant is the sketch for one way to obtain the sums of the right operand.
 type strassenVariant struct {
 	*strassen
 	sums schedule.Sums
 }
 
-// Strassen's algorithm with the sums of the right operand, a constant, compiled, or computed by the kernel.
+// Strassen's algorithm with the sums of a constant right operand precomputed, or computed by the kernel.
 var (
 	StrassenCompiled = space.Algorithm{Name: "strassen", Number: 7}
 	Computed         = space.Algorithm{Name: "strassen with computed sums", Number: 70}
 )
 
-// products is how many products of blocks the algorithm has.
+// products is the number of block products of the algorithm.
 const products = 7
 
-// strassenParameters are the numbers that the sketch leaves open.
+// strassenParameters are the sketch's parameters.
 type strassenParameters struct {
-	// rows x vectors are the register tile.
+	// rows x vectors is the register tile.
 	rows, vectors int64
-	// rowTiles are the most tiles of a chunk.
+	// rowTiles is the maximum number of tiles per chunk.
 	rowTiles int64
-	// unroll is how many steps of the reduction are written out.
+	// unroll is the number of unrolled steps of the reduction.
 	unroll int64
-	// prefetch is how many bytes ahead sums are fetched.
+	// prefetch is the prefetch distance of sums in bytes.
 	prefetch int64
 }
 
-// NewStrassen is the schedules of the reduction acc, of whose nest the ends are given; nil when it is no product
-// that the algorithm computes.
+// NewStrassen returns the schedules of the reduction acc, with the ends of its nest, or nil if the algorithm does not
+// apply.
 func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, ends []Access) space.Family {
 	p, ok := s.Product(acc.ID)
 	if !ok {
@@ -80,16 +78,16 @@ func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	}
 }
 
-// n is how many columns a block has, in whole vectors.
+// n returns the number of columns per block, in whole vectors.
 func (x *strassen) n() int64 { return sketch.CeilDiv(x.columns, 2*x.lanes) * x.lanes }
 
-// strassenSizes are the numbers that follow from the parameters.
+// strassenSizes are the numbers derived from the parameters.
 type strassenSizes struct {
-	// rows x vectors is the register tile, of each of the seven products.
+	// rows x vectors is the register tile of each of the seven products.
 	rows, vectors, ku int64
-	// rowTiles are the tiles of one chunk.
+	// rowTiles is the number of tiles per chunk.
 	rowTiles, pf int64
-	// sums says when the sums of the right operand are computed.
+	// sums selects when the sums of the right operand are computed.
 	sums schedule.Sums
 }
 

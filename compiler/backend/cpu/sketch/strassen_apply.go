@@ -14,8 +14,8 @@ type strassenNests struct {
 	z   strassenSizes
 	ids schedule.StrassenStages
 	out int
-	// chunk, tile and pair are loops of the map that ends the unit: over chunks of row tiles of one strip of columns,
-	// over the tiles, and over pairs of vectors of a pair of rows.
+	// chunk, tile and pair are loops of the map that ends the unit: over chunks of row tiles in a strip of columns,
+	// over the tiles, and over pairs of vectors in a pair of rows.
 	chunk, tile, pair int
 }
 
@@ -49,7 +49,7 @@ func (x *strassenVariant) Apply(s *schedule.Schedule, p strassenParameters) erro
 	return b.Err
 }
 
-// output is the nest of the map that ends the unit.
+// output builds the nest of the map that ends the unit.
 //
 //	parallel over (blocks of rows, strips of columns)
 //	  the sums of the right operand's strip              unless they are compiled
@@ -76,7 +76,7 @@ func (n *strassenNests) output() {
 	n.Mark(n.S.Parallel, n.out, n.chunk)
 }
 
-// also is an output on the way to the last one: four tiles of it at a time.
+// also computes an intermediate output, four tiles of it at a time.
 func (n *strassenNests) also(id int) {
 	unit, lane := n.Split(id, n.x.col, n.x.lanes, schedule.Peel)
 	if n.Err != nil {
@@ -88,13 +88,13 @@ func (n *strassenNests) also(id int) {
 	n.Do(n.S.ComputeAt(id, n.out, n.pair))
 }
 
-// left is the sums of the left operand.
+// left computes the sums of the left operand.
 func (n *strassenNests) left() {
 	n.seven(n.ids.Left)
 	n.Mark(n.S.Parallel, n.ids.Left, 1)
 }
 
-// seven computes the sums of an operand: all seven of each vector.
+// seven computes all seven sums of each vector of an operand.
 func (n *strassenNests) seven(id int) {
 	vectors, lane := n.Split(id, 2, n.x.lanes, schedule.Peel)
 	if n.Err != nil {
@@ -105,8 +105,7 @@ func (n *strassenNests) seven(id int) {
 	n.Mark(n.S.Vectorize, id, lane)
 }
 
-// right lays out what the tiles read of the right operand: its sums, when they are compiled, or else itself as they
-// are computed.
+// right lays out the data of the right operand that tiles read: its precomputed sums, or the operand itself.
 func (n *strassenNests) right() {
 	constant, width := n.x.p.Constant, n.z.vectors*n.x.lanes
 	if n.Err != nil {
@@ -128,7 +127,7 @@ func (n *strassenNests) right() {
 	}
 }
 
-// sums are those of the right operand for a strip of columns.
+// sums computes the sums of the right operand for a strip of columns.
 func (n *strassenNests) sums() {
 	id := n.ids.Right
 	n.seven(id)
@@ -141,7 +140,7 @@ func (n *strassenNests) sums() {
 	}
 }
 
-// product is a buffer of the seven products of a tile.
+// product computes the seven products of a tile into a buffer.
 func (n *strassenNests) product(acc int) {
 	id := n.ids.Product
 	unit, lane := n.Split(id, 2, n.x.lanes, schedule.Peel)

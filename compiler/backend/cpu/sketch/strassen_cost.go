@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// open are the knobs.
+// open returns the knobs.
 func (x *strassen) open() []space.Parameter[strassenParameters] {
 	type p = strassenParameters
 	vectors := x.n() / x.lanes
@@ -23,7 +23,7 @@ func (x *strassen) open() []space.Parameter[strassenParameters] {
 	}
 }
 
-// seeds are register tiles that are known to be good.
+// seeds returns register tiles that are known to be good.
 func (x *strassen) seeds() (list []space.Candidate[strassenParameters]) {
 	tiles := [][2]int64{{4, 3}, {5, 2}, {6, 2}, {4, 2}}
 	if x.target.CPU.VectorRegisters >= 32 {
@@ -44,42 +44,42 @@ func (x *strassenVariant) Legal(p strassenParameters) error {
 	return RegisterTile{Rows: z.rows, Vectors: z.vectors, Unroll: z.ku}.Legal(x.target)
 }
 
-// What Strassen's algorithm adds, in cycles: for each vector of a block of outputs, storing its seven products and
-// putting them together to four outputs; and for each vector of a block of the left operand, its seven sums, which go
-// out to the second cache.
+// The overhead of Strassen's algorithm in cycles: per vector of an output block, storing its seven products and
+// combining them into four outputs; per vector of a left operand block, its seven sums, which go to the second-level
+// cache.
 const (
 	outputCycles = 20
 	sumCycles    = 15
-	// rightCycles is computing the seven sums of a vector of the right operand, which stay in the second
+	// rightCycles is the cost of the seven sums of a vector of the right operand, which stay in the second-level
 	// cache.
 	rightCycles = 20
-	// unforeseen is the part of a fill's cost that is left for a strip of sums that nothing prefetches: larger than
-	// the first cache, it is read again for every tile from seven places. A product of 128 x 512 by 512 x 1536 then
-	// took 2.9 ms, not 2.1.
+	// unforeseen is the fraction of a fill's cost for a strip of sums that is not prefetched. The strip exceeds the
+	// first-level cache and is read again from seven places for every tile. A product of 128 x 512 by 512 x 1536 then
+	// took 2.9 ms instead of 2.1.
 	unforeseen = 1.6
-	// colder is how much more a line of the sums costs when it first comes from memory than one of weights, where many
-	// workers share the memory: of 7/4 as many for 7/8 of the multiplications, it falls behind.
+	// colder is the additional cost of a line of sums from memory relative to a line of weights, if many workers
+	// share the memory: the algorithm reads 7/4 of the lines for 7/8 of the multiplications.
 	colder = 0.5
-	// again is what a line of the sums costs each time that it is read for another block of rows, from the last cache.
+	// again is the cost of reading a line of the sums from the last-level cache for another block of rows.
 	again = 1.5
-	// sumsNear and sumsFar are what a line of the left operand's sums costs that goes through the last cache, or
-	// through memory. 50176 x 64 by 64 x 64 took 9.7 ms, 5.7 directly.
+	// sumsNear and sumsFar are the cost of a line of the left operand's sums that goes through the last-level cache
+	// or through memory. 50176 x 64 by 64 x 64 took 9.7 ms, against 5.7 directly.
 	sumsNear, sumsFar = 3, 30
-	// A tile of fewer accumulators than plenty loses some time for each that is missing: what it waits for is not
-	// hidden behind others. On Zen 4, tiles of 4 x 3 and 6 x 2 vectors took 7.2 and 7.3 ms, one of 5 x 2 7.6 ms, one
-	// of 4 x 2 8.1 ms.
+	// A tile with fewer accumulators than plenty loses time for each missing one, since its latency is not hidden. On
+	// Zen 4, tiles of 4 x 3 and 6 x 2 vectors took 7.2 and 7.3 ms, one of 5 x 2 7.6 ms, and one of 4 x 2 8.1 ms.
 	plenty      = 12
 	lostForEach = 0.025
-	// handedFar is the part more that it takes where the last cache is far, through which its sums go. On Emerald
-	// Rapids vit-b-16 is 1.14 times as fast without it on one thread; ResNet-50, BERT and GPT-2 do not care.
+	// handedFar is the additional fraction of time if the sums go through a distant last-level cache. On Emerald
+	// Rapids vit-b-16 is 1.14 times as fast without the algorithm on one thread; ResNet-50, BERT and GPT-2 do not
+	// change.
 	handedFar = 0.1
-	// nearestAhead bytes of prefetching are best; each factor of two more costs lostAhead.
+	// nearestAhead is the best prefetch distance in bytes; each factor of two above costs lostAhead.
 	nearestAhead = 512
 	lostAhead    = 0.03
 )
 
-// Cost implements space.Structure, as the cost of a tile does: the cycles of the seven products are of a tile whose
-// reduction runs over the products, too.
+// Cost implements space.Structure. Like a tile's cost, it covers a tile whose reduction also runs over the seven
+// products.
 func (x *strassenVariant) Cost(p strassenParameters) float64 {
 	t, z := x.target, x.sizes(p)
 	arithmetic, cold, n := Product(t, x.lanes, x.m, x.n(), x.k, products).Parts(TileParameters{
@@ -95,7 +95,7 @@ func (x *strassenVariant) Cost(p strassenParameters) float64 {
 	return all * (1 + handedFar*(machine.Distance(t)-1))
 }
 
-// handedOn is the cycles that the sums of the left operand wait for memory when they are written and read again.
+// handedOn returns the cycles of writing and reading the sums of the left operand through memory.
 func (x *strassen) handedOn(t *target.Target) float64 {
 	bytes := float64(products*x.m*x.k) * float64(x.bytes)
 	lines := bytes / float64(machine.Line(t))
@@ -108,8 +108,8 @@ func (x *strassen) handedOn(t *target.Target) float64 {
 	return sumsFar * lines
 }
 
-// right is the cycles until the sums of the right operand are there; cold is what those that are compiled take to come
-// from memory, if they are read as weights are.
+// right returns the cycles until the sums of the right operand are available. cold is the time in which precomputed
+// sums arrive from memory, if they are read like weights.
 func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float64) float64 {
 	if z.sums == schedule.Compiled {
 		return cold * (1 + colder*(1-1/workers))
@@ -118,11 +118,11 @@ func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float6
 	return cold*4/products + float64(blocks*x.k*x.n()/x.lanes)*rightCycles*machine.Wide(t)
 }
 
-// traffic is the cycles until the lines of both operands are in the first cache, as often as they are read: those of
-// the left one for every strip of columns, those of the right one, which are fetched ahead, for every tile of rows.
+// traffic returns the cycles of filling both operands into the first-level cache as often as they are read: the left
+// one for every strip of columns, the right one, which is prefetched, for every tile of rows.
 func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	line, bytes := float64(machine.Line(t)), float64(x.bytes)
-	fill := func(size float64) float64 { // from the second cache, or from the next
+	fill := func(size float64) float64 { // from the second-level cache, or from the next
 		if size <= 0.7*float64(t.CPU.L2Bytes) {
 			return 1
 		}
@@ -143,7 +143,7 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	return strips * (blocks*left*fill(left) + tiles*strip*fill(strip)*hidden + (blocks-1)*strip*again) / line
 }
 
-// endNest is the loops around the tiles of outputs.
+// endNest returns the loops around the tiles of outputs.
 func (x *strassen) endNest(z strassenSizes) Nest {
 	n := Nest{Tile: make([]int64, 3), Limits: make([]int64, 3)}
 	n.Limits[x.row], n.Limits[x.col], n.Limits[2] = x.rows, x.columns, x.p.Inner

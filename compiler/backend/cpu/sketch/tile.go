@@ -1,9 +1,3 @@
-// Tile is the sketch of sums, maxima and the like, such as products, convolutions and pooling: a tile of
-// results is kept in registers while the reduction runs. Begin with the drawing above Tile; positions across rows are
-// in joint.go, operands that are copied in panel.go, integers in dot.go, in squares.go and, of depthwise convolutions,
-// in turns.go, windows that are written out whole, as those of depthwise convolutions are, in window.go, and rows of
-// padding that loops leave out in trim.go.
-
 package sketch
 
 import (
@@ -18,30 +12,30 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TileParameters are the numbers that the sketch of a tile leaves open.
+// TileParameters are the parameters of the tile sketch.
 type TileParameters struct {
-	// Rows x Columns positions x Vectors are the register tile.
+	// Rows x Columns positions x Vectors is the register tile.
 	Rows, Columns, Vectors int64
-	// RowTiles and VectorTiles are the most tiles of a block, in both directions.
+	// RowTiles and VectorTiles are the maximum tiles per block in both directions.
 	RowTiles, VectorTiles int64
 	// Outer is the order of blocks and Inner that of the tiles of a block: 0 with the vectors inside, 1 with the
 	// positions inside.
 	Outer, Inner int64
-	// Unroll is how many steps of the reduction are written out, and Reduce the size of its blocks, 0 for none.
+	// Unroll is the number of unrolled steps of the reduction, and Reduce the size of its blocks, 0 for none.
 	Unroll, Reduce int64
-	// Prefetch is how many bytes ahead packed constants are fetched.
+	// Prefetch is the prefetch distance of packed constants in bytes.
 	Prefetch int64
-	// Pack copies panels, Joint puts the positions along one joint axis, Stream stores results past the caches: 1
-	// each.
+	// 1 enables each: Pack copies panels, Joint puts the positions along one joint axis, Stream uses non-temporal
+	// stores.
 	Pack, Joint, Stream int64
-	// Feed is where what feeds the reduction is computed.
+	// Feed selects where the stages that feed the reduction are computed.
 	Feed int64
-	// Wide is 1 for weights of 16 bits that are cast when the model is compiled.
+	// Wide is 1 for 16-bit weights that are cast when the model is compiled.
 	Wide int64
 }
 
-// Tile is the sketch of a reduction: an output tile of th x tw positions x tv vectors is kept in registers while the
-// reduction runs, and the tiles are visited block by block.
+// Tile is the sketch of a reduction such as a product, a convolution or pooling. An output tile of th x tw positions
+// x tv vectors stays in registers while the reduction runs, and the tiles are visited block by block.
 //
 //	parallel over (outer axes, row blocks, vector blocks), in either order
 //	  tiles of the block, in one of two orders
@@ -50,67 +44,71 @@ type TileParameters struct {
 //	    for reduction (blocked, the innermost iterations unrolled)
 //	      acc tile += ...                                   th x tw x tv unrolled, vectorized
 //	    out tile = the map that ends the unit
+//
+// The variants have files of their own: tile_joint.go has positions across rows, tile_panel.go copied operands,
+// tile_dot.go and tile_squares.go integers, tile_turns.go integers of depthwise convolutions, tile_window.go unrolled
+// windows, and tile_trim.go loops that omit padding.
 type Tile struct {
 	target *target.Target
 	unit   sketch.Unit
 	lanes  int64
-	// vec, col and row are axes: the vectorized one, and two along which a tile has positions; -1 for none.
+	// vec is the vectorised axis; col and row are the axes of a tile's positions, or -1.
 	vec, col, row int
 	extents       []int64
 	reduce        []int64
-	// steps are the reduction's extents as its loops have them: with several terms a step where dot is set.
+	// steps holds the extents of the reduction's loops, with several terms per step if dot is set.
 	steps []int64
-	// order is that of the reduction's loops, outermost first, as places among its axes.
+	// order is the order of the reduction's loops, outermost first, as indices of its axes.
 	order []int
 	dot   *dotting
-	// narrow are operands of 16 bits that are cast.
+	// narrow describes 16-bit operands that are cast.
 	narrow narrow
-	// tileMatrices is set where instructions for tiles multiply; nil elsewhere.
+	// matrices is set if tile instructions multiply.
 	matrices *tileMatrices
 	packs    []tilePackable
-	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
-	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
+	// loadsShared is set if all positions of a tile share an operand, loadsScalar if all its vectors share one, and
+	// loadsOwn if each vector has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
 	accesses                           []Access
-	// ends are those of the maps behind the reduction and of further results.
+	// ends holds the accesses of the maps after the reduction and of further results.
 	ends   []Access
 	panels []panel
-	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
-	// picks is set where vectors are no part of a group, so that their lanes are picked from what several groups read;
-	// ragged where a tile is a group instead, whose last vectors are cut short.
+	// group is the number of adjacent channels that read the same elements of an operand; 0 without such an operand.
+	// picks is set if vectors cross groups, so that their lanes are picked from the data of several groups. ragged is
+	// set if a tile is a group instead, with a partial last vector.
 	group         int64
 	picks, ragged bool
-	// vectors are the numbers of vectors that a tile may have.
+	// vectors lists the possible numbers of vectors per tile.
 	vectors []int64
-	// mustPack is set when vectors can only be loaded from panels.
+	// mustPack is set if vectors can only be loaded from panels.
 	mustPack bool
-	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its
-	// elements.
+	// fed is the access to the feed of the reduction, or nil; feedOps counts the operations on its elements.
 	fed     *Access
 	feedOps int
-	// inside is the part of the reduction's products whose data lies inside of an image, and not in its padding.
+	// inside is the fraction of the reduction's products whose data is inside an image rather than padding.
 	inside float64
-	// windows are where it lies inside, for each axis of the reduction.
+	// windows holds the range inside the image for each axis of the reduction.
 	windows [][]schedule.Window
-	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the
-	// axes that it is made of; col is the last of them, which has all the positions.
+	// joined is the same sketch with positions along one joint axis, or nil. In joined, joint lists the axes that it
+	// is made of; col is the last of them and holds all positions.
 	joined  *Tile
 	joint   []int
 	results Streaming
 }
 
-// tilePackable is a constant that the reduction reads along the vectorized axis.
+// tilePackable is a constant that the reduction reads along the vectorised axis.
 type tilePackable struct {
 	constant int
-	// dim is the dimension indexed by the vectorized axis, last the one indexed by the innermost reduction axis or -1.
+	// dim is the dimension indexed by the vectorised axis, last the one indexed by the innermost reduction axis, or
+	// -1.
 	dim, last int
 	rank      int
-	// phases has, for each dimension, the step between elements that one sum takes, where others take those between
-	// them: the stride of a transposed convolution. 1 elsewhere.
+	// phases holds, per dimension, the distance between the elements of one sum when other sums read the elements
+	// between them: the stride of a transposed convolution. It is 1 elsewhere.
 	phases []int64
 }
 
-// NewTile is the sketch of a reduction and of the stages that its nest stores.
+// NewTile returns the sketch of a reduction and of the stages that its nest stores.
 func NewTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
 	x := newTile(s, acc, u, t)
 	if x.vec >= 0 {
@@ -130,16 +128,16 @@ func NewTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target
 	return x
 }
 
-// fedBy notes what feeds the reduction and what is stored.
+// fedBy records the feed of the reduction and the stored stages.
 func (x *Tile) fedBy(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit) {
 	x.feed(s, acc, u.Feeds)
 	if len(u.Also) > 0 {
-		x.joined = nil // a tile of an output on the way is known by its rows and columns
+		x.joined = nil // a tile of an intermediate output is identified by its rows and columns
 	}
 	x.stream(s, s.Stages[u.Out])
 }
 
-// newTile is the sketch without what feeds it, and without instructions for products of several terms.
+// newTile returns the sketch without its feed and without instructions for products of several terms.
 func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
 	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, narrow: wideOperands}
 	for _, r := range acc.Reduce {
@@ -176,8 +174,8 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target
 	return x
 }
 
-// findGroups finds the operands that are the same for a group of channels. With tiles that fit into a group, they are
-// like any operand that the vectors of a tile share; where groups fit into a tile, each of its vectors has its own.
+// findGroups finds the operands that a group of channels shares. A tile that fits into a group shares them like any
+// operand that its vectors share; if groups fit into a tile, each of its vectors has its own.
 func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
 	axis := acc.Axes[x.vec]
 	for k, l := range expr.Loads(acc.Body) {
@@ -197,8 +195,8 @@ func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
 	}
 }
 
-// setGroups notes how far groups are apart in what a load reads. Where lanes are picked, each channel moves what is
-// read by its part of that.
+// setGroups records the distance of groups in a load. If lanes are picked, each channel contributes its fraction of
+// it.
 func (x *Tile) setGroups(a *Access, l *expr.Load, axis *expr.Var) {
 	for d, row := range a.Dims {
 		row[x.vec] = 0
@@ -212,20 +210,20 @@ func (x *Tile) setGroups(a *Access, l *expr.Load, axis *expr.Var) {
 	}
 }
 
-// movesAround reports whether a load reads data that some axis moves beside that of the vectors.
+// movesAround reports whether a load reads data that depends on an axis other than that of the vectors.
 func movesAround(l *expr.Load, acc *schedule.Stage, vec int) bool {
 	return l.Tensor.Role != expr.Constant && slices.ContainsFunc(acc.Axes, func(v *expr.Var) bool { return v != acc.Axes[vec] && expr.Uses(l, v) })
 }
 
-// fitsGroups reports whether a tile of so many channels lies within a group, or begins where one begins, so that the
-// lanes of its vectors are in groups that are known when it is compiled.
+// fitsGroups reports whether a tile of the given number of channels lies within a group, or starts at a group
+// boundary, so that the groups of its lanes are known at compile time.
 func (x *Tile) fitsGroups(channels int64) bool {
 	return x.group == 0 || x.ragged || x.group%channels == 0 || x.picks && (channels%x.group == 0 || channels >= x.extent(x.vec))
 }
 
-// choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the
-// vectors as it is, as pixels leave the weights; any two where no axis does, as in pooling. Axes with which all
-// operands change, like the batch of a product or the groups of a convolution, stay outside.
+// choosePositions chooses the axes of a tile's positions: the last two that do not affect some operand of the
+// vectors, as pixels do not affect the weights, or any two if no axis qualifies, as in pooling. Axes that affect all
+// operands, such as the batch of a product or the groups of a convolution, stay outside.
 func (x *Tile) choosePositions() {
 	shares := func(axis int) bool {
 		return slices.ContainsFunc(x.accesses[:len(x.accesses)-1], func(a Access) bool { return a.MovesWith(x.vec) && !a.MovesWith(axis) })
@@ -246,7 +244,7 @@ func (x *Tile) choosePositions() {
 	}
 }
 
-// classifyLoads tells which operands the positions of a tile share, and which its vectors.
+// classifyLoads determines the operands that the positions of a tile share, and those that its vectors share.
 func (x *Tile) classifyLoads() {
 	for _, a := range x.accesses[:len(x.accesses)-1] {
 		switch moves := func(axis int) bool { return axis >= 0 && a.MovesWith(axis) }; {
@@ -260,8 +258,8 @@ func (x *Tile) classifyLoads() {
 	}
 }
 
-// contiguous reports whether every load but those of constants, panels and groups moves by zero or one element along
-// an axis.
+// contiguous reports whether every load, except of constants, panels and groups, advances by zero or one element
+// along an axis.
 func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
 	for _, l := range expr.Loads(g.Body) {
 		panelled := slices.ContainsFunc(panels, func(p panel) bool { return p.tensor == l.Tensor })
@@ -298,7 +296,7 @@ func (x *Tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// constants are those that are packed.
+// constants returns the constants that are packed.
 func (x *Tile) constants(s *schedule.Schedule) (list []*expr.Tensor) {
 	for _, p := range x.packs {
 		list = append(list, s.ConstantTensor(p.constant))
@@ -306,8 +304,8 @@ func (x *Tile) constants(s *schedule.Schedule) (list []*expr.Tensor) {
 	return list
 }
 
-// phasesOf is by how much an index grows from one step of a reduction axis to the next when spatial axes choose where
-// it begins, if the extent is a multiple of that; otherwise 1.
+// phasesOf returns the step of an index along a reduction axis if spatial axes select where it starts and the extent
+// is a multiple of the step. Otherwise it returns 1.
 func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
 	linear := expr.Linearize(index)
 	for _, r := range acc.Reduce {
@@ -318,7 +316,7 @@ func phasesOf(index expr.Expr, acc *schedule.Stage, extent int64) int64 {
 	return 1
 }
 
-// feed notes the stages that feed the reduction.
+// feed records the stages that feed the reduction.
 func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 	if x.vec < 0 {
 		return
@@ -338,7 +336,7 @@ func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 	x.findWindows(s, acc)
 }
 
-// operations counts the arithmetic on elements in an expression: what is no index, and no condition of indices.
+// operations counts the arithmetic on elements in an expression, without indices and conditions on indices.
 func operations(e expr.Expr) int {
 	count := 0
 	switch n := e.(type) {
@@ -355,7 +353,7 @@ func operations(e expr.Expr) int {
 	return count
 }
 
-// open are the knobs.
+// open returns the knobs.
 func (x *Tile) open() []space.Parameter[TileParameters] {
 	type p = TileParameters
 	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
@@ -389,7 +387,7 @@ func (x *Tile) open() []space.Parameter[TileParameters] {
 		open = append(open, sketch.Knob(StreamKnob, func(p *p) *int64 { return &p.Stream }, 0, 1))
 	}
 	places := []int64{sketch.Inline, sketch.Alone, sketch.InBlock, sketch.InTile}
-	if x.dot != nil { // the terms of a step must lie side by side
+	if x.dot != nil { // the terms of a step must be contiguous
 		places = []int64{sketch.Alone, sketch.InBlock, sketch.InTile}
 	}
 	if x.fed != nil {
@@ -401,7 +399,7 @@ func (x *Tile) open() []space.Parameter[TileParameters] {
 	return space.Worth(open)
 }
 
-// Family is the schedules of the tile.
+// Family returns the schedules of the tile.
 func (x *Tile) Family() space.Family { return x.family(space.Direct) }
 
 func (x *Tile) family(by space.Algorithm) space.Family {
@@ -415,26 +413,26 @@ func (x *Tile) extent(axis int) int64 {
 	return x.extents[axis]
 }
 
-// tileSizes are the numbers that follow from the settings.
+// tileSizes are the numbers derived from the parameters.
 type tileSizes struct {
 	tv, tw, th int64
-	// RowTiles and vecTiles are the tiles of one block.
+	// rowTiles and vecTiles are the numbers of tiles per block.
 	rowTiles, vecTiles int64
 	ku, kb, pf         int64
 	// inner is the order of tiles within a block: 0 with the vectors inside, 1 with the positions inside. pack copies
 	// panels.
 	inner int64
 	pack  bool
-	// castsData is set where data of 16 bits is cast each time that it is read.
+	// castsData is set if 16-bit data is cast at every read.
 	castsData bool
-	// rolled leaves loops over the positions of a tile as they are, in place of writing them out.
+	// rolled keeps the loops over the positions of a tile instead of unrolling them.
 	rolled bool
 }
 
 func (x *Tile) sizes(p TileParameters) tileSizes {
 	z := tileSizes{tv: max(1, p.Vectors), tw: max(1, p.Columns), th: max(1, p.Rows), ku: max(1, p.Unroll), kb: p.Reduce, pf: p.Prefetch, inner: p.Inner, rolled: x.matrices != nil}
 	z.castsData = x.narrow.data >= 0 && p.Feed == sketch.Inline
-	if len(x.vectors) == 1 { // that is no knob
+	if len(x.vectors) == 1 { // not a knob here
 		z.tv = x.vectors[0]
 	}
 	if z.pack = len(x.panels) > 0 && (x.mustPack || p.Pack == 1); z.pack {
@@ -449,7 +447,7 @@ func (x *Tile) sizes(p TileParameters) tileSizes {
 	return z
 }
 
-// Legal implements space.Structure. It also refuses what is another point in other words, and tiles that cross groups.
+// Legal implements space.Structure. It also refuses duplicates of other points, and tiles that cross groups.
 func (x *Tile) Legal(p TileParameters) error {
 	if x = x.chosen(p); x.matrices != nil {
 		return x.legalMatrices(p)
@@ -480,7 +478,7 @@ func (x *Tile) Legal(p TileParameters) error {
 	return x.wholeLines(z, p)
 }
 
-// width is how many channels a tile of so many vectors has.
+// width returns how many channels a tile with the given number of vectors has.
 func (x *Tile) width(vectors int64) int64 {
 	if x.ragged {
 		return x.group

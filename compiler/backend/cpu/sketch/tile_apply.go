@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// loops are the iterators of the unit's outer stage after tiling.
+// loops holds the iterators of the unit's outer stage after tiling.
 type loops struct {
 	parallel int
-	// block has the loops over the tiles of a block, outermost first; the last is where the reduction is computed.
+	// block holds the loops over the tiles of a block, outermost first. The reduction is computed in the last.
 	block []int
 	// vectors is the loop over the vectors of tiles of a block.
 	vectors int
@@ -27,7 +27,7 @@ func (x *Tile) Apply(s *schedule.Schedule, p TileParameters) error {
 			b.Do(s.Inline(f))
 		}
 	}
-	if len(x.extents) == 0 { // one sum: there is no tile to compute it in
+	if len(x.extents) == 0 { // a single sum has no tile to be computed in
 		return b.Err
 	}
 	l := x.outerNest(b, u.Out, z, p)
@@ -118,7 +118,7 @@ func (x *Tile) outerNest(b *sketch.Builder, out int, z tileSizes, p TileParamete
 	return l
 }
 
-// storeTile computes an output on the way to the unit's last one, a tile at a time.
+// storeTile computes an intermediate output, a tile at a time.
 func (x *Tile) storeTile(b *sketch.Builder, id int, z tileSizes) {
 	var tileLoops []int
 	for _, k := range []int{x.row, x.col} {
@@ -134,7 +134,7 @@ func (x *Tile) storeTile(b *sketch.Builder, id int, z tileSizes) {
 	b.Mark(b.S.Unroll, id, z.unrolled(tileLoops)...)
 }
 
-// unrolled are those of the loops of a tile that are written out, of which the last one is over its vectors.
+// unrolled returns the unrolled loops of a tile. The last loop is over its vectors.
 func (z tileSizes) unrolled(tileLoops []int) []int {
 	if z.rolled {
 		return tileLoops[len(tileLoops)-1:]
@@ -142,7 +142,7 @@ func (z tileSizes) unrolled(tileLoops []int) []int {
 	return tileLoops
 }
 
-// feeding prepares what the reduction reads, and returns the stages that feed it.
+// feeding prepares the data of the reduction, and returns the stages that feed it.
 func (x *Tile) feeding(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
 	if x.matrices != nil {
 		return x.applyCopy(b, u)

@@ -6,12 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// A step of the reduction reads one element for each position of a tile, and the next steps read what follows them,
-// in the same lines. Where neighbours lie a multiple of a large power of two apart, as in tensors of 512 or 1024
-// channels, these lines share so few sets of the first cache that it does not keep them until then.
-
-// conflicts is the cycles of all tiles that wait for lines which others drove out of the first cache. Tiles of
-// matrices read whole lines at once.
+// conflicts returns the cycles in which all tiles wait for lines evicted from the first-level cache. A step of the
+// reduction reads one element for each position of a tile, and the next steps read the following elements of the same
+// lines. If neighbours are a multiple of a large power of two apart, as in tensors of 512 or 1024 channels, these
+// lines map to so few cache sets that they are evicted before their reuse. Tiles of matrices read whole lines at once
+// and have no such conflicts.
 func (x *Tile) conflicts(t *target.Target, z tileSizes, p TileParameters, n Nest) float64 {
 	if x.matrices != nil || z.pack {
 		return 0
@@ -30,8 +29,7 @@ func (x *Tile) conflicts(t *target.Target, z tileSizes, p TileParameters, n Nest
 	return loads * vectors * tiles * float64(sketch.Product(x.steps)) * machine.Levels(t)[0].Cycles
 }
 
-// boxOf is the shape of the memory that an access reads: that of its tensor, or of the part of a copy that lies by
-// itself.
+// boxOf returns the shape of the memory that an access reads: that of its tensor, or of a separate copy of a part.
 func (x *Tile) boxOf(a *Access, p TileParameters, n Nest) []int64 {
 	if a != x.fed || p.Feed != sketch.InBlock && p.Feed != sketch.InTile {
 		return a.Shape
@@ -47,10 +45,10 @@ func (x *Tile) boxOf(a *Access, p TileParameters, n Nest) []int64 {
 	return box
 }
 
-// drivenOut is how many of the elements that a step reads for the positions of a tile are no longer in the first
-// cache: all of them, where their lines are more than the sets have ways for.
+// drivenOut returns how many elements that a step reads for a tile's positions are no longer in the first-level
+// cache: all of them, if their lines exceed the ways of their sets.
 func (x *Tile) drivenOut(t *target.Target, a *Access, box []int64, z tileSizes) float64 {
-	elements, apart := min(a.Elements(x.tileExtents(z)), float64(z.th*z.tw)), int64(0) // strides leave elements out
+	elements, apart := min(a.Elements(x.tileExtents(z)), float64(z.th*z.tw)), int64(0) // strides skip elements
 	for _, axis := range x.movedIn(z) {
 		apart = gcd(apart, a.Step(axis, box))
 	}
@@ -60,7 +58,7 @@ func (x *Tile) drivenOut(t *target.Target, a *Access, box []int64, z tileSizes) 
 	return 0
 }
 
-// movedIn are the axes along which the positions of one tile differ.
+// movedIn returns the axes along which the positions of one tile differ.
 func (x *Tile) movedIn(z tileSizes) (axes []int) {
 	if z.th > 1 {
 		axes = append(axes, x.row)

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// inlined is the cycles that an operation costs that is done again at each load: a multiplication and an addition
-	// are one, and some hide behind the sums.
+	// inlined is the cycles of an operation that is repeated at each load. A multiply-add counts as one, and some
+	// hide behind the sums.
 	inlined = 0.25
-	// borderCheck is the cycles that a load costs more that a tile at a border may not do, crossingCheck one in a tile
-	// whose positions are in several rows.
+	// borderCheck is the additional cycles of a load that a border tile must check, crossingCheck those of a load in
+	// a tile whose positions are in several rows.
 	borderCheck, crossingCheck = 1, 3
-	// crossingLoads is how many loads a step has more for each of its sums where positions are in several rows: what
-	// neighbours share of a window is loaded for each. Fitted to depthwise convolutions of bytes on Zen 5.
+	// crossingLoads is the additional number of loads of a step per sum if positions are in several rows, which do
+	// not share a window's data. Fitted to depthwise convolutions of bytes on Zen 5.
 	crossingLoads = 0.25
 )
 
-// Cost implements space.Structure: the cycles of the tiles, those of its tiles, those that wait for memory, those that
-// compute what feeds the reduction, and what is lost because the workers' shares differ.
+// Cost implements space.Structure. It adds the cycles of the tiles, of waiting for memory, of computing the feed of
+// the reduction, and of the imbalance of workers.
 func (x *Tile) Cost(p TileParameters) float64 {
 	x = x.chosen(p)
 	t, z := x.target, x.sizes(p)
@@ -44,7 +44,7 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	} else {
 		work += waiting
 	}
-	work = max(work, inside*x.arithmetic(t, z, machine.ResultLatency)) // sums are waited for while memory is, too
+	work = max(work, inside*x.arithmetic(t, z, machine.ResultLatency)) // the latency of sums overlaps with memory waits
 	work += x.feedCycles(t, z, p, n)
 	if z.pack {
 		work += x.copyCycles(t, n)
@@ -61,8 +61,8 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	return work*share + machine.Region(t)
 }
 
-// arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again
-// after so many.
+// arithmetic returns the cycles of all tiles if every load hits the first-level cache and sums have the given
+// latency.
 func (x *Tile) arithmetic(t *target.Target, z tileSizes, latency float64) float64 {
 	width := x.width(z.tv)
 	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
@@ -76,13 +76,13 @@ func (x *Tile) arithmetic(t *target.Target, z tileSizes, latency float64) float6
 	return x.places(z) * cycles
 }
 
-// parts is how many vectors so many channels are computed in: one that is cut short is in parts of 8, 4, 2 and 1
-// lanes.
+// parts returns how many vectors compute the given number of channels. A partial vector is divided into parts of 8,
+// 4, 2 and 1 lanes.
 func parts(channels, lanes int64) int64 {
 	return channels/lanes + int64(bits.OnesCount64(uint64(channels%lanes)))
 }
 
-// places is how many tiles there are along the axes other than that of the vectors.
+// places returns how many tiles there are along the axes other than that of the vectors.
 func (x *Tile) places(z tileSizes) float64 {
 	n := float64(sketch.CeilDiv(x.extent(x.col), z.tw) * sketch.CeilDiv(x.extent(x.row), z.th))
 	for k, e := range x.extents {
@@ -93,8 +93,8 @@ func (x *Tile) places(z tileSizes) float64 {
 	return n
 }
 
-// tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning
-// and end.
+// tileCycles returns the cycles of one tile: the steps of its reduction, the loops around them, its start and its
+// end.
 func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency float64) float64 {
 	if x.matrices != nil {
 		return x.matrixCycles(tv, z)
@@ -123,13 +123,13 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	case x.picks:
 		crossing := x.crossing(tv)
 		picked = x.sharedVectors(crossing, z)
-		// All that the columns of a window share is in registers at once; what has none is stored and loaded again.
+		// All data that the columns of a window share is in registers at once. The excess is spilled and reloaded.
 		over := acc + picked*float64(x.sharedFor(z)) + x.pickedFrom(picked, z) + tv + 1 - float64(t.CPU.VectorRegisters)
 		loads += x.pickLoads(z)*picked + 2*max(0, over)
 		picked *= x.pickSteps()
 		scalars += (tv - crossing) * positions
 	case x.loadsOwn:
-		// What one step loads the next may use again: it stays in a register while there are some left. A line of
+		// The next step may reuse the data of one step, which stays in a register while some are free. A line of
 		// which a tile uses only a part is loaded again for the others.
 		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(machine.Line(t)))
 		loads += x.sharedVectors(tv, z)*(1.5-0.5*parts) + machine.Spilled(t, acc)
@@ -143,7 +143,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 		loads += reloads
 	}
 	if spilled := positions - machine.AddressRegisters(t); x.crosses(z) && spilled > 0 {
-		loads += 2 * spilled // its address comes back from the stack
+		loads += 2 * spilled // its address is reloaded from the stack
 	}
 	busy, operations := acc/2+machine.Picking(t, picked), acc+picked
 	if x.dot != nil {
@@ -151,10 +151,10 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 		if latency > 0 {
 			latency += x.dot.late
 		}
-		if x.turns() { // each step makes its own
+		if x.turns() { // each step builds its own
 			busy, operations = busy+acc*machine.Turns(t, x.dot.terms), operations+acc*float64(x.dot.terms)
 		}
-		if x.dot.squares { // of two positions, one is inserted beside the other
+		if x.dot.squares { // for two positions, one is inserted beside the other
 			busy, operations = busy+machine.Inserting(positions/2), operations+positions/2
 		}
 	}
@@ -175,7 +175,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	return steps*step + exits*machine.LoopExit + end*acc + 12
 }
 
-// cold is the cycles until all packed constants have come from memory.
+// cold returns the cycles until all packed constants have arrived from memory.
 func (x *Tile) cold(t *target.Target, z tileSizes) float64 {
 	if len(x.packs) == 0 {
 		return 0
@@ -194,14 +194,14 @@ func (x *Tile) cold(t *target.Target, z tileSizes) float64 {
 	return lines * machine.ColdLine(t)
 }
 
-// innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
+// innermost returns the number of steps of the reduction's innermost loop, including unrolled ones.
 func (x *Tile) innermost(z tileSizes) int64 {
 	last := x.steps[x.order[len(x.order)-1]]
 	if z.kb > 0 {
 		last = min(last, z.kb)
 	}
 	for k := len(x.steps) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
-		last *= x.steps[x.order[k]] // the innermost loop is written out whole
+		last *= x.steps[x.order[k]] // the innermost loop is fully unrolled
 	}
 	return last
 }
@@ -248,7 +248,7 @@ func (x *Tile) nest(t *target.Target, z tileSizes, p TileParameters) Nest {
 	return n
 }
 
-// feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
+// feedCycles returns the cycles of the stages that feed the reduction, at the place that the parameters select.
 func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nest) float64 {
 	if x.fed == nil {
 		return 0
@@ -272,21 +272,21 @@ func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nes
 	if x.turns() {
 		cycles += times * machine.Kept(t, elements*float64(x.fed.ElementBytes))
 	}
-	if p.Feed == sketch.Alone { // to the second cache and back, and a region of its own
+	if p.Feed == sketch.Alone { // to the second-level cache and back, and a region of its own
 		return 2*cycles + machine.Region(t)
 	}
 	return cycles + 60*times
 }
 
-// wholeRows widens the extents of a tile that may go on in the next row to all rows that it may touch: which part of
-// them it needs is not known before it runs, so what feeds it is computed for all of them.
+// wholeRows widens the extents of a tile that may continue in the next row to all rows that it may touch. The part
+// that it needs is unknown at compile time, so its feed is computed for all of them.
 func (x *Tile) wholeRows(extents []int64, z tileSizes) {
 	if x.crosses(z) {
 		extents[x.col] = min(x.extent(x.col), ((z.tw-1)/x.rowOf()+2)*x.rowOf())
 	}
 }
 
-// crosses reports whether tiles may go on in the next row.
+// crosses reports whether tiles may continue in the next row.
 func (x *Tile) crosses(z tileSizes) bool {
 	if len(x.joint) == 0 {
 		return false
@@ -295,11 +295,12 @@ func (x *Tile) crosses(z tileSizes) bool {
 	return row%z.tw != 0 && z.tw%row != 0
 }
 
-// rowOf is how many positions of the joint axes lie in a row.
+// rowOf returns the number of positions of the joint axes per row.
 func (x *Tile) rowOf() int64 { return x.accesses[0].Rows[x.joint[len(x.joint)-1]] }
 
-// inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the
-// tiles at the borders, which check every load. Those that may go on in the next row all do, and position by position.
+// inlineCycles returns the cycles of a feed that is computed at every load: its arithmetic each time and, for
+// padding, the tiles at the borders, which check every load. Tiles that may continue in the next row check every
+// position.
 func (x *Tile) inlineCycles(t *target.Target, z tileSizes) float64 {
 	if x.writtenOut(z) && !x.picks {
 		vectors := float64(sketch.CeilDiv(x.extent(x.vec), x.lanes))

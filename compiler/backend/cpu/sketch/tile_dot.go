@@ -11,36 +11,37 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// dotting says how a sum of products of small integers, or of elements in bfloat16, is computed by instructions that
-// multiply several neighbours along the innermost axis of the reduction at once.
+// dotting describes how a sum of products of small integers or bfloat16 elements is computed by dot product
+// instructions, which multiply several neighbours along the innermost axis of the reduction at once.
 type dotting struct {
 	instruction
-	// data and weights are the loads of the reduction's body: what all lanes share, and the packed constant.
+	// data and weights are the loads of the reduction's body: the operand shared by all lanes, and the packed
+	// constant.
 	data, weights int
-	// adjoined is set where the last two reduction axes are made one.
+	// adjoined is set if the last two reduction axes are fused.
 	adjoined bool
-	// window is set where the terms are those of a window's rows, and each lane has its own.
+	// window is set if the terms are those of a window's rows, and each lane has its own.
 	window *window
 }
 
-// instruction is what a machine has for such products.
+// instruction describes a machine's instruction for such products.
 type instruction struct {
-	// terms are the neighbours multiplied at once; wide is the type that both operands are widened to first, Invalid
-	// for none.
+	// terms is the number of neighbours multiplied at once. wide is the type that both operands are widened to first,
+	// or Invalid.
 	terms int64
 	wide  array.DType
-	// slots is the cycles that one takes of its units, operations how many it is made of; one more register is needed
-	// for a product that is added on its own.
+	// slots is its cycles of throughput, operations the number of instructions. A separately added product needs
+	// another register.
 	slots      float64
 	operations float64
 	registers  int64
-	// late is the cycles that its result takes longer than that of a multiply-add.
+	// late is its latency in cycles beyond that of a multiply-add.
 	late float64
-	// squares is set where it multiplies two positions by two channels at once.
+	// squares is set if it multiplies two positions by two channels at once.
 	squares bool
 }
 
-// loads is how many registers the terms of a vector's channels fill.
+// loads returns how many registers the terms of a vector's channels fill.
 func (i *instruction) loads() float64 {
 	if i.squares {
 		return 2
@@ -48,7 +49,7 @@ func (i *instruction) loads() float64 {
 	return 1
 }
 
-// dotInstruction is the best instruction of a target for products of data by weights; terms is 0 where there is none.
+// dotInstruction returns a target's best instruction for products of data by weights. terms is 0 if it has none.
 func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	vnni := t.CPU.Has("avxvnni") || t.CPU.Has("avx512vnni") && t.CPU.Has("avx512vl")
 	narrow := data.Bytes() == 1 && weights.Bytes() == 1
@@ -65,7 +66,7 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	case t.CPU.Arch == target.X86 && vnni:
 		return instruction{terms: 2, wide: array.Int16, slots: 0.5, operations: 1}
 	case t.CPU.Arch == target.X86 && (t.CPU.VectorBytes <= 32 || t.CPU.Has("avx512bw")):
-		// Additions compete for the units that multiply.
+		// Additions compete for the multiply units.
 		return instruction{terms: 2, wide: array.Int16, slots: 0.62, operations: 2, registers: 1}
 	case narrow && data == weights && machine.HasDots(t), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
 		return instruction{terms: 4, slots: 0.5, operations: 1}
@@ -73,8 +74,8 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	return instruction{}
 }
 
-// TileBytes is the type that data of 8 bits should have where it is multiplied by weights in int8: that of which a
-// target multiplies more terms at once; Invalid where both are the same.
+// TileBytes returns the preferred type of 8-bit data that is multiplied by int8 weights: the type with more terms per
+// instruction on a target, or Invalid if both are equal.
 func TileBytes(t *target.Target) array.DType {
 	unsigned, signed := dotInstruction(t, array.Uint8, array.Int8).terms, dotInstruction(t, array.Int8, array.Int8).terms
 	switch {
@@ -86,7 +87,7 @@ func TileBytes(t *target.Target) array.DType {
 	return array.Invalid
 }
 
-// dotInstructionBF16 is that for elements in bfloat16, whose products are added up in float32.
+// dotInstructionBF16 returns the instruction for bfloat16 elements whose products are accumulated in float32.
 func dotInstructionBF16(t *target.Target) instruction {
 	if machine.MultipliesPairs(t) {
 		return instruction{terms: 2, slots: 0.5, operations: 1, late: machine.PairsLate}
@@ -94,17 +95,18 @@ func dotInstructionBF16(t *target.Target) instruction {
 	return instruction{}
 }
 
-// chooser is the best instruction of some kind for products of data by weights; its terms are 0 where there is none.
+// chooser returns the best instruction of some kind for products of data by weights. Its terms are 0 if there is
+// none.
 type chooser func(data, weights array.DType) instruction
 
-// dotOf chooses among those of a target that multiply the terms of single sums.
+// dotOf returns a chooser among a target's instructions for terms of single sums.
 func dotOf(t *target.Target) chooser {
 	return func(data, weights array.DType) instruction { return dotInstruction(t, data, weights) }
 }
 
-// findDot finds out whether the reduction is a sum of products of such elements with a constant that can be packed as
-// instructions want it, whose other operand has neighbours along the reduction side by side, and is the same for all
-// lanes, or for those of a group. Choose has the instruction for products of data by weights.
+// findDot determines whether the reduction is a sum of products of such elements with a constant that can be packed
+// for the instructions. The other operand must be contiguous along the reduction and shared by all lanes, or by those
+// of a group. choose returns the instruction for products of data by weights.
 func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, choose chooser) {
 	loads := expr.Loads(acc.Body)
 	added := acc.Tensor.DType
@@ -130,18 +132,18 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, choose chooser
 	x.steps[len(x.steps)-1] /= d.terms
 }
 
-// sharedInGroups reports whether all lanes read the same of an operand, or all lanes of a group.
+// sharedInGroups reports whether all lanes, or all lanes of a group, read the same elements of an operand.
 func (x *Tile) sharedInGroups(l *expr.Load, acc *schedule.Stage) bool {
 	axis := acc.Axes[x.vec]
 	return !expr.Uses(l, axis) || x.group > 0 && GroupOf(l, axis) == x.group
 }
 
-// adjoinedRegisters are those for numbers that several positions read in steps that are written out, one after the
-// other: windows overlap.
+// adjoinedRegisters is the number of registers for values that several positions read in successive unrolled steps,
+// as windows overlap.
 const adjoinedRegisters = 4
 
-// adjoinTerms is the tile of a sum whose channels are no multiple of the terms that an instruction takes, as those of
-// a picture, with the columns of its window and their channels as one axis; nil where that does not help.
+// adjoinTerms returns the tile of a sum whose channels are not a multiple of an instruction's terms, as those of a
+// picture. It fuses the columns of its window with their channels. It returns nil if that does not help.
 func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, choose chooser) *Tile {
 	a, b, product := schedule.Factors(acc.Body)
 	if !product {
@@ -155,7 +157,7 @@ func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	if by.terms == 0 {
 		return nil
 	}
-	like, err := schedule.Replay(s.Workload, s.Trace()) // s itself stays as it is
+	like, err := schedule.Replay(s.Workload, s.Trace()) // leave s unchanged
 	if err != nil {
 		return nil
 	}
@@ -176,7 +178,7 @@ func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	return x
 }
 
-// Dots reports whether neighbours are multiplied at once.
+// Dots reports whether dot product instructions multiply neighbours.
 func (x *Tile) Dots() bool { return x.dot != nil }
 
 // isProductOfCasts reports whether an expression is the product of two elements, each cast to the type of the sum.
@@ -197,8 +199,8 @@ func isCastLoad(e expr.Expr, added array.DType) bool {
 	return ok
 }
 
-// applyWidening lets the reduction read its operands as the instruction takes them, and returns the stages that feed
-// it then: what fed it before is computed where the copy is.
+// applyWidening makes the reduction read its operands in the instruction's types, and returns the stages that then
+// feed it. The previous feed is computed in the copy.
 func (x *Tile) applyWidening(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
 	if x.dot == nil {
 		return x.applyNarrow(b, u, p)
@@ -222,8 +224,8 @@ func (x *Tile) applyWidening(b *sketch.Builder, u sketch.Unit, p TileParameters)
 	return x.copied(b, u, x.dot.data, x.dot.wide)
 }
 
-// copied has the reduction read an operand through a copy of a wider type, in which what fed it is computed. The copy
-// is the stage that feeds it then.
+// copied makes the reduction read an operand through a copy of a wider type, which computes the previous feed. The
+// copy is the new feed.
 func (x *Tile) copied(b *sketch.Builder, u sketch.Unit, load int, to array.DType) []int {
 	wide, err := b.S.Widen(u.Acc, load, to)
 	b.Do(err)
@@ -233,7 +235,7 @@ func (x *Tile) copied(b *sketch.Builder, u sketch.Unit, load int, to array.DType
 	return []int{wide}
 }
 
-// applyAdjoining makes one of the reduction's last axes, and computes what fed it where the copy is.
+// applyAdjoining fuses the reduction's last axes, and computes the previous feed in the copy.
 func (x *Tile) applyAdjoining(b *sketch.Builder, u sketch.Unit) []int {
 	id, err := b.S.Adjoin(u.Acc, x.dot.terms, x.dot.wide)
 	b.Do(err)

@@ -7,11 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// joinPositions makes the tile whose positions go on from the end of one row at the beginning of the next, and of an
-// image in the next one: of 7 x 7 positions, tiles of six waste five in the last tile rather than five in each row.
-// The rows it crosses have addresses of their own for each position, which are computed once for each tile. It exists
-// where several axes leave all operands of the vectors as they are, such as the images, rows and columns of a
-// convolution.
+// joinPositions makes the tile whose positions continue in the next row, and in the next image: of 7 x 7 positions,
+// tiles of six waste five positions in the last tile rather than five in each row. Each position has its own address,
+// computed once per tile. It requires several axes that do not affect the operands of the vectors, such as the
+// images, rows and columns of a convolution.
 func (x *Tile) joinPositions() {
 	if x.col < 0 {
 		return
@@ -38,7 +37,7 @@ func (x *Tile) joinPositions() {
 	x.joined = x.along(axes)
 }
 
-// along is the tile with its positions along the given axes, flattened into the last of them.
+// along returns the tile with its positions along the given axes, flattened into the last of them.
 func (x *Tile) along(axes []int) *Tile {
 	last := axes[len(axes)-1]
 	y := *x
@@ -57,7 +56,7 @@ func (x *Tile) along(axes []int) *Tile {
 	return &y
 }
 
-// chosen is the tile that parameters mean.
+// chosen returns the tile that the parameters select.
 func (x *Tile) chosen(p TileParameters) *Tile {
 	if x.joined != nil && p.Joint == 1 {
 		x = x.joined
@@ -68,8 +67,8 @@ func (x *Tile) chosen(p TileParameters) *Tile {
 	return x
 }
 
-// Reconciled implements space.Reconciler, for parameters that were chosen for positions along other axes than the
-// point has: a tile is no wider than a row, one along a joint axis has one row.
+// Reconciled implements space.Reconciler, for parameters chosen for positions along other axes: a tile is no wider
+// than a row, and a tile along a joint axis has one row.
 func (x *Tile) Reconciled(p TileParameters) TileParameters {
 	switch {
 	case x.joined == nil:
@@ -85,8 +84,7 @@ func (x *Tile) Reconciled(p TileParameters) TileParameters {
 	return p
 }
 
-// fuseJoint makes one iterator of the joint axes of the stage that the tiles belong to, all others outside of it but
-// the vectors'.
+// fuseJoint fuses the joint axes of the stage that the tiles belong to. All other axes but the vectors' go outside.
 func (x *Tile) fuseJoint(b *sketch.Builder, out int, outer []int) int {
 	order := slices.Concat(outer, x.joint)
 	if x.vec >= 0 {

@@ -12,25 +12,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// tileMatrices says how a sum of products is computed by instructions that multiply tiles, registers of 16 rows of 64
-// bytes: rows of positions by the packed weights of 16 channels. A tile of the sketch has its sums in tile registers.
+// tileMatrices describes how a sum of products is computed by tile instructions. Tile registers have 16 rows of 64
+// bytes: rows of positions are multiplied by the packed weights of 16 channels. The sums of a tile are in tile
+// registers.
 type tileMatrices struct {
 	format schedule.Format
-	// extended is set where terms are no multiple of those that an instruction takes, so that zeros are put behind
-	// them.
+	// extended is set if the terms are not a multiple of an instruction's terms and are padded with zeros.
 	extended bool
-	// copied is set where positions are fewer than the rows of a tile, so that they are copied to where there is room
-	// for those that the instructions read beyond.
+	// copied is set if there are fewer positions than rows of a tile. They are copied to a buffer with room for the
+	// rows that the instructions read beyond them.
 	copied bool
-	// turned is the operand that is interleaved when the kernel runs, where it is no constant that can be packed.
+	// turned is the operand that the kernel interleaves at run time, if it is not a packable constant.
 	turned *turned
 }
 
-// turned says how an operand is interleaved: terms, of which some neighbours lie side by side, are the index of one of
-// its dimensions, and channels of another.
+// turned describes how an operand is interleaved: terms indexes one of its dimensions, with some neighbours
+// contiguous, and channels another.
 type turned struct{ terms, channels int }
 
-// algorithms are those of tiles, by format, in ascending order of their numbers.
+// algorithms lists the tile algorithms by format, in ascending order of their numbers.
 var algorithms = []struct {
 	by     space.Algorithm
 	format schedule.Format
@@ -40,9 +40,9 @@ var algorithms = []struct {
 	{AMXF16, schedule.TileF16},
 }
 
-// TileMatrices are the schedules of a reduction in which the target's instructions for tiles multiply; nil where it
-// has none, or operands do not lie as tiles have them: elements of 8 or 16 bits, of which neighbours are terms, by
-// constants that can be packed or something else that can be interleaved.
+// TileMatrices returns the schedules of a reduction that use the target's tile instructions. It returns nil if the
+// target has none, or if the operands do not match: elements of 8 or 16 bits with contiguous terms, multiplied by a
+// constant that can be packed or by an operand that can be interleaved.
 func TileMatrices(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) space.Family {
 	if acc.Combiner != expr.Sum {
 		return nil
@@ -68,7 +68,7 @@ func TileMatrices(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *t
 	return nil
 }
 
-// findMatrices finds out whether operands lie as tiles have them, and notes how they are multiplied.
+// findMatrices determines whether the operands match, and records how they are multiplied.
 func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedule.Format) bool {
 	if x.vec < 0 || x.col < 0 || x.lanes != schedule.TileColumns || x.group > 0 {
 		return false
@@ -113,8 +113,8 @@ func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedul
 	return true
 }
 
-// turnedOperand is how an operand of channels is interleaved that is no packed constant; ok is false where it is none
-// of other positions' too, or terms and channels are not the indices of two of its dimensions.
+// turnedOperand returns how to interleave an operand of channels that is not a packed constant. ok is false if the
+// operand also depends on positions, or if terms and channels do not index two of its dimensions.
 func (x *Tile) turnedOperand(s *schedule.Schedule, acc *schedule.Stage, l *expr.Load) (t *turned, ok bool) {
 	t = &turned{slices.Index(l.Index, expr.Expr(acc.Reduce[len(acc.Reduce)-1])), slices.Index(l.Index, expr.Expr(acc.Axes[x.vec]))}
 	if len(x.packs) > 0 || t.terms < 0 || t.channels < 0 || s.Producer(l.Tensor) != nil {
@@ -128,8 +128,8 @@ func (x *Tile) turnedOperand(s *schedule.Schedule, acc *schedule.Stage, l *expr.
 	return t, true
 }
 
-// joinRows makes the sketch of joint positions where those of a row lie right behind those of the last one, so that
-// the rows of a tile are equally far apart.
+// joinRows makes the sketch of joint positions if rows are contiguous, so that the rows of a tile have a constant
+// stride.
 func (x *Tile) joinRows(s *schedule.Schedule, acc *schedule.Stage) {
 	x.joinPositions()
 	if x.joined == nil {
@@ -146,8 +146,8 @@ func (x *Tile) joinRows(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// copyData notes the copies that are made of what is multiplied: with zeros behind terms, or of positions that are too
-// few for a tile, unless what feeds the reduction leaves them in memory of its own anyway.
+// copyData records the copies of operands: with zeros after the terms, or of positions that are too few for a tile,
+// unless the feed of the reduction already stores them in a buffer.
 func (x *Tile) copyData() {
 	for _, y := range []*Tile{x, x.joined} {
 		if y == nil {
@@ -161,7 +161,7 @@ func (x *Tile) copyData() {
 	}
 }
 
-// openMatrices are the knobs.
+// openMatrices returns the knobs.
 func (x *Tile) openMatrices() []space.Parameter[TileParameters] {
 	type p = TileParameters
 	positions := x.extent(x.col)
@@ -188,7 +188,7 @@ func (x *Tile) openMatrices() []space.Parameter[TileParameters] {
 	return space.Worth(open)
 }
 
-// matrixSeeds are tiles that load half as often as they multiply, and those for few positions or channels.
+// matrixSeeds returns tiles with half as many loads as multiplications, and tiles for few positions or channels.
 func (x *Tile) matrixSeeds(by space.Algorithm) (list []space.Candidate[TileParameters]) {
 	for _, t := range []accumulators{{1, 32, 2}, {2, 16, 2}, {1, 16, 2}, {1, 16, 4}, {1, 16, 3}, {1, 48, 1}, {1, 16, 1}} {
 		for _, p := range []TileParameters{
@@ -205,7 +205,7 @@ func (x *Tile) matrixSeeds(by space.Algorithm) (list []space.Candidate[TileParam
 	return list
 }
 
-// legalMatrices keeps sums and operands within the tiles that there are, and rows within the positions.
+// legalMatrices checks that sums and operands fit into the tile registers, and rows into the positions.
 func (x *Tile) legalMatrices(p TileParameters) error {
 	z := x.sizes(p)
 	switch {
@@ -217,15 +217,15 @@ func (x *Tile) legalMatrices(p TileParameters) error {
 	return Matrices{Rows: z.th * sketch.CeilDiv(z.tw, schedule.TileRows), Columns: z.tv}.Legal()
 }
 
-// matrixCycles is the cycles of one tile whose sums are tv tiles wide.
+// matrixCycles returns the cycles of one tile whose sums are tv tiles wide.
 func (x *Tile) matrixCycles(tv float64, z tileSizes) float64 {
 	m := Matrices{Rows: z.th * sketch.CeilDiv(z.tw, schedule.TileRows), Columns: int64(tv)}
 	steps := float64(sketch.Product(x.reduce)) / float64(x.matrices.format.Terms())
 	return m.Cycles(steps) + (2.5+float64(len(x.ends)))*tv*float64(z.th*z.tw)
 }
 
-// applyCopy copies what the reduction reads, where that is needed, and returns the stages that feed it then: what fed
-// it before is computed where the copy is.
+// applyCopy copies the reduction's data if necessary, and returns the stages that then feed it. The previous feed is
+// computed in the copy.
 func (x *Tile) applyCopy(b *sketch.Builder, u sketch.Unit) (feeds []int) {
 	feeds = u.Feeds
 	through := -1
@@ -252,8 +252,8 @@ func (x *Tile) applyCopy(b *sketch.Builder, u sketch.Unit) (feeds []int) {
 	return feeds
 }
 
-// applyTurning interleaves an operand before the tiles are computed, of all channels and with what zeros another copy
-// puts behind its terms; -1 for none.
+// applyTurning interleaves an operand before the tiles are computed, for all channels, with the zeros that the copy
+// through appends to its terms; -1 for no copy.
 func (x *Tile) applyTurning(b *sketch.Builder, u sketch.Unit, through int) {
 	if b.Err != nil {
 		return
@@ -266,7 +266,7 @@ func (x *Tile) applyTurning(b *sketch.Builder, u sketch.Unit, through int) {
 	ApplyInterleaved(b, id)
 }
 
-// turnCycles is what interleaving an operand costs.
+// turnCycles returns the cycles of interleaving an operand.
 func (x *Tile) turnCycles() float64 {
 	t := x.matrices.turned
 	if t == nil {
@@ -277,7 +277,7 @@ func (x *Tile) turnCycles() float64 {
 	return InterleaveCycles(elements, group, t.terms == len(a.Shape)-1) + machine.Region(x.target)
 }
 
-// matrixNest is the nest of the sums: terms that an instruction takes are innermost, but for the positions and
+// matrixNest builds the nest of the sums. The terms of an instruction are innermost, except for the positions and
 // channels of a tile.
 func (x *Tile) matrixNest(b *sketch.Builder, acc int) {
 	var outer, inside, reduction []int

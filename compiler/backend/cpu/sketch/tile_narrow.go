@@ -10,25 +10,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// narrow are the operands of a product that are stored in 16 bits, or weights in 8, and that no instruction multiplies
-// as they are.
+// narrow describes the operands of a product that are stored in 16 bits, or weights in 8, and that no instruction
+// multiplies directly.
 type narrow struct {
-	// weights is the load of the packed constant, data that of what all lanes share, which is cast where it is read or
-	// in a copy. -1 for none.
+	// weights is the load of the packed constant, data that of the operand shared by all lanes, which is cast at each
+	// read or in a copy. -1 for none.
 	weights, data int
-	// once is set where weights are cast when the model is compiled, and not each time that they are read.
+	// once is set if weights are cast when the model is compiled instead of at each read.
 	once bool
-	// widened is the same sketch with that set; nil where it is that one, or there are no such weights.
+	// widened is the same sketch with once set, or nil.
 	widened *Tile
 }
 
-// castsWeights reports whether weights are cast each time that they are read.
+// castsWeights reports whether weights are cast at each read.
 func (n *narrow) castsWeights() bool { return n.weights >= 0 && !n.once }
 
-// wideOperands is that no operand is stored so.
+// wideOperands describes a product without narrow operands.
 var wideOperands = narrow{weights: -1, data: -1}
 
-// findNarrow finds such operands of a product in float32 by a constant.
+// findNarrow finds such operands of a float32 product by a constant.
 func (x *Tile) findNarrow(s *schedule.Schedule, acc *schedule.Stage) {
 	a, b, product := schedule.Factors(acc.Body)
 	if x.dot != nil || x.lanes < 2 || !product || acc.Combiner != expr.Sum || acc.Tensor.DType != array.Float32 || len(x.packs) != 1 {
@@ -47,8 +47,8 @@ func (x *Tile) findNarrow(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// widen makes the sketch with weights that are cast when the model is compiled. Integers are there for their size, and
-// stay.
+// widen makes the sketch with weights that are cast when the model is compiled. Integers are stored for their size
+// and keep it.
 func (x *Tile) widen() {
 	if x.joined != nil {
 		x.joined.widen()
@@ -64,7 +64,7 @@ func (x *Tile) widen() {
 	x.narrow.widened = &y
 }
 
-// fedAmong is the access to what feeds the reduction among copies of the accesses; nil when nothing does.
+// fedAmong returns the access to the reduction's feed among copies of the accesses, or nil.
 func (x *Tile) fedAmong(accesses []Access) *Access {
 	for k := range x.accesses {
 		if x.fed == &x.accesses[k] {
@@ -74,9 +74,8 @@ func (x *Tile) fedAmong(accesses []Access) *Access {
 	return nil
 }
 
-// casts is what a step of a tile of so many vectors and positions asks of the units that multiply to cast what is
-// stored in 16 bits, in cycles, and the operations that this takes: two for a vector, three for a number that goes to
-// all lanes.
+// casts returns the cycles that a tile's step takes of the multiply units to cast 16-bit values, and the number of
+// operations: two per vector, three per broadcast number.
 func (x *Tile) casts(tv, positions float64, z tileSizes) (busy, operations float64) {
 	if x.narrow.castsWeights() {
 		busy, operations = machine.Casting(x.target, tv), 2*tv
@@ -87,8 +86,8 @@ func (x *Tile) casts(tv, positions float64, z tileSizes) (busy, operations float
 	return busy, operations
 }
 
-// applyNarrow casts the operands that the point has cast before they are multiplied, and returns the stages that feed
-// the reduction then.
+// applyNarrow casts the operands that the point casts in advance, and returns the stages that then feed the
+// reduction.
 func (x *Tile) applyNarrow(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
 	n := x.narrow
 	if n.once && b.Err == nil {

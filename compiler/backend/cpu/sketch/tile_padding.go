@@ -8,11 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Padding that is computed where it is read adds nothing to a sum: where a tile knows that all its data is padding,
-// it does not multiply it by a constant.
-
-// insideOf is the part of the reduction's products whose data is not what a stage pads with; 1 where that is not
-// known.
+// insideOf returns the fraction of the reduction's products whose data is not the padding of a stage, or 1 if
+// unknown. A tile whose data is all padding, computed at each read, skips the products, as padding adds nothing to a
+// sum.
 func (x *Tile) insideOf(pad *schedule.Stage) float64 {
 	n, ok := pad.Body.(*expr.Select)
 	if !ok || x.feedOps > 0 || len(x.packs) == 0 {
@@ -27,7 +25,7 @@ func (x *Tile) insideOf(pad *schedule.Stage) float64 {
 	return part
 }
 
-// isInside says for each value of one axis whether a condition holds in the middle of all others.
+// isInside reports for each value of one axis whether a condition holds in the middle of all others.
 func isInside(cond expr.Expr, axes []*expr.Var, along int) []bool {
 	at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{}}
 	for _, v := range axes {
@@ -42,8 +40,8 @@ func isInside(cond expr.Expr, axes []*expr.Var, along int) []bool {
 	return list
 }
 
-// insideAlong is the part of the products that read inside along a dimension, of which one axis of the results and
-// one of the reduction are the index with the given coefficients.
+// insideAlong returns the fraction of the products that read inside along a dimension, indexed by one axis of the
+// results and one of the reduction with the given coefficients.
 func (x *Tile) insideAlong(coefficients []int64, inside []bool) float64 {
 	steps, windows := coefficients[:len(x.extents)], coefficients[len(x.extents):]
 	moves := func(c int64) bool { return c != 0 }
@@ -62,8 +60,8 @@ func (x *Tile) insideAlong(coefficients []int64, inside []bool) float64 {
 	return float64(count) / float64(sketch.Product([]int64{x.extents[s], x.reduce[w]}))
 }
 
-// multiplied is the part of the products that tiles multiply. Where padding is computed where it is read, those whose
-// window has its columns written out know it of each position; elsewhere loops over a window leave out whole rows.
+// multiplied returns the fraction of the products that tiles compute. If padding is computed at each read, tiles with
+// unrolled window columns skip it per position. Otherwise loops over a window skip whole rows.
 func (x *Tile) multiplied(p TileParameters, z tileSizes) float64 {
 	if p.Feed != sketch.Inline || x.dot != nil {
 		part := 1.0
@@ -78,21 +76,21 @@ func (x *Tile) multiplied(p TileParameters, z tileSizes) float64 {
 	return x.inside
 }
 
-// columnsWrittenOut reports whether steps along the columns of a window are written out, so that each tells which of
-// its positions are padding.
+// columnsWrittenOut reports whether steps along the columns of a window are unrolled, so that each step knows which
+// of its positions are padding.
 func (x *Tile) columnsWrittenOut(z tileSizes) bool {
 	axis := x.shared()
 	return (x.picks || x.loadsOwn) && x.sharedFor(z) == x.steps[axis]
 }
 
-// rowsChecked is the part of the rows of a padded image that check each load of a loop over the rows of a window:
-// those at its borders that are in a tile with others, so that the loop runs over what is inside for any of them.
+// rowsChecked returns the fraction of the rows of a padded image that check each load in a loop over a window's rows:
+// border rows that share a tile with others, so that the loop covers everything inside for any of them.
 func (x *Tile) rowsChecked(z tileSizes) float64 {
 	if z.th == 1 || x.inside == 0 || x.inside == 1 {
 		return 0
 	}
 	d := slices.IndexFunc(x.fed.Dims, func(axes []int64) bool { return axes[x.row] != 0 })
-	if d < 0 { // all rows read the same
+	if d < 0 { // all rows read the same elements
 		return 0
 	}
 	stride, window := x.fed.Dims[d][x.row], x.fed.Dims[d][len(x.extents):]
@@ -104,8 +102,8 @@ func (x *Tile) rowsChecked(z tileSizes) float64 {
 	return 0
 }
 
-// bordersChecked is the part of joint positions that check each load: those in the border rows of an image, and in its
-// border planes. Of those in its border columns only the outermost do.
+// bordersChecked returns the fraction of joint positions that check each load: those in the border rows and planes of
+// an image. In its border columns, only the outermost positions do.
 func (x *Tile) bordersChecked() float64 {
 	within := 1.0
 	for _, axis := range x.joint[:len(x.joint)-1] {
@@ -114,7 +112,7 @@ func (x *Tile) bordersChecked() float64 {
 	return 1 - within
 }
 
-// atBorders is the part of the positions along an axis of so many whose windows are not all inside of an image.
+// atBorders returns the fraction of the positions along an axis whose windows are not entirely inside an image.
 func (x *Tile) atBorders(axis int, extent int64) float64 {
 	for _, dim := range x.fed.Dims {
 		for k, c := range dim[len(x.extents):] {

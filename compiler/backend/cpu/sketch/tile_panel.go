@@ -10,25 +10,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// panel is an operand of a reduction, no constant, that all positions of a tile share: the right side of a matrix
-// product. It can be copied, for all positions of a block, into a panel as wide as a tile, which is read from one end
-// to the other.
+// panel is a non-constant operand of a reduction that all positions of a tile share: the right side of a matrix
+// product. It can be copied, for all positions of a block, into a panel of a tile's width that is read sequentially.
 type panel struct {
 	tensor *expr.Tensor
-	// access is the operand's index in tile.accesses.
+	// access is the operand's index in Tile.accesses.
 	access int
-	// order has the operand's dimensions with the one that the vectors run along last.
+	// order lists the operand's dimensions, that of the vectors last.
 	order []int
-	// strided is set when neighbouring lanes are not neighbours in the operand, so that lanes are collected one by
-	// one, or squares of lanes are transposed.
+	// strided is set if neighbouring lanes are not contiguous in the operand, so that lanes are gathered, or squares
+	// of lanes are transposed.
 	strided bool
-	// rows is the dimension of the panel whose elements are neighbours in the operand, and makes squares with the
-	// lanes; -1 for none.
+	// rows is the dimension of the panel that is contiguous in the operand and forms squares with the lanes, or -1.
 	rows int
 }
 
-// findPanels finds the operands that can be copied. Operands that feed the reduction are computed where they are
-// needed anyway.
+// findPanels finds the operands that can be copied. Operands that feed the reduction are already computed in place.
 func (x *Tile) findPanels(s *schedule.Schedule, acc *schedule.Stage) {
 	for k, l := range expr.Loads(acc.Body) {
 		a := &x.accesses[k]
@@ -52,8 +49,7 @@ func (x *Tile) findPanels(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// neighbours is the dimension of the panel, but for the vectors', along which elements are neighbours in the operand;
-// -1 for none.
+// neighbours returns the dimension of the panel, other than the vectors', that is contiguous in the operand, or -1.
 func (p *panel) neighbours() int {
 	strides := p.tensor.MemoryStrides()
 	for k, d := range p.order[:len(p.order)-1] {
@@ -89,7 +85,7 @@ func (x *Tile) applyPanels(b *sketch.Builder, u sketch.Unit, l loops) {
 	}
 }
 
-// square writes as many neighbours of the operand out as there are lanes, so that each square of both is transposed in
+// square unrolls as many neighbours of the operand as there are lanes, so that each square of both is transposed in
 // registers.
 func (x *Tile) square(b *sketch.Builder, id int, p panel, vectors, lane int) {
 	squares, row := b.Split(id, p.rows, x.lanes, schedule.Peel)
@@ -105,7 +101,7 @@ func (x *Tile) square(b *sketch.Builder, id int, p panel, vectors, lane int) {
 	b.Mark(b.S.Unroll, id, row)
 }
 
-// packed are the accesses when the panels are copied.
+// packed returns the accesses after the panels are copied.
 func (x *Tile) packed() []Access {
 	list := slices.Clone(x.accesses)
 	for _, p := range x.panels {
@@ -114,11 +110,11 @@ func (x *Tile) packed() []Access {
 	return list
 }
 
-// copyCycles is what copying the panels costs: two vectors a few cycles where they lie together, squares of lanes to
-// transpose, or every lane on its own.
+// copyCycles returns the cycles of copying the panels: per pair of vectors if they are contiguous, per transposed
+// square, or per lane.
 func (x *Tile) copyCycles(t *target.Target, n Nest) float64 {
 	times := 1.0
-	for _, loop := range n.Loops[2:] { // the first two are over the positions of a block
+	for _, loop := range n.Loops[2:] { // the first two loops run over the positions of a block
 		times *= float64(loop.Times)
 	}
 	total := 0.0

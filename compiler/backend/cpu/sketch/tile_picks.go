@@ -4,14 +4,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Groups that are wider than a vector, and no multiple of one, are computed in one of two ways: a tile is a group,
-// with its last vectors cut short, or vectors go on from one group to the next.
-//
-// Vectors that are no part of a group pick their lanes from what several groups read: in each step of the reduction
-// the elements of one channel of each group. What is picked for a position serves all steps that read the same
-// position and channel, so the axes of the window are innermost.
-
-// pickedTiles are the numbers of vectors whose lanes are in groups that are known when a tile is compiled.
+// pickedTiles returns the numbers of vectors whose lanes are in groups known at compile time. A group that is wider
+// than a vector, and not a multiple of one, is computed in one of two ways: a tile is a group with partial last
+// vectors, or vectors continue across groups and pick their lanes from the data of several groups. In each step of
+// the reduction they pick the elements of one channel of each group. The lanes picked for a position serve all steps
+// with the same position and channel, so the axes of the window are innermost.
 func (x *Tile) pickedTiles(lanes int64) (list []int64) {
 	for tv := int64(1); tv <= 8; tv++ {
 		fits := RegisterTile{Rows: 1, Vectors: tv, Unroll: 1}.Legal(x.target) == nil
@@ -25,7 +22,7 @@ func (x *Tile) pickedTiles(lanes int64) (list []int64) {
 	return list
 }
 
-// loopOrder is the order of the reduction's loops.
+// loopOrder returns the order of the reduction's loops.
 func (x *Tile) loopOrder() []int {
 	order := make([]int, len(x.reduce))
 	for k := range order {
@@ -37,8 +34,8 @@ func (x *Tile) loopOrder() []int {
 	return order
 }
 
-// sharedFor is how many steps, one after the other, use what is loaded or picked for them: those that are written out
-// and differ only in where in the window they are.
+// sharedFor returns how many successive steps use the data loaded or picked for them: unrolled steps that differ only
+// in their position in the window.
 func (x *Tile) sharedFor(z tileSizes) int64 {
 	axis := x.shared()
 	if axis != x.order[len(x.order)-1] || z.kb > 0 || x.crosses(z) {
@@ -47,7 +44,7 @@ func (x *Tile) sharedFor(z tileSizes) int64 {
 	return min(x.steps[axis], z.ku)
 }
 
-// shared is the axis of the reduction along which steps use what others do: that of a window's columns.
+// shared returns the axis of the reduction along which steps share data: that of a window's columns.
 func (x *Tile) shared() int {
 	if x.picks {
 		return max(0, len(x.reduce)-2)
@@ -55,7 +52,7 @@ func (x *Tile) shared() int {
 	return len(x.reduce) - 1
 }
 
-// sharedVectors is how many vectors a tile of tv vectors loads, or picks lanes for, in one step.
+// sharedVectors returns how many vectors a tile of tv vectors loads, or picks lanes for, in one step.
 func (x *Tile) sharedVectors(tv float64, z tileSizes) float64 {
 	extents, steps, total := x.tileExtents(z), x.sharedFor(z), 0.0
 	if steps > 1 {
@@ -69,7 +66,7 @@ func (x *Tile) sharedVectors(tv float64, z tileSizes) float64 {
 	return total / float64(steps)
 }
 
-// crossing is how many of the vectors of a tile pick lanes: those that are not within one group.
+// crossing returns how many vectors of a tile pick lanes, because they are not within one group.
 func (x *Tile) crossing(tv float64) float64 {
 	count := 0.0
 	for first := int64(0); first < int64(tv)*x.lanes; first += x.lanes {
@@ -80,8 +77,8 @@ func (x *Tile) crossing(tv float64) float64 {
 	return count
 }
 
-// pickLoads is how many loads a vector takes whose lanes are picked: two where it lies across lines, since the
-// channels of its groups are not all written out, or where it is of two groups.
+// pickLoads returns how many loads a vector with picked lanes takes: two if it crosses lines, since the channels of
+// its groups are not all unrolled, or if it belongs to two groups.
 func (x *Tile) pickLoads(z tileSizes) float64 {
 	if n := x.pickSources(); n > 2 {
 		return float64(n)
@@ -92,7 +89,7 @@ func (x *Tile) pickLoads(z tileSizes) float64 {
 	return 2
 }
 
-// pickSources is how many vectors have what the groups of one read: as many as a group has inputs for each output.
+// pickSources returns how many vectors hold the data of a vector's groups: as many as a group has inputs per output.
 func (x *Tile) pickSources() (n int64) {
 	for _, a := range x.accesses[:len(x.accesses)-1] {
 		for d := range a.Groups {
@@ -102,11 +99,11 @@ func (x *Tile) pickSources() (n int64) {
 	return n
 }
 
-// pickSteps is how many instructions pick the lanes of a vector: each picks from two.
+// pickSteps returns how many instructions pick the lanes of a vector. Each picks from two.
 func (x *Tile) pickSteps() float64 { return float64(max(1, x.pickSources()-1)) }
 
-// pickedFrom is how many registers have vectors that steps of other channels pick lanes from, too. Two groups have
-// none: each lane is that of one of two elements.
+// pickedFrom returns how many registers hold vectors that steps of other channels pick lanes from, too. Two groups
+// need none: each lane is one of two elements.
 func (x *Tile) pickedFrom(picked float64, z tileSizes) float64 {
 	if steps := x.sharedFor(z); x.group < x.lanes/2 && z.ku >= 2*steps {
 		return picked * float64(steps)
@@ -114,11 +111,11 @@ func (x *Tile) pickedFrom(picked float64, z tileSizes) float64 {
 	return 0
 }
 
-// mostRagged are the vectors that a tile may have which is a group.
+// mostRagged is the maximum number of vectors of a tile that is a group.
 const mostRagged = 8
 
-// fewerParts reports whether a tile that is a group has fewer instructions for a channel than one whose vectors go on
-// in the next group, each of which picks lanes once for all columns of a window.
+// fewerParts reports whether a tile that is a group has fewer instructions per channel than one whose vectors
+// continue in the next group, each of which picks lanes once for all columns of a window.
 func (x *Tile) fewerParts(lanes int64, acc *schedule.Stage) bool {
 	vectors := parts(x.group, lanes)
 	if x.group < lanes || vectors > mostRagged || (RegisterTile{Rows: 1, Vectors: vectors, Unroll: 1}).Legal(x.target) != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Feed is the part of the reduction's products whose data is no padding, 0 where that is not known, and how many
-// operations there are on each element of what feeds it.
+// Feed returns the fraction of the reduction's products whose data is not padding, 0 if unknown, and the number of
+// operations on each element of its feed.
 func (x *Tile) Feed() (inside float64, operations int) { return x.inside, x.feedOps }
 
-// Ends are what the maps behind the reduction read, and all that the nest stores; nil for a single sum.
+// Ends returns the reads of the maps after the reduction, and all stores of the nest; nil for a single sum.
 func (x *Tile) Ends() []Access {
 	if len(x.accesses) == 0 {
 		return nil
@@ -19,8 +19,8 @@ func (x *Tile) Ends() []Access {
 	return append(slices.Clone(x.ends), x.accesses[len(x.accesses)-1])
 }
 
-// Product is the tile of a product of m x k by k x n elements whose right operand is packed, several times one after
-// the other: what algorithms that are made of products cost.
+// Product returns the tile of a product of m x k by k x n elements with a packed right operand, repeated several
+// times. It supplies the cost of algorithms that are made of products.
 func Product(t *target.Target, lanes, m, n, k, times int64) *Tile {
 	steps := []int64{times, k}
 	return &Tile{
@@ -30,8 +30,8 @@ func Product(t *target.Target, lanes, m, n, k, times int64) *Tile {
 	}
 }
 
-// Parts are parts of the cost of a Product, in cycles: of its arithmetic and of its packed operand, which comes from
-// memory, and the number of its chunks.
+// Parts returns parts of the cost of a Product: the cycles of its arithmetic and of its packed operand, which comes
+// from memory, and the number of its chunks.
 func (x *Tile) Parts(p TileParameters) (arithmetic, cold float64, chunks int64) {
 	z := x.sizes(p)
 	return x.arithmetic(x.target, z, machine.ResultLatency), x.cold(x.target, z), x.chunks(z)

@@ -5,7 +5,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// seeds are the hand-written register tiles that are known to be good on each register file, in several cache
+// seeds returns the hand-written register tiles that are known to be good on each register file, in several cache
 // blockings.
 func (x *Tile) seeds(by space.Algorithm) (list []space.Candidate[TileParameters]) {
 	tiles, rest := tilesFor(x.target.CPU.VectorRegisters, x.target.CPU.VectorBytes), blockings()
@@ -27,8 +27,8 @@ func (x *Tile) seeds(by space.Algorithm) (list []space.Candidate[TileParameters]
 	return list
 }
 
-// ways are parameters with positions along one axis and along both, and with weights that are cast where they are read
-// and once before: no step downhill leads from a tile that suits one to a tile that suits the other.
+// ways returns parameters with positions along one axis and along both, and with weights cast at each read and in
+// advance. No descent leads from a good tile of one kind to a good tile of the other.
 func (x *Tile) ways(by space.Algorithm, p TileParameters) (list []space.Candidate[TileParameters]) {
 	for p.Wide = 0; p.Wide == 0 || p.Wide == 1 && x.narrow.widened != nil; p.Wide++ {
 		for p.Joint = 0; p.Joint <= 1; p.Joint++ {
@@ -38,10 +38,10 @@ func (x *Tile) ways(by space.Algorithm, p TileParameters) (list []space.Candidat
 	return list
 }
 
-// accumulators are rows x columns x vectors that a tile keeps in registers.
+// accumulators is a block of rows x columns x vectors that a tile keeps in registers.
 type accumulators struct{ rows, columns, vectors int64 }
 
-// tilesFor has the register tiles for a register file.
+// tilesFor returns the register tiles for a register file.
 func tilesFor(registers, vectorBytes int) []accumulators {
 	switch {
 	case registers >= 32 && vectorBytes >= 64: // AVX-512
@@ -59,12 +59,12 @@ func tilesFor(registers, vectorBytes int) []accumulators {
 	}
 }
 
-// squareTiles are tiles of Neon's registers with an even number of positions.
+// squareTiles returns tiles of Neon registers with an even number of positions.
 func squareTiles() []accumulators {
 	return []accumulators{{1, 8, 3}, {1, 12, 2}, {1, 6, 3}, {1, 4, 4}, {1, 2, 6}, {2, 4, 3}, {2, 7, 1}, {1, 14, 1}, {1, 8, 2}, {1, 4, 2}}
 }
 
-// blockings are parameters that belong to them.
+// blockings returns matching parameters.
 func blockings() []TileParameters {
 	return []TileParameters{
 		{RowTiles: 1024, VectorTiles: 1, Inner: 1, Unroll: 1, Prefetch: 1024, Feed: sketch.Alone},
@@ -76,7 +76,7 @@ func blockings() []TileParameters {
 	}
 }
 
-// windowTiles are tiles whose positions share what a window reads and leave registers for it.
+// windowTiles returns tiles whose positions share a window's data and leave registers for it.
 func windowTiles() []accumulators {
 	return []accumulators{
 		{2, 2, 2}, {4, 2, 1}, {4, 1, 1}, {2, 3, 1}, {2, 2, 1}, {1, 7, 1},
@@ -84,7 +84,7 @@ func windowTiles() []accumulators {
 	}
 }
 
-// windowBlockings are parameters with which a window is written out whole and its borders need no copy.
+// windowBlockings returns parameters that unroll a window fully and copy no borders.
 func windowBlockings() []TileParameters {
 	return []TileParameters{
 		{RowTiles: 1024, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: sketch.Inline},
@@ -93,12 +93,12 @@ func windowBlockings() []TileParameters {
 	}
 }
 
-// pickTiles are tiles that leave registers for what is picked.
+// pickTiles returns tiles that leave registers for picked lanes.
 func pickTiles() []accumulators {
 	return []accumulators{{1, 14, 1}, {1, 7, 2}}
 }
 
-// pickBlockings are parameters with which the columns of a window and a few channels of groups are written out.
+// pickBlockings returns parameters that unroll the columns of a window and a few channels of groups.
 func pickBlockings() []TileParameters {
 	return []TileParameters{
 		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 16, Feed: sketch.Inline},

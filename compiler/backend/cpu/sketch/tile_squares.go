@@ -11,14 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// An instruction for squares of sums multiplies two positions by two channels: 8 bytes of each, where one for single
-// sums takes 4 bytes of one position and four channels. Everything else is as there: the weights of a vector's
-// channels lie one behind the other, in two registers. Package squares finds the two positions.
-
-// TileSquares are the schedules of a reduction in which instructions multiply two positions by two channels at once;
-// nil where a target has none, or operands do not lie as they have them. Those of bfloat16 need fast numerics: on
+// TileSquares returns the schedules of a reduction whose instructions multiply two positions by two channels at once.
+// They take 8 bytes of each, where a dot product takes 4 bytes of one position and four channels. The weights of a
+// vector's channels are consecutive, in two registers. Package squares finds the two positions. TileSquares returns
+// nil if the target has no such instructions or the operands do not match. Those of bfloat16 need fast numerics: on
 // most cores the sum of two products is rounded to odd, before it is added and rounded again, and denormal numbers
-// are zero.
+// are flushed to zero.
 func TileSquares(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
 	choose := func(data, weights array.DType) instruction { return squareInstruction(t, data, weights, numerics) }
 	narrow := inSquares(t)
@@ -42,7 +40,7 @@ func TileSquares(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	return x.family(MMLAI8)
 }
 
-// inSquares is a target with vectors as long as squares are. SVE's instructions would multiply several squares at
+// inSquares returns a target with vectors as long as squares. SVE's instructions would multiply several squares at
 // once; Neon's are used there, too, in the lower parts of the same registers.
 func inSquares(t *target.Target) *target.Target {
 	if t.CPU.Arch != target.ARM || t.CPU.VectorBytes <= machine.NeonBytes {
@@ -53,9 +51,9 @@ func inSquares(t *target.Target) *target.Target {
 	return t
 }
 
-// squareInstruction is that of a target for products of data by weights. As many are taken to begin in a cycle as of
-// those for single sums, and to take as long. On processors with longer registers than Neon's, a unit for these works
-// as several for Neon's. Estimated from vendors' tables.
+// squareInstruction returns a target's instruction for products of data by weights. It is assumed to have the
+// throughput and latency of the dot product. On processors with longer registers than Neon's, one of their units
+// works as several for Neon. Estimated from vendors' tables.
 func squareInstruction(t *target.Target, data, weights array.DType, numerics schedule.Numerics) instruction {
 	by := instruction{terms: schedule.SquareBytes / data.Bytes(), slots: 0.5, operations: 1, squares: true}
 	if longer := float64(t.CPU.VectorBytes) / machine.NeonBytes; longer > 1 {

@@ -8,12 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// streamedSteps is how many terms the sums of results may have that are stored past the caches: stores hide behind the
-// arithmetic of longer ones.
+// streamedSteps is the maximum number of terms per sum for non-temporal stores. Stores hide behind the arithmetic of
+// longer sums.
 const streamedSteps = 128
 
-// stream notes where the nest's results may be stored past the caches: the sums of a few products, whose tiles lie
-// side by side.
+// stream records where the nest's results may use non-temporal stores: the sums of a few products with contiguous
+// tiles.
 func (x *Tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 	if x.lanes < 2 || x.loadsOwn || !x.loadsShared || sketch.Product(x.reduce) > streamedSteps {
 		return
@@ -24,7 +24,7 @@ func (x *Tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 	}
 }
 
-// wholeLines refuses tiles that store a part of a line past the caches, which makes memory write it in parts.
+// wholeLines refuses tiles that store a part of a line non-temporally, since memory would write it in parts.
 func (x *Tile) wholeLines(z tileSizes, p TileParameters) error {
 	if line := machine.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%x.width(z.tv) != 0) {
 		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)

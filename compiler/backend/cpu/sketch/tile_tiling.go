@@ -5,11 +5,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// Wishes about the register tile give way before those about the order of tiles: a tile that does not fit into the
-// registers is why most points are not legal.
+// Wishes about the register tile yield before those about the order of tiles: most illegal points have a tile that
+// does not fit into the registers.
 const yielding, lasting = 1, 4
 
-// tiled is what a tiling is in knobs. Where the positions have one axis, a tile has its rows and columns side by side
+// tiled returns a tiling as knobs. If the positions have one axis, a tile has its rows and columns side by side
 // there.
 func (x *Tile) tiled(t space.Tiling) (wishes []space.Wish) {
 	if x.vec < 0 || x.matrices != nil || t.Channels < 1 {

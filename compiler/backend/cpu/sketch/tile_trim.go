@@ -7,14 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Padding that is no longer computed where it is read still adds nothing to a sum. The loop over the rows of a window
-// leaves out those outside of an image, where all positions of a tile agree: of a 3x3 window on an image of 7x7, one
-// row in ten.
-
-// mostKept is the part of a loop above which nothing is left out: there is too little to gain.
+// mostKept is the fraction of a loop above which trimming gains too little.
 const mostKept = 0.97
 
-// findWindows notes where the reduction reads something other than padding, for each of its axes.
+// findWindows records, for each axis of the reduction, where it reads data other than padding. The loop over the rows
+// of a window omits rows outside the image if all positions of a tile agree: for a 3x3 window on a 7x7 image, one row
+// in ten.
 func (x *Tile) findWindows(s *schedule.Schedule, acc *schedule.Stage) {
 	x.windows = nil
 	for _, v := range acc.Reduce {
@@ -22,7 +20,7 @@ func (x *Tile) findWindows(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// trimmed is the part of the products that are left when padding is left out along an axis of the reduction.
+// trimmed returns the fraction of products left when padding is omitted along an axis of the reduction.
 func (x *Tile) trimmed(axis int, z tileSizes) float64 {
 	part := 1.0
 	if len(x.joint) > 0 || x.matrices != nil || axis >= len(x.windows) {
@@ -40,7 +38,7 @@ func (x *Tile) trimmed(axis int, z tileSizes) float64 {
 	return part
 }
 
-// rolled are the axes of the reduction that are loops as a whole: neither written out nor cut into pieces.
+// rolled returns the axes of the reduction that are whole loops: neither unrolled nor split.
 func (x *Tile) rolled(z tileSizes) []int {
 	last := len(x.order) - 1
 	k, written := last, z.ku
@@ -49,7 +47,7 @@ func (x *Tile) rolled(z tileSizes) []int {
 		if k == last && z.kb > 0 {
 			extent = z.kb
 		}
-		if extent > written { // a part of it is
+		if extent > written { // partially unrolled
 			k--
 			break
 		}
@@ -60,13 +58,13 @@ func (x *Tile) rolled(z tileSizes) []int {
 	})
 }
 
-// trim has the loops of a reduction leave out padding.
+// trim makes the loops of a reduction omit padding.
 func (x *Tile) trim(b *sketch.Builder, acc int, z tileSizes) {
 	for _, axis := range x.rolled(z) {
 		if b.Err != nil || x.trimmed(axis, z) == 1 {
 			continue
 		}
-		if g := b.S.Stages[acc]; len(b.S.Windows(g, g.Reduce[axis])) > 0 { // unless it was inlined, or copied
+		if g := b.S.Stages[acc]; len(b.S.Windows(g, g.Reduce[axis])) > 0 { // unless it was inlined or copied
 			b.Do(b.S.Trim(acc, len(x.extents)+axis))
 		}
 	}

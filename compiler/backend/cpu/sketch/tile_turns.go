@@ -11,29 +11,27 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// A depthwise convolution of integers has no neighbours to multiply along its channels, which are the lanes. Its terms
-// are those of a row of the window: vectors of as many positions, one beside the other, take turns in a register,
-// which serves all rows of the window that the position is in. Windows get as many columns as instructions take terms,
-// those behind the last with weights of zero.
-
-// turnSpill is the cycles that a register of terms costs more that finds no room, turnStart those that beginning a
-// tile costs. Fitted to convolutions of 3x3 to 7x7 on Emerald Rapids.
+// turnSpill is the additional cycles of a spilled register of terms, turnStart those of starting a tile. Fitted to
+// convolutions of 3x3 to 7x7 on Emerald Rapids.
 const turnSpill, turnStart = 1.5, 40
 
-// window says how terms of a row of a window are multiplied.
+// window describes how the terms of a window's row are multiplied. A depthwise convolution of integers has no
+// neighbours to multiply along its channels, which are the lanes. Its terms are those of a window's row instead: the
+// vectors of adjacent positions are interleaved in a register, which serves all rows of the window that contain the
+// position. Windows are extended to as many columns as instructions take terms, with zero weights.
 type window struct {
-	// data is the access that takes turns, step the positions between two terms, stride those between two sums.
+	// data is the interleaved access, step the number of positions between two terms, stride that between two sums.
 	data         int
 	step, stride int64
-	// extended is set where columns are added to the window.
+	// extended is set if columns are added to the window.
 	extended bool
 }
 
-// fewestRows are those of a window that a register of terms must serve on average, which are fewer where sums are
-// several rows apart: to make one takes as long as to multiply without it.
+// fewestRows is the minimum number of window rows that a register of terms must serve on average. Sums that are
+// several rows apart use fewer, and building the register takes as long as multiplying without it.
 const fewestRows = 2
 
-// windowTerms is the tile of a sum whose terms are in the rows of a window, with vectors that take turns; nil where
+// windowTerms returns the tile of a sum whose terms are in the rows of a window, with interleaved vectors, or nil if
 // that does not help.
 func windowTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) *Tile {
 	a, b, product := schedule.Factors(acc.Body)
@@ -49,7 +47,7 @@ func windowTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	if by.terms == 0 || by.wide != array.Invalid || last.Extent < by.terms-1 || !isProductOfCasts(acc.Body, acc.Tensor.DType) {
 		return nil
 	}
-	like, err := schedule.Replay(s.Workload, s.Trace()) // s itself stays as it is
+	like, err := schedule.Replay(s.Workload, s.Trace()) // leave s unchanged
 	if err != nil {
 		return nil
 	}
@@ -70,8 +68,8 @@ func windowTerms(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	return x
 }
 
-// findWindow sets how terms are multiplied, if both operands have the lanes as neighbours, and the data those of a
-// window along the last reduction axis.
+// findWindow sets how terms are multiplied, if the lanes are contiguous in both operands, and the data of a window
+// lies along the last reduction axis.
 func (x *Tile) findWindow(acc *schedule.Stage, by instruction, w *window) bool {
 	if x.lanes < 2 || x.group > 0 || len(x.packs) != 1 || len(x.panels) > 0 || x.packs[0].last < 0 || x.row < 0 {
 		return false
@@ -101,10 +99,10 @@ func (x *Tile) findWindow(acc *schedule.Stage, by instruction, w *window) bool {
 	return true
 }
 
-// turns reports whether the terms of a window take turns in registers.
+// turns reports whether the terms of a window are interleaved in registers.
 func (x *Tile) turns() bool { return x.dot != nil && x.dot.window != nil }
 
-// applyWindow gives the window as many columns as instructions take, and computes what fed it where the copy is.
+// applyWindow extends the window to an instruction's number of columns, and computes the previous feed in the copy.
 func (x *Tile) applyWindow(b *sketch.Builder, u sketch.Unit) []int {
 	if !x.dot.window.extended {
 		return u.Feeds
@@ -117,8 +115,8 @@ func (x *Tile) applyWindow(b *sketch.Builder, u sketch.Unit) []int {
 	return []int{max(copies[0], copies[1])}
 }
 
-// turnsOf is how many registers of terms a tile of tv vectors fills: one for each position that a row of terms begins
-// at.
+// turnsOf returns how many registers of terms a tile of tv vectors fills: one for each starting position of a row of
+// terms.
 func (x *Tile) turnsOf(tv float64, z tileSizes) float64 {
 	w, last := x.dot.window, len(x.steps)-1
 	columns := make([]int64, 0, z.tw*x.steps[last])
@@ -134,8 +132,8 @@ func (x *Tile) turnsOf(tv float64, z tileSizes) float64 {
 	return tv * x.accesses[w.data].Elements(extents) * float64(len(slices.Compact(columns)))
 }
 
-// turnedCycles is the cycles of one tile of tv vectors whose window is written out whole: registers of terms that find
-// no room are stored, and read again by what multiplies them.
+// turnedCycles returns the cycles of one tile of tv vectors with an unrolled window. Registers of terms that do not
+// fit are spilled and read by the multiply instructions.
 func (x *Tile) turnedCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	acc, steps := tv*float64(z.th*z.tw), float64(sketch.Product(x.steps))
 	turns, products := x.turnsOf(tv, z), acc*steps

@@ -6,28 +6,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// A tile whose reduction is a window that is written out whole, as that of a depthwise convolution or of pooling,
-// reads each element once for all positions that share it, checks no border that its loops do not know, and is so
-// short that several are in flight.
+// A tile whose reduction is an unrolled window, as in a depthwise convolution or pooling, reads each element once for
+// all positions that share it, checks only borders that its loops do not know, and is so short that several are in
+// flight.
 const (
-	// windowStart and windowEnd are what beginning a tile costs, and each of its results.
+	// windowStart and windowEnd are the costs of starting a tile, and of each of its results.
 	windowStart, windowEnd = 2, 0.75
-	// windowSpill is how many loads each element costs that is used again, in the next line of the window, and finds
+	// windowSpill is the additional number of loads per element that the next line of the window reuses but that has
 	// no register.
 	windowSpill = 1.5
-	// checkSpill is the cycles that each vector of a window costs that has no register, where each load is checked:
-	// compilers move the sums behind all checks, and so keep what is read until then. A depthwise convolution of
-	// 112x112 with 32 channels in tiles of 7x2 vectors of AVX-512 took twice as long as without checks on Zen 4.
+	// checkSpill is the cycles per window vector without a register if each load is checked: compilers move the sums
+	// after all checks, and so keep everything live. A depthwise convolution of 112x112 with 32 channels in tiles of
+	// 7x2 vectors of AVX-512 took twice as long as without checks on Zen 4.
 	checkSpill = 1.5
 )
 
-// writtenOut reports whether a tile's reduction is a window written out whole. Positions that go on in the next row
-// have no window.
+// writtenOut reports whether a tile's reduction is an unrolled window. Positions that continue in the next row have
+// no window.
 func (x *Tile) writtenOut(z tileSizes) bool {
 	return x.loadsOwn && !x.crosses(z) && z.kb == 0 && sketch.Product(x.steps) <= z.ku
 }
 
-// windowCycles is the cycles of one tile of tv vectors whose reduction is written out whole.
+// windowCycles returns the cycles of one tile of tv vectors whose reduction is unrolled.
 func (x *Tile) windowCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	if x.turns() {
 		return x.turnedCycles(t, tv, z)
@@ -40,8 +40,7 @@ func (x *Tile) windowCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	return max(multiply, load, latency, operations/machine.Issue) + machine.Hidden*min(multiply, load) + windowEnd*acc + windowStart
 }
 
-// windowLoads is how many vectors, or broadcast numbers, a tile of tv vectors reads, those that registers had no room
-// for again.
+// windowLoads returns how many vectors or broadcast numbers a tile of tv vectors reads, including reloads.
 func (x *Tile) windowLoads(t *target.Target, tv float64, z tileSizes) float64 {
 	line := x.tileExtents(z)
 	line[len(line)-1] = x.reduce[len(x.reduce)-1]
@@ -61,7 +60,7 @@ func (x *Tile) windowLoads(t *target.Target, tv float64, z tileSizes) float64 {
 	return total + windowSpill*max(0, live-float64(t.CPU.VectorRegisters))
 }
 
-// windowVectors is how many vectors, or broadcast numbers, a tile of tv vectors reads, each once.
+// windowVectors returns how many vectors or broadcast numbers a tile of tv vectors reads, each once.
 func (x *Tile) windowVectors(tv float64, z tileSizes) (total float64) {
 	window := x.tileExtents(z)
 	copy(window[len(x.extents):], x.reduce)
@@ -71,10 +70,10 @@ func (x *Tile) windowVectors(tv float64, z tileSizes) (total float64) {
 	return total
 }
 
-// operands are the accesses of a reduction but for its result's.
+// operands returns the accesses of a reduction without its result.
 func (x *Tile) operands() []Access { return x.accesses[:len(x.accesses)-1] }
 
-// vectorsOf is how many of tv vectors an access reads apart.
+// vectorsOf returns how many of tv vectors an access reads separately.
 func (x *Tile) vectorsOf(a Access, tv float64) float64 {
 	if a.MovesWith(x.vec) {
 		return tv
@@ -82,7 +81,7 @@ func (x *Tile) vectorsOf(a Access, tv float64) float64 {
 	return 1
 }
 
-// checksCycles is the cycles that the checks of one tile of tv vectors cost, where joint positions check each load.
+// checksCycles returns the cycles of the checks of one tile of tv vectors if joint positions check each load.
 func (x *Tile) checksCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	if len(x.joint) == 0 || x.inside == 0 || x.inside == 1 {
 		return 0
@@ -91,7 +90,7 @@ func (x *Tile) checksCycles(t *target.Target, tv float64, z tileSizes) float64 {
 	return checkSpill * max(0, live-float64(t.CPU.VectorRegisters))
 }
 
-// tileExtents are those of a tile of one vector and one step of the reduction.
+// tileExtents returns the extents of a tile of one vector and one step of the reduction.
 func (x *Tile) tileExtents(z tileSizes) []int64 {
 	extents := make([]int64, len(x.extents)+len(x.reduce))
 	for k := range extents {

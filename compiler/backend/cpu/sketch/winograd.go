@@ -1,5 +1,3 @@
-// Winograd is the sketch of convolutions by Winograd's algorithm, for several sizes of its tiles.
-
 package sketch
 
 import (
@@ -10,9 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// winograd is the sketch of a convolution by Winograd's algorithm. Its data, transformed, and their product with the
-// weights are computed block by block of tiles, which keeps both in a cache but reads the weights once a block; or,
-// without blocks, each for all tiles at once, which reads everything once and divides the product among workers by
+// winograd is the sketch of a convolution by Winograd's algorithm. With blocks, the transformed data and its product
+// with the weights are computed per block of tiles, which keeps both in a cache but reads the weights once per block.
+// Without blocks, each step covers all tiles, which reads everything once and divides the product among workers by
 // weights.
 type winograd struct {
 	target      *target.Target
@@ -26,17 +24,17 @@ type winograd struct {
 	images, height, width, ic, oc int64
 }
 
-// tile is the sketch for one size of tiles: my x mx outputs.
+// tile is the sketch for one tile size: my x mx outputs.
 type tile struct {
 	*winograd
 	my, mx    int64
 	filtering schedule.Filtering
-	// pairs is set where factors of the product are rounded to bfloat16, and multiplied in pairs.
+	// pairs is set if factors of the product are rounded to bfloat16 and multiplied in pairs.
 	pairs bool
 }
 
-// The algorithms of Winograd, by the rows and columns of outputs that they compute at a time. F4x2 reads fewer
-// weights than F4x4 and multiplies less than F2x2.
+// The Winograd algorithms, by rows and columns of outputs per tile. F4x2 reads fewer weights than F4x4 and multiplies
+// less than F2x2.
 var (
 	F2x2 = space.Algorithm{Name: "winograd 2x2", Number: 2}
 	F4x4 = space.Algorithm{Name: "winograd 4x4", Number: 4}
@@ -45,27 +43,27 @@ var (
 	F2x2Pairs = space.Algorithm{Name: "winograd 2x2 in bf16", Number: 216}
 )
 
-// winogradParameters are the numbers that the sketch leaves open.
+// winogradParameters are the sketch's parameters.
 type winogradParameters struct {
-	// tiles x vectors are the register tile of the product.
+	// tiles x vectors is the register tile of the product.
 	tiles, vectors int64
-	// block is about how many tiles a block has, 0 for none, and columns the most register tiles of a chunk of the
-	// product along the channels.
+	// block is the approximate number of tiles per block, 0 for none. columns is the maximum number of register tiles
+	// along the channels per chunk of the product.
 	block, columns int64
-	// unroll is how many steps of the reduction are written out.
+	// unroll is the number of unrolled steps of the reduction.
 	unroll int64
-	// image is where the padded activation is computed.
+	// image selects where the padded activation is computed.
 	image int64
-	// prefetch is how many bytes ahead weights are fetched.
+	// prefetch is the prefetch distance of weights in bytes.
 	prefetch int64
 }
 
-// mostGrowth is how much larger rounding errors may be than those of direct sums where factors are rounded to
-// bfloat16: those of F2x2 are 1.7 times as large, and those of F4x4 9 times.
+// mostGrowth is the maximum growth of rounding errors over direct sums if factors are rounded to bfloat16. F2x2 has
+// 1.7 times the error, F4x4 9 times.
 const mostGrowth = 2
 
-// NewWinograd is the schedules of the reduction acc; nil when it is no convolution that the algorithm computes. The
-// transforms are computed for one output alone. With pairs, factors of its product may be rounded to bfloat16.
+// NewWinograd returns the schedules of the reduction acc, or nil if the algorithm does not apply. The transforms
+// support only a single output. With pairs, factors of its product may be rounded to bfloat16.
 func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, pairs bool) space.Family {
 	c, ok := s.Conv(acc.ID)
 	if !ok || len(u.Also) > 0 {
@@ -100,13 +98,13 @@ func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	return k
 }
 
-// winogradSizes are the numbers that follow from the parameters.
+// winogradSizes are the numbers derived from the parameters.
 type winogradSizes struct {
 	// tiles x vectors is the register tile.
 	tiles, vectors, ku int64
-	// vecTiles is how many register tiles a chunk of the product has along the channels.
+	// vecTiles is the number of register tiles along the channels per chunk of the product.
 	vecTiles int64
-	// rows x columns of tiles are a block; zero without blocks.
+	// rows x columns tiles form a block; zero without blocks.
 	rows, columns int64
 	// ty x tx tiles cover an image.
 	ty, tx int64

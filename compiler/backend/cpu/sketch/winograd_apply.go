@@ -50,7 +50,7 @@ func (x *tile) Apply(s *schedule.Schedule, p winogradParameters) error {
 	return b.Err
 }
 
-// terms is how many of the product's terms are multiplied at once.
+// terms returns how many terms of the product are multiplied at once.
 func (x *tile) terms() int64 {
 	if x.pairs {
 		return 2
@@ -58,7 +58,7 @@ func (x *tile) terms() int64 {
 	return 1
 }
 
-// alignStorage keeps rows of the same position of different tiles out of each other's cache sets.
+// alignStorage keeps rows of the same position of different tiles in different cache sets.
 func (n *winogradNests) alignStorage() {
 	line := n.x.line
 	if inData := line * n.x.terms(); n.x.ic%inData == 0 {
@@ -69,8 +69,8 @@ func (n *winogradNests) alignStorage() {
 	}
 }
 
-// output is the nest of the map that ends the unit: for each tile and vector of channels, the transform of the product
-// and the my x mx outputs, written out.
+// output builds the nest of the map that ends the unit: for each tile and vector of channels, the transform of the
+// product and the my x mx outputs, unrolled.
 //
 //	parallel over (images, blocks of tiles)
 //	  [image, data and product of the block]
@@ -112,9 +112,9 @@ func (n *winogradNests) output(my, mx int64) {
 }
 
 // transform orders the nest of a stage [T, a, b, C]: for each tile and vector of channels all positions, in the given
-// order of the axes, of which the second is written out; it returns the loop over vectors. The first stays a loop:
-// partitioning makes about ten versions of the data's transform at the borders of an image, and written out they took
-// compilers longer than all the rest of a kernel.
+// order of the axes. It unrolls the second axis and returns the loop over vectors. The first stays a loop:
+// partitioning makes about ten versions of the data's transform at the borders of an image, and unrolled they would
+// take longer to compile than the rest of a kernel.
 func (n *winogradNests) transform(id, first, second int) (vectors int) {
 	vectors, lane := n.Split(id, 3, n.x.lanes, schedule.Peel)
 	if n.Err != nil {
@@ -126,7 +126,7 @@ func (n *winogradNests) transform(id, first, second int) (vectors int) {
 	return vectors
 }
 
-// attach computes a stage in the block, or, without blocks, on its own.
+// attach computes a stage in the block or, without blocks, on its own.
 func (n *winogradNests) attach(id int, parallel func()) {
 	switch {
 	case n.Err != nil:
@@ -137,7 +137,7 @@ func (n *winogradNests) attach(id int, parallel func()) {
 	}
 }
 
-// image computes the padded activation where the knob says.
+// image computes the padded activation where the knob selects.
 func (n *winogradNests) image(where int64) {
 	if n.Err != nil {
 		return
@@ -161,7 +161,7 @@ func (n *winogradNests) image(where int64) {
 	n.Mark(n.S.Parallel, id, n.Fuse(id, outer))
 }
 
-// data is Bᵀ image B.
+// data computes Bᵀ image B.
 func (n *winogradNests) data() {
 	id := n.ids.Data
 	vectors := n.transform(id, 1, 2)
@@ -172,7 +172,7 @@ func (n *winogradNests) data() {
 	n.attach(id, func() { n.Mark(n.S.Parallel, id, 0) })
 }
 
-// product multiplies, position by position, register tiles of wt tiles x wv vectors of output channels.
+// product multiplies register tiles of wt tiles x wv vectors of output channels, position by position.
 func (n *winogradNests) product(tile int) {
 	const peel = schedule.Peel
 	id, z, lanes := n.ids.Product, n.z, n.x.lanes

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// open are the knobs.
+// open returns the knobs.
 func (x *winograd) open() []space.Parameter[winogradParameters] {
 	type p = winogradParameters
 	tiles := x.images * sketch.CeilDiv(x.height, 2) * sketch.CeilDiv(x.width, 2)
@@ -28,7 +28,7 @@ func (x *winograd) open() []space.Parameter[winogradParameters] {
 	}
 }
 
-// seeds are register tiles of the product and sizes of blocks that are known to be good.
+// seeds returns register tiles of the product and block sizes that are known to be good.
 func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[winogradParameters]) {
 	tiles := [][2]int64{{6, 2}, {5, 2}, {4, 3}, {4, 2}}
 	if x.target.CPU.VectorRegisters >= 32 {
@@ -48,10 +48,10 @@ func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[winogradPar
 	return list
 }
 
-// maxScratch bounds the transformed data and its product that a schedule keeps, in bytes.
+// maxScratch bounds a schedule's transformed data and its product, in bytes.
 const maxScratch = 256 << 20
 
-// Legal implements space.Structure. It also bounds what lies between the product and its transforms.
+// Legal implements space.Structure. It also bounds the buffers between the product and its transforms.
 func (x *tile) Legal(p winogradParameters) error {
 	t, z := x.target, x.sizes(p)
 	if err := (RegisterTile{Rows: z.tiles, Vectors: z.vectors, Unroll: z.ku}).Legal(t); err != nil {
@@ -63,7 +63,7 @@ func (x *tile) Legal(p winogradParameters) error {
 	return nil
 }
 
-// covered is the number of tiles of a block, all without blocks.
+// covered returns the number of tiles per block, or of all tiles without blocks.
 func (x *winograd) covered(z winogradSizes) int64 {
 	if z.blocked() {
 		return z.rows * z.columns
@@ -71,15 +71,14 @@ func (x *winograd) covered(z winogradSizes) int64 {
 	return x.images * z.ty * z.tx
 }
 
-// scratch is the size of the transformed data and its product, in bytes.
+// scratch returns the size of the transformed data and its product in bytes.
 func (x *tile) scratch(t *target.Target, z winogradSizes, products int64) float64 {
 	bytes := float64(t.CPU.VectorBytes) / float64(x.lanes)
 	return bytes * float64(x.covered(z)) * float64(products) * (float64(x.ic)/float64(x.terms()) + float64(x.oc+2*x.line))
 }
 
-// Cost implements space.Structure, as the cost of a tile does, for the three steps: the transform of the data, the
-// product and the transform of the product, and for the bytes that they hand on to each other and the weights that
-// they read.
+// Cost implements space.Structure. Like a tile's cost, it covers the three steps (the transform of the data, the
+// product and the transform of the product), the data passed between them, and the weights that they read.
 func (x *tile) Cost(p winogradParameters) float64 {
 	t, f, z := x.target, x.filtering, x.sizes(p)
 	workers := float64(machine.Workers(t))
@@ -108,8 +107,8 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	return cycles + regions*machine.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
 }
 
-// dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills:
-// fitted to F(2x2, 3x3) and F(4x4, 3x3) on AVX2, which take 34 and 125 cycles, and 28 and 95.
+// dataCycles returns the approximate cycles of transforming a tile of data per vector of channels, with spills.
+// Fitted, like resultCycles, to F(2x2, 3x3) and F(4x4, 3x3) on AVX2, which take 34 and 125 cycles, and 28 and 95.
 func dataCycles(f schedule.Filtering) float64 {
 	return 0.67*float64(f.InputOps) + 0.78*float64(f.Products)
 }
@@ -118,7 +117,7 @@ func resultCycles(f schedule.Filtering) float64 {
 	return 0.49*float64(f.OutputOps) + 1.02*float64(f.Products)
 }
 
-// productCycles is the product of a block.
+// productCycles returns the cycles of a block's product.
 func (x *tile) productCycles(t *target.Target, z winogradSizes, products int64) float64 {
 	vectors := sketch.CeilDiv(x.oc, x.lanes)
 	cycles := float64(vectors/z.vectors) * x.tileCycles(t, z, z.vectors)
@@ -128,7 +127,7 @@ func (x *tile) productCycles(t *target.Target, z winogradSizes, products int64) 
 	return float64(products*sketch.CeilDiv(x.covered(z), z.tiles)) * cycles
 }
 
-// tileCycles is the product of a register tile with so many vectors.
+// tileCycles returns the cycles of a register tile's product with the given number of vectors.
 func (x *tile) tileCycles(t *target.Target, z winogradSizes, vectors int64) float64 {
 	steps := float64(x.ic / x.terms())
 	acc, loads := float64(z.tiles*vectors), float64(z.tiles+vectors)
@@ -140,12 +139,12 @@ func (x *tile) tileCycles(t *target.Target, z winogradSizes, vectors int64) floa
 	step := max(acc/2, loads/2, latency) + machine.Hidden*min(acc/2, loads/2) + 0.5/float64(z.ku)
 	lines := float64(vectors) * float64(t.CPU.VectorBytes) / float64(machine.Line(t))
 	if first := machine.Levels(t)[0]; steps*lines > first.Capacity {
-		step += lines * first.Cycles / 2 // each tile reads its weights from the second cache
+		step += lines * first.Cycles / 2 // each tile reads its weights from the second-level cache
 	}
 	return steps*step + 3*acc + 10
 }
 
-// handedOn is the traffic of the transformed data and the product of a block, each written and read once.
+// handedOn returns the cycles of writing and reading the transformed data and the product of a block once each.
 func (x *tile) handedOn(t *target.Target, z winogradSizes, products int64) float64 {
 	bytes := x.scratch(t, z, products)
 	lines := 2 * bytes / float64(machine.Line(t))
@@ -158,18 +157,19 @@ func (x *tile) handedOn(t *target.Target, z winogradSizes, products int64) float
 	return 10 * lines
 }
 
-// What prefetching weights leaves of reading them: less the more arithmetic there is to do meanwhile. Fitted to 2,600
-// schedules of the convolutions of ResNet-18 on two cores of Zen 5 with AVX-512, in which it saves 5 to 30 % of the
-// time. Between 2048 and 4096 bytes ahead neither is better for most; 512 saves less for nearly all.
+// The cost of reading weights that remains with prefetching. It decreases with the arithmetic available to hide it.
+// Fitted to 2,600 schedules of the convolutions of ResNet-18 on two cores of Zen 5 with AVX-512, in which prefetching
+// saves 5 to 30 % of the time. Distances of 2048 and 4096 bytes are equally good for most; 512 saves less for nearly
+// all.
 const (
 	winogradFarAhead = 2048
-	hiddenBehind     = 0.5 // of the product, how much is done while lines come
-	neverHidden      = 0.2 // of a line
-	perOctave        = 0.1 // cycles for each line, and each factor of two further or nearer
+	hiddenBehind     = 0.5 // fraction of the product that overlaps with line fills
+	neverHidden      = 0.2 // fraction of a line's cost
+	perOctave        = 0.1 // cycles per line and factor of two above or below the best distance
 )
 
-// weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them
-// for every block. Without blocks workers share it. The product is of all blocks.
+// weightCycles returns the cycles of reading the transformed weights: from memory once, and again for every block
+// from the cache that holds them. Without blocks, workers share them. The product is that of all blocks.
 func (x *tile) weightCycles(t *target.Target, z winogradSizes, prefetch int64, product, blocks, workers float64) float64 {
 	bytes := float64(x.filtering.Products*x.ic/x.terms()*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
 	lines := bytes / float64(machine.Line(t))

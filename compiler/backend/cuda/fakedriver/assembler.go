@@ -2,8 +2,8 @@ package fakedriver
 
 import "os"
 
-// assembler stands in for ptxas: a cubin of it is PTX with the word that begins programs before it, which the driver
-// plays as it plays PTX. It refuses what has the word "refused".
+// assembler is a stand-in for ptxas. Its cubin is PTX prefixed with the magic word of programs; the fake driver
+// executes it like PTX. It refuses input that contains the word "refused".
 const assembler = `#!/bin/sh
 if [ "$1" = --version ]; then
   echo "ptxas: a fake"

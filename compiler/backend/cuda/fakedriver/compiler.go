@@ -16,12 +16,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 )
 
-// CompilerVariable is the environment variable that names the clang which Compiler runs.
+// CompilerVariable is the environment variable that names the clang that Compiler runs.
 const CompilerVariable = "TILTH_FAKE_CLANG"
 
-// Compiler runs clang with this program's arguments, and returns its exit status. Of kernels for a GPU it also makes
-// what the fake driver plays, beside the driver that the environment names, so that commands can be run as with a
-// card. Nothing may keep it from writing there.
+// Compiler runs clang with this program's arguments and returns its exit status. For GPU kernels it also builds the
+// code that the fake driver executes, beside the driver that the environment names, so that commands run as with a
+// GPU. It must have write access there.
 func Compiler() int {
 	args := os.Args[1:]
 	status := run(args)
@@ -35,8 +35,8 @@ func Compiler() int {
 	return 0
 }
 
-// WriteCompiler writes a command that is Compiler: another program, whose main calls that. Compilers get no variables
-// of ours, so that the command sets them.
+// WriteCompiler writes a command that runs program, whose main must call Compiler. The toolchain does not pass our
+// environment variables to compilers, so the command sets them.
 func (d *Driver) WriteCompiler(path, clang, program string) error {
 	text := fmt.Sprintf("#!/bin/sh\n%s='%s' %s='%s' exec '%s' \"$@\"\n", CompilerVariable, clang, cuda.DriverVariable, d.Library(), program)
 	return os.WriteFile(path, []byte(text), 0o700) // a command
@@ -44,7 +44,7 @@ func (d *Driver) WriteCompiler(path, clang, program string) error {
 
 // run runs clang.
 func run(args []string) int {
-	cmd := exec.Command(os.Getenv(CompilerVariable), args...) // a test says which
+	cmd := exec.Command(os.Getenv(CompilerVariable), args...) // the test selects it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	var exit *exec.ExitError
 	switch err := cmd.Run(); {
@@ -57,7 +57,7 @@ func run(args []string) int {
 	return 0
 }
 
-// addPlayer makes the player of the kernels that were compiled, and names it at the end of what was made of them.
+// addPlayer builds the host version of the compiled kernels and appends its name to the compiler's output.
 func addPlayer(args []string) error {
 	at := slices.Index(args, "-o")
 	source := slices.IndexFunc(args, func(a string) bool { return strings.HasSuffix(a, ".c") })
@@ -85,7 +85,7 @@ func addPlayer(args []string) error {
 	return errors.Join(err, made.Close())
 }
 
-// makePlayer compiles kernels for the simulated GPU, without optimising: that would take longer than they run.
+// makePlayer compiles kernels for the simulated GPU without optimisation, which would take longer than running them.
 func makePlayer(kernels, path string) error {
 	dir, err := os.MkdirTemp("", "tilth-player-*")
 	if err != nil {
@@ -100,13 +100,13 @@ func makePlayer(kernels, path string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	// Several may make the same one.
+	// Concurrent compilations may build the same library.
 	library, err := os.ReadFile(made)
 	if err != nil {
 		return err
 	}
 	whole := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if err := os.WriteFile(whole, library, 0o700); err != nil { // a library
+	if err := os.WriteFile(whole, library, 0o700); err != nil { // a shared library
 		return err
 	}
 	return os.Rename(whole, path)

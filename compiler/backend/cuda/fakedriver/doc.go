@@ -1,4 +1,3 @@
-// Package fakedriver is a library that stands in for the driver of NVIDIA's GPUs where there is none, in tests of
-// what calls the driver. It is a fake: memory is the host's, kernels are played by the simulated GPU, since it cannot
-// run PTX, and its errors are made. Begin with Make.
+// Package fakedriver provides a fake of NVIDIA's driver library, for tests on machines without a GPU. Memory is the
+// host's, and the simulated GPU executes kernels instead of PTX. Tests inject errors. Start with Make.
 package fakedriver

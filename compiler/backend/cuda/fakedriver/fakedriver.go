@@ -22,11 +22,11 @@ import (
 //go:embed src
 var sources embed.FS
 
-// file is a file of the sources.
+// file returns one of the sources.
 func file(name string) toolchain.File {
 	text, err := sources.ReadFile("src/" + name)
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // unreachable: the file is embedded
 	}
 	return toolchain.File{Name: name, Text: string(text)}
 }
@@ -36,11 +36,11 @@ type Driver struct {
 	tc     *toolchain.Toolchain
 	target *target.Target
 	dir    string
-	// objects are those of what it was given to play, and its copies have them too.
+	// objects caches the compiled kernels and is shared with copies.
 	objects *toolchain.Objects
 }
 
-// Make builds the library for a target's host, in a folder that is empty.
+// Make builds the library for a target's host in an empty folder.
 func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string) (*Driver, error) {
 	objects, err := toolchain.OpenObjects(filepath.Join(dir, "objects"), 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir st
 	return d, err
 }
 
-// MakeHealth builds a management library beside the driver, and returns its path.
+// MakeHealth builds a management library beside the driver and returns its path.
 func (d *Driver) MakeHealth(ctx context.Context) (string, error) {
 	path := filepath.Join(d.dir, "libnvidia-ml.so.1")
 	return path, d.tc.Build(ctx, toolchain.Build{
@@ -63,17 +63,17 @@ func (d *Driver) MakeHealth(ctx context.Context) (string, error) {
 	}, path)
 }
 
-// Copy is the same driver, which was told nothing, in another folder that is empty.
+// Copy returns a copy of the driver, without settings, in another empty folder.
 func (d *Driver) Copy(dir string) (*Driver, error) {
 	library, err := os.ReadFile(d.Library())
 	if err != nil {
 		return nil, err
 	}
 	other := &Driver{d.tc, d.target, dir, d.objects}
-	return other, os.WriteFile(other.Library(), library, 0o700) // a library
+	return other, os.WriteFile(other.Library(), library, 0o700) // a shared library
 }
 
-// PlayAlso has the driver play what another one was given to play.
+// PlayAlso makes the driver execute the kernels of another driver, too.
 func (d *Driver) PlayAlso(other *Driver) error {
 	players, err := filepath.Glob(filepath.Join(other.dir, "*.so"))
 	for _, player := range players {
@@ -82,23 +82,23 @@ func (d *Driver) PlayAlso(other *Driver) error {
 	return err
 }
 
-// Library is the path of the library.
+// Library returns the path of the library.
 func (d *Driver) Library() string { return filepath.Join(d.dir, "libcuda.so.1") }
 
-// ID is the UUID of a card of the driver.
+// ID returns the UUID of a GPU of the driver.
 func ID(card int) string { return fmt.Sprintf("GPU-fa4e00%02x-0000-4000-8000-000000000000", card) }
 
-// SliceID is that of a slice of the first card.
+// SliceID returns the UUID of a MIG device of the first GPU.
 func SliceID(slice int) string {
 	return fmt.Sprintf("MIG-fa4e0000-0000-4000-8000-0000000000%02x", slice+1)
 }
 
-// Tell sets one of the numbers that src/fake.c knows, such as the launch from which on all fail.
+// Tell sets a number that src/fake.c defines, such as the launch from which on all launches fail.
 func (d *Driver) Tell(what string, number int) error {
 	return os.WriteFile(filepath.Join(d.dir, what), []byte(strconv.Itoa(number)), 0o600)
 }
 
-// Begun is how many processes have begun with the driver.
+// Begun returns how many processes have initialised the driver.
 func (d *Driver) Begun() (int, error) {
 	all, err := os.ReadFile(filepath.Join(d.dir, "begun"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -107,14 +107,14 @@ func (d *Driver) Begun() (int, error) {
 	return len(all), err
 }
 
-// Forget takes a number back.
+// Forget clears a number.
 func (d *Driver) Forget(what string) error { return os.Remove(filepath.Join(d.dir, what)) }
 
-// Play makes code for a device as a build says, and has the driver play it. It is the text of kernels that is played,
-// in the words of the simulated GPU.
+// Play builds device code and makes the driver execute it. The driver executes the text of the kernels, compiled in
+// the dialect of the simulated GPU.
 func (d *Driver) Play(ctx context.Context, b toolchain.Build) error {
 	path := filepath.Join(d.dir, "made")
-	b.Join = nil // it is known by its PTX
+	b.Join = nil // its PTX identifies it
 	if err := d.tc.Build(ctx, b, path); err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ var (
 	tensorMap = regexp.MustCompile(`TENSOR_MAP \w+`)
 )
 
-// players are functions that play launches of the kernels in a text: NAME_play, and how many of their last parameters
-// are tensor maps: NAME_maps.
+// players returns functions that execute launches of the kernels in a text, NAME_play, and the numbers of their
+// trailing tensor map parameters, NAME_maps.
 func players(text string) string {
 	var b strings.Builder
 	for _, at := range kernel.FindAllStringSubmatchIndex(text, -1) {

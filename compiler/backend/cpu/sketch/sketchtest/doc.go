@@ -1,2 +1,2 @@
-// Package sketchtest has workloads and targets for tests of sketches.
+// Package sketchtest provides workloads and targets for tests of sketches.
 package sketchtest

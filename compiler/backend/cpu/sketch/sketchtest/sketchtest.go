@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Target is a target of two threads by name.
+// Target returns a target with two threads by name.
 func Target(t testing.TB, name string) *target.Target {
 	t.Helper()
 	m, err := target.Parse(name, 2)
@@ -18,7 +18,7 @@ func Target(t testing.TB, name string) *target.Target {
 	return m
 }
 
-// Padded is an image of rows x columns x channels with a border of zeros.
+// Padded returns an image of rows x columns x channels with a border of zeros.
 func Padded(x *expr.Tensor) *expr.Tensor {
 	rows, columns, channels := x.Shape[0], x.Shape[1], x.Shape[2]
 	return expr.Compute("pad", []int64{rows + 2, columns + 2, channels}, func(i []expr.Expr) expr.Expr {
@@ -28,7 +28,7 @@ func Padded(x *expr.Tensor) *expr.Tensor {
 	})
 }
 
-// Conv is a 3x3 convolution of a padded image with a bias and an activation.
+// Conv returns a 3x3 convolution of a padded image with a bias and an activation.
 func Conv(t testing.TB, size, channels int64) *expr.Workload {
 	t.Helper()
 	x := expr.NewInput("x", array.Float32, size, size, channels)
@@ -45,7 +45,7 @@ func Conv(t testing.TB, size, channels int64) *expr.Workload {
 	return out
 }
 
-// WorkloadOf is the workload that computes a tensor.
+// WorkloadOf returns the workload that computes a tensor.
 func WorkloadOf(t testing.TB, out *expr.Tensor) *expr.Workload {
 	t.Helper()
 	w, err := expr.NewWorkload([]*expr.Tensor{out})
@@ -55,8 +55,8 @@ func WorkloadOf(t testing.TB, out *expr.Tensor) *expr.Workload {
 	return w
 }
 
-// Keys is the product of queries and keys of an attention, both of heads, length and depth; neighbouring columns of
-// the result read rows of the keys that lie depth elements apart.
+// Keys returns the product of an attention's queries and keys, both of heads, length and depth. Neighbouring columns
+// of the result read rows of the keys that are depth elements apart.
 func Keys(t testing.TB) *expr.Workload {
 	const heads, length, depth = 8, 128, 64
 	q, k := expr.NewInput("q", array.Float32, heads, length, depth), expr.NewInput("k", array.Float32, heads, length, depth)
