@@ -25,15 +25,14 @@ var (
 	farms = flag.Int("farms", 1, "how many farms are recorded; the seed is that of the first, the others follow")
 )
 
-// TestAPowerCutLosesNothingThatWasAcknowledged records what a farm writes, and cuts its power at instants drawn by a
-// seed: the disk keeps what was synced by then and some of the rest. A tracker that opens it has all that agents and
-// client had been told. After some cuts the farm goes on to its end, and keeps its promises as if nothing had
-// happened.
+// TestAPowerCutLosesNothingThatWasAcknowledged records the writes of a farm and cuts its power at random instants:
+// the disk keeps everything synced by then, and some of the rest. A tracker that opens the data must have everything
+// that agents and client saw acknowledged. After some cuts the farm continues to its end, and must keep its promises.
 func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: records what a farm writes, and restarts it after power cuts")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	total := &Result{Counts: map[string]int{}}
 	for n := range uint64(*farms) {
 		recordFarm(t, *seed+n).cutOften(total)
@@ -42,7 +41,7 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 		*farms, *cuts, total.Jobs, total.Candidates, total.Builds, total.Measurements, total.Trials, total.Executions)
 }
 
-// recordedFarm is a farm whose jobs have ended, and what it wrote.
+// recordedFarm is a finished farm with a trace of its writes.
 type recordedFarm struct {
 	*testing.T
 	seed  uint64
@@ -65,7 +64,7 @@ func recordFarm(t *testing.T, seed uint64) *recordedFarm {
 	return &recordedFarm{t, seed, trace}
 }
 
-// cutOften cuts the power at instants in the order of time.
+// cutOften cuts the power at increasing instants.
 func (f *recordedFarm) cutOften(total *Result) {
 	f.Helper()
 	rng := rand.New(rand.NewPCG(f.seed, 2))
@@ -85,7 +84,7 @@ func (f *recordedFarm) cutOften(total *Result) {
 	}
 }
 
-// judge has a tracker open what is left of the tracker's data, and returns the promises that are broken.
+// judge opens the remaining data with a tracker and returns the broken promises.
 func (f *recordedFarm) judge(disk *powercut.Disk, data string) error {
 	journals := data + "." + journalsName
 	if err := disk.Write(journals, journalsName, powercut.Loss{}); err != nil {
@@ -104,7 +103,7 @@ func (f *recordedFarm) judge(disk *powercut.Disk, data string) error {
 	return nil
 }
 
-// openTracker has a tracker recover from data, and stop.
+// openTracker starts a tracker on the data and stops it once it has recovered.
 func openTracker(data string) error {
 	db, err := bolt.Open(filepath.Join(data, recordsName), bolt.Options{})
 	if err != nil {
@@ -118,7 +117,7 @@ func openTracker(data string) error {
 	return db.Close()
 }
 
-// falseArtifacts are those that have other bytes than their names say.
+// falseArtifacts returns the artifacts whose content does not match their digests.
 func falseArtifacts(dir string) (broken []string) {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !records.ValidDigest(d.Name()) {
@@ -136,7 +135,7 @@ func falseArtifacts(dir string) (broken []string) {
 	return broken
 }
 
-// goOn starts the farm again on what a loss left of it.
+// goOn restarts the farm on the data that a loss left.
 func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Result) {
 	f.Helper()
 	dir, err := os.MkdirTemp("", "powercut")
@@ -153,7 +152,7 @@ func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Resu
 		f.Fatal(err)
 	}
 	defer again.close()
-	again.lives = 1000 // beyond those that were recorded
+	again.lives = 1000 // beyond the recorded lives
 	ctx, cancel := withPatience(f.Context(), patience)
 	defer cancel()
 	if err := again.start(arming{}); err != nil {

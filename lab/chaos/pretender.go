@@ -21,7 +21,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// What all agents of a campaign offer and all its jobs want.
+// Properties of all agents and jobs in a campaign.
 const (
 	toolchain   = "clang-19"
 	deviceClass = "pretended"
@@ -29,17 +29,17 @@ const (
 	fingerprint = "pretended x86-64 1 thread clang-19"
 )
 
-// slots is how many leases an agent holds at a time.
+// slots is the number of concurrent leases of an agent.
 const slots = 2
 
-// PretenderConfig is one life of an agent that does everything but its work.
+// PretenderConfig configures one life of an agent with simulated work.
 type PretenderConfig struct {
 	// Kind is tuner, builder or runner.
 	Kind string
-	// Name is the agent's, the same in all its lives; Life numbers those of all agents.
+	// Name is the agent's name in all its lives. Life is unique over all agents.
 	Name string
 	Life int
-	// Tracker is the address of the tracker, or of a proxy.
+	// Tracker is the address of the tracker or a proxy.
 	Tracker string
 	// Dir keeps the journal and scratch files.
 	Dir string
@@ -48,7 +48,7 @@ type PretenderConfig struct {
 	Log  *slog.Logger
 }
 
-// pretender is a life of an agent.
+// pretender is a life of an agent with simulated work.
 type pretender struct {
 	PretenderConfig
 	conn   *witness
@@ -57,7 +57,7 @@ type pretender struct {
 	done   atomic.Int64 // number of simulated outcomes, to make them unique
 }
 
-// RunPretender is the life of an agent until ctx ends.
+// RunPretender runs an agent until ctx ends.
 func RunPretender(ctx context.Context, cfg PretenderConfig) error {
 	conn, err := dial(cfg.Tracker)
 	if err != nil {
@@ -81,10 +81,10 @@ func RunPretender(ctx context.Context, cfg PretenderConfig) error {
 	return errors.Join(err, conn.Close(), j.close())
 }
 
-// impatient is for a farm whose faults last about a second.
+// impatient is the retry policy for a farm whose faults last about a second.
 var impatient = retry.Policy{First: 20 * time.Millisecond, Max: 200 * time.Millisecond, Try: 2 * time.Second}
 
-// dial connects like an agent, but tries again sooner.
+// dial connects like a real agent, but retries sooner.
 func dial(addr string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return agent.Dial(addr, append(options, grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 200 * time.Millisecond},
@@ -125,7 +125,7 @@ func (p *pretender) report(ctx context.Context, what string, call func(context.C
 	return retry.Do(ctx, p.Log, p.policy, what, call)
 }
 
-// upload brings a batch's object to the tracker. Its bytes follow from the batch.
+// upload uploads a batch's object to the tracker. Its content is derived from the batch.
 func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.ArtifactRef, error) {
 	path := filepath.Join(p.Dir, p.Name+"."+batch+".object")
 	if err := os.WriteFile(path, bytes.Repeat([]byte("object of "+batch+"\n"), 2000), 0o644); err != nil {
@@ -147,5 +147,5 @@ func (p *pretender) fetch(ctx context.Context, refs []*tilthv1.ArtifactRef) erro
 	return nil
 }
 
-// mark makes an outcome unlike any other, in any life of any agent.
+// mark returns a value that makes an outcome unique over all lives and agents.
 func (p *pretender) mark() int64 { return int64(p.Life)*1_000_000 + p.done.Add(1) }

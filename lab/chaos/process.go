@@ -25,15 +25,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// process is one of the farm's, over all its lives.
+// process is a process of the farm, over all its lives.
 type process struct {
 	name string
-	// command makes the command line of a life.
+	// command returns the command line of a life.
 	command func(life int) []string
 	// announces is set if the process prints a line once it serves.
 	announces bool
-	env       []string     // beyond that of this process
-	log       string       // path of what it writes to standard error
+	env       []string     // in addition to this process's
+	log       string       // file of its standard error
 	lives     func() int   // numbers the lives of all processes
 	died      func(string) // called with an unexpected end
 
@@ -41,7 +41,7 @@ type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when cmd has ended
 	asked bool          // whether its end was requested
-	down  int           // faults in force that want it down
+	down  int           // number of active faults that keep it down
 }
 
 // start starts a life with the armed faults, unless one is running or a fault prevents it.
@@ -86,7 +86,7 @@ func (p *process) startWith(arm func() arming) error {
 // reap waits for the end of a life.
 func (p *process) reap(cmd *exec.Cmd, ended chan struct{}, out io.Reader, serving chan struct{}) {
 	if out != nil {
-		_, _ = bufio.NewReader(out).ReadString('\n') // or it ends before it serves, which the caller sees by its end
+		_, _ = bufio.NewReader(out).ReadString('\n') // the caller detects an earlier end
 	}
 	close(serving)
 	err := cmd.Wait()
@@ -100,7 +100,7 @@ func (p *process) reap(cmd *exec.Cmd, ended chan struct{}, out io.Reader, servin
 	}
 }
 
-// kill ends the life at once. While hold is set no other begins; see release.
+// kill kills the process. While hold is set, no other life starts; see release.
 func (p *process) kill(hold bool) {
 	p.mu.Lock()
 	if hold {
@@ -109,7 +109,7 @@ func (p *process) kill(hold bool) {
 	p.end(syscall.SIGKILL)
 }
 
-// terminate asks the process to end and waits. No other begins; see release.
+// terminate asks the process to end and waits. No other life starts; see release.
 func (p *process) terminate() error {
 	p.mu.Lock()
 	p.down++
@@ -117,14 +117,14 @@ func (p *process) terminate() error {
 	return p.stop(drainTime)
 }
 
-// release takes back a hold.
+// release removes a hold.
 func (p *process) release() {
 	p.mu.Lock()
 	p.down--
 	p.mu.Unlock()
 }
 
-// stop asks the process to end, and waits. Who does not end within the time is killed, which is an error.
+// stop asks the process to end and waits. It kills the process and returns an error if that takes longer than within.
 func (p *process) stop(within time.Duration) error {
 	timer := time.AfterFunc(within, func() { p.kill(false) })
 	p.mu.Lock()
@@ -135,7 +135,7 @@ func (p *process) stop(within time.Duration) error {
 	return nil
 }
 
-// end sends a signal that ends the process and waits. The caller holds the lock, which is given up.
+// end sends a signal that ends the process and waits. The caller holds the lock, which end releases.
 func (p *process) end(s syscall.Signal) {
 	cmd, ended := p.cmd, p.ended
 	p.asked = true
@@ -157,7 +157,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// drainTime is how long a process may take to end when it is asked to.
+// drainTime is how long a process may take to end on request.
 const drainTime = 20 * time.Second
 
 // stopped reports whether all threads are stopped by SIGSTOP or a tracer.
@@ -171,7 +171,7 @@ func (p *process) stopped() bool {
 	for _, path := range threads {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // already ended
 		}
 		_, state, _ := strings.Cut(string(text), ") ")
 		if !strings.HasPrefix(strings.ToLower(state), "t") {
@@ -189,24 +189,24 @@ const (
 	journalsName = "journals"
 )
 
-// farm is a round's processes.
+// farm holds the processes of a round.
 type farm struct {
 	dir     string
 	tracker *process
 	agents  []*process
-	proxies []*proxy // of the agents, and last that of the client
+	proxies []*proxy // one per agent, then the client's
 	lives   int
 	mu      sync.Mutex
-	skews   []time.Duration // of the wall clocks of pretending agents, against the machine's
-	// For a farm of real agents: the relays that keep their journals, and their credentials.
+	skews   []time.Duration // offsets of the simulated agents' wall clocks from the machine's
+	// Farms of real agents have relays, which keep the journals, and credentials.
 	relays  []*relay
 	secrets string
 }
 
-// trackerName is the tracker's, and how those of several trackers begin.
+// trackerName is the name of a single tracker, and the prefix of the names of several.
 const trackerName = "tracker"
 
-// kinds are the farm's agents.
+// kinds lists the farm's agents.
 var kinds = []struct{ kind, name string }{
 	{"tuner", "tuner-1"}, {"tuner", "tuner-2"}, {"builder", "builder-1"}, {"builder", "builder-2"},
 	{"runner", "runner-1"}, {"runner", "runner-2"},
@@ -239,8 +239,8 @@ func newFarm(dir, binary string, died func(string)) (*farm, error) {
 	return f, nil
 }
 
-// newRealFarm makes a farm of agents of the program tilth, which do their work. It is closed: TLS, and a token each
-// for agents and client. Between an agent's proxy and the tracker is a relay.
+// newRealFarm creates a farm whose agents are the real program tilth. It uses TLS and tokens for agents and client. A
+// relay runs between each agent's proxy and the tracker.
 func newRealFarm(dir, binary, tilth string, died func(string)) (*farm, error) {
 	f := &farm{dir: dir, secrets: filepath.Join(dir, "secrets")}
 	if err := errors.Join(os.MkdirAll(f.secrets, 0o755), makeSecrets(f.secrets), f.begin(binary, died)); err != nil {
@@ -265,7 +265,7 @@ func newRealFarm(dir, binary, tilth string, died func(string)) (*farm, error) {
 					"--tls-ca", filepath.Join(f.secrets, authorityName), "--token-file", filepath.Join(f.secrets, agentToken),
 				}
 				if k.kind == "runner" {
-					// A busy machine is no reason to rest a device here.
+					// A busy machine must not pause a device here.
 					line = append(line, "--threads", "1", "--calibrate=false")
 				}
 				return line
@@ -279,7 +279,7 @@ func newRealFarm(dir, binary, tilth string, died func(string)) (*farm, error) {
 	return f, nil
 }
 
-// begin makes the farm's folders and its tracker.
+// begin creates the farm's folders and tracker.
 func (f *farm) begin(binary string, died func(string)) error {
 	for _, name := range []string{f.data(), f.journals()} {
 		if err := os.MkdirAll(name, 0o755); err != nil {
@@ -329,7 +329,7 @@ func (f *farm) life() int {
 
 func (f *farm) processes() []*process { return append([]*process{f.tracker}, f.agents...) }
 
-// start starts all.
+// start starts all processes.
 func (f *farm) start(armed arming) error {
 	if err := f.tracker.start(armed); err != nil {
 		return err
@@ -354,8 +354,8 @@ func (f *farm) stop() error {
 	return errors.Join(errs...)
 }
 
-// RunFarm has a farm in a folder do a round's jobs, on which the client has whims that the seed draws. The first lives
-// of the tracker end at failpoints, and nothing else befalls it: that is for who has started this process.
+// RunFarm runs a round's jobs on a farm in a folder, with the client's whims drawn from the seed. The tracker's first
+// lives end at failpoints. The parent process injects all other faults.
 func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []string) error {
 	deaths := make(chan string, 100)
 	f, err := newFarm(dir, binary, func(how string) { deaths <- how })
@@ -402,7 +402,7 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 func (f *farm) killAtPoints(ctx context.Context) {
 	fired := 0
 	for retry.Sleep(ctx, 20*time.Millisecond) == nil {
-		log, _ := os.ReadFile(f.tracker.log) // it is there as soon as there is something to see
+		log, _ := os.ReadFile(f.tracker.log) // it exists once there is output
 		now := 0
 		for _, times := range failpoint.Fired(string(log)) {
 			now += times
@@ -423,11 +423,11 @@ func (f *farm) awaitStandstill(ctx context.Context) {
 		if !f.tracker.stopped() {
 			still = 0
 		}
-		_ = os.WriteFile(filepath.Join(f.dir, "beat"), []byte{byte(still)}, 0o644) // only to be seen
+		_ = os.WriteFile(filepath.Join(f.dir, "beat"), []byte{byte(still)}, 0o644) // a traced call
 	}
 }
 
-// close ends all that is left.
+// close ends all remaining processes.
 func (f *farm) close() {
 	for _, p := range f.processes() {
 		p.kill(true)
@@ -441,7 +441,7 @@ func (f *farm) close() {
 	f.relays = nil
 }
 
-// follow has the client do its part; see follow.
+// follow runs the client; see the function follow.
 func (f *farm) follow(ctx context.Context, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
 	conn, err := f.dial()
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	toAgent
 )
 
-// proxy carries the connections of one agent, and does to them what a network may.
+// proxy forwards the connections of one agent, with network faults.
 type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error) // reaches the tracker
@@ -26,20 +26,20 @@ type proxy struct {
 	delay time.Duration
 	// silent drops data in a direction without informing the sender.
 	silent [2]bool
-	// left is how many more bytes pass a way before everything is cut; 0 = any number.
+	// left is the number of bytes that still pass in a direction before the connections are cut; 0 means unlimited.
 	left [2]int
-	// passed, when set, is called once, after so many more chunks have passed to the agent.
+	// passed, if set, is called once, after a number of further chunks have passed to the agent.
 	chunks int
 	passed func()
 }
 
-// link is a connection through the proxy: its two ends.
+// link is a connection through the proxy.
 type link struct{ agent, tracker net.Conn }
 
 func (l *link) close() {
 	for _, c := range []net.Conn{l.agent, l.tracker} {
 		if tcp, is := c.(*net.TCPConn); is {
-			_ = tcp.SetLinger(0) // a reset, as from a host that forgot the connection
+			_ = tcp.SetLinger(0) // a reset, as from a host that lost the connection
 		}
 		c.Close()
 	}
@@ -86,7 +86,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// carry copies one way until either end closes.
+// carry copies in one direction until either end closes.
 func (p *proxy) carry(l *link, from, to net.Conn, way direction) {
 	defer func() {
 		l.close()
@@ -145,14 +145,14 @@ func (p *proxy) cut() {
 	}
 }
 
-// cutAfter closes a connection once so many bytes have passed a way, which may be amid a message.
+// cutAfter cuts a connection after a number of bytes in a direction, possibly within a message.
 func (p *proxy) cutAfter(bytes int, way direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left[way] = bytes
 }
 
-// slow delays each chunk; 0 = not.
+// slow delays each chunk; 0 removes the delay.
 func (p *proxy) slow(delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +168,7 @@ func (p *proxy) hush(ways ...direction) {
 	}
 }
 
-// heal lets data pass again. It closes all connections, because dropped data are missing in them.
+// heal ends the faults. It closes all connections, because dropped data are missing in them.
 func (p *proxy) heal() {
 	p.mu.Lock()
 	p.silent, p.delay, p.left = [2]bool{}, 0, [2]int{}
@@ -176,7 +176,7 @@ func (p *proxy) heal() {
 	p.cut()
 }
 
-// afterAnswers calls f once, when so many chunks have passed to the agent.
+// afterAnswers calls f once, after a number of chunks have passed to the agent.
 func (p *proxy) afterAnswers(chunks int, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,6 +2,5 @@
 
 package chaos
 
-// raceFlags have the farm's processes built with the race detector when the tests are; what it finds counts as a
-// crash.
+// raceFlags build the farm's processes with the race detector if the tests use it. Detected races count as crashes.
 var raceFlags = []string{"-race"}

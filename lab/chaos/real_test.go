@@ -20,16 +20,16 @@ import (
 
 var real = flag.Int("real", 1, "how many rounds with agents that do their work")
 
-// realTrials are those of each job of such a round.
+// realTrials is the number of trials of each job in a round with real agents.
 const realTrials = 24
 
-// TestPromisesHoldOfRealAgents has faults befall a farm whose agents are the program's own: they search, compile and
-// measure, over TLS and with tokens.
+// TestPromisesHoldOfRealAgents injects faults into a farm with real agents: they search, compile and measure, over
+// TLS and with tokens.
 func TestPromisesHoldOfRealAgents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the program and has a farm of it tune while faults befall it")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	if *real == 0 {
 		return
 	}
@@ -45,7 +45,7 @@ func TestPromisesHoldOfRealAgents(t *testing.T) {
 	c.tell()
 }
 
-// tuneModel makes jobs that tune a task each of a small model on this machine.
+// tuneModel returns the specifications of jobs that each tune a task of a small model on this machine.
 func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
 	t.Helper()
 	m, err := model.Build("mlp", model.Options{})

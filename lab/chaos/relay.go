@@ -15,9 +15,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// relay passes calls of an agent that keeps no journal on to the tracker, and keeps it in its place: what the agent
-// asked, and what the tracker answered, whether or not that arrived. It is the tracker to the agent, which proves who
-// it is through it.
+// relay forwards the calls of a real agent to the tracker and keeps a journal for it: the agent's requests and the
+// tracker's responses, whether or not they arrived. To the agent it is the tracker, and it forwards the agent's
+// credentials.
 type relay struct {
 	server *grpc.Server
 	conn   *grpc.ClientConn
@@ -26,7 +26,7 @@ type relay struct {
 	served   chan struct{}
 }
 
-// newRelay is the relay of an agent to the tracker at an address. secrets are the farm's.
+// newRelay returns a relay from an agent to the tracker at an address. secrets is the farm's folder of secrets.
 func newRelay(agent, tracker, journals, secrets string) (*relay, error) {
 	side, err := encrypted(secrets)
 	if err != nil {
@@ -51,7 +51,7 @@ func newRelay(agent, tracker, journals, secrets string) (*relay, error) {
 	r.server = grpc.NewServer(side, grpc.UnknownServiceHandler(r.pass), grpc.MaxRecvMsgSize(wire.MaxMessageBytes), grpc.MaxSendMsgSize(wire.MaxMessageBytes))
 	go func() {
 		defer close(r.served)
-		_ = r.server.Serve(r.listener) // until it is closed
+		_ = r.server.Serve(r.listener) // until closed
 	}()
 	return r, nil
 }
@@ -65,7 +65,7 @@ func (r *relay) close() {
 	r.journal.close()
 }
 
-// pass passes on one call.
+// pass forwards one call.
 func (r *relay) pass(_ any, in grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(in)
 	method, err := methodOf(name)
@@ -102,7 +102,7 @@ func (r *relay) pass(_ any, in grpc.ServerStream) error {
 	}
 }
 
-// passMessage passes on the next message of a stream.
+// passMessage forwards the next message of a stream.
 func passMessage(from, to interface {
 	RecvMsg(any) error
 	SendMsg(any) error

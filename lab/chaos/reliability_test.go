@@ -27,7 +27,7 @@ func TestEachPromiseNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// testNames are the tests of all packages below a folder.
+// testNames returns the tests of all packages below a folder.
 func testNames(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)

@@ -13,32 +13,32 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// rottedName is the file, beside the journals, of the digests of artifacts that were damaged, each in a line.
+// rottedName is the file with the digests of damaged artifacts, one per line, beside the journals.
 const rottedName = "rotted"
 
-// rotArtifact flips a bit of an artifact: of the last that was stored, or of one so many before it.
+// rotArtifact flips a bit of a recent artifact: the last one, or the back-th before it.
 func (r *round) rotArtifact(back int, bit int64) {
 	stored := storedArtifacts(filepath.Join(r.farm.data(), artifactsName))
 	if len(stored) == 0 {
 		return
 	}
 	path := stored[len(stored)-1-min(back, len(stored)-1)]
-	// Written down before it happens, so that every change is in the journal.
+	// Logged first, so that the journal has every change.
 	if err := appendLine(filepath.Join(r.farm.journals(), rottedName), filepath.Base(path)); err != nil {
 		r.died(err.Error())
 		return
 	}
-	if err := flipBit(path, bit); err != nil && !errors.Is(err, fs.ErrNotExist) { // it was set aside meanwhile
+	if err := flipBit(path, bit); err != nil && !errors.Is(err, fs.ErrNotExist) { // set aside meanwhile
 		r.died(err.Error())
 	}
 }
 
-// storedArtifacts are the paths of a store's whole artifacts, the oldest first.
+// storedArtifacts returns the paths of a store's complete artifacts, oldest first.
 func storedArtifacts(dir string) (paths []string) {
 	modified := map[string]int64{}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !records.ValidDigest(d.Name()) {
-			return nil // files come and go
+			return nil // files may vanish
 		}
 		if info, err := d.Info(); err == nil {
 			modified[path] = info.ModTime().UnixNano()
@@ -52,7 +52,7 @@ func storedArtifacts(dir string) (paths []string) {
 	return paths
 }
 
-// flipBit flips one bit of a file, counted from its beginning over and over, and leaves the file's times alone.
+// flipBit flips one bit of a file without changing its times. The index wraps around at the end of the file.
 func flipBit(path string, bit int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -84,7 +84,7 @@ func appendLine(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// readRotted returns the digests of the artifacts that were damaged.
+// readRotted returns the digests of damaged artifacts.
 func readRotted(journals string) (map[string]bool, error) {
 	text, err := os.ReadFile(filepath.Join(journals, rottedName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

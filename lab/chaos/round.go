@@ -23,28 +23,28 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// jobsPerRound are submitted in each round.
+// jobsPerRound is the number of jobs in each round.
 const jobsPerRound = 3
 
-// patience bounds a round once all faults are over.
+// patience limits the rest of a round after all faults are over.
 const patience = 2 * time.Minute
 
-// Round is one of a campaign's.
+// Round configures a round of a campaign.
 type Round struct {
-	// Seed draws its faults.
+	// Seed determines its faults.
 	Seed uint64
-	// Dir is its folder, which is to be empty or absent.
+	// Dir is its folder, which must be empty or absent.
 	Dir string
-	// Binary is the program of its processes, and Points the failpoints in it.
+	// Binary is the program of its processes, and Points lists its failpoints.
 	Binary string
 	Points []string
-	// Tilth, where it is set, is the program of the agents, which do their work then, and Spec makes the jobs.
+	// Tilth, if set, is the program of real agents. Spec then returns the jobs.
 	Tilth string
 	Spec  func(n int) *tilthv1.JobSpec
-	// Restored has the farm lose its records, and go on with a backup.
+	// Restored makes the farm lose its records and continue with a backup.
 	Restored bool
 
-	// In place of drawn faults: the failpoints of the tracker's lives, in turn; none = no faults.
+	// calm replaces the drawn faults by failpoints of the tracker's lives, in turn; none means no faults.
 	calm  bool
 	lives []string
 	lost  *loss
@@ -52,14 +52,14 @@ type Round struct {
 
 // Result is the result of a round.
 type Result struct {
-	// Faults are those that befell the farm, in words, and Counts how often each kind did.
+	// Faults describes the injected faults, and Counts counts them by kind.
 	Faults []string
 	Counts map[string]int
 	// Verdict is the checker's verdict.
 	Verdict
 }
 
-// round is a Round under way.
+// round is the state of a running Round.
 type round struct {
 	Round
 	draw    *draw
@@ -70,7 +70,7 @@ type round struct {
 	clocks *clocks
 
 	mu    sync.Mutex
-	armed arming // of the tracker's next life
+	armed arming // for the tracker's next life
 }
 
 // Run subjects a farm to a round's faults and checks the result. An error means that the round could not run
@@ -124,7 +124,7 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	return result, err
 }
 
-// live lets the farm do its jobs while faults befall it, and returns the jobs' events as a client saw them.
+// live runs the farm's jobs while faults are injected, and returns the jobs' events as a client saw them.
 func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
 	ctx, cancel := withPatience(ctx, patience)
 	defer cancel()
@@ -148,8 +148,8 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	return watched, errors.Join(err, keepErr)
 }
 
-// withPatience ends ctx when patience is at its end. It is counted in beats, since machines stand still themselves: a
-// time in which nothing ran is no time in which the jobs could have ended.
+// withPatience returns a context that ends when patience runs out. It counts ticks instead of time, because jobs
+// cannot progress while the machine itself is suspended.
 func withPatience(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	const beat = 100 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -172,8 +172,9 @@ func withPatience(ctx context.Context, patience time.Duration) (context.Context,
 	}
 }
 
-// follow submits the jobs over a connection, as a client whose calls may fail too, and follows them to their ends. It
-// returns their events, which it also writes down as they come. There is a job for each whim, which it has on it.
+// follow submits the jobs over a connection and follows them to their ends, as a client whose calls may fail. There
+// is one job per whim, which follow performs on it. It returns the events and also writes them to files as they
+// arrive.
 func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
 	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
 	if err != nil {
@@ -208,10 +209,10 @@ func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life in
 	return watched, errors.Join(errs...)
 }
 
-// seenSuffix ends the name of a file of a job's events, each in a line.
+// seenSuffix is the suffix of a file with a job's events, one per line.
 const seenSuffix = ".seen"
 
-// watch returns a job's events, and writes down each when it has come.
+// watch returns a job's events, and writes each to a file when it arrives.
 func watch(ctx context.Context, conn grpc.ClientConnInterface, id, path string) (events []*tilthv1.JobEvent, err error) {
 	seen, err := os.Create(path)
 	if err != nil {
@@ -233,7 +234,7 @@ func watch(ctx context.Context, conn grpc.ClientConnInterface, id, path string) 
 	return events, nil
 }
 
-// readSeen returns the events that were seen of each job.
+// readSeen returns the events that clients saw of each job.
 func readSeen(journals string) (map[string][]*tilthv1.JobEvent, error) {
 	paths, err := filepath.Glob(filepath.Join(journals, "*"+seenSuffix))
 	if err != nil {
@@ -259,7 +260,7 @@ func readSeen(journals string) (map[string][]*tilthv1.JobEvent, error) {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// submit hands in the n-th job, and once more when that is done, which must give the same job.
+// submit submits the n-th job twice, which must return the same job.
 func submit(ctx context.Context, w *witness, n int, spec *tilthv1.JobSpec) (id string, err error) {
 	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: spec}
 	for range 2 {
@@ -275,7 +276,7 @@ func submit(ctx context.Context, w *witness, n int, spec *tilthv1.JobSpec) (id s
 	return id, nil
 }
 
-// jobSpec is the n-th job's.
+// jobSpec returns the specification of the n-th job.
 func jobSpec(n int) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
 		Name: fmt.Sprintf("pretended-%d", n), Owner: "chaos", Tuner: algorithm, Seed: uint64(n),
@@ -283,7 +284,7 @@ func jobSpec(n int) *tilthv1.JobSpec {
 		Budget: &tilthv1.Budget{Trials: jobTrials},
 	}
 	for i := range jobTasks {
-		w := fmt.Appendf(nil, "tilth-workload 1\n%d\n", n+i) // the next job has one of them too
+		w := fmt.Appendf(nil, "tilth-workload 1\n%d\n", n+i) // shared with the next job
 		spec.Tasks = append(spec.Tasks, &tilthv1.TaskSpec{Name: fmt.Sprint(i), Workload: w, WorkloadDigest: records.Digest(w), Weight: 1, Flop: 1e9})
 	}
 	return spec
@@ -296,7 +297,7 @@ func (r *round) process(n int) *process {
 	return r.farm.agents[n]
 }
 
-// revive lets a process that was killed live again. The tracker is started by who keeps it.
+// revive restarts a killed process. keepTracker restarts the tracker.
 func (r *round) revive(n int) {
 	p := r.process(n)
 	p.release()
@@ -308,7 +309,7 @@ func (r *round) revive(n int) {
 	}
 }
 
-// arm starts the tracker's next life with faults.
+// arm restarts the tracker with faults.
 func (r *round) arm(armed arming) {
 	r.mu.Lock()
 	r.armed = armed
@@ -327,8 +328,7 @@ func (r *round) takeArmed() arming {
 	return armed
 }
 
-// countFired counts the failpoints that fired, the syncs that failed, and the artifacts that the tracker found
-// damaged.
+// countFired counts the failpoints that fired, the failed syncs, and the artifacts that the tracker found damaged.
 func (r *round) countFired() error {
 	syncs, err := failedSyncs(r.farm.tracker.log + syncsSuffix)
 	if err != nil {
@@ -336,7 +336,7 @@ func (r *round) countFired() error {
 	}
 	text, err := os.ReadFile(r.farm.tracker.log)
 	if err != nil {
-		return nil // it never wrote
+		return nil // no log was written
 	}
 	for name, times := range failpoint.Fired(string(text)) {
 		r.counts["failpoint "+name] += times
@@ -352,7 +352,7 @@ func (r *round) countFired() error {
 	return nil
 }
 
-// saveData takes the tracker's data from their own disk into the round's folder.
+// saveData copies the tracker's data from its small disk to the round's folder.
 func (r *round) saveData() error {
 	if !r.ownDisk {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// Contents of a folder of secrets.
+// Names in a folder of secrets.
 const (
 	authorityName   = "ca.crt"
 	certificateName = "tracker.crt"
@@ -26,8 +26,8 @@ const (
 	clientToken     = "client.token"
 )
 
-// makeSecrets makes what a closed farm on this machine needs: a certificate of the tracker, and a token each for
-// agents and client.
+// makeSecrets creates the secrets of a closed farm on this machine: the tracker's certificate, and tokens for agents
+// and client.
 func makeSecrets(dir string) error {
 	if _, err := (certs.Order{Hosts: []string{"tracker.test"}, Lifetime: 24 * time.Hour}).Make(dir, time.Now()); err != nil {
 		return err
@@ -44,7 +44,7 @@ func makeSecrets(dir string) error {
 	return nil
 }
 
-// readSecrets closes a tracker.
+// readSecrets returns a tracker's security settings.
 func readSecrets(dir string, log *slog.Logger) (s tracker.Security, err error) {
 	var err1, err2 error
 	s.TLS, err1 = certs.NewServer(serverSide(dir), log)
@@ -56,18 +56,18 @@ func serverSide(dir string) certs.ServerConfig {
 	return certs.ServerConfig{Cert: filepath.Join(dir, certificateName), Key: filepath.Join(dir, keyName)}
 }
 
-// asClient are the options of who calls with the client's token.
+// asClient returns the dial options for calls with the client's token.
 func asClient(dir string) ([]grpc.DialOption, error) {
 	proof := certs.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}, TokenFile: filepath.Join(dir, clientToken)}
 	return proof.DialOptions("", quiet)
 }
 
-// asNobody are those of who passes on what others prove.
+// asNobody returns the dial options of a relay, which forwards the credentials of others.
 func asNobody(dir string) ([]grpc.DialOption, error) {
 	return certs.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}}.DialOptions("", quiet)
 }
 
-// encrypted is the tracker's side of a connection.
+// encrypted returns the tracker's TLS option.
 func encrypted(dir string) (grpc.ServerOption, error) {
 	s, err := certs.NewServer(serverSide(dir), quiet)
 	if err != nil {

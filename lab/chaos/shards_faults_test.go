@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
 )
 
-// shardDraw is a round's source of chance, which has drawn its trackers and how wrong its agents' calendars are.
+// shardDraw is the random source of a round with several trackers and skewed wall clocks.
 type shardDraw struct {
 	*draw
 	trackers int
@@ -38,8 +38,8 @@ func newShardDraw(d *draw) *shardDraw {
 	return s
 }
 
-// lasting draws how long it befalls a tracker or a server: in half of the cases long enough for a tracker that is
-// silent to lose its shards.
+// lasting draws the duration of a fault on a tracker or server. Half of the durations suffice for a silent tracker to
+// lose its shards.
 func (d *shardDraw) lasting() time.Duration {
 	if d.IntN(2) == 0 {
 		return d.span(50*time.Millisecond, 2*time.Second)
@@ -47,7 +47,7 @@ func (d *shardDraw) lasting() time.Duration {
 	return d.span(5*time.Second, 10*time.Second)
 }
 
-// anyProcess draws a tracker as often as an agent, by its place among all processes.
+// anyProcess draws the index of a process, trackers as often as agents.
 func (d *shardDraw) anyProcess() int {
 	if d.IntN(2) == 0 {
 		return d.IntN(d.trackers)
@@ -55,10 +55,10 @@ func (d *shardDraw) anyProcess() int {
 	return d.trackers + d.IntN(len(kinds))
 }
 
-// host is that of a process.
+// host returns the host of a process.
 func (d *shardDraw) host(process int) string { return d.hosts[2+process] }
 
-// of draws how long it befalls a process.
+// of draws the duration of a fault on a process.
 func (d *shardDraw) of(process int) time.Duration {
 	if process < d.trackers {
 		return d.lasting()
@@ -94,7 +94,8 @@ func drawHostTerminate(d *shardDraw) *faultOf[*shardRound] {
 	}
 }
 
-// drawHostStop has a process stand still. A tracker finds afterwards that others have its shards, and is amid writes.
+// drawHostStop draws the suspension of a process. A suspended tracker may wake up in the middle of a write, after
+// others have taken its shards.
 func drawHostStop(d *shardDraw) *faultOf[*shardRound] {
 	n := d.anyProcess()
 	return &faultOf[*shardRound]{
@@ -104,7 +105,7 @@ func drawHostStop(d *shardDraw) *faultOf[*shardRound] {
 	}
 }
 
-// two draws two hosts, one of which is a tracker's or a server's.
+// two draws two hosts, one of them a tracker's or server's.
 func (d *shardDraw) two() (a, b string) {
 	a = d.hosts[d.IntN(2+d.trackers)]
 	for b = a; b == a; {
@@ -133,7 +134,7 @@ func drawApart(d *shardDraw) *faultOf[*shardRound] {
 	}
 }
 
-// drawAlone takes a host from all others.
+// drawAlone draws the disconnection of a host from all others.
 func drawAlone(d *shardDraw) *faultOf[*shardRound] {
 	host := d.hosts[d.IntN(2+d.trackers)]
 	var ways []way
@@ -148,7 +149,7 @@ func drawAlone(d *shardDraw) *faultOf[*shardRound] {
 	}
 }
 
-// drawServerKill is a crash of a server, which comes back as what it was.
+// drawServerKill draws a crash of a server, which returns in the same role.
 func drawServerKill(d *shardDraw) *faultOf[*shardRound] {
 	n := d.IntN(2)
 	return &faultOf[*shardRound]{
@@ -174,7 +175,7 @@ func drawServerFull(d *shardDraw) *faultOf[*shardRound] {
 	}
 }
 
-// drawHostFailpoint has a tracker's next life kill itself around a commit or an upload; the present one is killed.
+// drawHostFailpoint draws a kill of a tracker around a commit or an upload in its next life, which starts at once.
 func drawHostFailpoint(d *shardDraw) *faultOf[*shardRound] {
 	n, point, times := d.IntN(d.trackers), d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12)
 	return &faultOf[*shardRound]{
@@ -201,8 +202,8 @@ func drawHostSuspension(d *shardDraw) *faultOf[*shardRound] {
 	}
 }
 
-// failover is a round's, if it has one: the primary is killed and the standby takes its place. In half of them the old
-// one comes back, and takes writes.
+// failover draws a round's optional failover: the primary is killed and the standby promoted. Half of the old
+// primaries return and accept writes.
 func (d *shardDraw) failover() *faultOf[*shardRound] {
 	if d.IntN(5) < 2 {
 		return nil
@@ -229,7 +230,7 @@ func (d *shardDraw) failover() *faultOf[*shardRound] {
 	}
 }
 
-// revive lets a process that was killed live again. A tracker is started by who keeps it.
+// revive restarts a killed process. keep restarts the trackers.
 func (r *shardRound) revive(n int) {
 	p := r.processes()[n]
 	p.release()
@@ -241,7 +242,7 @@ func (r *shardRound) revive(n int) {
 	}
 }
 
-// dialTrackers connects a host to the trackers.
+// dialTrackers connects from a host to all trackers.
 func (n *network) dialTrackers(host string, trackers int) (*grpc.ClientConn, error) {
 	var addresses []string
 	for i := range trackers {
@@ -250,7 +251,7 @@ func (n *network) dialTrackers(host string, trackers int) (*grpc.ClientConn, err
 	return dial(strings.Join(addresses, ","), grpc.WithContextDialer(func(_ context.Context, addr string) (net.Conn, error) { return n.dial(host, addr) }))
 }
 
-// countLog counts what a tracker's log tells of.
+// countLog counts events in a tracker's log.
 func countLog(text string, counts map[string]int) {
 	for name, times := range failpoint.Fired(text) {
 		counts["failpoint "+name] += times

@@ -28,28 +28,28 @@ var (
 const (
 	someShards   = 4
 	mostTrackers = 3
-	// shardJobs are two of each shard.
+	// shardJobs is two per shard.
 	shardJobs = 2 * someShards
-	// shardFaultsWithin is a few times what it takes until a tracker that is silent loses its shards.
+	// shardFaultsWithin is several times the time after which a silent tracker loses its shards.
 	shardFaultsWithin = 12 * time.Second
-	// shardPatience has room for a transaction's whole time, which a server may take to be found silent.
+	// shardPatience includes a transaction's full timeout, after which a tracker detects a silent server.
 	shardPatience = 10 * time.Minute
-	// grpcPort is where each tracker listens, at its host.
+	// grpcPort is the port of each tracker on its host.
 	grpcPort = ":9190"
 )
 
-// shardBoundaries are the failpoints that a tracker of shards meets.
+// shardBoundaries lists the failpoints of a tracker with shards.
 var shardBoundaries = []string{
 	"beforeCommit", "afterCommit", "beforeAnswer", "beforeArtifactSync", "beforeArtifactRename", "afterArtifactRename",
 }
 
-// TestPromisesHoldOfTrackersThatShareADatabase is the campaign of farms whose records are in a database with a hot
-// standby, and whose trackers, agents and servers are hosts of their own.
+// TestPromisesHoldOfTrackersThatShareADatabase is the campaign for farms whose records are in a database with a hot
+// standby. All trackers, agents and servers have their own hosts.
 func TestPromisesHoldOfTrackersThatShareADatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs farms of hosts with a replicated database")
 	}
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	binary := buildProgram(t)
 	c := newCampaign(t, "shards")
 	seeds := make(chan uint64)
@@ -88,11 +88,11 @@ type shardRound struct {
 
 	mu    sync.Mutex
 	lives int
-	armed map[int]arming // of trackers' next lives
+	armed map[int]arming // for the next life of each tracker
 }
 
-// newShardRound makes a round's hosts, servers and processes; no process runs yet. All that is its own goes with the
-// test.
+// newShardRound creates a round's hosts, servers and processes without starting processes. The end of the test
+// removes all of them.
 func newShardRound(t *testing.T, seed uint64, dir, binary string) *shardRound {
 	t.Helper()
 	r := &shardRound{T: t, dir: dir, incidents: incidents{counts: map[string]int{}}, armed: map[int]arming{}}
@@ -159,13 +159,13 @@ func (r *shardRound) life() int {
 	return r.lives
 }
 
-// processes are all, the trackers first.
+// processes returns all processes, trackers first.
 func (r *shardRound) processes() []*process {
 	return append(append([]*process{}, r.trackers...), r.agents...)
 }
 
-// run has the faults befall the farm, and checks what is left. An error means that it did not end, which breaks a
-// promise, too.
+// run injects the faults and checks the result. An error means that the round did not end, which also breaks a
+// promise.
 func (r *shardRound) run() (*Result, error) {
 	faults := drawFaults(r.draw, shardFaultKinds)
 	if f := r.draw.failover(); f != nil {
@@ -211,7 +211,7 @@ func (r *shardRound) run() (*Result, error) {
 	return result, r.countFired(result)
 }
 
-// live lets the farm do its jobs while faults befall it.
+// live runs the farm's jobs while faults are injected.
 func (r *shardRound) live(faults []*faultOf[*shardRound], whims []whim) (map[string][]*tilthv1.JobEvent, error) {
 	ctx, cancel := withPatience(r.Context(), shardPatience)
 	defer cancel()
@@ -240,7 +240,7 @@ func (r *shardRound) live(faults []*faultOf[*shardRound], whims []whim) (map[str
 	return follow(ctx, conn, r.journals(), 0, whims, shardJob)
 }
 
-// shardJob is the n-th job's, of an owner whose jobs are in one of the shards in turn.
+// shardJob returns the specification of the n-th job. Its owner belongs to shard n modulo the number of shards.
 func shardJob(n int) *tilthv1.JobSpec {
 	spec := jobSpec(n)
 	for i := 0; ; i++ {
@@ -250,7 +250,7 @@ func shardJob(n int) *tilthv1.JobSpec {
 	}
 }
 
-// keep starts a tracker again whenever it has ended, until ctx ends, with what is armed for its next life.
+// keep restarts a tracker with its armed faults whenever it ends, until ctx ends.
 func (r *shardRound) keep(ctx context.Context, n int, p *process) {
 	for {
 		if err := p.startWith(func() arming { return r.takeArmed(n) }); err != nil {
@@ -262,7 +262,7 @@ func (r *shardRound) keep(ctx context.Context, n int, p *process) {
 	}
 }
 
-// arm has a tracker's next life begin now, with what is armed.
+// arm restarts a tracker with faults.
 func (r *shardRound) arm(n int, armed arming) {
 	r.mu.Lock()
 	r.armed[n] = armed
@@ -277,7 +277,7 @@ func (r *shardRound) takeArmed(n int) (armed arming) {
 	return armed
 }
 
-// stop asks the agents to end, and then the trackers.
+// stop asks the agents and then the trackers to end.
 func (r *shardRound) stop() error {
 	var failed []error
 	for _, group := range [][]*process{r.agents, r.trackers} {
@@ -292,7 +292,7 @@ func (r *shardRound) stop() error {
 	return errors.Join(failed...)
 }
 
-// countFired counts the failpoints that fired, and what became of shards, as the trackers tell of both.
+// countFired counts the failpoints that fired and the changes of shards in the trackers' logs.
 func (r *shardRound) countFired(result *Result) error {
 	for _, p := range r.trackers {
 		text, err := os.ReadFile(p.log)

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// storedJob is a job's log, as the records file has it.
+// storedJob is a job's log in the store.
 type storedJob struct {
 	state   tilthv1.JobState
 	events  []*tilthv1.JobEvent
@@ -30,8 +30,8 @@ type storedBatch struct {
 	id      string
 	task    uint32
 	trials  map[string]*storedTrial // by digest
-	dropped bool                    // given up, or ended with its job
-	pruned  uint32                  // trials whose records are no more
+	dropped bool                    // abandoned, or ended with its job
+	pruned  uint32                  // number of trials with pruned records
 }
 
 type storedTrial struct {
@@ -75,7 +75,7 @@ func (c *checker) readJob(id string) error {
 	return nil
 }
 
-// readEvent enters an event of a job.
+// readEvent applies an event of a job.
 func (c *checker) readEvent(id string, j *storedJob, e *tilthv1.JobEvent) {
 	switch v := e.GetEvent().(type) {
 	case *tilthv1.JobEvent_Proposed:
@@ -151,7 +151,7 @@ func (c *checker) checkProgress(id string, j *storedJob, job *tilthv1.Job) {
 	}
 }
 
-// batch is a batch of a job, or nil.
+// batch returns a batch of a job, or nil.
 func (c *checker) batch(job, id string) *storedBatch {
 	if j := c.jobs[job]; j != nil {
 		return j.batches[id]
@@ -159,7 +159,7 @@ func (c *checker) batch(job, id string) *storedBatch {
 	return nil
 }
 
-// batchOf is the batch that a builder's or runner's lease is of, or nil.
+// batchOf returns the batch of a builder's or runner's lease, or nil.
 func (c *checker) batchOf(token *tilthv1.LeaseToken) *storedBatch {
 	l, known := c.leases[tokenKey(token)]
 	if !known {
@@ -168,7 +168,7 @@ func (c *checker) batchOf(token *tilthv1.LeaseToken) *storedBatch {
 	return c.batch(l.GetBuild().GetJobId()+l.GetMeasure().GetJobId(), token.GetSubject())
 }
 
-// checkWatched holds what the client saw against the log: the same, in the same order, without gaps.
+// checkWatched compares the client's view with the log: the same events, in the same order, without gaps.
 func (c *checker) checkWatched(watched map[string][]*tilthv1.JobEvent) {
 	for id, seen := range watched {
 		var stored []*tilthv1.JobEvent
@@ -184,7 +184,7 @@ func (c *checker) checkWatched(watched map[string][]*tilthv1.JobEvent) {
 	}
 }
 
-// checkRecords holds the records against the logs: one for each trial, and as the best one the best.
+// checkRecords compares the records with the logs: one per trial, and the correct best one.
 func (c *checker) checkRecords() error {
 	count := 0
 	err := c.db.List(context.Background(), "", "", func(*tilthv1.Record) error {
@@ -229,7 +229,7 @@ func (c *checker) checkRecords() error {
 	return nil
 }
 
-// rivals are the measurements of a workload, in the order in which they were recorded.
+// rivals holds the measurements of a workload, in order of recording.
 type rivals struct {
 	all     []*tilthv1.Measurement
 	refuted map[string]bool // by digest
@@ -252,7 +252,7 @@ func (r *rivals) add(m *tilthv1.Measurement) {
 	}
 }
 
-// chooseAgain finds the best of all that were not refuted, by when they were measured.
+// chooseAgain determines the best of all measurements that were not refuted, in order of time.
 func (r *rivals) chooseAgain() {
 	r.best = nil
 	byTime := slices.SortedStableFunc(slices.Values(r.all), func(a, b *tilthv1.Measurement) int { return a.GetAt().AsTime().Compare(b.GetAt().AsTime()) })
@@ -263,7 +263,7 @@ func (r *rivals) chooseAgain() {
 	}
 }
 
-// consistent has bbolt check the pages of its file.
+// consistent checks the pages of a bbolt file.
 func consistent(path string) error {
 	db, err := bbolt.Open(path, 0o644, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// A campaign's tracker is as strict with time as its faults are short.
+// Timeouts of a campaign's tracker are as short as its faults.
 const (
 	heartbeatInterval = 100 * time.Millisecond
 	leaseTimeout      = time.Second
@@ -35,15 +35,15 @@ const (
 	maxRest           = 400 * time.Millisecond
 )
 
-// Where a tracker keeps what it has, in its folder.
+// Names in a tracker's folder.
 const (
 	recordsName   = "tilth.db"
 	artifactsName = "artifacts"
 	clockName     = "clock"
 )
 
-// RunShards is a tracker's life that shares a database with others, until ctx ends: each of them has some of its
-// shards. The artifacts of all are in dir; clock names the file of this one's clocks, see RunTracker.
+// RunShards runs a tracker that shares a database with others, until ctx ends. Each tracker has some of the shards.
+// dir holds the artifacts of all, and clock names the file of this tracker's clocks; see RunTracker.
 func RunShards(ctx context.Context, dir, listen, store string, shards int, clock string, ready io.Writer, log *slog.Logger) error {
 	c := &shiftedClock{path: filepath.Join(dir, clock), began: time.Now()}
 	if err := c.read(); err != nil {
@@ -60,12 +60,12 @@ func RunShards(ctx context.Context, dir, listen, store string, shards int, clock
 	})
 }
 
-// RunTracker is a tracker's life over the data in dir, until ctx ends or its disk fails. It writes a line to ready
-// when it serves. Its clocks are the machine's, shifted by the times that the file "clock" in dir holds: the wall's
-// clock, which may be set, by the first, and that of deadlines, which stands still with the machine, by the second;
-// the third word says how fast that one goes. The file is read again at SIGUSR1.
+// RunTracker runs a tracker on the data in dir, until ctx ends or its disk fails. It writes a line to ready when it
+// serves. The file "clock" in dir shifts its clocks relative to the machine's. The first value shifts the wall clock,
+// which can be set. The second shifts the clock of deadlines, which stops with the machine. The third is the speed of
+// the latter. SIGUSR1 makes the tracker reread the file.
 //
-// Where secrets is not empty, it is the folder of a certificate and tokens, and callers have to prove who they are.
+// If secrets is not empty, it is a folder with a certificate and tokens, and callers must authenticate.
 func RunTracker(ctx context.Context, dir, listen, secrets string, ready io.Writer, log *slog.Logger) error {
 	clock := &shiftedClock{path: filepath.Join(dir, clockName), began: time.Now()}
 	if err := clock.read(); err != nil {
@@ -105,12 +105,12 @@ func serve(ctx context.Context, db *bolt.DB, dir, listen, secrets string, ready 
 	return t.Serve(ctx, l, nil)
 }
 
-// shiftedClock is a pair of clocks that jump on command.
+// shiftedClock is a pair of clocks that can be shifted.
 type shiftedClock struct {
 	path                   string
 	began                  time.Time
 	wallShift, evenlyShift atomic.Int64
-	pace                   atomic.Uint64 // as bits; 0 = the machine's
+	pace                   atomic.Uint64 // float bits; 0 = the machine's
 }
 
 func (c *shiftedClock) onWall() time.Time { return time.Now().Add(time.Duration(c.wallShift.Load())) }
@@ -125,7 +125,7 @@ func (c *shiftedClock) even() time.Time {
 
 func (c *shiftedClock) read() error {
 	text, err := os.ReadFile(c.path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 { // the disk was full when it was set
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 { // the disk was full when it was written
 		return nil
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *shiftedClock) read() error {
 	return nil
 }
 
-// follow reads the clock at each signal until what it returns is called.
+// follow rereads the clock at each signal until stop is called.
 func (c *shiftedClock) follow(log *slog.Logger) (stop func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, unix.SIGUSR1)

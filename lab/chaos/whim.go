@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// whim is an action of a client on its own running job. The zero value is none.
+// whim is an action of a client on its own running job. The zero value is no action.
 type whim struct {
-	from   time.Duration // when it hands the job in
+	from   time.Duration // time of submission
 	method string        // cancel, or pause, after which it resumes
 	at     time.Duration
 	lasts  time.Duration // of a pause
 }
 
-// whims draws one for each of some jobs: most have none, and some are paused or cancelled.
+// whims draws a whim for each job. Most have none, and some are paused or cancelled.
 func (d *draw) whims(jobs int) (out []whim) {
 	for range jobs {
 		w := whim{at: d.span(0, d.within), lasts: d.span(50*time.Millisecond, time.Second)}
@@ -32,8 +32,7 @@ func (d *draw) whims(jobs int) (out []whim) {
 	return out
 }
 
-// indulge performs the action. A job that has already ended refuses it, which is no failure; the checker sees
-// accepted actions.
+// indulge performs the action. An ended job may refuse it. The checker sees accepted actions.
 func (w whim) indulge(ctx context.Context, conn *witness, job string) {
 	if w.method == "" || retry.Sleep(ctx, w.at) != nil {
 		return

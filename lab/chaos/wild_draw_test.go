@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// learn keeps the strings of a message by their fields.
+// learn remembers the strings of a message by field.
 func (w *wild) learn(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		keep := func(v protoreflect.Value) {
@@ -37,7 +37,7 @@ func (w *wild) learn(m protoreflect.Message) {
 	})
 }
 
-// mostWords bounds what is remembered of a field.
+// mostWords bounds the strings per field.
 const mostWords = 12
 
 func (w *wild) keepWord(field, word string) {
@@ -46,7 +46,7 @@ func (w *wild) keepWord(field, word string) {
 	}
 }
 
-// word draws one that came in a field of the name.
+// word draws a known string of a field.
 func (w *wild) word(field string) string {
 	if known := w.words[field]; len(known) > 0 {
 		return rapid.SampledFrom(known).Draw(w.T, field)
@@ -54,7 +54,7 @@ func (w *wild) word(field string) string {
 	return rapid.String().Draw(w.T, field)
 }
 
-// anyWord draws what belongs to the field, to another, or to none.
+// anyWord draws a string of the field, of another field, or an unknown one.
 func (w *wild) anyWord(field string) string {
 	switch rapid.IntRange(0, 9).Draw(w.T, "word") {
 	case 0:
@@ -84,7 +84,7 @@ func (w *wild) mutate(m protoreflect.Message) {
 				w.mutate(list.Get(k).Message())
 			}
 			if what == 2 && list.Len() > 0 {
-				list.Append(list.Get(0)) // one comes twice
+				list.Append(list.Get(0)) // a duplicate
 			}
 		case f.Message() != nil && !f.IsMap() && m.Has(f):
 			w.mutate(m.Mutable(f).Message())
@@ -92,7 +92,7 @@ func (w *wild) mutate(m protoreflect.Message) {
 	}
 }
 
-// madeUp is a message of which each field is set, or not, to anything of its type.
+// madeUp returns a message with random fields of the right types.
 func (w *wild) madeUp(d protoreflect.MessageDescriptor, depth int) proto.Message {
 	if d.FullName() == (&durationpb.Duration{}).ProtoReflect().Descriptor().FullName() && rapid.Bool().Draw(w.T, "short") {
 		return durationpb.New(time.Millisecond)
@@ -106,10 +106,10 @@ func (w *wild) madeUp(d protoreflect.MessageDescriptor, depth int) proto.Message
 	return m
 }
 
-// mostItems is how many items a list has that has too many.
+// mostItems is the length of an oversized list.
 const mostItems = 5000
 
-// mostDepth bounds made-up messages within messages.
+// mostDepth limits the nesting of made-up messages.
 const mostDepth = 4
 
 func (w *wild) set(m protoreflect.Message, f protoreflect.FieldDescriptor, depth int) {
@@ -134,7 +134,7 @@ func (w *wild) set(m protoreflect.Message, f protoreflect.FieldDescriptor, depth
 		}
 		if rapid.IntRange(0, 15).Draw(w.T, "many") == 0 {
 			for range mostItems {
-				list.Append(list.NewElement()) // small, since there are many
+				list.Append(list.NewElement()) // empty, because there are many
 			}
 		}
 	case f.Message() != nil:
@@ -170,10 +170,10 @@ func (w *wild) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
 	return protoreflect.ValueOfString(w.anyWord(string(f.Name())))
 }
 
-// raw is a message as bytes.
+// raw is an encoded message.
 type raw []byte
 
-// rawCodec sends bytes as they are.
+// rawCodec passes bytes through.
 type rawCodec struct{}
 
 func (rawCodec) Marshal(v any) ([]byte, error) { return v.(raw), nil }

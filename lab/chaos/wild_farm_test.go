@@ -22,7 +22,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// inMemory is a folder of a file system in memory, where there is one: what a disk costs is not asked here.
+// inMemory returns a folder in a memory file system, if available, because these tests need no disk.
 func inMemory() string {
 	const dir = "/dev/shm"
 	if info, err := os.Stat(dir); err == nil && info.IsDir() && unix.Access(dir, unix.W_OK) == nil {
@@ -31,7 +31,7 @@ func inMemory() string {
 	return ""
 }
 
-// makeCallers makes the tokens of an identity of each role.
+// makeCallers creates a token for each role.
 func makeCallers(t *rapid.T, dir string) map[access.Role]string {
 	callers := map[access.Role]string{}
 	for _, role := range []access.Role{access.ReadOnly, access.Client, access.Agent, access.Admin} {
@@ -44,7 +44,7 @@ func makeCallers(t *rapid.T, dir string) map[access.Role]string {
 	return callers
 }
 
-// serveWild serves a tracker over the data in dir, behind its gate.
+// serveWild serves a tracker on the data in dir, with its authentication and limits.
 func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
 	db, err := bolt.Open(filepath.Join(dir, recordsName), bolt.Options{})
 	if err != nil {
@@ -87,8 +87,8 @@ func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
 	}
 }
 
-// caller is a context with the proof of a role that may make a call, as a rule, or with another's, a wrong one, or
-// none.
+// caller returns a context with credentials: usually those of a role that may make the call, or else another's, wrong
+// ones, or none.
 func (w *wild) caller(path string) context.Context {
 	role := access.Client
 	for _, service := range []string{"AgentService", "SearchService", "BuildService", "MeasureService", "RunService", "ReportCalibration"} {
@@ -111,7 +111,7 @@ func (w *wild) caller(path string) context.Context {
 	return withToken(w.callers[role])
 }
 
-// bound bounds the time of a call.
+// bound limits the duration of a call.
 func (w *wild) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	w.calls++
 	return context.WithTimeout(ctx, time.Minute)

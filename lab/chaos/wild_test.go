@@ -28,41 +28,40 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// wild calls a live tracker with messages that a program gone wrong might send: good ones of which some fields are
-// cleared, or replaced by what belongs elsewhere or nowhere; made-up ones; and bytes that are no message.
+// wild calls a live tracker with the messages of a faulty program: valid ones with fields cleared or replaced,
+// made-up ones, and malformed bytes.
 type wild struct {
 	*rapid.T
 	conn    *grpc.ClientConn
 	methods []protoreflect.MethodDescriptor
-	// words are strings that mean something somewhere, by the names of the fields in which they came.
+	// words holds known strings by the names of their fields.
 	words    map[string][]string
 	works    []*tilthv1.LeaseWorkResponse
 	proposed uint64
 	requests int
-	// callers have a token for each role.
+	// callers holds a token for each role.
 	callers map[access.Role]string
 	calls   int
 }
 
-// wildCount is how many calls were made, and since when.
+// wildCount counts calls.
 var wildCount struct {
 	calls atomic.Int64
 	began sync.Once
 	since time.Time
 }
 
-// TestNoCallStopsOrDamagesTheTracker lets the tracker be called wildly, and then restarts it on its file and checks
-// its logs.
+// TestNoCallStopsOrDamagesTheTracker makes wild calls, restarts the tracker on its file, and checks its logs.
 func TestNoCallStopsOrDamagesTheTracker(t *testing.T) {
 	rapid.Check(t, wildCalls)
 	calls := wildCount.calls.Load()
 	t.Logf("%d calls, %.0f a minute", calls, float64(calls)/time.Since(wildCount.since).Minutes())
 }
 
-// FuzzCalls is the same, led by what of the tracker's code is reached.
+// FuzzCalls is the same test, guided by coverage of the tracker's code.
 func FuzzCalls(f *testing.F) { f.Fuzz(rapid.MakeFuzz(wildCalls)) }
 
-// callsAtOnce are made in each step, so that most of the time goes into calls and not into starting trackers.
+// callsAtOnce is the number of calls per step. It is large, so that starting trackers takes little of the time.
 const callsAtOnce = 10
 
 func wildCalls(t *rapid.T) {
@@ -92,14 +91,14 @@ func wildCalls(t *rapid.T) {
 		"bytes":   several(w.callBytes),
 	})
 	w.T = t
-	w.callOwn(tilthv1.JobService_ListJobs_FullMethodName, &tilthv1.ListJobsRequest{}) // it still answers
+	w.callOwn(tilthv1.JobService_ListJobs_FullMethodName, &tilthv1.ListJobsRequest{}) // the tracker still answers
 	stop()
 	_, stop = serveWild(t, dir)
 	stop()
 	checkStore(t, filepath.Join(dir, recordsName))
 }
 
-// trackerMethods are those of all services of the wire, by name.
+// trackerMethods returns the methods of all services, by name.
 func trackerMethods(t *rapid.T) (out []protoreflect.MethodDescriptor) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("tilth.v1", func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
@@ -121,7 +120,7 @@ func pathOf(m protoreflect.MethodDescriptor) string {
 	return fmt.Sprintf("/%s/%s", m.Parent().FullName(), m.Name())
 }
 
-// begin gives the tracker a job and agents, so that there is something to damage.
+// begin creates a job and agents, so that there are data to damage.
 func (w *wild) begin() {
 	for _, k := range []string{"tuner", "builder", "runner"} {
 		w.callOwn(tilthv1.AgentService_Join_FullMethodName, &tilthv1.JoinRequest{Spec: wildSpec(k)})
@@ -132,7 +131,7 @@ func (w *wild) begin() {
 	}
 }
 
-// callOwn makes a call that is let through.
+// callOwn makes a call that must succeed.
 func (w *wild) callOwn(path string, request proto.Message) {
 	role := access.Agent
 	if strings.Contains(path, "JobService") {
@@ -149,7 +148,7 @@ func wildSpec(kind string) *tilthv1.AgentSpec {
 	p := pretender{PretenderConfig: PretenderConfig{Kind: kind, Name: kind + "-1"}}
 	spec, err := p.spec()
 	if err != nil {
-		panic(err) // the kinds are written above
+		panic(err) // unreachable: the kinds are fixed
 	}
 	return spec
 }
@@ -176,21 +175,21 @@ func (w *wild) callMadeUp() {
 	w.send(m, w.madeUp(m.Input(), 0))
 }
 
-// callBytes sends what may be no message of the method.
+// callBytes sends bytes that may not be a valid message.
 func (w *wild) callBytes() {
 	m := w.method()
 	request := raw(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(w.T, "bytes"))
 	ctx, cancel := w.bound(w.caller(pathOf(m)))
 	defer cancel()
 	if m.IsStreamingClient() || m.IsStreamingServer() {
-		_ = w.stream(ctx, m, []any{request}, grpc.ForceCodec(rawCodec{})) // however it ends
+		_ = w.stream(ctx, m, []any{request}, grpc.ForceCodec(rawCodec{})) // any outcome is fine
 		return
 	}
 	var answer raw
-	_ = w.conn.Invoke(ctx, pathOf(m), request, &answer, grpc.ForceCodec(rawCodec{})) // whatever it is answered
+	_ = w.conn.Invoke(ctx, pathOf(m), request, &answer, grpc.ForceCodec(rawCodec{})) // any answer is fine
 }
 
-// send calls a method of any form.
+// send calls a method of any kind.
 func (w *wild) send(m protoreflect.MethodDescriptor, request proto.Message) {
 	if !m.IsStreamingClient() && !m.IsStreamingServer() {
 		w.call(request, pathOf(m))
@@ -207,15 +206,15 @@ func (w *wild) send(m protoreflect.MethodDescriptor, request proto.Message) {
 	w.checkCode(pathOf(m), requests, w.stream(ctx, m, requests))
 }
 
-// mostAnswers are read of a stream, which may have no end.
+// mostAnswers limits the answers read from a stream, which may be endless.
 const mostAnswers = 3
 
-// stream calls a method of streams and returns how it ended.
+// stream calls a streaming method and returns the final error.
 func (w *wild) stream(ctx context.Context, m protoreflect.MethodDescriptor, requests []any, opts ...grpc.CallOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if m.IsStreamingServer() {
-		time.AfterFunc(2*time.Millisecond, cancel) // a job that has not ended may have no more events
+		time.AfterFunc(2*time.Millisecond, cancel) // an open job may have no more events
 	}
 	s, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer()}, pathOf(m), opts...)
 	if err != nil {
@@ -223,7 +222,7 @@ func (w *wild) stream(ctx context.Context, m protoreflect.MethodDescriptor, requ
 	}
 	for _, r := range requests {
 		if s.SendMsg(r) != nil {
-			break // the answer says why
+			break // the receive error has the reason
 		}
 	}
 	_ = s.CloseSend()
@@ -241,10 +240,10 @@ func (w *wild) stream(ctx context.Context, m protoreflect.MethodDescriptor, requ
 	return nil
 }
 
-// call makes a call of one request and one answer, as anybody.
+// call makes a unary call as a random caller.
 func (w *wild) call(request proto.Message, path string) { w.callWith(w.caller(path), request, path) }
 
-// callWith makes it with a caller's proof, and learns from the answer.
+// callWith makes a unary call with given credentials, and learns from the answer.
 func (w *wild) callWith(ctx context.Context, request proto.Message, path string) {
 	ctx, cancel := w.bound(ctx)
 	defer cancel()
@@ -273,7 +272,7 @@ func (w *wild) callWith(ctx context.Context, request proto.Message, path string)
 	}
 }
 
-// checkCode refuses answers by which the tracker would blame itself, or is about to stop.
+// checkCode rejects status codes that indicate a fault of the tracker itself.
 func (w *wild) checkCode(path string, requests []any, err error) {
 	switch status.Code(err) {
 	case codes.Unknown, codes.Internal, codes.Unavailable, codes.DeadlineExceeded:
@@ -281,7 +280,7 @@ func (w *wild) checkCode(path string, requests []any, err error) {
 	}
 }
 
-// good is a request that the tracker should accept, as far as what was learnt allows; nil where there is no such.
+// good returns a request that the tracker should accept given the learnt strings, or nil.
 func (w *wild) good(path string) proto.Message {
 	switch path {
 	case tilthv1.JobService_SubmitJob_FullMethodName:

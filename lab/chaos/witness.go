@@ -14,8 +14,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// witness is a connection whose calls are written down: before they are made, and when they are answered. Streams, and
-// heartbeats, which change no record, are not.
+// witness is a connection that logs its calls before they are made and when they are answered. It does not log
+// streams or heartbeats, which change no records.
 type witness struct {
 	grpc.ClientConnInterface
 	journal *journal
@@ -43,7 +43,7 @@ func (w *witness) Invoke(ctx context.Context, method string, request, answer any
 	return err
 }
 
-// note ends the process when the journal cannot be written.
+// note ends the process if the journal cannot be written.
 func (w *witness) note(e entry) {
 	if err := w.journal.write(e); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// How long the pretended work of a batch and of a trial takes.
+// Durations of the simulated work on a batch and a trial.
 const (
 	buildTime = 10 * time.Millisecond
 	trialTime = 25 * time.Millisecond
@@ -29,7 +29,7 @@ func refusedByCompiler(digest string) bool {
 
 func crashes(digest string) bool { return digest[0] == 'f' }
 
-// build reports a batch as built, but for the candidates that the compiler refuses.
+// build reports a batch as built, except for the candidates that the compiler refuses.
 func (p *pretender) build(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.BuildWork) error {
 	if err := retry.Sleep(ctx, buildTime); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (p *pretender) build(ctx context.Context, token *tilthv1.LeaseToken, work *
 	}
 }
 
-// measure reports the first half of a batch's trials when it has them, and then the others.
+// measure reports the first half of a batch's trials early, and then the rest.
 func (p *pretender) measure(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.MeasureWork) error {
 	if err := p.fetch(ctx, work.GetArtifacts()); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (p *pretender) measure(ctx context.Context, token *tilthv1.LeaseToken, work
 	return nil
 }
 
-// outcome is a measurement with a latency, or a message, of its own.
+// outcome returns a measurement with a unique latency or message.
 func (p *pretender) outcome(c *tilthv1.Candidate) *tilthv1.Measurement {
 	mark := p.mark()
 	m := &tilthv1.Measurement{
@@ -118,8 +118,8 @@ const (
 	inFlight  = 6
 )
 
-// search hands in a job's proposals, which follow from their numbers, and ends it when all trials are accounted for.
-// It knows where an earlier tuner ended from the job's events, as a real one does.
+// search submits a job's proposals, which are derived from their numbers, and completes it when all trials are
+// accounted for. Like a real tuner, it resumes after an earlier tuner by the job's events.
 func (p *pretender) search(ctx context.Context, token *tilthv1.LeaseToken, job *tilthv1.Job) error {
 	var s tally
 	client := tilthv1.NewSearchServiceClient(p.conn)
@@ -165,9 +165,9 @@ func (p *pretender) propose(ctx context.Context, client tilthv1.SearchServiceCli
 
 // tally summarises a job's events.
 type tally struct {
-	batches, proposed int            // batches and candidates, according to the events
-	sent              int            // batches proposed whose event has not come
-	open              map[string]int // by batch: candidates without a trial
+	batches, proposed int            // according to the events
+	sent              int            // proposed batches without an event yet
+	open              map[string]int // by batch: number of candidates without a trial
 }
 
 func (s *tally) add(e *tilthv1.JobEvent) {

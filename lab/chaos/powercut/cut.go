@@ -18,19 +18,19 @@ type Part struct {
 	sector int64 // of a file, or newSize
 }
 
-// newSize is the part of a change that the file grew or shrank by.
+// newSize is the part of a change that sets the file's size.
 const newSize = -1
 
 // Loss is the set of changes lost by a power failure. The zero value is empty.
 type Loss struct {
 	parts map[Part]bool
-	bytes int64 // of a sector
+	bytes int64 // sector size
 }
 
-// sectorBytes are the sizes of what a disk writes whole.
+// sectorBytes lists the atomic write sizes of disks.
 var sectorBytes = []int64{512, 4096}
 
-// parts are all that may be lost below a path; an empty one is the root.
+// parts returns everything that may be lost below a path; "" is the root.
 func (d *Disk) parts(below string, sector int64) (out []Part) {
 	for _, n := range d.nodes {
 		if below != "" && n.path != below && !strings.HasPrefix(n.path, below+"/") {
@@ -51,8 +51,8 @@ func (d *Disk) parts(below string, sector int64) (out []Part) {
 	return out
 }
 
-// Draw draws a loss below a path from the root on: everything that may be lost, nothing, only one part, all but one,
-// or each part by chance.
+// Draw draws a loss below a path, relative to the root: everything that may be lost, nothing, one part, all but one,
+// or a random set of parts.
 func (d *Disk) Draw(rng *rand.Rand, below string) Loss {
 	l := Loss{map[Part]bool{}, sectorBytes[rng.IntN(len(sectorBytes))]}
 	all := d.parts(below, l.bytes)
@@ -75,7 +75,7 @@ func (d *Disk) Draw(rng *rand.Rand, below string) Loss {
 	return l
 }
 
-// Shrink returns a part of a loss that still fails, from which nothing can be left out. fails is called often.
+// Shrink returns a minimal part of a loss that still fails. It calls fails often.
 func (d *Disk) Shrink(l Loss, fails func(Loss) bool) Loss {
 	lost := slices.DeleteFunc(d.parts("", l.bytes), func(p Part) bool { return !l.parts[p] })
 	for size := len(lost); size > 0; size /= 2 {
@@ -146,8 +146,7 @@ func (n *node) write(to string, l Loss) error {
 	return nil
 }
 
-// left are the names that are left in a folder. Where a change of a name was lost, those that followed for that name
-// were, too.
+// left returns the remaining names in a folder. A lost change of a name also loses the later changes of that name.
 func (n *node) left(l Loss) map[string]*node {
 	names, broken := maps.Clone(n.syncedNames), map[string]bool{}
 	for i, r := range n.renames {

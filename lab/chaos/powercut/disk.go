@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Disk is the files of a trace at an instant: what the processes saw, and what of it a power cut may take.
+// Disk is the state of a trace's files at an instant: as the processes saw them, and what a power failure may lose.
 type Disk struct {
 	trace *Trace
 	at    int
 	root  *node
-	nodes []*node // all that ever were, as they came
+	nodes []*node // all nodes ever, in order of creation
 	gone  map[string]departure
 }
 
-// departure is when a path last ceased to name a file or folder.
+// departure records when a path last ceased to name a file or folder.
 type departure struct {
 	step int
 	node *node
@@ -25,35 +25,35 @@ type departure struct {
 
 // node is a file or a folder.
 type node struct {
-	path string // that it came with, below the root
-	// A folder's names as they are, as they were synced, and how the latter became the former.
+	path string // first path, relative to the root
+	// A folder's current and synced names, and the changes between them.
 	names, syncedNames map[string]*node
 	renames            []rename
-	// A file's bytes as they were synced, what befell them since, and where its next write goes.
+	// A file's synced bytes, the later changes, and the offset of the next write.
 	synced  []byte
 	changes []change
-	size    int64 // as it is
+	size    int64 // current size
 	cursor  int64
 	append  bool
 }
 
-// rename is a change of names in a folder: a name that goes, one that comes, or both in one step.
+// rename is a change of names in a folder: a removed name, an added one, or both atomically.
 type rename struct {
 	step       int
 	gone, came string
-	node       *node // of the name that came
+	node       *node // of the added name
 }
 
-// change is a write to a file, or a new size of it.
+// change is a write to a file or a change of its size.
 type change struct {
 	step   int
 	offset int64
-	data   []byte // nil for a new size
+	data   []byte // nil for a size change
 	size   int64  // of the file afterwards
 	grows  bool   // or shrinks
 }
 
-// NewDisk is the disk before the first step.
+// NewDisk returns the disk before the first step.
 func (t *Trace) NewDisk() *Disk {
 	d := &Disk{trace: t, gone: map[string]departure{}}
 	d.root = d.folder("")
@@ -63,7 +63,7 @@ func (t *Trace) NewDisk() *Disk {
 			n.names, n.syncedNames = map[string]*node{}, map[string]*node{}
 		}
 		d.nodes = append(d.nodes, n)
-		above, name, _ := d.parent(filepath.Join(t.root, e.path)) // came before it
+		above, name, _ := d.parent(filepath.Join(t.root, e.path)) // listed earlier
 		above.names[name], above.syncedNames[name] = n, n
 	}
 	return d
@@ -107,7 +107,7 @@ func (d *Disk) do(s step) error {
 	return d.rename(c)
 }
 
-// paths are those among a call's arguments.
+// paths returns the paths among a call's arguments.
 func (c call) paths() (out []string, err error) {
 	for i, arg := range c.args {
 		if !strings.HasPrefix(arg, `"`) {
@@ -130,7 +130,7 @@ func (c call) paths() (out []string, err error) {
 	return out, nil
 }
 
-// below is a path from the root on; ok is false for one that is elsewhere.
+// below returns a path relative to the root. ok is false for a path elsewhere.
 func (d *Disk) below(path string) (string, bool) {
 	path = filepath.Clean(path)
 	if path == d.trace.root {
@@ -227,7 +227,7 @@ func (d *Disk) resize(n *node, size int64) {
 	n.size = size
 }
 
-// parent is the folder of a path, and the name in it.
+// parent returns the folder of a path, and the name in it.
 func (d *Disk) parent(path string) (*node, string, error) {
 	folder := d.lookup(filepath.Dir(path))
 	if folder == nil || folder.names == nil {
@@ -236,7 +236,7 @@ func (d *Disk) parent(path string) (*node, string, error) {
 	return folder, filepath.Base(path), nil
 }
 
-// link gives a file or folder a name.
+// link adds a name of a file or folder.
 func (d *Disk) link(path string, n *node) error {
 	folder, name, err := d.parent(path)
 	if err != nil {
@@ -258,7 +258,7 @@ func (r rename) apply(names map[string]*node) {
 	}
 }
 
-// rename does all that changes names.
+// rename applies a call that changes names.
 func (d *Disk) rename(c call) error {
 	paths, err := c.paths()
 	if err != nil {
@@ -273,7 +273,7 @@ func (d *Disk) rename(c call) error {
 	}
 	n := d.lookup(paths[0])
 	if n == nil {
-		return nil // such as a socket, which is made by other calls, and is not kept
+		return nil // such as a socket: other calls create it, and it is not durable
 	}
 	folder, name, err := d.parent(paths[0])
 	if err != nil {
@@ -302,7 +302,7 @@ func (d *Disk) rename(c call) error {
 	return nil
 }
 
-// sync keeps all that ended before the call began.
+// sync makes all changes durable that ended before the call began.
 func (n *node) sync(began int) {
 	for len(n.renames) > 0 && n.renames[0].step < began {
 		n.renames[0].apply(n.syncedNames)
@@ -314,7 +314,7 @@ func (n *node) sync(began int) {
 	}
 }
 
-// apply makes the change to a file's bytes.
+// apply applies the change to a file's bytes.
 func (c change) apply(b []byte) []byte {
 	b = resized(b, c.size)
 	copy(b[min(c.offset, c.size):], c.data)

@@ -1,10 +1,10 @@
-// Package powercut shows what a power cut could leave of a program's files.
+// Package powercut computes the possible states of a program's files after a power failure.
 //
-// Run has strace write down every call by which a program, or a whole farm of them, changes files below a folder, with
-// what it writes. Disk replays the calls up to an instant and knows what a disk must have kept by then, and what it
-// may have lost: of each file what was written since it was last synced, each sector by itself, as well as what it
-// grew or shrank by; of each folder the names that were made, changed or removed since the folder was synced. That is
-// what POSIX lets a file system lose; all that are in use lose less. Losses are drawn at random, and a loss that
-// breaks something is shrunk to what it takes (Pillai et al., All File Systems Are Not Created Equal, OSDI 2014, has
+// Run records with strace every call of a program, or a whole farm, that changes files below a folder, including the
+// written data. Disk replays the calls up to an instant. It knows what must be durable by then and what may be lost:
+// the writes to a file since its last sync, sector by sector, and the changes of its size; and the names created,
+// changed or removed since a folder's last sync. POSIX permits all of these losses, and real file systems lose less.
+// Losses are drawn at random, and failing ones are shrunk to a minimum. The method is that of Pillai et al., All File
+// Systems Are Not Created Equal, OSDI 2014.
 // the method).
 package powercut

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Everywhere cuts the power after each step, and before the first, with so many losses each below a path from the root
-// on, which the seed draws. check judges what is left, in a folder that need not be there, and is told after how many
-// steps. The first failure is returned with the least loss that it takes.
+// Everywhere cuts the power before the first step and after each step. It draws a number of losses from the seed each
+// time, below a path relative to the root. check receives the remaining folder, which may not exist, and the number
+// of steps. Everywhere returns the first failure with a minimal loss.
 func (t *Trace) Everywhere(seed uint64, losses int, below string, check func(left string, at int) error) error {
 	rng, disk := rand.New(rand.NewPCG(seed, 0)), t.NewDisk()
 	for at := range t.Len() + 1 {
@@ -26,8 +26,8 @@ func (t *Trace) Everywhere(seed uint64, losses int, below string, check func(lef
 	return nil
 }
 
-// Try has check judge what a loss leaves below a path, as Everywhere does. The folder is alone in one that is removed
-// afterwards.
+// Try calls check with the folder that a loss leaves below a path, as Everywhere does. It removes the temporary
+// folder afterwards.
 func (d *Disk) Try(l Loss, below string, check func(left string, at int) error) error {
 	once := func(l Loss) error {
 		dir, err := os.MkdirTemp("", "powercut")

@@ -15,7 +15,7 @@ import (
 
 const processEnv = "TILTH_TEST_POWERCUT"
 
-// TestMain lets this binary be a program that is recorded.
+// TestMain lets this binary act as a recorded program.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(processEnv); dir != "" {
 		if err := process(dir); err != nil {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process writes a file in each of the ways that are followed. What is synced when is what the test is about.
+// process writes files in each of the supported ways. The test depends on when each is synced.
 func process(dir string) error {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(os.Mkdir(at("data"), 0o755), os.Mkdir(at("data/in"), 0o755)); err != nil {
@@ -76,7 +76,7 @@ func record(t *testing.T) *Trace {
 	return trace
 }
 
-// files are those of a folder with what they hold.
+// files returns the contents of a folder's files.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -119,7 +119,7 @@ func TestWhatIsLeftIsWhatWasSyncedAndAnyOfTheRest(t *testing.T) {
 	if got := left(all); !maps.Equal(got, map[string]string{"in/kept": a + strings.Repeat("a", 300), "log": ""}) {
 		t.Errorf("with all lost that can be there are %q", got)
 	}
-	// The file's bytes 700 to 1300 were overwritten: in sectors from 512, from 1024, and by its growth.
+	// The file's bytes 700 to 1300 were overwritten: in the sectors from 512 and 1024, and by its growth.
 	logs, kept := map[string]bool{}, map[string]bool{}
 	for seed := range uint64(500) {
 		got := left(d.Draw(rand.New(rand.NewPCG(seed, 0)), "data"))
@@ -144,7 +144,7 @@ func TestWhatIsLeftIsWhatWasSyncedAndAnyOfTheRest(t *testing.T) {
 	}
 }
 
-// TestACallThatBeganBeforeItsFileLostItsNameIsOfThatFile has one thread write to files, and sync one, while another
+// TestACallThatBeganBeforeItsFileLostItsNameIsOfThatFile writes to and syncs files in one thread while another
 // removes, renames and replaces them.
 func TestACallThatBeganBeforeItsFileLostItsNameIsOfThatFile(t *testing.T) {
 	file := func(name string) string { return escape("/r/data/" + name) }

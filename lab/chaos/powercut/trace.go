@@ -16,15 +16,15 @@ import (
 	"strings"
 )
 
-// Calls that are followed, and those that are watched for, since a program that made them could not be replayed. A
-// question mark is for those that some processors lack.
+// Traced calls, and calls that are only traced to reject programs that make them, because they cannot be replayed. A
+// question mark marks calls that some architectures lack.
 var (
 	followed = "openat,write,pwrite64,lseek,ftruncate,fsync,fdatasync,renameat,renameat2,linkat,unlinkat,mkdirat"
 	foreign  = "?open,?creat,?rename,?link,?unlink,?rmdir,?mkdir,?symlink,symlinkat,truncate,fallocate,writev,pwritev,pwritev2," +
 		"copy_file_range,sendfile,splice,sync_file_range,mmap"
 )
 
-// mostBytes bounds what a single write may have.
+// mostBytes limits the size of a single write.
 const mostBytes = 1 << 28
 
 // Trace is the sequence of calls that changed files below a folder.
@@ -34,21 +34,21 @@ type Trace struct {
 	steps  []step
 }
 
-// entry is a file or folder that was there before.
+// entry is a file or folder that existed before.
 type entry struct {
 	path    string
 	file    bool // or a folder
 	content []byte
 }
 
-// step is a call that took effect.
+// step is a successful call.
 type step struct {
-	began int // as many steps had ended when it began
+	began int // number of steps that had ended when it began
 	call  call
 }
 
-// call is one as strace tells it: of openat(3, "a", O_RDWR) = 4 "openat", its arguments, and 4. Of a write data is
-// what was written, which is not among the arguments then.
+// call is a parsed line of strace. For openat(3, "a", O_RDWR) = 4 it holds "openat", its arguments, and 4. The data
+// of a write are in data instead of its arguments.
 type call struct {
 	name   string
 	args   []string
@@ -56,9 +56,9 @@ type call struct {
 	result int64
 }
 
-// Run has a command, which is not started, run to its end under strace, and returns what it and all processes that it
-// started did to the files below a folder, which is an absolute path without links. What is in it when the command
-// starts counts as synced. A command that fails is an error, but one that was killed is none.
+// Run runs a command, which must not be started, to its end under strace. It returns the changes by the command and
+// all its child processes below a folder, an absolute path without links. The folder's initial content counts as
+// synced. A failed command is an error, a killed one is not.
 func Run(cmd *exec.Cmd, root string) (*Trace, error) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -105,10 +105,10 @@ func (t *Trace) readBefore() error {
 	})
 }
 
-// Len is how many steps there are. The instants of a trace are 0, before all of them, to Len, after the last.
+// Len returns the number of steps. The instants of a trace are 0, before all of them, to Len, after the last.
 func (t *Trace) Len() int { return len(t.steps) }
 
-// read reads what strace wrote. The calls of one thread may be told in two lines, between which those of others are:
+// read parses the output of strace. It may split a call into two lines with calls of other threads in between:
 //
 //	17 fsync(3<\x2f\x61> <unfinished ...>
 //	17 <... fsync resumed>) = 0
@@ -119,7 +119,7 @@ func (t *Trace) read(in io.Reader) error {
 	}
 	halves := map[string]half{}
 	root := escape(t.root)
-	// A path in quotes, or one behind a descriptor.
+	// A quoted path, or one that annotates a descriptor.
 	concerns := func(text string) bool { return strings.Contains(text, `"`+root) || strings.Contains(text, "<"+root) }
 	lines := bufio.NewReaderSize(in, 1<<20)
 	for {
@@ -188,15 +188,15 @@ func (c call) writes() bool {
 	return true
 }
 
-// unknown is the result of a call whose thread ended meanwhile.
+// unknown is the result of a call during which its thread ended.
 const unknown = math.MinInt64
 
-// parse reads a call. All text in it is escaped, so commas and brackets are those between arguments.
+// parse parses a call. All strings are escaped, so commas and brackets only separate arguments.
 func parse(text string) (call, error) {
 	name, rest, ok := strings.Cut(text, "(")
 	at := strings.LastIndex(rest, ") = ")
 	if at < 0 {
-		at = strings.LastIndex(rest, ") ") // strace aligns short ones
+		at = strings.LastIndex(rest, ") ") // strace pads short calls
 	}
 	_, result, found := strings.Cut(rest[max(at, 0):], "= ")
 	if !ok || at < 0 || !found {
@@ -205,7 +205,7 @@ func parse(text string) (call, error) {
 	result, _, _ = strings.Cut(result, " ")
 	result, _, _ = strings.Cut(result, "<")
 	c := call{name: name, args: strings.Split(rest[:at], ", ")}
-	if result == "?" { // its thread ended
+	if result == "?" { // the thread ended
 		c.result = unknown
 		return c, nil
 	}
@@ -221,12 +221,12 @@ func parse(text string) (call, error) {
 		c.data, c.args[1] = c.data[:n:n], ""
 	}
 	for i, arg := range c.args {
-		c.args[i] = strings.Clone(arg) // not to keep the whole line
+		c.args[i] = strings.Clone(arg) // does not retain the whole line
 	}
 	return c, nil
 }
 
-// escape is text as strace writes it.
+// escape escapes text like strace.
 func escape(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -235,7 +235,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// unescape is the bytes of an argument "\x61\x62".
+// unescape returns the bytes of an argument "\x61\x62".
 func unescape(arg string) ([]byte, error) {
 	text, is := strings.CutPrefix(arg, `"`)
 	text, ends := strings.CutSuffix(text, `"`)
@@ -245,7 +245,7 @@ func unescape(arg string) ([]byte, error) {
 	return unhex(text)
 }
 
-// unhex is the bytes of \x61\x62.
+// unhex returns the bytes of \x61\x62.
 func unhex(text string) ([]byte, error) {
 	const escape = `\x`
 	const each = len(escape) + 2
@@ -263,7 +263,7 @@ func unhex(text string) ([]byte, error) {
 	return made, nil
 }
 
-// descriptor is the path of an argument 3<\x2f\x61>.
+// descriptor returns the path of an argument 3<\x2f\x61>.
 func descriptor(arg string) (string, error) {
 	_, text, ok := strings.Cut(arg, "<")
 	text, _, ends := strings.Cut(text, ">")
@@ -274,5 +274,5 @@ func descriptor(arg string) (string, error) {
 	return string(path), err
 }
 
-// deleted ends a descriptor whose file has no name any more.
+// deleted is the suffix of a descriptor whose file has no name left.
 const deleted = "(deleted)"

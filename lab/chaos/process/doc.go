@@ -1,2 +1,2 @@
-// Command process is a process of a campaign's farm: its tracker, a simulated agent, or the one that starts them all.
+// Command process runs a process of a campaign's farm: the tracker, a simulated agent, or a whole farm.
 package main

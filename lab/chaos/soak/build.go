@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// binary is a package's compiled tests.
+// binary is a compiled test package.
 type binary struct{ pkg, dir, path string }
 
-// build compiles the tests of packages once, for all runs. Packages without tests are left out.
+// build compiles the tests of packages once for all runs. It omits packages without tests.
 func build(ctx context.Context, scratch string, race bool, packages []string) ([]binary, error) {
 	const format = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
 	out, err := command(ctx, "go", append([]string{"list", "-f", format}, packages...)...).Output()
@@ -26,7 +26,7 @@ func build(ctx context.Context, scratch string, race bool, packages []string) ([
 	var binaries []binary
 	for line := range strings.Lines(string(out)) {
 		if pkg, dir, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			// The same name as `go test` gives it.
+			// `go test` uses the same name.
 			name := filepath.Join(fmt.Sprintf("%03d-%t", len(binaries), race), path.Base(pkg)+".test")
 			binaries = append(binaries, binary{pkg, dir, filepath.Join(scratch, name)})
 		}
@@ -37,7 +37,7 @@ func build(ctx context.Context, scratch string, race bool, packages []string) ([
 	return binaries, compile(ctx, binaries, race)
 }
 
-// compile compiles tests, as many at a time as there are processors: each ends with a linker that uses one.
+// compile compiles tests, one per processor at a time, because the linker uses a whole processor.
 func compile(ctx context.Context, binaries []binary, race bool) error {
 	errs := make([]error, len(binaries))
 	var wait sync.WaitGroup

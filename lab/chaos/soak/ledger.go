@@ -23,7 +23,7 @@ type entry struct {
 	Runs int `json:"runs"`
 	// Clean counts the runs since the last failure.
 	Clean int `json:"clean"`
-	// From and To are the commits of the first and the last of the clean runs.
+	// From and To are the first and last commit of the clean runs.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// CPUSeconds is the processor time of all runs.
@@ -53,8 +53,8 @@ func (e *entry) add(r result) {
 	e.To = r.Revision
 }
 
-// ledger sums up the runs of this and all earlier calls, on whatever machine: a file of the repository, a line of JSON
-// for each package and setting.
+// ledger sums up all runs of this and earlier calls on any machine. Its file in the repository has a line of JSON for
+// each package and setting.
 type ledger struct {
 	path    string
 	entries map[place]*entry
@@ -81,7 +81,7 @@ func openLedger(path string) (*ledger, error) {
 	return l, lines.Err()
 }
 
-// add takes a run, and writes the file anew.
+// add adds a run and rewrites the file.
 func (l *ledger) add(r result) error {
 	e := l.entries[r.place()]
 	if e == nil {
@@ -104,7 +104,7 @@ func (l *ledger) add(r result) error {
 	return nil
 }
 
-// forget drops packages that are not among those given: they were moved or removed.
+// forget drops packages that are not listed, because they were moved or removed.
 func (l *ledger) forget(binaries []binary) {
 	known := map[string]bool{}
 	for _, b := range binaries {
@@ -119,8 +119,8 @@ func (l *ledger) sorted() []*entry {
 	})
 }
 
-// table prints, for each setting, how many runs there were, of how many packages, and how many of each were clean
-// since its last failure; and what failed how often.
+// table prints for each setting the number of packages, their runs, and their clean runs since the last failure,
+// followed by the failures of each test.
 func (l *ledger) table(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer table.Flush()

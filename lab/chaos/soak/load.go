@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// load starts processes that compete for the processors, and returns what ends them. They end with this process, too.
+// load starts busy processes and returns a function that ends them. They also end with this process.
 func load(processes int) (stop func()) {
 	var running []*exec.Cmd
 	for range processes {

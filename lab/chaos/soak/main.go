@@ -24,7 +24,7 @@ type options struct {
 	ledger   string
 	keep     string
 	packages []string
-	// revision is the commit that is tested.
+	// revision is the commit under test.
 	revision string
 }
 
@@ -101,7 +101,7 @@ func Main(ctx context.Context, args []string) error {
 	return nil
 }
 
-// revision is the commit of the tree in the working folder, and whether more than the ledger was changed since.
+// revision returns the commit in the working folder, and marks changes to files other than the ledger.
 func revision(ledger string) string {
 	commit, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output()
 	if err != nil {

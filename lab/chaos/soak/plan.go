@@ -2,15 +2,15 @@ package soak
 
 import "time"
 
-// job is a package's tests to be run in a setting.
+// job is a run of a package's tests in a setting.
 type job struct {
 	binary
 	setting
-	// seed draws the cases of tests that take some of many.
+	// seed draws the cases of randomised tests.
 	seed int64
 }
 
-// place is a package in a setting.
+// place is a package and a setting.
 type place struct {
 	pkg string
 	setting
@@ -18,17 +18,17 @@ type place struct {
 
 func (r result) place() place { return place{r.Package, r.setting} }
 
-// runsOfDraw is how many runs of a package in a setting have the same cases.
+// runsOfDraw is the number of runs in a place that use the same seed.
 const runsOfDraw = 5
 
 // plan chooses the next package to run.
 type plan struct {
 	jobs []job
 	runs int
-	// clean counts the runs of a place since its last failure, those that are under way included; begun those of this
+	// clean counts the runs of a place since its last failure, including running ones. begun counts those of this
 	// call.
 	clean, begun map[place]int
-	// failed counts those of this call that did not pass or came before one that did not.
+	// failed counts this call's failed runs and the clean ones before them.
 	failed map[place]int
 	base   int64
 }
@@ -46,9 +46,8 @@ func newPlan(o options, binaries map[bool][]binary, earlier map[place]*entry) *p
 	return p
 }
 
-// next is the package and setting with the fewest runs since a failure, so that all come to have the same number
-// whenever this ends. What fails waits for its turn like the others, and gets no more runs in a call than it needs
-// when nothing fails.
+// next returns the package and setting with the fewest runs since a failure, so that all have similar numbers at any
+// time. Failing packages wait for their turn like others, and get no more runs per call than others.
 func (p *plan) next() (job, bool) {
 	var best job
 	var where place
@@ -61,7 +60,7 @@ func (p *plan) next() (job, bool) {
 		best, where, found = j, at, true
 	}
 	if found {
-		// What settings compile is kept for the others, and for a few runs more; another call draws other cases.
+		// Settings share the compiled code of a seed, and so do a few more runs. Another call draws other cases.
 		best.seed = p.base + int64(p.begun[where]/runsOfDraw)
 		p.clean[where]++
 		p.begun[where]++
@@ -69,10 +68,10 @@ func (p *plan) next() (job, bool) {
 	return best, found
 }
 
-// turns are the runs that a place has had, but for those before a failure of an earlier call.
+// turns returns the runs of a place, without those before a failure in an earlier call.
 func (p *plan) turns(at place) int { return p.clean[at] + p.failed[at] }
 
-// done takes what came of a run.
+// done records the result of a run.
 func (p *plan) done(r result) {
 	if at := r.place(); len(r.Failed) > 0 {
 		p.failed[at] += p.clean[at]

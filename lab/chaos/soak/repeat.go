@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// repeat runs packages until each has its runs in each setting or the time is up, and returns how many runs failed.
+// repeat runs packages until each has its runs in each setting or the time is up. It returns the number of failed
+// runs.
 func repeat(ctx context.Context, o options, binaries map[bool][]binary, l *ledger) (failures int, err error) {
 	defer load(o.load)()
 	p := newPlan(o, binaries, l.entries)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// setting is one way to run the suite.
+// setting is a configuration of test runs.
 type setting struct {
 	Race       bool `json:"race"`
 	Processors int  `json:"gomaxprocs"`
@@ -38,17 +38,17 @@ func (s setting) compare(other setting) int {
 type result struct {
 	Package string
 	setting
-	// Revision is the commit that was tested.
+	// Revision is the tested commit.
 	Revision string
 	At       time.Time
 	Seconds  float64
-	// CPUSeconds is the processor time of the tests and of the processes that they waited for.
+	// CPUSeconds is the processor time of the tests and the child processes that they waited for.
 	CPUSeconds float64
-	// Seed draws the cases.
+	// Seed is the seed of randomised tests.
 	Seed int64
-	// Failed are the tests that failed, or how the process ended that did not say which did.
+	// Failed lists the failed tests, or describes how the process ended if it named none.
 	Failed []string
-	// Output is the file of the output of a failure.
+	// Output is the output file of a failure.
 	Output string
 }
 
@@ -60,7 +60,7 @@ func (r result) String() string {
 		r.Package, r.setting, r.Seed, r.Seconds, strings.Join(r.Failed, ", "), r.Output)
 }
 
-// run runs one package's tests where `go test` does, in the package's folder, with the cases that a seed draws.
+// run runs one package's tests in the package's folder, like `go test`, with a seed.
 func (b binary) run(ctx context.Context, o options, s setting, seed int64) result {
 	r := result{Package: b.pkg, setting: s, Revision: o.revision, At: time.Now().UTC(), Seed: seed}
 	cmd := exec.CommandContext(ctx, b.path, "-test.v", fmt.Sprintf("-test.timeout=%s", o.timeout))
@@ -86,7 +86,7 @@ func (b binary) run(ctx context.Context, o options, s setting, seed int64) resul
 
 var failLine = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// failed names the tests that failed by what a package printed, those with failing parts by their parts alone.
+// failed parses the names of failed tests. Tests with failed subtests are named by the subtests only.
 func failed(output []byte, err error) []string {
 	var names []string
 	for _, match := range failLine.FindAllSubmatch(output, -1) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// module is one with a test that fails, one that passes, and one whose process ends.
+// module creates a module with a failing test, a passing test, and a test whose process ends.
 func module(t *testing.T) {
 	t.Helper()
 	files := map[string]string{
@@ -53,7 +53,7 @@ func TestEachFailureIsCountedWithItsSetting(t *testing.T) {
 	for _, e := range l.entries {
 		counts[e.Package] += e.Runs
 	}
-	// What passes needs no more runs in the second call; what fails is run as often again.
+	// The second call does not repeat passing packages, but runs failing ones as often again.
 	if want := (map[string]int{"example/a": 4, "example/b": 8, "example/c": 8}); !maps.Equal(counts, want) {
 		t.Errorf("runs of both calls by package: %v, want %v", counts, want)
 	}
