@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// leastStep is the ratio of the numbers up to which there are kernels of their own, where nothing is known of how
-	// often an extent is what, and mostStep what it may become where that would be too many. closeStep, which comes
-	// first, is a ratio of 2, with kernels for heights as well.
+	// leastStep is the ratio between consecutive kernel sizes if the distribution of extents is unknown, and
+	// mostStep the limit to which it grows if there would be too many kernels. closeStep, which is tried first, is
+	// a ratio of 2 with additional kernels for heights.
 	closeStep, leastStep, mostStep = 1, 2, 1 << 24
-	// leastShare is what kernels count that no execution is known to need: some may.
+	// leastShare is the weight of kernels without known executions, since some may still occur.
 	leastShare = 1e-3
-	// maxVariants bounds the kernels of a task, one for each combination of caps.
+	// maxVariants limits the kernels of a task, one for each combination of caps.
 	maxVariants = 32
 )
 
-// heights are numbers up to which there are kernels beside those for powers of 2: what has so few rows is one tile or
-// two, and each row that an execution does not have counts. bert-small takes 1.4 times as long for 5 tokens in kernels
-// made for 8 as in those for 5, and 1.2 times as long for 10 in those for 16.
+// heights are caps in addition to the powers of 2: so few rows form one tile or two, and each unused row counts.
+// bert-small takes 1.4 times as long for 5 tokens in kernels made for 8 as in those for 5, and 1.2 times as long
+// for 10 in those for 16.
 var heights = []int64{6, 10}
 
-// quantiles are those of the extents of executions up to which there are kernels of their own.
+// quantiles of the extents of executions become caps.
 var quantiles = []float64{0.1, 0.25, 0.5, 0.75, 0.9}
 
-// caps are the numbers, by steps where nothing is known of them, up to which there are kernels of their own,
-// ascending and less than the most.
+// caps returns the extents, ascending and below the maximum, that get kernels of their own. They grow by step if
+// the distribution is unknown.
 func (b Bounds) caps(step int64) ([]int64, error) {
 	var caps []int64
 	switch {
@@ -38,7 +38,7 @@ func (b Bounds) caps(step int64) ([]int64, error) {
 		for _, q := range quantiles {
 			caps = append(caps, b.quantile(q))
 		}
-	case b.Least == 0: // what may be empty grows from run to run, and kernels take what there is
+	case b.Least == 0: // extents that may be empty grow from run to run, and kernels accept any
 	default:
 		ratio := max(step, leastStep)
 		for n := b.Most / ratio; n > b.Least; n /= ratio {
@@ -66,7 +66,7 @@ func (b Bounds) caps(step int64) ([]int64, error) {
 	return slices.DeleteFunc(caps, func(n int64) bool { return n == b.Most }), nil
 }
 
-// quantile is the least extent that a share of all executions does not exceed.
+// quantile returns the smallest extent that the given share of all executions does not exceed.
 func (b Bounds) quantile(share float64) int64 {
 	left := 0.0
 	for _, f := range b.Frequencies {
@@ -80,8 +80,8 @@ func (b Bounds) quantile(share float64) int64 {
 	return b.Most
 }
 
-// shares are how often an execution needs the kernels for each cap, and those for all: as often as any other where
-// nothing is known.
+// shares returns the share of executions for each cap, followed by that of the maximum; all are equal if the
+// distribution is unknown.
 func (b Bounds) shares(caps []int64) []float64 {
 	shares := make([]float64, len(caps)+1)
 	total := 0.0
@@ -100,7 +100,7 @@ func (b Bounds) shares(caps []int64) []float64 {
 	return shares
 }
 
-// choose gives extents their caps and shares, in steps that are large enough for there to be not too many kernels.
+// choose sets the caps and shares of extents, with steps large enough to limit the number of kernels.
 func choose(extents []program.Extent, open map[string]Bounds) (err error) {
 	for step := int64(closeStep); step <= mostStep; step *= 2 {
 		for k := range extents {

@@ -1,11 +1,11 @@
-// Package frontend makes programs of models. It runs the stages, each a package that knows those above it in this list
-// only by what they left in the graph:
+// Package frontend compiles models to programs. It runs the following stages. Each is a package that depends on the
+// earlier ones only through the graph:
 //
-//	importer   reads ONNX's nodes into a graph, folds constants, has composite operators written as others
-//	rewrite    passes from a graph to another that computes the same, faster
-//	placement  passes that decide how values lie in memory, and which lie in others
-//	fusion     cuts the graph into kernels
-//	emit       makes the program: a workload for each kernel, equal ones once
+//	importer   reads ONNX nodes into a graph, folds constants, expands composite operators
+//	rewrite    rewrites graphs into equivalent, faster ones
+//	placement  assigns memory layouts, and places values inside others
+//	fusion     partitions the graph into kernels
+//	emit       generates the program: a workload per kernel, with equal ones shared
 //
-// Begin to read at import.go; the passes are listed in rewrite/passes.go and placement/passes.go.
+// Import is the entry point; rewrite.Passes and placement.Passes list the passes.
 package frontend

@@ -7,11 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Stage is a graph as text after a stage of its import.
+// Stage is the text form of a graph after a stage of its import.
 type Stage struct{ Name, Text string }
 
-// Dump imports a model and returns its graph after each stage that changed it, the first being what was read, for
-// whoever debugs a pass. Open extents are the most. Errors are those of Import.
+// Dump imports a model and returns its graph after each stage that changed it, starting with the graph as read. It
+// is for debugging passes. Open extents have their maximum. Errors are those of Import.
 func Dump(m *onnx.Model, opts Options) (stages []Stage, err error) {
 	last := ""
 	var extents []program.Extent

@@ -14,28 +14,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Options are what the user says beside the model.
+// Options are the user's settings for a model.
 type Options struct {
-	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
-	// gives an open extent, one number for it wherever it stands.
+	// Shapes fixes open extents of the model: a shape for the name of an input, or a single number for the symbol
+	// of an extent, wherever the symbol occurs.
 	Shapes map[string][]int64
-	// Open are the extents, by the symbols that the model gives them, that stay open within bounds: each execution
-	// chooses them.
+	// Open holds the bounds of extents, by symbol, that stay open: each execution chooses them.
 	Open map[string]Bounds
-	// Storage is how factors of products in float32 are stored, as placement.Narrow and rewrite.QuantiseWeights say.
+	// Storage selects how float32 factors of products are stored; see placement.Narrow and rewrite.QuantiseWeights.
 	Storage array.Storage
-	// examples are the symbols of open extents for which Shapes have numbers, each for one of several imports.
+	// examples lists the symbols of open extents that have a sample value in Shapes, for one of several imports.
 	examples []string
-	// Quantised, unless nil, is told how many weights Storage.WeightBits has been applied to, and of how many. With
-	// open extents, it is told so more than once.
+	// Quantised, if not nil, receives the number of weights to which Storage.WeightBits was applied, and the total.
+	// It is called more than once for models with open extents.
 	Quantised func(quantised, all int)
-	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at
-	// fault.
+	// Verify checks the graph after each stage. It costs time, and is for tests and for locating a faulty pass.
 	Verify bool
 }
 
-// Import compiles a model to a program: the same model and options give the same program. Errors name the node or
-// value and what to do. What it costs is bounded by op.Budget.
+// Import compiles a model to a program, deterministically. Errors name the node or value and the remedy. op.Budget
+// bounds the cost.
 func Import(m *onnx.Model, opts Options) (*program.Program, error) {
 	if len(opts.Open) > 0 {
 		p, err := importOpen(m, opts)
@@ -47,7 +45,7 @@ func Import(m *onnx.Model, opts Options) (*program.Program, error) {
 
 func newBudget(m *onnx.Model) *op.Budget { return op.NewBudget(op.DefaultLimits, m.ConstantBytes()) }
 
-// short is an error whose text is bounded.
+// short returns an error with a bounded text.
 func short(err error) error {
 	if err != nil && len(err.Error()) > maxError {
 		return shortened{err}
@@ -55,10 +53,10 @@ func short(err error) error {
 	return err
 }
 
-// maxError is the length in bytes of the longest error of Import: names and lists of a model have any length.
+// maxError limits the length of Import's errors in bytes, since names and lists of a model have any length.
 const maxError = 2000
 
-// shortened is an error whose text is cut.
+// shortened is an error with a truncated text.
 type shortened struct{ cause error }
 
 func (s shortened) Error() string {
@@ -70,7 +68,7 @@ func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*program.Prog
 	return importSeen(budget, m, opts, func(string, *graph.Graph) {})
 }
 
-// importSeen imports a model and shows see the graph after each stage.
+// importSeen imports a model and calls see with the graph after each stage.
 func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (p *program.Program, err error) {
 	defer budget.Catch(&err)
 	g, kernels, err := kernelsOf(budget, m, opts, see)
@@ -83,7 +81,7 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 	return p, nil
 }
 
-// kernelsOf is a model as kernels.
+// kernelsOf returns the kernels of a model.
 func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
 	defer budget.Catch(&err)
 	g, err = importer.Build(m, opts.Shapes, opts.examples, budget)

@@ -13,23 +13,23 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Bounds are the least and the most that an open extent may be, and what is known of how often it is what.
+// Bounds holds the bounds of an open extent and, if known, its distribution.
 type Bounds struct {
 	Least, Most int64
-	// Caps are numbers up to which there shall be kernels of their own; nil leaves the choice to the compiler.
+	// Caps lists extents that get kernels of their own; with nil, the compiler chooses.
 	Caps []int64
-	// Frequencies are how often an execution has an extent, in any unit; nil where that is not known.
+	// Frequencies maps extents to their frequency in any unit; nil if unknown.
 	Frequencies map[int64]float64
 }
 
-// maxExtent bounds an open extent.
+// maxExtent limits an open extent.
 const maxExtent = 1 << 24
 
-// maxOpen bounds the extents that a model leaves open: each has the model imported twice more.
+// maxOpen limits the open extents of a model: each requires two more imports.
 const maxOpen = 4
 
-// importOpen compiles a model some of whose extents stay open. Shapes of operators are numbers, so it imports the
-// model with several: what changes with an extent, and how, is what the program says of any.
+// importOpen compiles a model with open extents. Shapes of operators are numbers, so it imports the model with
+// several values and derives from the differences how the program depends on the extents.
 func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	names := slices.Sorted(maps.Keys(opts.Open))
 	if len(names) > maxOpen {
@@ -74,8 +74,8 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	return nil, err
 }
 
-// neighbours are two other numbers for each extent, in the order in which they are tried. What passes decide by sizes
-// and divisors is most alike where they are half and three quarters of it.
+// neighbours returns two other values for each extent, in the order in which they are tried. Decisions of passes
+// that depend on sizes and divisors differ least at half and three quarters of the maximum.
 var neighbours = []func(most int64) []int64{
 	func(most int64) []int64 { return []int64{max(2, most/2), max(3, most*3/4)} },
 	func(most int64) []int64 { return []int64{most - 1, most - 2} },
@@ -83,14 +83,15 @@ var neighbours = []func(most int64) []int64{
 	func(most int64) []int64 { return []int64{most + 1, most + 2} },
 }
 
-// importSamples imports a model with the most of each extent, with two others of each alone, and with one of all.
+// importSamples imports a model with the maximum of each extent, with two other values of each alone, and with
+// other values of all.
 func importSamples(m *onnx.Model, opts Options, extents []program.Extent, at [][]int64) (*program.Program, error) {
 	var most, all []int64
 	for k, e := range extents {
 		if at[k][0] == at[k][1] || slices.Contains(at[k], e.Most) || slices.Min(at[k]) < 2 {
 			return nil, fmt.Errorf("%s cannot be open with at most %d: there are too few numbers to tell how the model depends on it", e.Name, e.Most)
 		}
-		most, all = append(most, e.Most), append(all, at[k][k%2]) // by unlike steps
+		most, all = append(most, e.Most), append(all, at[k][k%2]) // by different steps
 	}
 	choices := [][]int64{most}
 	for k := range extents {
@@ -116,7 +117,7 @@ func importSamples(m *onnx.Model, opts Options, extents []program.Extent, at [][
 	return p, nil
 }
 
-// at are the options with numbers for the open extents.
+// at returns the options with values for the open extents.
 func (o Options) at(extents []program.Extent, numbers []int64) Options {
 	shapes := maps.Clone(o.Shapes)
 	if shapes == nil {
@@ -130,15 +131,15 @@ func (o Options) at(extents []program.Extent, numbers []int64) Options {
 	return o
 }
 
-// checkForms refuses a model that depends on its extents in another way than by factors and sums. Numbers all over the
-// bounds, odd ones among them, tell what is cut off from some number on, rounded or chosen by a comparison.
+// checkForms rejects a model that depends on its extents other than by factors and sums. It probes values
+// throughout the bounds, including odd ones, which reveal clipping, rounding and comparisons.
 func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	var most []int64
 	for _, e := range extents {
 		most = append(most, e.Most)
 	}
 	choices := [][]int64{most}
-	for k, e := range extents { // of each alone
+	for k, e := range extents { // each extent alone
 		choices = append(choices, replaced(most, k, leastSeen(e)))
 	}
 	for q := range probes {
@@ -178,8 +179,8 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	return emit.CheckResults(extents, choices, append(graphs, empty...), len(graphs))
 }
 
-// leastSeen is the least number of an extent with which operators are the same as with more: those of nothing are left
-// out.
+// leastSeen returns the smallest value of an extent that leaves the operators unchanged: those on empty values are
+// dropped.
 func leastSeen(e program.Extent) int64 { return max(e.Least, 1) }
 
 func replaced(list []int64, k int, n int64) []int64 {
@@ -188,7 +189,7 @@ func replaced(list []int64, k int, n int64) []int64 {
 	return list
 }
 
-// graphs are a model as operators with each choice of numbers.
+// graphs returns the model as operators for each choice of extents.
 func (o Options) graphs(m *onnx.Model, extents []program.Extent, choices [][]int64) (list []*graph.Graph, err error) {
 	for _, choice := range choices {
 		g, err := build(m, o.at(extents, choice))
@@ -200,10 +201,10 @@ func (o Options) graphs(m *onnx.Model, extents []program.Extent, choices [][]int
 	return list, nil
 }
 
-// probes is how many numbers of an extent are looked at beside the least and the most.
+// probes is the number of values tried per extent in addition to the bounds.
 const probes = 16
 
-// probe is one of these: those next to the ends, and others all over, most of them odd.
+// probe returns one of these: values next to the bounds, and others in between, most of them odd.
 func probe(e program.Extent, q int) int64 {
 	switch q {
 	case 0:
@@ -218,7 +219,7 @@ func probe(e program.Extent, q int) int64 {
 	return min(max(n, leastSeen(e)), e.Most)
 }
 
-// with is an error that comes with numbers in place of extents.
+// with adds the values of the extents to an error.
 func with(extents []program.Extent, numbers []int64, err error) error {
 	list := make([]string, len(extents))
 	for k, e := range extents {
@@ -227,7 +228,7 @@ func with(extents []program.Extent, numbers []int64, err error) error {
 	return fmt.Errorf("with %s: %w", strings.Join(list, ", "), err)
 }
 
-// build is a model as operators.
+// build returns the model as operators.
 func build(m *onnx.Model, opts Options) (g *graph.Graph, err error) {
 	budget := newBudget(m)
 	defer budget.Catch(&err)

@@ -9,11 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 )
 
-// passes are what a graph goes through between the model's operators and kernels, in this order. Constants are folded
-// before; nodes whose results nobody reads are removed behind each.
+// passes lists the passes between operators and kernels, in order. Constants are folded before; dead nodes are
+// removed after each pass.
 var passes = slices.Concat(rewrite.Passes, placement.Passes)
 
-// passes are those of a model that is imported with the options.
+// passes returns the passes for a model with these options.
 func (o Options) passes() []graph.Pass {
 	list := passes
 	if o.Storage.Bytes != array.Invalid {
@@ -31,7 +31,7 @@ func (o Options) passes() []graph.Pass {
 	return list
 }
 
-// The stages before and behind the passes, as they are called where the graph is shown after each.
+// Names of the stages before and after the passes in dumps.
 const (
 	stageBuild     = "build"
 	stagePartition = "partition"

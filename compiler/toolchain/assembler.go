@@ -17,13 +17,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// AssemblerVariable is the environment variable that names NVIDIA's assembler, ptxas, where it is not on PATH, or
-// their library nvJitLink, or says off.
+// AssemblerVariable is the environment variable that names NVIDIA's assembler, ptxas, or their library nvJitLink.
+// The value "off" disables both.
 const AssemblerVariable = "TILTH_PTXAS"
 
-// assembler makes code for NVIDIA's cards of PTX; without one, their driver does when it loads it.
+// assembler translates PTX to code for NVIDIA GPUs. Without one, the driver does so at load time.
 type assembler struct {
-	// name is such as ptxas-12.4.131 or nvjitlink-12.4.
+	// name is for example ptxas-12.4.131 or nvjitlink-12.4.
 	name    string
 	version string
 	program program
@@ -31,8 +31,8 @@ type assembler struct {
 
 var assemblerVersion = regexp.MustCompile(`(?m)\bV(\d+\.\d+(?:\.\d+)?)\b`)
 
-// findAssembler returns what finds the assembler: the one that override names, or else one that is installed, which is
-// looked for when it is first wanted. That may be nil. cc compiles for this machine.
+// findAssembler returns a function that returns the assembler: the one that override names, or an installed one,
+// which is searched for on first use and may be nil. cc compiles for this machine.
 func findAssembler(ctx context.Context, cc, override string) (func() *assembler, error) {
 	switch override {
 	case "off":
@@ -48,8 +48,8 @@ func findAssembler(ctx context.Context, cc, override string) (func() *assembler,
 	return func() *assembler { return a }, nil
 }
 
-// installedAssembler is the ptxas on PATH, or else the library where it is installed; nil when none of them works:
-// nobody asked for it.
+// installedAssembler returns the ptxas on PATH, or the installed library; nil if neither works, since they are
+// optional.
 func installedAssembler(ctx context.Context, cc string) *assembler {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
@@ -61,10 +61,10 @@ func installedAssembler(ctx context.Context, cc string) *assembler {
 	return nil
 }
 
-// gnuArches are GNU's names of the architectures of machines with cards.
+// gnuArches maps architectures of machines with GPUs to GNU names.
 var gnuArches = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// assemblerAt is a command, or the library.
+// assemblerAt returns the assembler at path, a command or the library.
 func assemblerAt(ctx context.Context, cc, path string) (*assembler, error) {
 	a := &assembler{name: "ptxas-"}
 	var err error
@@ -82,7 +82,7 @@ func assemblerAt(ctx context.Context, cc, path string) (*assembler, error) {
 	return a, err
 }
 
-// linking is the command that has the library make code.
+// linking returns the command that runs the library.
 func linking(ctx context.Context, cc, library string) (program, error) {
 	library, err := filepath.Abs(library)
 	if err != nil {
@@ -92,7 +92,7 @@ func linking(ctx context.Context, cc, library string) (program, error) {
 	return program{path: cc, executable: command, args: []string{library}}, err
 }
 
-// version asks a program for its version.
+// version returns the version of a program.
 func (p program) version(ctx context.Context) (string, error) {
 	p.args, p.dir = append(slices.Clone(p.args), "--version"), os.TempDir()
 	said, exit, err := Limits{}.withDefaults().finish(ctx, p)
@@ -108,7 +108,7 @@ func (p program) version(ctx context.Context) (string, error) {
 	return m[1], nil
 }
 
-// assemblerFor is the assembler that makes code for a target; nil when none does. Only cards have one looked for.
+// assemblerFor returns the assembler for a target, or nil. It searches for one only if the target is a GPU.
 func (tc *Toolchain) assemblerFor(t *target.Target) *assembler {
 	if tc.assembler == nil || !t.Assembled() {
 		return nil
@@ -119,8 +119,8 @@ func (tc *Toolchain) assemblerFor(t *target.Target) *assembler {
 	return nil
 }
 
-// For is the name of what makes code for a target, by which its records are kept: the compiler's, and behind it the
-// assembler's where it is used.
+// For returns the toolchain name for a target, under which records are kept: the compiler's name, followed by that
+// of the assembler if it is used.
 func (tc *Toolchain) For(t *target.Target) string {
 	if a := tc.assemblerFor(t); a != nil {
 		return tc.Name + behind + a.name
@@ -128,10 +128,10 @@ func (tc *Toolchain) For(t *target.Target) string {
 	return tc.Name
 }
 
-// behind stands between the names of a compiler and of the assembler behind it.
+// behind separates the names of a compiler and its assembler.
 const behind = "+"
 
-// Names are those that For gives, for any target.
+// Names returns the names that For returns, for any target.
 func (tc *Toolchain) Names() []string {
 	if tc.assembler != nil {
 		if a := tc.assembler(); a != nil {
@@ -141,7 +141,8 @@ func (tc *Toolchain) Names() []string {
 	return []string{tc.Name}
 }
 
-// As is the toolchain of a name: this one, or the same without its assembler. The error says that it is another.
+// As returns the toolchain of the given name: this one, or the same without its assembler. It returns an error for
+// other names.
 func (tc *Toolchain) As(name string, t *target.Target) (*Toolchain, error) {
 	switch name {
 	case tc.For(t):
@@ -154,20 +155,21 @@ func (tc *Toolchain) As(name string, t *target.Target) (*Toolchain, error) {
 	return nil, &Error{Kind: Infra, Step: "choosing a toolchain", Message: fmt.Sprintf("the job wants %s, this builder has %s", name, strings.Join(tc.Names(), " and "))}
 }
 
-// Suits reports whether the toolchain of a name makes code for a target.
+// Suits reports whether the named toolchain generates code for a target.
 func Suits(name string, t *target.Target) bool {
 	_, assembler, has := strings.Cut(name, behind)
 	_, version, _ := strings.Cut(assembler, "-")
 	return !has || t.Assembles(version)
 }
 
-// Assembles reports whether the toolchain of a name has an assembler.
+// Assembles reports whether the named toolchain includes an assembler.
 func Assembles(name string) bool { return strings.Contains(name, behind) }
 
-// assembly is what the assembler made.
+// assembly is the file name of the assembler's output.
 const assembly = "assembly"
 
-// assemble makes code of what is in a file of the folder; nil where the toolchain has no assembler for the target.
+// assemble assembles a file in the build directory; it returns nil if the toolchain has no assembler for the
+// target.
 func (tc *Toolchain) assemble(ctx context.Context, b Build, dir, source string) ([]byte, error) {
 	a := tc.assemblerFor(b.Target)
 	if len(b.Assemble) == 0 || a == nil {

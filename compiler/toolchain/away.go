@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// compileAway compiles a source for this machine. The file that it makes stays open, and has no name any more.
+// compileAway compiles a source for this machine. It returns the open, already unlinked output file.
 func compileAway(ctx context.Context, cc, source string, flags ...string) (*os.File, error) {
 	dir, err := os.MkdirTemp("", "tilth-compiled-*")
 	if err != nil {

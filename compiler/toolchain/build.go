@@ -15,80 +15,81 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Form is what a build makes.
+// Form is the kind of output of a build.
 type Form int
 
-// The forms.
+// The output kinds.
 const (
-	// Kernels is a shared object that lives in a process which already has libc and libm.
+	// Kernels is a shared object for a process that already has libc and libm.
 	Kernels Form = iota + 1
-	// Library is a shared object that brings its dependencies: libc, libm, threads.
+	// Library is a shared object with its dependencies: libc, libm, threads.
 	Library
-	// Executable is a program, which keeps its symbols from the objects that it loads.
+	// Executable is a program that exports no symbols to the objects that it loads.
 	Executable
-	// Device is code for a device that is loaded by its driver: what clang makes of the only source with the build's
-	// flags and no others, after Finish, and what the assembler makes of that, if there is one. Nothing is linked.
+	// Device is code that a device's driver loads: the output of clang for the only source, with the build's flags
+	// alone, after Finish, and the output of the assembler, if any. Nothing is linked.
 	Device
-	// Bare is a file for a processor without an operating system: what lld makes of the objects with LinkFlags, and
-	// nothing else beside them.
+	// Bare is a file for a processor without an operating system: the output of lld for the objects with LinkFlags
+	// alone.
 	Bare
 )
 
 // File is a named text.
 type File struct{ Name, Text string }
 
-// Build is one thing to make.
+// Build describes an output to make.
 type Build struct {
 	Target *target.Target
 	Form   Form
-	// Sources are compiled one by one, up to Parallel at a time, and linked together.
+	// Sources are compiled separately, up to Parallel at a time, and linked together.
 	Sources []File
-	// Headers are what the sources may include.
+	// Headers are the files that sources may include.
 	Headers []File
-	// Embedded is code for devices that is made first, into files beside the sources, which may take it in by .incbin.
+	// Embedded is device code that is built first, into files beside the sources, which may include it by .incbin.
 	Embedded []Embedded `json:",omitempty"`
 	// Level is the optimisation level; 0 means 2.
 	Level int
-	// Levels has another level for the sources of some names.
+	// Levels overrides the level of sources by name.
 	Levels map[string]int `json:",omitempty"`
-	// Flags are further compiler flags.
+	// Flags are additional compiler flags.
 	Flags []string
-	// Libraries are shared libraries to link with, by their sonames. They must be this machine's: a build with any is
-	// for its architecture.
+	// Libraries are the sonames of shared libraries to link with. They must be this machine's: a build with
+	// libraries is for its architecture.
 	Libraries []string `json:",omitempty"`
-	// LinkFlags are the linker's flags for a Bare build. Headers may be scripts for it.
+	// LinkFlags are the linker flags of a Bare build. Headers may be linker scripts.
 	LinkFlags []string `json:",omitempty"`
-	// SOName is the name by which the dynamic linker knows a Library; empty for none.
+	// SOName is the soname of a Library; empty for none.
 	SOName string `json:",omitempty"`
-	// Finish makes what is kept of code for a device; nil keeps it as it is. It follows from the rest of the build.
+	// Finish converts device code to its final form; nil keeps it as it is. It must be a function of the rest of
+	// the build.
 	Finish func(code []byte) ([]byte, error) `json:"-"`
-	// Assemble are the assembler's flags for code for a device that is finished; none = nothing is assembled.
+	// Assemble holds the assembler flags for finished device code; nothing is assembled if it is empty.
 	Assemble []string `json:",omitempty"`
-	// Join puts together what is kept of such code and of what the assembler made of it, which is nil where there is
-	// no assembler; nil keeps the code alone, and nothing is assembled. It follows from the rest of the build.
+	// Join combines device code and its assembled form, which is nil without an assembler. If Join is nil, the code
+	// is kept alone and not assembled. It must be a function of the rest of the build.
 	Join func(code, assembled []byte) []byte `json:"-"`
-	// Parallel bounds the compilers that run at once; 0 means 1.
+	// Parallel limits the concurrent compilers; 0 means 1.
 	Parallel int
 	Limits   Limits
-	// Objects, if not nil, has the objects of earlier builds, and gets those that are compiled now.
+	// Objects, if not nil, caches object files between builds.
 	Objects *Objects `json:"-"`
 }
 
-// Embedded is a build of code for a device, and the name of the file that it is made into.
+// Embedded is a build of device code with the name of its output file.
 type Embedded struct {
 	Name  string
 	Build Build
 }
 
-// KernelLevel is the optimisation level for generated kernels, wherever they are compiled, so that what is measured is
-// what runs. Their loops are tiled, unrolled and vectorised already: the higher levels take two to three times as long
-// and make them no faster.
+// KernelLevel is the optimisation level of generated kernels. It is the same everywhere, so that measurements apply
+// to deployed kernels. Their loops are already tiled, unrolled and vectorised: higher levels take two to three
+// times as long and gain nothing.
 const KernelLevel = 1
 
-// OwnLevel is that of kernels that somebody wrote, whose loops the compiler may improve.
+// OwnLevel is the optimisation level of user kernels, whose loops the compiler may improve.
 const OwnLevel = 3
 
-// AddOwn adds kernels that somebody wrote to the sources.
+// AddOwn adds user kernels to the sources.
 func (b *Build) AddOwn(kernels []File) {
 	for _, f := range kernels {
 		if b.Levels == nil {
@@ -107,37 +108,37 @@ func (b *Build) AddLibraries(sonames []string, check string) {
 	}
 }
 
-// commonFlags suit generated kernels: contraction to FMA is wanted, errno and exceptions are not, and sums keep the
-// order the schedule gave them. Pointers may leave their buffer for a while, where a constant leads back into it.
+// commonFlags suit generated kernels: they allow contraction to FMA, ignore errno and exceptions, and keep sums in
+// the order of the schedule. Pointers may leave their buffer temporarily, where a constant offset leads back into
+// it.
 var commonFlags = []string{"-std=gnu11", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
 	"-fno-semantic-interposition", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fwrapv", "-w", "-I.",
-	"-D_FILE_OFFSET_BITS=64"} // weights may be larger than 2 GiB, also on 32 bits
+	"-D_FILE_OFFSET_BITS=64"} // weights may exceed 2 GiB, also on 32 bits
 
-// bareFlags suit programs without an operating system: nothing is there but the compiler's own headers, code stays
-// where it was linked to, and the linker leaves out what nobody calls.
+// bareFlags suit programs without an operating system: only the compiler's own headers are available, code stays at
+// its link address, and the linker drops unused functions.
 var bareFlags = []string{"-ffreestanding", "-fno-pic", "-ffunction-sections", "-fdata-sections"}
 
-// keepOrder makes clang leave the instructions of a kernel in the order in which they were printed. Its scheduler
-// hoists loads, which a tile that fills the register file has no registers for: a 4x3 tile of multiply-adds on AVX2
-// ran at 11 GFLOP/s with it, its accumulators spilled in every step, and at 92 without. Processors of this
-// architecture reorder by themselves.
+// keepOrder makes clang keep the instructions of a kernel in printed order. Its scheduler hoists loads, for which a
+// tile that fills the register file has no registers: a 4x3 tile of multiply-adds on AVX2 ran at 11 GFLOP/s with
+// it, with accumulators spilled in every step, and at 92 without. Processors of this architecture reorder
+// instructions themselves.
 var keepOrder = []string{"-mllvm", "-enable-misched=false"}
 
-// noReduction leaves the index arithmetic of loops as it was printed: pointers that an instruction's constants and a
-// scaled register do the rest for. Replacing them by pointers that are counted up took a sixth to a quarter of the
-// time that a kernel compiles.
+// noReduction keeps the index arithmetic of loops as printed, which maps to addressing with constants and a scaled
+// register. Strength reduction of the addresses took 17 to 25 % of a kernel's compile time.
 var noReduction = []string{"-mllvm", "-disable-lsr"}
 
-// alignedStack has kernels align their stack to the vectors that they keep there. Clang learns of these too late
-// otherwise, when it has no register left to restore the stack by, and a vector may lie across two lines, or two
-// pages: a tile of 7x4 vectors of AVX-512, one register too many, took three times as long with some callers' stacks.
+// alignedStack makes kernels align their stack for spilled vectors. Otherwise clang recognises the need too late,
+// when no register is left to restore the stack pointer, and a vector may straddle two lines or pages: a tile of
+// 7x4 vectors of AVX-512, one register too many, took three times as long with some callers' stacks.
 const alignedStack = "-mstackrealign"
 
-// noLifetimes leaves out the marks where the life of each local variable begins and ends. A kernel has hundreds, all
-// but a few become registers, and without the marks it compiles 3 to 5 % faster.
+// noLifetimes omits lifetime markers of local variables. A kernel has hundreds of variables, most of which become
+// registers, and compiles 3 to 5 % faster without the markers.
 var noLifetimes = []string{"-Xclang", "-disable-lifetime-markers"}
 
-// Build compiles and links into the file output, which appears only when all went well. Errors are *Error.
+// Build compiles and links into the file output, which is created only on success. Errors are of type *Error.
 func (tc *Toolchain) Build(ctx context.Context, b Build, output string) error {
 	dir, err := os.MkdirTemp(filepath.Dir(output), ".build-*")
 	if err != nil {
@@ -158,7 +159,7 @@ func (tc *Toolchain) Build(ctx context.Context, b Build, output string) error {
 	return nil
 }
 
-// make leaves the result of a build in its folder.
+// make builds into the directory dir.
 func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
 	if b.Form == Device {
 		return tc.device(ctx, b, dir)
@@ -176,7 +177,7 @@ func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
 	return tc.link(ctx, b, dir, objects)
 }
 
-// compileAll returns the object files' names in the order of the sources. The first failure ends the others.
+// compileAll returns the object file names in source order. The first failure cancels the other compilations.
 func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -200,7 +201,7 @@ func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]str
 	return objects, abandoned(ctx)
 }
 
-// abandoned is the error with which compiling ended; nil when it did not.
+// abandoned returns the error with which compilation was cancelled, or nil.
 func abandoned(ctx context.Context) error {
 	err := context.Cause(ctx)
 	var failure *Error
@@ -210,7 +211,7 @@ func abandoned(ctx context.Context) error {
 	return err
 }
 
-// compile makes an object file of a source, unless an earlier build has left it.
+// compile compiles a source to an object file, unless an earlier build has cached it.
 func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object string) error {
 	path, flags, err := tc.compiler(b.Target)
 	if err != nil {
@@ -235,7 +236,7 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 	return nil
 }
 
-// flags are the compiler's flags for a source, beside the target's.
+// flags returns the compiler flags for a source, except those for the target.
 func (tc *Toolchain) flags(b Build, source string) []string {
 	level := cmp.Or(b.Levels[source], b.Level)
 	if level == 0 {

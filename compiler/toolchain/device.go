@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// leastDeviceClang is the first version of clang that makes kernels for today's GPUs of plain C.
+// leastDeviceClang is the first version of clang that compiles plain C to kernels for current GPUs.
 const leastDeviceClang = 19
 
 // device compiles the only source of a build for a device.
@@ -28,7 +28,7 @@ func (tc *Toolchain) device(ctx context.Context, b Build, dir string) error {
 	return tc.finish(ctx, b, dir, step)
 }
 
-// finish makes what is kept of the code for a device.
+// finish converts the device code to its final form.
 func (tc *Toolchain) finish(ctx context.Context, b Build, dir, step string) error {
 	path := filepath.Join(dir, linked)
 	code, err := os.ReadFile(path)
@@ -57,7 +57,7 @@ func (tc *Toolchain) finish(ctx context.Context, b Build, dir, step string) erro
 	return write()
 }
 
-// embed makes the code for devices that sources take in, up to Parallel at a time.
+// embed builds the device code that sources include, up to Parallel at a time.
 func (tc *Toolchain) embed(ctx context.Context, b Build, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -80,7 +80,7 @@ func (tc *Toolchain) embed(ctx context.Context, b Build, dir string) error {
 	return abandoned(ctx)
 }
 
-// atLeast reports whether a text is a number that is not below another.
+// atLeast reports whether a text is a number of at least the given value.
 func atLeast(text string, least int) bool {
 	n, err := strconv.Atoi(text)
 	return err == nil && n >= least

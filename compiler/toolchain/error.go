@@ -5,43 +5,44 @@ import (
 	"strings"
 )
 
-// Kind says whose fault a failure is.
+// Kind classifies the cause of a failure.
 type Kind int
 
-// The kinds.
+// The causes of failure.
 const (
-	// Infra: the compiler is missing or broken, the disk is full, the caller gave up. The source is not to blame.
+	// Infra means that the compiler is missing or broken, the disk is full, or the caller cancelled. The source is
+	// not at fault.
 	Infra Kind = iota + 1
-	// Rejected: the compiler refuses the source or crashes on it.
+	// Rejected means that the compiler refused the source or crashed on it.
 	Rejected
-	// Limit: compiling takes more time or memory than allowed.
+	// Limit means that compilation exceeded its time or memory limit.
 	Limit
 )
 
 // Error is a failure to compile or link.
 type Error struct {
 	Kind Kind
-	// Step is what was attempted, e.g. "compiling kernel.c".
+	// Step is the attempted action, e.g. "compiling kernel.c".
 	Step string
-	// Message is one line.
+	// Message is a single line.
 	Message string
-	// Err is the cause when there is one beyond the message.
+	// Err is the underlying error, if any.
 	Err error
 }
 
-// Error is the step and the message, on one line.
+// Error returns the step and the message on one line.
 func (e *Error) Error() string { return e.Step + ": " + e.Message }
 
-// Unwrap is the cause.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// anError begins what a compiler or an assembler objects to.
+// anError matches the start of a compiler or assembler error.
 var anError = regexp.MustCompile(`error *:`)
 
-// maxLine bounds a diagnostic; compilers quote whole macro expansions.
+// maxLine limits the length of a diagnostic, since compilers quote whole macro expansions.
 const maxLine = 300
 
-// usefulLine picks the line of a compiler's output that says what is wrong: the first error, else the last line.
+// usefulLine returns the most useful line of a compiler's output: the first error, or else the last line.
 func usefulLine(output string) string {
 	best := ""
 	for line := range strings.Lines(output) {
@@ -60,7 +61,7 @@ func usefulLine(output string) string {
 	return best
 }
 
-// causes are the words by which compilers tell why they failed; the first that is there counts.
+// causes maps phrases of compiler output to kinds of failure; the first match counts.
 var causes = []struct {
 	text string
 	kind Kind
@@ -76,7 +77,7 @@ var causes = []struct {
 	{"std::bad_alloc", Limit},
 }
 
-// kindOf classifies the output of a compiler that failed by itself.
+// kindOf classifies the output of a compiler that failed.
 func kindOf(output string) Kind {
 	for _, c := range causes {
 		if strings.Contains(output, c.text) {

@@ -1,11 +1,3 @@
-// Forkserver runs a program many times and loads it once. Loading clang, relocating a hundred megabytes of
-// libraries, takes longer than compiling a small kernel with it. A library that is preloaded into the program stops it
-// before its main begins; from then on it forks a child for each run, which goes on from there. The technique is that
-// of fuzzers (AFL's fork server).
-//
-// It works with dynamically linked programs of glibc that have one thread when main begins; Start tells whether it
-// does.
-
 package toolchain
 
 import (
@@ -25,25 +17,29 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// ForkServerSource is the library's, in C: to be compiled as a shared object for this machine.
+// ForkServerSource is the C source of the preloaded library, to be compiled as a shared object for this machine.
 //
 //go:embed src/serve.c
 var ForkServerSource string
 
-// ForkExit is how a run ended.
+// ForkExit is the outcome of a run.
 type ForkExit struct {
 	Status syscall.WaitStatus
 	// Used is the processor time of the run.
 	Used time.Duration
 }
 
-// ForkServer is a loaded program. It is not for concurrent use, except for Kill.
+// ForkServer runs a program many times and loads it once. Loading clang, which relocates a hundred megabytes of
+// libraries, takes longer than compiling a small kernel. A preloaded library stops the program before main and
+// forks a child for each run, a technique of fuzzers (AFL's fork server). It requires a dynamically linked glibc
+// program with a single thread at the start of main; StartForkServer fails otherwise. A ForkServer is not safe for
+// concurrent use, except for Kill.
 type ForkServer struct {
 	process *sandbox.Process
 	conn    *net.UnixConn
 }
 
-// loading bounds how long a program may take to load.
+// loading limits the time to load a program.
 const loading = 30 * time.Second
 
 // StartForkServer loads a program with the library. The server is killed when this process ends.
@@ -79,8 +75,8 @@ func StartForkServer(box *sandbox.Sandbox, program string, library *os.File, env
 	return s, nil
 }
 
-// Request begins a run of the program in a folder, with both outputs going to a file. Arguments begin with the
-// program's name. Wait has to follow before the next. After an error the server is good for nothing but Close.
+// Request starts a run of the program in a directory, with stdout and stderr redirected to a file. Arguments start
+// with the program's name. Call Wait before the next Request. After an error, only Close may be called.
 func (s *ForkServer) Request(dir *os.File, arguments []string, output *os.File, l sandbox.Limits) error {
 	request := binary.NativeEndian.AppendUint64(nil, uint64(l.MemoryBytes))
 	request = binary.NativeEndian.AppendUint64(request, uint64((l.ProcessorTime+time.Second-1)/time.Second))
@@ -91,11 +87,10 @@ func (s *ForkServer) Request(dir *os.File, arguments []string, output *os.File, 
 	return nil
 }
 
-// Wait waits for the end of the run. After an error, which is that the server was killed, it is good for nothing but
-// Close.
+// Wait waits for the end of the run. An error means that the server was killed; only Close may be called then.
 func (s *ForkServer) Wait() (ForkExit, error) { return s.answer(time.Time{}) }
 
-// answer waits for the server; it has ended when there is none.
+// answer waits for the server's reply; an error means that the server has exited.
 func (s *ForkServer) answer(deadline time.Time) (ForkExit, error) {
 	if err := s.conn.SetReadDeadline(deadline); err != nil {
 		return ForkExit{}, fmt.Errorf("fork server: %w", err)
@@ -115,10 +110,10 @@ func (s *ForkServer) answer(deadline time.Time) (ForkExit, error) {
 	return ForkExit{syscall.WaitStatus(a.Status), time.Duration(a.Microseconds) * time.Microsecond}, nil
 }
 
-// Kill ends the server and the run under way.
+// Kill kills the server and the current run.
 func (s *ForkServer) Kill() { s.process.KillGroup() }
 
-// Close ends the server.
+// Close stops the server.
 func (s *ForkServer) Close() {
 	_ = s.conn.Close()
 	_, _, _ = s.process.End()

@@ -10,15 +10,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// halfSource has conversions of float16 for processors of RISC-V without instructions for them: the support library of
-// gcc 12, which is that of Debian 12's cross compilers, has none.
+// halfSource provides float16 conversions for RISC-V processors without instructions for them: the support library
+// of gcc 12, which Debian 12's cross compilers use, lacks them.
 //
 //go:embed src/half.c
 var halfSource string
 
 var halfFunctions = []string{"__extendhfsf2", "__truncsfhf2", "__truncdfhf2"}
 
-// withHalves adds the conversions of float16 to objects that call them, where the compiler's library may lack them.
+// withHalves adds the float16 conversions to objects that call them, if the compiler's library may lack them.
 func (tc *Toolchain) withHalves(ctx context.Context, b Build, dir string, objects []string) ([]string, error) {
 	if b.Target.Arch() != target.RISCV || !slices.ContainsFunc(objects, func(name string) bool { return convertsHalves(filepath.Join(dir, name)) }) {
 		return objects, nil

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Key names the result of a build: equal keys mean equal output. Limits and parallelism do not matter to it.
+// Key identifies the result of a build: equal keys mean equal output. Limits and parallelism do not affect it.
 func (tc *Toolchain) Key(b Build) string {
 	b.Limits, b.Parallel = Limits{}, 0
 	b.Target = b.Target.WithToolchain(tc.For(b.Target))
@@ -21,8 +21,8 @@ func (tc *Toolchain) Key(b Build) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Identity tells a compiler from another one at the same path: by its executable's own path, size and time, which
-// change when it is replaced.
+// Identity identifies a compiler by its executable's path, size and modification time, which change when it is
+// replaced.
 func Identity(compiler string) string {
 	real, err := filepath.EvalSymlinks(compiler)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/loader"
 )
 
-// libraries are the flags by which a build is linked with its libraries. The error says which one is not installed.
+// libraries returns the flags that link a build with its libraries. The error names a library that is not
+// installed.
 func (tc *Toolchain) libraries(ctx context.Context, b Build) (flags []string, err error) {
 	for _, name := range b.Libraries {
 		flag, err := tc.installed(ctx, b, name)
@@ -22,9 +23,9 @@ func (tc *Toolchain) libraries(ctx context.Context, b Build) (flags []string, er
 	return flags, nil
 }
 
-// installed is the flag that has a library linked: by its name where the linker finds it, and by its path where this
-// machine's loader does, as with CUDA's. The error says why a build cannot be linked with it. The source is to blame:
-// it need not call one.
+// installed returns the flag that links a library: by name if the linker finds it, or by path if this machine's
+// loader does, as for CUDA. The error, which explains why the library cannot be linked, is of kind Rejected, since
+// the source need not call a library.
 func (tc *Toolchain) installed(ctx context.Context, b Build, name string) (flag string, err error) {
 	step := "linking with " + name
 	if !b.Target.IsHost() {
@@ -38,7 +39,7 @@ func (tc *Toolchain) installed(ctx context.Context, b Build, name string) (flag 
 	if err != nil {
 		return "", &Error{Kind: Infra, Step: step, Message: fmt.Sprintf("asking %s for it: %v", tc.Name, err), Err: err}
 	}
-	if filepath.IsAbs(strings.TrimSpace(string(found))) { // a bare name where it is in none of the linker's folders
+	if filepath.IsAbs(strings.TrimSpace(string(found))) { // a bare name if it is in none of the linker's directories
 		return "-l:" + name, nil
 	}
 	if path := loader.Find(name); path != "" {

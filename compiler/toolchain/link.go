@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// linked is the name of the linker's output inside the scratch folder.
+// linked is the name of the linker's output inside the scratch directory.
 const linked = "linked"
 
 func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []string) error {
@@ -26,7 +26,7 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 		case needsNothing:
 			return b.Limits.run(ctx, step, program{dir: dir, path: ld, args: args, box: tc.box})
 		case needsLibraries:
-			if b.Target.IsHost() && filepath.Base(ld) != "ld.lld" { // it knows the folders of the libraries
+			if b.Target.IsHost() && filepath.Base(ld) != "ld.lld" { // it knows the directories of the libraries
 				args = append(args, "--as-needed", "-z", "defs", "-lm", "-lc")
 				return b.Limits.run(ctx, step, program{dir: dir, path: ld, args: args, box: tc.box})
 			}
@@ -46,14 +46,14 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	args = append(args, tc.driverFlags(b.Target)...)
 	switch b.Form {
 	case Library:
-		// A process may have several libraries with functions of the same names: calls inside of one are to its own.
+		// A process may load several libraries with functions of the same names: calls bind within each library.
 		args = append(args, "-Wl,-Bsymbolic")
 		if b.SOName != "" {
 			args = append(args, "-Wl,-soname,"+b.SOName)
 		}
 		args = append(args, libraryFlags...)
 	case Executable:
-		// The objects that the program loads may need libm although the program itself does not.
+		// Loaded objects may need libm even if the program itself does not.
 		args = append(args, "-pthread", "-Wl,--no-as-needed", "-lm", "-Wl,--as-needed", "-ldl")
 	default:
 		args = append(args, libraryFlags...)
@@ -61,10 +61,10 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	return withPackage(b.Target, b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box}))
 }
 
-// libraryFlags make a shared object with what it needs, and nothing left open.
+// libraryFlags link a shared object with its dependencies and without undefined symbols.
 var libraryFlags = []string{"-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined"}
 
-// driverFlags choose lld where it is there: it links for every architecture.
+// driverFlags selects lld if available: it links for every architecture.
 func (tc *Toolchain) driverFlags(t *target.Target) []string {
 	if tc.family != "clang" {
 		return nil
@@ -80,7 +80,7 @@ func (tc *Toolchain) driverFlags(t *target.Target) []string {
 	return nil
 }
 
-// lld is the linker of the compiler's version, or any; empty where there is none.
+// lld returns the linker of the compiler's version, or any other version; empty if there is none.
 func (tc *Toolchain) lld() string {
 	name := strings.Replace(filepath.Base(tc.path), "clang", "ld.lld", 1)
 	for _, path := range []string{filepath.Join(filepath.Dir(tc.path), name), name, "ld.lld"} {
@@ -103,17 +103,17 @@ func (tc *Toolchain) linkBare(ctx context.Context, b Build, dir string, objects 
 	return b.Limits.run(ctx, "linking with lld", program{dir: dir, path: path, args: args, box: tc.box})
 }
 
-// memoryFunctions are libc's functions that compilers call on their own and that have one version in all of libc's
-// history that matters, so that the dynamic linker finds them without being told the library.
+// memoryFunctions lists the libc functions that compilers call implicitly and that have one symbol version in all
+// relevant versions of libc, so that the dynamic linker resolves them without a library.
 var memoryFunctions = map[string]bool{"memcpy": true, "memset": true, "memmove": true, "memcmp": true}
 
-// needs is what objects ask of the linker.
+// needs classifies the libraries that objects require.
 type needs int
 
 const (
-	needsNothing   needs = iota // the common case, and three times as fast: no library is looked at
+	needsNothing   needs = iota // the common case, and three times as fast: no library is read
 	needsLibraries              // libm or libc
-	needsDriver                 // the compiler's own support library, which only the compiler finds
+	needsDriver                 // the compiler's own support library, which only the compiler driver finds
 )
 
 func needsOf(dir string, objects []string) needs {

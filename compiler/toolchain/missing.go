@@ -8,12 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// missingFile is how clang, gcc and the linkers tell of a part of the C library that is not installed.
+// missingFile matches the messages of clang, gcc and the linkers for a missing part of the C library.
 var missingFile = regexp.MustCompile(`fatal error: '?([^':]+)'? ?(?:file not found|: No such file)` +
 	`|(?:cannot open|cannot find|unable to find library) (\S*crt\S*\.o|-l(?:c|m|gcc|gcc_s|pthread|dl))\b`)
 
-// withPackage names the Debian package to install where a build for t failed for want of the target's C library. What
-// the build brings itself is never missing.
+// withPackage adds the Debian package to install to an error of a build for t that lacks the target's C library.
+// Files of the build itself are never missing.
 func withPackage(t *target.Target, err error) error {
 	var failure *Error
 	if !errors.As(err, &failure) {
@@ -27,7 +27,7 @@ func withPackage(t *target.Target, err error) error {
 		"the C library for %s is not installed (%s is missing): apt-get install %s", t.Arch(), found[1]+found[2], libraryOf(t))}
 }
 
-// libraryOf is the Debian packages that have the C library to compile for a target with.
+// libraryOf returns the Debian packages with the C library of a target.
 func libraryOf(t *target.Target) string {
 	if t.IsHost() {
 		return "libc6-dev"

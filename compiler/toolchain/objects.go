@@ -14,13 +14,13 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// Objects keeps object files between builds in a folder, by the digest of all that they depend on: the source and its
-// headers, the compiler and its flags. An entry ends with its own digest, so that a damaged one is noticed and made
-// again. A folder that cannot be read or written costs time, never a build. It is safe for concurrent use, by several
-// processes too.
+// Objects caches object files between builds in a directory, keyed by the digest of all inputs: the source and its
+// headers, the compiler and its flags. An entry ends with its own digest, so that a damaged one is detected and
+// rebuilt. Failures to read or write the directory cost time but never fail a build. Objects is safe for concurrent
+// use, also by several processes.
 type Objects struct{ dir *disk.LRUDir }
 
-// OpenObjects uses a folder, which is made when it is missing. No cap (0) means 1 GiB.
+// OpenObjects opens a cache directory and creates it if necessary. A cap of 0 means 1 GiB.
 func OpenObjects(dir string, capBytes int64) (*Objects, error) {
 	files, err := disk.OpenLRU(dir, capBytes)
 	if err != nil {
@@ -29,7 +29,7 @@ func OpenObjects(dir string, capBytes int64) (*Objects, error) {
 	return &Objects{files}, nil
 }
 
-// fetch writes the object of that key to a file and reports whether there was one.
+// fetch writes the object with that key to a file and reports whether it was cached.
 func (o *Objects) fetch(key, file string) bool {
 	if !o.dir.Touch(key) {
 		return false
@@ -42,7 +42,7 @@ func (o *Objects) fetch(key, file string) bool {
 	return ok && os.WriteFile(file, object, 0o600) == nil
 }
 
-// keep stores an object file under a key, and makes room for it.
+// keep stores an object file under a key, evicting others to make room.
 func (o *Objects) keep(key, file string) {
 	object, err := os.ReadFile(file)
 	if err != nil {
@@ -71,7 +71,7 @@ func unseal(data []byte) (object []byte, ok bool) {
 	return object, bytes.Equal(sum[:], data[len(object):])
 }
 
-// objectKey is the digest of what an object file depends on.
+// objectKey returns the digest of an object file's inputs.
 func (tc *Toolchain) objectKey(compiler string, args []string, b Build, source string) string {
 	var text string
 	for _, f := range b.Sources {

@@ -1,5 +1,3 @@
-// Pin asks the shared libraries of this machine which versions they are.
-
 package toolchain
 
 import (
@@ -17,16 +15,16 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// Bounds on libraries that are asked for their versions.
+// Limits on libraries that are queried for their versions.
 const (
 	answerTime      = 10 * time.Second
 	mostAnswerBytes = 4 << 10
 	mostMemory      = 4 << 30
 )
 
-// PinLibraries is a kernel with the versions that its libraries have on this machine. The error says which one is
-// missing, is another than the kernel is for, or cannot be asked. It runs code of the libraries in a sandbox, and
-// none of the kernel.
+// PinLibraries returns a kernel with the versions that its libraries have on this machine. The error names a
+// library that is missing, has an unsuitable version, or cannot be queried. It runs code of the libraries in a
+// sandbox, but none of the kernel.
 func PinLibraries(ctx context.Context, tc *Toolchain, t *target.Target, k *userkernel.Kernel) (*userkernel.Kernel, error) {
 	if len(k.Libraries) == 0 {
 		return k, nil
@@ -69,7 +67,7 @@ func ask(ctx context.Context, tc *Toolchain, t *target.Target, list []userkernel
 	return versions, nil
 }
 
-// runProbe is what a program prints in a sandbox, where libraries are told to start no threads.
+// runProbe returns the output of a program in a sandbox, with threads of libraries disabled.
 func runProbe(ctx context.Context, dir, program string) (_ string, err error) {
 	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(dir, "sandbox"))
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 
 // Limits bound one run of the compiler or the linker. Zero values mean the defaults.
 type Limits struct {
-	// Time is processor time, in whole seconds, so that a busy machine condemns nobody; 30 s by default. Wall-clock
-	// time may be wallFactor times that.
+	// Time is processor time, in whole seconds, so that results do not depend on machine load; 30 s by default. The
+	// wall-clock limit is wallFactor times that.
 	Time time.Duration
-	// MemoryBytes bounds the address space; 4 GiB by default. clang itself maps 0.4 GiB.
+	// MemoryBytes limits the address space; 4 GiB by default. clang itself maps 0.4 GiB.
 	MemoryBytes uint64
 }
 
@@ -28,19 +28,19 @@ const (
 	defaultTime   = 30 * time.Second
 	defaultMemory = 4 << 30
 	wallFactor    = 10
-	// maxOutput is how much of a compiler's output is kept.
+	// maxOutput is the number of bytes kept of a compiler's output.
 	maxOutput = 64 << 10
 )
 
-// program is something to run in a folder.
+// program is a command to run in a directory.
 type program struct {
 	dir, path string
-	// executable, if not nil, is run in place of what the path names.
+	// executable, if not nil, is run instead of the file at path.
 	executable *os.File
 	args       []string
-	// box has the walls around it; nil = limits only.
+	// box is the sandbox; nil applies limits only.
 	box *sandbox.Sandbox
-	// loaded, if not nil, has the program in memory.
+	// loaded, if not nil, holds the program in memory.
 	loaded *servers
 }
 
@@ -48,7 +48,7 @@ func (l Limits) withDefaults() Limits {
 	return Limits{Time: cmp.Or(l.Time, defaultTime), MemoryBytes: cmp.Or(l.MemoryBytes, defaultMemory)}
 }
 
-// run executes a program, in a process group that is killed as a whole at the time limit or when ctx ends.
+// run executes a program in a process group that is killed as a whole at the time limit or when ctx ends.
 func (l Limits) run(ctx context.Context, step string, p program) error {
 	l = l.withDefaults()
 	limited, cancel := context.WithTimeout(ctx, wallFactor*l.Time)
@@ -67,7 +67,7 @@ func (l Limits) run(ctx context.Context, step string, p program) error {
 	return l.failure(step, output, exit)
 }
 
-// finish runs a program to its end and returns what it said.
+// finish runs a program to completion and returns its output.
 func (l Limits) finish(ctx context.Context, p program) (string, ForkExit, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -80,11 +80,11 @@ func (l Limits) finish(ctx context.Context, p program) (string, ForkExit, error)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		r.kill()
-		_ = read.SetReadDeadline(time.Unix(1, 0)) // something that left the group may still have the pipe; fails when it is closed
+		_ = read.SetReadDeadline(time.Unix(1, 0)) // a process that left the group may still hold the pipe; fails if it is closed
 	})
 	defer stop()
 	var output head
-	_, _ = io.Copy(&output, read) // ends with the last of the group, or at the deadline
+	_, _ = io.Copy(&output, read) // ends with the last process of the group, or at the deadline
 	exit, err := r.wait()
 	if errors.Is(err, errServerGone) {
 		if ctx.Err() == nil {
@@ -96,13 +96,13 @@ func (l Limits) finish(ctx context.Context, p program) (string, ForkExit, error)
 	return output.String(), exit, err
 }
 
-// running is a program that was started.
+// running is a started program.
 type running struct {
 	kill func()
 	wait func() (ForkExit, error)
 }
 
-// start begins a program whose outputs go to a file, in one that has loaded it where there is one.
+// start starts a program with its output redirected to a file, in a fork server if available.
 func (l Limits) start(p program, output *os.File) (running, error) {
 	limits := sandbox.Limits{MemoryBytes: int64(l.MemoryBytes), ProcessorTime: l.Time}
 	if server := p.loaded.take(); server != nil {
@@ -130,11 +130,10 @@ func (l Limits) start(p program, output *os.File) (running, error) {
 	}}, nil
 }
 
-// errServerGone is that a server was killed with its run: with it by who gave that up, or for itself by a stranger.
+// errServerGone means that a server was killed during its run, by cancellation or from outside.
 var errServerGone = errors.New("the compiler in memory is gone")
 
-// begin has a server run its program; ok is false when it cannot, because somebody killed it meanwhile or the folder
-// is gone.
+// begin starts a run on a server; ok is false if the server was killed or the directory is gone.
 func (p program) begin(server *ForkServer, output *os.File, limits sandbox.Limits) (r running, ok bool) {
 	dir, err := os.Open(p.dir)
 	if err != nil {
@@ -157,22 +156,22 @@ func (p program) begin(server *ForkServer, output *os.File, limits sandbox.Limit
 	}}, true
 }
 
-// environment is what compilers and linkers see. gcc's messages are told apart by their words.
+// environment returns the environment of compilers and linkers. gcc's messages are matched in English.
 func environment() []string { return append(os.Environ(), "LC_ALL=C") }
 
-// seconds is the limit on processor time, rounded up.
+// seconds returns the limit on processor time, rounded up.
 func (l Limits) seconds() uint64 { return uint64((l.Time + time.Second - 1) / time.Second) }
 
-// failure says whose fault it is that a program ended badly.
+// failure classifies the failure of a program.
 func (l Limits) failure(step, output string, exit ForkExit) error {
 	e := &Error{Kind: kindOf(output), Step: step, Message: usefulLine(output), Err: errors.New(ending(exit.Status))}
-	// The kernel enforces the limit by counting ticks, of which a busy machine gives out too many: one of 1 s was seen
-	// to end at 0.88 s.
+	// The kernel enforces the limit by counting ticks, and overcounts on a busy machine: a limit of 1 s was seen to
+	// expire at 0.88 s.
 	spent := exit.Used >= l.Time/2
 	switch killed := isKilled(output, exit.Status); {
 	case killed && spent:
 		e.Kind, e.Message = Limit, fmt.Sprintf("took more than %d s of processor time", l.seconds())
-	case killed: // by none of the limits: memory beyond them is refused, not punished
+	case killed: // not by a limit: memory beyond it is refused, without a signal
 		e.Kind, e.Message = Infra, "killed, as by a machine that is out of memory: run fewer compilers at once (--threads), or give the machine more"
 	case e.Kind == Limit:
 		e.Message += fmt.Sprintf(" (memory limit %d MiB)", l.MemoryBytes>>20)
@@ -189,24 +188,24 @@ func ending(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// isKilled says whether a program was killed, or tells that something was that it had started.
+// isKilled reports whether a program, or one that it started, was killed.
 func isKilled(output string, status syscall.WaitStatus) bool {
 	return status.Signaled() && status.Signal() == syscall.SIGKILL || slices.ContainsFunc(killedWords, func(words string) bool {
 		return strings.Contains(output, words)
 	})
 }
 
-// killedWords are how gcc and clang tell that a part of them was killed.
+// killedWords are the messages of gcc and clang for a killed subprocess.
 var killedWords = []string{"Killed signal terminated program", "unable to execute command: Killed"}
 
 // head keeps the first maxOutput bytes written to it.
 type head struct{ data []byte }
 
-// Write never fails: what is over the limit is dropped.
+// Write never fails: it drops bytes over the limit.
 func (h *head) Write(p []byte) (int, error) {
 	h.data = append(h.data, p[:min(len(p), maxOutput-len(h.data))]...)
 	return len(p), nil
 }
 
-// String is what was kept.
+// String returns the kept bytes.
 func (h *head) String() string { return string(h.data) }

@@ -10,23 +10,23 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// servers are compilers in memory, one for each that runs at a time: of a small kernel's 48 ms, loading takes 20.
-// Where they cannot be had, compilers are loaded for each run.
+// servers holds compilers in memory, one per concurrent run: loading takes 20 of a small kernel's 48 ms. If servers
+// are unavailable, compilers are loaded for each run.
 type servers struct {
 	path string
 	box  *sandbox.Sandbox
 
 	mu sync.Mutex
-	// runs counts those asked for, until there is a library.
+	// runs counts the requests until the library exists.
 	runs    int
 	library *os.File
-	// making says that somebody makes the library; broken, that this compiler cannot be a server.
+	// making is set while the library is compiled; broken is set if this compiler cannot be a server.
 	making, broken bool
 	idle           []*ForkServer
 }
 
-// newServers are for clang: gcc is a small program that starts others. Who preloads a library into compilers has it in
-// each run.
+// newServers returns the servers for clang; gcc is a small driver that starts other programs. If the user already
+// preloads a library, it applies to each run.
 func (tc *Toolchain) newServers() *servers {
 	if tc.family != "clang" || os.Getenv("LD_PRELOAD") != "" {
 		return nil
@@ -34,11 +34,11 @@ func (tc *Toolchain) newServers() *servers {
 	return &servers{path: tc.path, box: tc.box}
 }
 
-// worthServers is the run from which on servers are worth the making: the library costs about as much as they save in
-// three.
+// worthServers is the run from which servers pay: compiling the library costs about as much as they save in three
+// runs.
 const worthServers = 4
 
-// take returns a server to run the compiler with, or nil when there is none.
+// take returns a server to run the compiler with, or nil.
 func (p *servers) take() *ForkServer {
 	if p == nil {
 		return nil
@@ -71,7 +71,7 @@ func (p *servers) take() *ForkServer {
 	return s
 }
 
-// put keeps a server for another run, as many as there are processors.
+// put keeps a server for another run, up to one per processor.
 func (p *servers) put(s *ForkServer) {
 	p.mu.Lock()
 	if keep := len(p.idle) < runtime.GOMAXPROCS(0); keep {
@@ -84,11 +84,11 @@ func (p *servers) put(s *ForkServer) {
 	}
 }
 
-// make compiles the library. The file stays open, and has no name any more.
+// make compiles the library. It returns the open, already unlinked file.
 func (p *servers) make() (*os.File, error) {
 	executable, err := elf.Open(p.path)
 	if err != nil {
-		return nil, err // a script: what it starts would be the server
+		return nil, err // a script: the server would be its child
 	}
 	_ = executable.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), defaultTime)

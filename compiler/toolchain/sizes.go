@@ -14,18 +14,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Sizes is what a program takes of a machine's memory, in bytes.
+// Sizes is the memory footprint of a program, in bytes.
 type Sizes struct {
-	// Code is what is only read, Data what is written, Stack about what calls take.
+	// Code is read-only, Data is writable, and Stack is an estimate.
 	Code, Data, Stack int64
-	// Needs are the functions and variables that it has not, but for those of the compiler's own library, sorted.
+	// Needs lists the undefined functions and variables, except those of the compiler's own library, sorted.
 	Needs []string
 }
 
-// SourceLevel is the optimisation level of kernels that are handed out as source.
+// SourceLevel is the optimisation level of kernels exported as source.
 const SourceLevel = 2
 
-// SourceFlags are flags of compilers' commands for such source, for a target, with further ones.
+// SourceFlags returns the compiler flags for exported source on a target, with additional ones.
 func SourceFlags(t *target.Target, more []string) []string {
 	flags := []string{"-O" + strconv.Itoa(SourceLevel), "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"}
 	if t.IsBare() {
@@ -34,8 +34,8 @@ func SourceFlags(t *target.Target, more []string) []string {
 	return append(flags, more...)
 }
 
-// Measure compiles sources in a folder, leaves out what entry does not call, and measures what is left. The build's
-// form does not matter, and what it lacks is no error.
+// Measure compiles sources in a directory, drops code unreachable from entry, and measures the rest. The build's
+// form does not matter, and undefined symbols are not errors.
 func (tc *Toolchain) Measure(ctx context.Context, b Build, entry, dir string) (s Sizes, err error) {
 	b.Form, b.Flags = Kernels, append([]string{"-fno-pic", "-ffunction-sections", "-fdata-sections", "-fstack-usage"}, b.Flags...)
 	for _, f := range append(slices.Clone(b.Headers), b.Sources...) {
@@ -60,7 +60,7 @@ func (tc *Toolchain) Measure(ctx context.Context, b Build, entry, dir string) (s
 	return s, err
 }
 
-// linkLoose links what an entry calls, and leaves open what is not there.
+// linkLoose links the code reachable from an entry, and allows undefined symbols.
 func (tc *Toolchain) linkLoose(ctx context.Context, b Build, dir string, objects []string, entry string) error {
 	path, flags, err := tc.compiler(b.Target)
 	if err != nil {
@@ -72,8 +72,8 @@ func (tc *Toolchain) linkLoose(ctx context.Context, b Build, dir string, objects
 	return b.Limits.run(ctx, "linking with "+tc.Name, program{dir: dir, path: path, args: args, box: tc.box})
 }
 
-// sectionSizes are the bytes of a program that are only read, and those that are written, whose first values are read
-// as well.
+// sectionSizes returns the read-only and the writable bytes of a program; initial values of writable data count as
+// both.
 func sectionSizes(path string) (code, data int64, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -95,11 +95,11 @@ func sectionSizes(path string) (code, data int64, err error) {
 	return code, data, nil
 }
 
-// frame is a line of what compilers tell of the stack: PLACE:FUNCTION, bytes, and how they are told.
+// frame matches a line of a compiler's stack usage report: PLACE:FUNCTION, bytes, and kind.
 var frame = regexp.MustCompile(`([^:\s]+)\t(\d+)\t`)
 
-// stackUse is about what the deepest calls take: the largest frame of the functions that begin a kernel, of those that
-// run its loops, and of all others, together.
+// stackUse estimates the stack of the deepest calls: the sum of the largest frames of kernel entry points, of
+// functions that run their loops, and of all others.
 func stackUse(dir string, sources []File) (int64, error) {
 	var most [3]int64
 	outermost := int64(0)
@@ -142,7 +142,7 @@ func frameKind(function string) int {
 	return 2
 }
 
-// missing are what none of the objects has.
+// missing returns the symbols that none of the objects defines.
 func missing(dir string, objects []string) ([]string, error) {
 	have, want := map[string]bool{}, map[string]bool{}
 	for _, name := range objects {

@@ -20,7 +20,7 @@ import (
 // Variable is the environment variable that names the compiler to use instead of the newest clang found.
 const Variable = "TILTH_CC"
 
-// Toolchain is a C compiler and the linkers that go with it.
+// Toolchain is a C compiler with its linkers.
 type Toolchain struct {
 	// Name is the family and version, e.g. "clang-19.1.7" or "gcc-12.2.0".
 	Name string
@@ -28,16 +28,16 @@ type Toolchain struct {
 	path string
 	// family is clang or gcc.
 	family string
-	// assembler finds that for NVIDIA's cards; nil = there is none.
+	// assembler returns the assembler for NVIDIA GPUs; nil if there is none.
 	assembler func() *assembler
-	// box is what compilers and linkers run in.
+	// box is the sandbox for compilers and linkers.
 	box *sandbox.Sandbox
-	// servers have the compiler in memory; nil = it is loaded for each run.
+	// servers keep the compiler in memory; if nil, it is loaded for each run.
 	servers *servers
 }
 
-// In is the same toolchain in a sandbox, of which only the layers without which compilers can do are used: no network,
-// and no privileges.
+// In returns the same toolchain in a sandbox. It uses only the layers that are compatible with compilers: no
+// network, and no privileges.
 func (tc *Toolchain) In(box *sandbox.Sandbox) *Toolchain {
 	confined := *tc
 	confined.box = box.Only(sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges)
@@ -47,7 +47,7 @@ func (tc *Toolchain) In(box *sandbox.Sandbox) *Toolchain {
 
 const remedy = "install clang (apt-get install clang-19 lld-19) or gcc, or set " + Variable + " to a compiler"
 
-// Find returns the compiler named by override (a path or a name on PATH), or, when that is empty, the newest clang on
+// Find returns the compiler named by override (a path or a name on PATH) or, if that is empty, the newest clang on
 // PATH, or gcc. The error is of kind Infra.
 func Find(ctx context.Context, override string) (*Toolchain, error) {
 	path, err := locate(override)
@@ -72,7 +72,8 @@ func Find(ctx context.Context, override string) (*Toolchain, error) {
 	return tc, nil
 }
 
-// versionTimeout bounds how long a compiler may take to say its version; network file systems are slow at first use.
+// versionTimeout limits the time a compiler may take to print its version; network file systems are slow at first
+// use.
 const versionTimeout = 30 * time.Second
 
 func locate(override string) (string, error) {
@@ -94,7 +95,7 @@ func locate(override string) (string, error) {
 	return "", errors.New("no C compiler on PATH; " + remedy)
 }
 
-// newestClang finds clang-NN with the largest NN; of equal ones the first on the path.
+// newestClang returns the clang-NN with the largest NN; among equals, the first on the path.
 func newestClang(dirs []string) string {
 	best, bestVersion := "", 0
 	for _, dir := range dirs {
@@ -136,7 +137,7 @@ func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 	if tc.family == "clang" {
 		return tc.path, append(t.ClangFlags(), "-fno-crash-diagnostics"), nil
 	}
-	if t.SVEBytes() > 0 { // products of bytes came out wrong with gcc 12, and right with clang
+	if t.SVEBytes() > 0 { // gcc 12 miscompiled products of bytes, clang did not
 		return "", nil, &Error{Kind: Infra, Step: "compiling for SVE",
 			Message: fmt.Sprintf("%s is not used for SVE registers, of which gcc 12 made wrong code; install clang, or compile for --target arm64", tc.Name)}
 	}
@@ -152,8 +153,8 @@ func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 	return path, t.GCCFlags(), nil
 }
 
-// linker finds a linker to call directly, which saves starting the compiler again; GNU ld starts in a tenth of the
-// time of a dynamically linked lld. Empty when there is none.
+// linker returns a linker to call directly, which saves starting the compiler again; GNU ld starts in a tenth of
+// the time of a dynamically linked lld. It returns the empty string if there is none.
 func linker(t *target.Target) string {
 	names := []string{t.Triple() + "-ld", "ld.lld"}
 	if t.IsHost() {
@@ -167,5 +168,5 @@ func linker(t *target.Target) string {
 	return ""
 }
 
-// Path is the compiler's executable.
+// Path returns the compiler's executable.
 func (tc *Toolchain) Path() string { return tc.path }

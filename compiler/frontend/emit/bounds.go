@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// corners are the least and the most of all extents, in all combinations: what grows or shrinks with each is within
-// bounds where it is so there.
+// corners returns all combinations of the smallest and largest extents. A quantity monotonic in each extent is
+// within bounds if it is so there.
 func (o *opener) corners() (list [][]int64) {
 	for corner := range 1 << len(o.extents) {
 		at := make([]int64, len(o.extents))
@@ -23,10 +23,10 @@ func (o *opener) corners() (list [][]int64) {
 	return list
 }
 
-// anyLeast and anyMost are the bounds of what nothing is known of. No sum of a few of them overflows.
+// anyLeast and anyMost bound unknown values. Sums of a few of them do not overflow.
 const anyLeast, anyMost = math.MinInt32 << 16, math.MaxInt32 << 16
 
-// between are bounds of an integer expression where extents are numbers.
+// between returns bounds of an integer expression for the given extents.
 func (o *opener) between(e expr.Expr, extents []int64) (lo, hi int64) {
 	switch n := e.(type) {
 	case *expr.Int:
@@ -80,7 +80,7 @@ func (o *opener) betweenOf(n *expr.Binary, extents []int64) (lo, hi int64) {
 	return max(lo, anyLeast), min(hi, anyMost)
 }
 
-// elements is how many there are along an axis.
+// elements returns the extent of an axis.
 func (o *opener) elements(v *expr.Var, extents []int64) int64 {
 	if v.Limit == nil {
 		return v.Extent

@@ -8,13 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// variant is the kernels for extents up to caps, and how often an execution needs them, of all executions.
+// variant describes the kernels for extents up to caps, and the share of executions that need them.
 type variant struct {
 	caps  []int64
 	share float64
 }
 
-// variantsOf are those for smaller extents, in ascending order, and the one for all.
+// variantsOf returns the variants for smaller extents in ascending order, and the one for all.
 func variantsOf(extents []program.Extent) (smaller []variant, all variant) {
 	list := []variant{{share: 1}}
 	for _, e := range extents {
@@ -30,8 +30,8 @@ func variantsOf(extents []program.Extent) (smaller []variant, all variant) {
 	return list[:last], list[last]
 }
 
-// variants are a kernel's tasks for smaller extents, in ascending order, and how often an execution needs the one for
-// all.
+// variants returns a kernel's tasks for smaller extents in ascending order, and the share of executions that need
+// the full one.
 func (g *general) variants(w *expr.Workload, name string) (list []program.Variant, share float64, err error) {
 	e := g.emitters[0]
 	smaller, all := variantsOf(g.extents)
@@ -50,8 +50,8 @@ func (g *general) variants(w *expr.Workload, name string) (list []program.Varian
 	return list, all.share, nil
 }
 
-// capped is the workload for extents up to caps, with the same arguments in memory; an extent whose cap is its least
-// is no longer open.
+// capped returns the workload for extents up to caps, with the same arguments in memory. An extent whose cap equals
+// its minimum is no longer open.
 func (g *general) capped(w *expr.Workload, caps []int64) (*expr.Workload, error) {
 	c := &capping{general: g, caps: caps, tensors: map[*expr.Tensor]*expr.Tensor{}, vars: map[*expr.Var]expr.Expr{}}
 	var args, outputs []*expr.Tensor
@@ -74,7 +74,7 @@ type capping struct {
 	vars    map[*expr.Var]expr.Expr
 }
 
-// argument is an input of which only what is below the caps is seen, where it is.
+// argument returns an input restricted to the part below the caps, at the same place.
 func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 	c.tensors[t] = t
 	if t.Role != expr.Input {
@@ -101,7 +101,7 @@ func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 	return &cut
 }
 
-// stridesIn are the strides of a tensor that lies where another one does, of a larger shape.
+// stridesIn returns the strides of a tensor that occupies part of a larger one.
 func stridesIn(part, whole *expr.Tensor) []int64 {
 	strides := whole.MemoryStrides()
 	if whole.Strides == nil && slices.Equal(strides, expr.RowMajorStrides(part.Shape)) {

@@ -1,4 +1,4 @@
-// Package emit makes the program of a graph that was cut into kernels: the tensor expressions of each kernel as a
-// workload, kernels of equal workloads as one task, and the calls with the values that they read and write. Begin to
-// read at emit.go.
+// Package emit generates the program of a graph that was partitioned into kernels: each kernel's tensor expressions
+// as a workload, kernels with equal workloads as one task, and the calls with the values that they read and write.
+// Program and Open are the entry points.
 package emit

@@ -15,14 +15,14 @@ import (
 // emitter turns kernels into calls.
 type emitter struct {
 	program *program.Program
-	// budget pays for constants that are arranged anew.
+	// budget limits the cost of rearranging constants.
 	budget *op.Budget
-	// index finds values in the program: by value, and constants by value and layout.
+	// index maps values, and constants with their layouts, to value numbers of the program.
 	index map[string]int
 	tasks map[string]int
 }
 
-// Program is what computes the kernels of a graph, in their order. Errors name the kernel.
+// Program returns the program that runs the kernels of a graph in order. Errors name the kernel.
 func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) {
 	e := newEmitter(g)
 	for _, v := range g.Inputs {
@@ -45,7 +45,7 @@ func newEmitter(g *graph.Graph) *emitter {
 	return &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
 }
 
-// open takes the counts of open outputs from the end of the outputs.
+// open removes the counts of open outputs from the end of the outputs.
 func (e *emitter) open(g *graph.Graph) {
 	outputs := e.program.Outputs
 	own := len(outputs)
@@ -56,7 +56,7 @@ func (e *emitter) open(g *graph.Graph) {
 	e.program.Outputs = outputs[:own]
 }
 
-// value is the index of a value that arrives or is computed; one that lies in another's memory is an alias of that.
+// value returns the number of an input or computed value; a value in another's memory is an alias.
 func (e *emitter) value(v *graph.Value) int {
 	if v.Const != nil {
 		return e.constant(v, op.RowMajor(len(v.Shape)))
@@ -81,7 +81,7 @@ func (e *emitter) add(v program.Value) int {
 	return len(e.program.Values) - 1
 }
 
-// constant is the index of a constant arranged in a layout.
+// constant returns the number of a constant in a layout.
 func (e *emitter) constant(v *graph.Value, layout []int) int {
 	key := fmt.Sprint(v.ID, layout)
 	if k, ok := e.index[key]; ok {
@@ -107,7 +107,7 @@ func (e *emitter) call(kernel *graph.Kernel) error {
 	return err
 }
 
-// task counts a kernel's task, which may be a new one.
+// task counts a kernel's task, and adds it if it is new.
 func (e *emitter) task(name string, w *expr.Workload) int {
 	digest := w.Digest()
 	task, ok := e.tasks[digest]
@@ -120,7 +120,7 @@ func (e *emitter) task(name string, w *expr.Workload) int {
 	return task
 }
 
-// lower makes the kernel's workload, whose axes are not joined yet, and the values of its arguments.
+// lower returns the kernel's workload, before axes are merged, and the values of its arguments.
 func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 	e.budget.For(kernel.Anchor.Name, kernel.Anchor.Op)
 	l := op.NewLowering(e.budget)
@@ -169,7 +169,8 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 	return w, e.args(w, l, values, kernel.Stored), nil
 }
 
-// store is the stage that computes a result as its value lies in memory; what follows in the kernel reads it there.
+// store adds the stage that computes a result in the memory layout of its value; later operators of the kernel read
+// it from there.
 func store(l *op.Lowering, o op.Operand, v *graph.Value) op.Operand {
 	t := l.Store(o, v.InMemory(), v.Layout)
 	t.Strides = placement.ArgumentStrides(v)

@@ -12,10 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// CheckForms refuses a model that depends on its open extents in another way than by factors and sums: graphs are its
-// operators with various numbers in place of the extents, the first of which are the most, followed by others of each
-// extent alone. What its operators are, the shapes of their results, their constants and their attributes must all be
-// of one form. The error names the operator.
+// CheckForms rejects a model that depends on its open extents other than by factors and sums. graphs holds its
+// operators for various extents: first the maxima, then other values of each extent alone. Operators, result
+// shapes, constants and attributes must all have a common form. The error names the operator.
 func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) error {
 	o := &opener{extents: extents, at: at}
 	for s, g := range graphs {
@@ -36,10 +35,10 @@ func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) e
 	return nil
 }
 
-// CheckResults refuses a model whose outputs have other shapes with some numbers than those of one form, or whose
-// nodes compute with none of an extent what is not of the form that it has with more: of shapes, and of numbers that
-// are known. The arguments are those of CheckForms, behind which graphs may follow whose operators are others, since
-// those of nothing are left out; alike is how many come before these.
+// CheckResults rejects a model if some outputs have shapes of a different form for some extents, or if for an
+// extent of zero a node computes shapes or known numbers of a different form. The arguments are those of
+// CheckForms, optionally followed by graphs with different operators, since operators on empty values are dropped;
+// alike is the number of graphs before these.
 func CheckResults(extents []program.Extent, at [][]int64, graphs []*graph.Graph, alike int) error {
 	o := &opener{extents: extents, at: at}
 	for k, v := range graphs[0].Outputs {
@@ -83,15 +82,15 @@ func (o *opener) checkResult(name string, k int, graphs []*graph.Graph, alike in
 		s = o.unlike(numbers, alike)
 		shapes = numbers
 	}
-	if s < alike { // what has no form at all is for operators that read it to refuse
+	if s < alike { // values without any form are rejected by the operators that read them
 		return nil
 	}
 	return fmt.Errorf("value %q is %v with %s and %v with %s, which is not in proportion: give %s other bounds, or fix it by --shape",
 		name, shapes[0], o.say(0), shapes[s], o.say(s), o.names())
 }
 
-// unlike is the first sample whose numbers are not of the form that those of the first samples have, so many of them;
-// -1 where all are.
+// unlike returns the first sample whose numbers do not have the form of the first ones; -1 if there is no such
+// sample.
 func (o *opener) unlike(lists [][]int64, first int) (sample int) {
 	for s, list := range lists {
 		if len(list) != len(lists[0]) {
@@ -110,7 +109,7 @@ func (o *opener) unlike(lists [][]int64, first int) (sample int) {
 	return -1
 }
 
-// names are those of the open extents.
+// names returns the names of the open extents.
 func (o *opener) names() string {
 	list := make([]string, len(o.extents))
 	for k, e := range o.extents {
@@ -144,7 +143,7 @@ func (o *opener) checkNode(nodes []*graph.Node) error {
 	return nil
 }
 
-// fits reports whether a number of each sample has a form, and else a sample that does not have it.
+// fits reports whether a number of each sample has a form, or returns a sample that violates it.
 func (o *opener) fits(nodes []*graph.Node, number func(*graph.Node) int64) (sample int, ok bool) {
 	values := make([]int64, len(nodes))
 	for s, n := range nodes {
@@ -159,7 +158,7 @@ func (o *opener) fits(nodes []*graph.Node, number func(*graph.Node) int64) (samp
 	return 0, true
 }
 
-// checkAttribute: lists of integers may have a form.
+// checkAttribute checks an attribute. Lists of integers may have a form.
 func (o *opener) checkAttribute(nodes []*graph.Node, name string) error {
 	numbers := func(n *graph.Node) []int64 { return append([]int64{n.Attrs[name].Int}, n.Attrs[name].Ints...) }
 	first := nodes[0].Attrs[name]
@@ -182,11 +181,11 @@ func (o *opener) checkAttribute(nodes []*graph.Node, name string) error {
 	return nil
 }
 
-// maxForms bounds the elements of a constant that may each have a form.
+// maxForms limits the elements of a constant that may each have a form.
 const maxForms = 1 << 12
 
-// checkOperand: a constant that is not the same in all samples must have the first elements of that of the most, or
-// integers that have forms.
+// checkOperand checks a constant operand. If it differs between samples, it must be a prefix of that for the
+// maximum, or consist of integers that have forms.
 func (o *opener) checkOperand(nodes []*graph.Node, k int) error {
 	constants := make([]*array.Array, len(nodes))
 	for s, n := range nodes {
@@ -221,7 +220,7 @@ func (o *opener) checkOperand(nodes []*graph.Node, k int) error {
 	return nil
 }
 
-// hasForm reports whether an element of the constants of all samples has a form, or is one divided by what has.
+// hasForm reports whether an element of the samples' constants has a form, or is the reciprocal of one.
 func (o *opener) hasForm(constants []*array.Array, i int64) bool {
 	whole, inverse := make([]int64, len(constants)), make([]int64, len(constants))
 	isWhole, isInverse := true, constants[0].DType.IsFloat()

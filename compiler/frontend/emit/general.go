@@ -11,19 +11,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// general makes of the workloads of a kernel in the samples the one that is true of any extents.
+// general derives from the workloads of a kernel in the samples the workload for any extents.
 type general struct {
 	*opener
 	samples []sampled
-	// made are the stages of the general workload by those of the first sample, vars their variables.
+	// made maps stages of the first sample to those of the general workload, vars their variables.
 	made map[*expr.Tensor]*expr.Tensor
 	vars map[*expr.Var]*expr.Var
-	// number numbers tensors as those of samples are.
+	// number maps tensors to their numbers in the samples.
 	number map[*expr.Tensor]int
 }
 
-// sampled is a workload whose tensors and variables are numbered, so that they can be told to be the same as
-// another's.
+// sampled is a workload with numbered tensors and variables, for comparison with others.
 type sampled struct {
 	w       *expr.Workload
 	list    []*expr.Tensor
@@ -48,12 +47,12 @@ func newSampled(w *expr.Workload) sampled {
 	return s
 }
 
-// errOther says that samples do not have one form.
+// errOther returns the error for samples without a common form.
 func (g *general) errOther() error {
 	return fmt.Errorf("it is not computed in the same way with %s and %s: fix an extent by --shape, or give it other bounds", g.say(0), g.say(1))
 }
 
-// workload is the general one.
+// workload returns the general workload.
 func (g *general) workload() (*expr.Workload, error) {
 	g.made, g.vars, g.number = map[*expr.Tensor]*expr.Tensor{}, map[*expr.Var]*expr.Var{}, maps.Clone(g.samples[0].tensors)
 	first := g.samples[0].w
@@ -74,7 +73,7 @@ func (g *general) workload() (*expr.Workload, error) {
 	return expr.NewWorkload(outputs)
 }
 
-// known is a tensor of the first sample in the general workload.
+// known maps a tensor of the first sample to the general workload.
 func (g *general) known(t *expr.Tensor) *expr.Tensor {
 	if made := g.made[t]; made != nil {
 		return made
@@ -108,7 +107,7 @@ func (g *general) stage(k int) error {
 	return g.checkReads(made.Body)
 }
 
-// variables are axes, with limits where their extents vary.
+// variables returns axes, with limits where their extents vary.
 func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 	var made []*expr.Var
 	for k, v := range lists[0] {
@@ -135,13 +134,13 @@ func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 	return made, nil
 }
 
-// errRead says that a kernel reads what is not there with some numbers.
+// errRead returns the error for a kernel that reads out of bounds for some extents.
 func (g *general) errRead(size int64, at []int64) error {
 	return fmt.Errorf("it takes elements that are none of the %d on an axis where %s: give that other bounds, or fix it by --shape", size, g.sayNumbers(at))
 }
 
-// checkReads checks that the elements that an expression reads along open axes are there with the least and the most
-// of each extent, and so with all between. Which side of a selection is read is for its condition to say.
+// checkReads checks that the elements an expression reads along open axes exist for the smallest and largest value
+// of each extent, and thus for all values. It does not check the sides of a selection, which its condition guards.
 func (g *general) checkReads(e expr.Expr) (err error) {
 	switch n := e.(type) {
 	case *expr.Select:
@@ -157,7 +156,7 @@ func (g *general) checkReads(e expr.Expr) (err error) {
 	return err
 }
 
-// isOpen reports whether an index is made of extents, or of axes that have limits.
+// isOpen reports whether an index depends on extents, or on axes with limits.
 func (g *general) isOpen(index expr.Expr) bool {
 	open := false
 	expr.Walk(index, func(x expr.Expr) {
@@ -188,7 +187,7 @@ func (g *general) checkIndex(t *expr.Tensor, dim int, index expr.Expr) error {
 	return nil
 }
 
-// expr is an expression that is each of the samples' with its extents.
+// expr returns an expression that equals each sample's expression at its extents.
 func (g *general) expr(of []expr.Expr) (expr.Expr, error) {
 	switch first := of[0].(type) {
 	case *expr.Int:
@@ -232,7 +231,7 @@ func (g *general) expr(of []expr.Expr) (expr.Expr, error) {
 	return e, err
 }
 
-// sameNode checks that expressions are the same but for their operands.
+// sameNode checks that expressions agree except for their operands.
 func (g *general) sameNode(of []expr.Expr) error {
 	for s, e := range of {
 		same := reflect.TypeOf(e) == reflect.TypeOf(of[0]) && e.DType() == of[0].DType()
@@ -254,7 +253,7 @@ func (g *general) sameNode(of []expr.Expr) error {
 	return nil
 }
 
-// integer is a number that may be one of extents.
+// integer returns a number that may depend on extents.
 func (g *general) integer(first *expr.Int, of []expr.Expr) (expr.Expr, error) {
 	values := make([]int64, len(of))
 	for s, e := range of {
@@ -274,7 +273,7 @@ func (g *general) integer(first *expr.Int, of []expr.Expr) (expr.Expr, error) {
 	return expr.To(first.Type, f.expr(g.counts)), nil
 }
 
-// float is a number that may be an extent, as of a mean, or one divided by it.
+// float returns a number that may be an extent, as in a mean, or its reciprocal.
 func (g *general) float(first *expr.Float, of []expr.Expr) (expr.Expr, error) {
 	values := make([]float64, len(of))
 	for s, e := range of {
@@ -304,7 +303,7 @@ func (g *general) float(first *expr.Float, of []expr.Expr) (expr.Expr, error) {
 		values[0], g.say(0), values[1], g.say(1))
 }
 
-// wholeOrInverse is the integer that a number is, or that it is one divided by, in float32.
+// wholeOrInverse returns the integer that equals a float32 number, or whose reciprocal does.
 func wholeOrInverse(v float64) (whole, inverse int64, isWhole, isInverse bool) {
 	whole, inverse = int64(math.Round(v)), int64(math.Round(1/v))
 	return whole, inverse, float64(whole) == v, inverse != 0 && float32(1/float64(inverse)) == float32(v)

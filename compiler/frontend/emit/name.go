@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// taskName is for example "conv2d+add+relu 1x56x56x64 k3x3 -> 64": operators, operand in memory, details, channels
-// out.
+// taskName returns a name such as "conv2d+add+relu 1x56x56x64 k3x3 -> 64": operators, operand in memory, details,
+// output channels.
 func taskName(kernel *graph.Kernel) string {
 	var labels []string
 	for _, n := range kernel.Nodes {
@@ -32,7 +32,7 @@ func taskName(kernel *graph.Kernel) string {
 	return strings.Join(parts, " ")
 }
 
-// label is the name of an operator in a task's name.
+// label returns the name of an operator within a task's name.
 func label(n *graph.Node) string {
 	switch d := n.Def(); {
 	case d.Label == "":
@@ -44,7 +44,7 @@ func label(n *graph.Node) string {
 	}
 }
 
-// firstInput is the first operand that is not a constant.
+// firstInput returns the first operand that is not a constant.
 func firstInput(n *graph.Node) *graph.Value {
 	for _, v := range n.Operands {
 		if v != nil && v.Const == nil {
@@ -54,7 +54,7 @@ func firstInput(n *graph.Node) *graph.Value {
 	return nil
 }
 
-// outExtent is the number of channels of an image's or a dense layer's result, the whole shape of others.
+// outExtent returns the number of channels for an image or a dense layer's result, and the whole shape for others.
 func outExtent(n *graph.Node) []int64 {
 	if n.Def().ChannelsOut {
 		return n.Out.Shape[1:2]

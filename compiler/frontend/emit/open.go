@@ -11,17 +11,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Sample is a model, as kernels, with numbers in place of the extents that are open.
+// Sample holds the kernels of a model for particular values of the open extents.
 type Sample struct {
 	Graph   *graph.Graph
 	Kernels []*graph.Kernel
-	// Extents are the numbers, in the order of the open extents.
+	// Extents holds the values, in the order of the open extents.
 	Extents []int64
 }
 
-// Open is the program of a model with open extents: what it computes with any of them is read off samples, the first
-// of which has the most of each. Of the others, each extent has two in which it alone is another; and there may be
-// more. Errors name the kernel that depends on an extent in a way that has no general form.
+// Open returns the program of a model with open extents. It derives the computation for any extents from samples.
+// The first sample has the maximum of each extent. Two of the others differ in one extent alone, for each extent;
+// there may be more. Errors name the kernel that depends on an extent in a way without a general form.
 func Open(extents []program.Extent, samples []Sample) (*program.Program, error) {
 	o := &opener{extents: extents}
 	for _, s := range samples {
@@ -61,18 +61,18 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 	return e.program, nil
 }
 
-// opener reads off samples how a model depends on its open extents.
+// opener derives from samples how a model depends on its open extents.
 type opener struct {
 	extents []program.Extent
-	// emitters, at and kernels are by sample.
+	// emitters, at and kernels are indexed by sample.
 	emitters []*emitter
 	at       [][]int64
 	kernels  [][]*graph.Kernel
-	// counts are the inputs of workloads that have the extents of an execution.
+	// counts holds the workload inputs with the extents of an execution.
 	counts []*expr.Tensor
 }
 
-// say is a sample's extents.
+// say describes a sample's extents.
 func (o *opener) say(sample int) string { return o.sayNumbers(o.at[sample]) }
 
 func (o *opener) sayNumbers(at []int64) string {
@@ -101,7 +101,7 @@ func (o *opener) call(k int) error {
 	args := all[0]
 	for i, t := range g.samples[0].w.Args() {
 		if o.begins(column(all, i)) {
-			t.Strides = t.MemoryStrides() // which says that it need not be aligned
+			t.Strides = t.MemoryStrides() // explicit strides mean that it need not be aligned
 		}
 	}
 	w, err := g.workload()
@@ -133,7 +133,7 @@ func (o *opener) call(k int) error {
 	return nil
 }
 
-// begins reports whether a value, by sample, is a part of another one that begins elsewhere with other extents.
+// begins reports whether a value, by sample, is a part of another one with a start that depends on the extents.
 func (o *opener) begins(value []int) bool {
 	var first []int64
 	for s, e := range o.emitters {
@@ -150,13 +150,13 @@ func (o *opener) begins(value []int) bool {
 	return false
 }
 
-// form is a number as it depends on extents: the sum of each times a factor, and a constant.
+// form is a linear function of the extents: factors and a constant.
 type form struct {
 	times []int64
 	plus  int64
 }
 
-// fit is the form of a number that has given values in the samples; ok is false where it has none.
+// fit returns the form of a number from its values in the samples; ok is false if it has no form.
 func (o *opener) fit(values []int64) (f form, ok bool) {
 	f = form{times: make([]int64, len(o.extents)), plus: values[0]}
 	for k := range o.extents {
@@ -181,12 +181,12 @@ func (f form) value(extents []int64) int64 {
 	return n
 }
 
-// shrinks reports whether the number is less with more of an extent.
+// shrinks reports whether the number decreases as some extent grows.
 func (f form) shrinks() bool {
 	return slices.ContainsFunc(f.times, func(n int64) bool { return n < 0 })
 }
 
-// expr is the number in an execution.
+// expr returns the number as an expression of an execution's extents.
 func (f form) expr(counts []*expr.Tensor) expr.Expr {
 	e := expr.I(0)
 	for k, t := range f.times {
@@ -200,10 +200,10 @@ func varies[T comparable](values []T) bool {
 	return slices.ContainsFunc(values, func(v T) bool { return v != values[0] })
 }
 
-// values checks that values mean the same in all samples, and notes which axes of inputs and outputs are open.
+// values checks that values correspond in all samples, and records the open axes of inputs and outputs.
 func (o *opener) values() error {
 	p := o.emitters[0].program
-	for _, e := range o.emitters[1:] { // the extents are none of theirs
+	for _, e := range o.emitters[1:] { // the extents are not among theirs
 		if len(e.program.Values)+len(o.extents) != len(p.Values) {
 			return fmt.Errorf("the model has other values with other extents")
 		}
@@ -228,7 +228,7 @@ func (o *opener) values() error {
 	return nil
 }
 
-// inSample is the index in a sample of a value of the program.
+// inSample returns the number in a sample of a value of the program.
 func (o *opener) inSample(sample, k int) int {
 	if sample > 0 && k >= o.emitters[0].program.Extents[0].Value {
 		return k - len(o.extents)

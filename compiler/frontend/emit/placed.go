@@ -10,20 +10,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// valueOf is a value in all samples.
+// valueOf is a value across all samples.
 type valueOf struct {
 	*opener
-	// index is by sample.
+	// index holds its number per sample.
 	index []int
 }
 
-// in is the value in a sample.
+// in returns the value in a sample.
 func (v *valueOf) in(sample int) program.Value {
 	return v.emitters[sample].program.Values[v.index[sample]]
 }
 
-// check refuses a value that does not mean the same in all samples: elements that are at other places of the memory
-// that it lies in, or constants of which the smaller is no part of the larger.
+// check rejects a value that differs between samples: its elements have other places within the containing value,
+// or a smaller constant is not a part of the larger one.
 func (v *valueOf) check() error {
 	first := v.in(0)
 	for s := range v.index {
@@ -41,7 +41,7 @@ func (v *valueOf) check() error {
 	return v.checkView()
 }
 
-// isCorner reports whether an array has the first elements of another along each axis.
+// isCorner reports whether an array is a prefix of another along each axis.
 func isCorner(part, whole *array.Array) bool {
 	for k, e := range part.Shape {
 		if e > whole.Shape[k] {
@@ -51,7 +51,7 @@ func isCorner(part, whole *array.Array) bool {
 	return bytes.Equal(whole.Corner(part.Shape).Data, part.Data)
 }
 
-// checkView refuses a view whose elements are not the same ones of the value that it lies in, whatever the extents.
+// checkView rejects a view whose elements depend on the extents.
 func (v *valueOf) checkView() error {
 	var roots, begins [][]int64 // by sample
 	for s := range v.index {
@@ -63,7 +63,7 @@ func (v *valueOf) checkView() error {
 		begins = append(begins, digits(x.Offset, roots[s]))
 	}
 	beginning, ok := v.forms(begins)
-	ok = ok && !slices.ContainsFunc(beginning, form.shrinks) // what begins there is laid out for the most
+	ok = ok && !slices.ContainsFunc(beginning, form.shrinks) // the start depends on the maximum
 	for s := range v.index {
 		if len(roots[s]) != len(roots[0]) || !ok || !v.isSameView(s, roots) {
 			return fmt.Errorf("with %s it is another part of the memory that it lies in than with %s, as where axes are joined that have open ones among them: fix an extent by --shape",
@@ -79,7 +79,7 @@ func (v *valueOf) checkView() error {
 	return fmt.Errorf("where it begins depends on an extent, and what lies before it is written by a kernel, which may write more than is there: fix that extent by --shape")
 }
 
-// begin notes where a view begins, from the forms of the indices of its first element in the value that it lies in.
+// begin records where a view starts, from the forms of the indices of its first element.
 func (v *valueOf) begin(first []form, root []int64) {
 	value := &v.emitters[0].program.Values[v.index[0]]
 	value.Offset, value.Moves = 0, make([]int64, len(v.extents))
@@ -94,8 +94,9 @@ func (v *valueOf) begin(first []form, root []int64) {
 	}
 }
 
-// mayMove reports whether a view begins at one place, is only read, or is the only one that is written elsewhere with
-// other extents in an output that continues an input: kernels compute whole tiles, which may end in what lies behind.
+// mayMove reports whether the start of a view may depend on the extents: the view is only read, or is the only
+// written part of an output that continues an input. Kernels compute whole tiles, which may overwrite elements
+// after the view.
 func (v *valueOf) mayMove() bool {
 	p := v.emitters[0].program
 	own := p.Values[v.index[0]]
@@ -110,7 +111,7 @@ func (v *valueOf) mayMove() bool {
 	return slices.ContainsFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == own.Alias })
 }
 
-// isWritten reports whether a kernel computes a value of the program where it lies.
+// isWritten reports whether a kernel computes a value in place.
 func (o *opener) isWritten(value int) bool {
 	p := o.emitters[0].program
 	return slices.ContainsFunc(p.Calls, func(c program.Call) bool {
@@ -119,8 +120,8 @@ func (o *opener) isWritten(value int) bool {
 	})
 }
 
-// isSameView reports whether the elements of a view in a sample are as far from its first one, in indices of the value
-// that it lies in, as they are in the first sample.
+// isSameView reports whether the offsets of a view's elements from its first one, as indices of the containing
+// value, equal those in the first sample.
 func (v *valueOf) isSameView(s int, roots [][]int64) bool {
 	mine, first := v.in(s), v.in(0)
 	own, others := memoryStrides(mine), memoryStrides(first)
@@ -132,8 +133,8 @@ func (v *valueOf) isSameView(s int, roots [][]int64) bool {
 	return true
 }
 
-// staysInside reports whether no index of the value that a view lies in runs over along an axis that is open: with
-// other extents it would do so elsewhere.
+// staysInside reports whether no index of the containing value wraps along an open axis, since it would wrap
+// elsewhere for other extents.
 func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 	var shapes [][]int64
 	for s := range v.index {
@@ -147,7 +148,7 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 			return false
 		}
 		if slices.Contains(shape, 0) {
-			continue // no element is anywhere
+			continue // the view is empty
 		}
 		for k, stride := range memoryStrides(v.in(0)) {
 			for d, step := range digits(stride, roots[0]) {
@@ -166,7 +167,7 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 	return true
 }
 
-// shapeAt is a shape with given extents, from those in the samples.
+// shapeAt returns a shape at the given extents, derived from those in the samples.
 func (v *valueOf) shapeAt(shapes [][]int64, extents []int64) ([]int64, bool) {
 	forms, ok := v.forms(shapes)
 	shape := make([]int64, len(forms))
@@ -176,7 +177,7 @@ func (v *valueOf) shapeAt(shapes [][]int64, extents []int64) ([]int64, bool) {
 	return shape, ok
 }
 
-// forms are those of each number of lists, one of each sample.
+// forms returns the form of each number in lists with one entry per sample.
 func (o *opener) forms(lists [][]int64) (forms []form, ok bool) {
 	for d := range lists[0] {
 		f, ok := o.fit(column(lists, d))
@@ -203,7 +204,7 @@ func memoryStrides(v program.Value) []int64 {
 	return expr.RowMajorStrides(v.Shape)
 }
 
-// digits is the index of the element at a place in an array.
+// digits returns the index of the element at an offset in an array.
 func digits(at int64, shape []int64) []int64 {
 	index := make([]int64, len(shape))
 	for d := len(shape) - 1; d >= 0; d-- {
@@ -216,7 +217,7 @@ func digits(at int64, shape []int64) []int64 {
 	return index
 }
 
-// note notes the open axes of an input or output.
+// note records the open axes of an input or output.
 func (v *valueOf) note() error {
 	p := v.emitters[0].program
 	for axis := range v.in(0).Shape {

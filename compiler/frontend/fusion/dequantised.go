@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// absorbDequantised moves kernels that only dequantise into the one element-wise operator that reads them, as the
-// addition at the end of a residual block.
+// absorbDequantised moves kernels that only dequantise into the elementwise operator that is their only reader,
+// such as the addition at the end of a residual block.
 func (p *partitioner) absorbDequantised(kernels []*graph.Kernel) []*graph.Kernel {
 	var absorbed []*graph.Kernel
 	for _, kernel := range kernels {

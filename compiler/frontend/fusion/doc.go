@@ -1,4 +1,4 @@
-// Package fusion cuts a graph into kernels: each product or reduction takes the elementwise operators behind it
-// (epilogue) and before it (prologue), and kernels can run in the order that it gives them. It knows graphs whose
-// values have places. Begin to read at partition.go.
+// Package fusion partitions a graph into kernels, in an order in which they can run. Each product or reduction
+// includes elementwise operators after it (epilogue) and before it (prologue). It requires graphs whose values have
+// places. Partition is the entry point.
 package fusion

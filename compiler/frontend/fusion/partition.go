@@ -8,13 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// maxNodes bounds the nodes of one kernel, so that its expressions stay small.
+// maxNodes limits the nodes of a kernel, so that its expressions stay small.
 const maxNodes = 40
 
-// Partition cuts the graph into kernels: each reduction takes the element-wise operators that follow it, those with
-// most work first; what is left forms kernels of its own. A result that has other readers than the operators that
-// follow it is stored, and they are computed in the same kernel. What only a product reads is computed in the
-// product's kernel. Views that no kernel takes become aliases. The result is in an order in which the kernels can run.
+// Partition divides the graph into kernels, in an order in which they can run. Each reduction absorbs the
+// elementwise operators that follow it, starting with the largest reductions; the remaining operators form kernels
+// of their own. A result with further readers is stored, and the operators after it are still computed in the same
+// kernel. A value that only a product reads is computed in the product's kernel. Views outside kernels become
+// aliases.
 func Partition(g *graph.Graph) []*graph.Kernel {
 	g.Number()
 	p := &partitioner{Graph: g, readers: g.Users()}
@@ -44,7 +45,7 @@ type partitioner struct {
 	readers map[*graph.Value][]*graph.Node
 }
 
-// grow makes the kernel of an anchor.
+// grow returns the kernel of an anchor.
 func (p *partitioner) grow(anchor *graph.Node) *graph.Kernel {
 	kernel := &graph.Kernel{Anchor: anchor, Nodes: []*graph.Node{anchor}}
 	anchor.Kernel = kernel
@@ -72,9 +73,10 @@ func (p *partitioner) grow(anchor *graph.Node) *graph.Kernel {
 	return kernel
 }
 
-// region is the smallest set of nodes after v that computes one result from it and other values, and through which all
-// that is computed from v goes: the nodes between v and its immediate post-dominator. All are element-wise on v's
-// shape; or it is a single transposition, or a reshape by axes of extent one. nil when there is none.
+// region returns the smallest set of nodes after v that computes one result from v and other values, and that
+// dominates all uses of v: the nodes up to the immediate post-dominator of v. All are elementwise on v's shape; or
+// the region is a single transposition, or a reshape of axes with extent one. It returns nil if there is no such
+// set.
 func (p *partitioner) region(v *graph.Value) []*graph.Node {
 	if p.IsOutput(v) {
 		return nil
@@ -104,17 +106,17 @@ func (p *partitioner) region(v *graph.Value) []*graph.Node {
 	return nil
 }
 
-// chooses reports whether n is a choice, by one computed bool, of something that is computed for it alone. It has a
-// kernel of its own, so that executions can leave out all of what they do not choose.
+// chooses reports whether n selects, by one computed bool, between values computed for it alone. Such a node gets
+// its own kernel, so that an execution can skip the branch not taken.
 func (p *partitioner) chooses(n *graph.Node) bool {
 	return n.IsChoice() && slices.ContainsFunc(n.Operands[1:], func(v *graph.Value) bool {
 		return v.Producer != nil && len(p.readers[v]) == 1 && !p.IsOutput(v)
 	})
 }
 
-// yields reports whether n is better left to the kernel of its first operand: where two reductions meet, as at the end
-// of a residual block, the first is the block's own in every model seen, and blocks with and without a projection
-// beside them then share their tasks.
+// yields reports whether n should join the kernel of its first operand instead. Where two reductions meet, as at
+// the end of a residual block, the first one is the block's own in every model seen. Blocks with and without a
+// projection then share their tasks.
 func (p *partitioner) yields(n *graph.Node, inside map[*graph.Value]bool) bool {
 	first := n.Operands[0]
 	if inside[first] || first.Producer == nil || len(p.readers[first]) != 1 || p.IsOutput(first) {
@@ -123,7 +125,7 @@ func (p *partitioner) yields(n *graph.Node, inside map[*graph.Value]bool) bool {
 	return first.Producer.Def().Kind == op.Reduction && slices.Equal(first.Shape, n.Out.Shape)
 }
 
-// next is the earliest reader of the values inside that is not in the region yet.
+// next returns the earliest reader of the values inside that is not in the region yet.
 func (p *partitioner) next(region []*graph.Node, inside map[*graph.Value]bool) *graph.Node {
 	var best *graph.Node
 	for v := range inside {

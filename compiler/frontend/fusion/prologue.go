@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// absorbPrologues makes an element-wise kernel the prologue of the product that alone reads its result, such as the
-// normalisation and activation behind the concatenations of a dense block, or the scaling by a squeeze-and-excitation:
-// the product computes a block of them at a time, and their result never goes through memory.
+// absorbPrologues makes an elementwise kernel the prologue of the product that is its only reader, such as the
+// normalisation and activation after the concatenations of a dense block, or the scaling of squeeze-and-excitation.
+// The product computes it block by block, and the result never goes through memory.
 func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
 	var absorbed []*graph.Kernel
 	for _, kernel := range kernels {
@@ -26,17 +26,16 @@ func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
 	return slices.DeleteFunc(kernels, func(k *graph.Kernel) bool { return slices.Contains(absorbed, k) })
 }
 
-// takesPrologue reports whether a node is a product that reads each element of an operand for many results, at one
-// position: a convolution of one pixel, or a product with known weights. What reads each element once, as a global
-// pooling, or for its own row alone, as a softmax, takes a dequantisation.
+// takesPrologue reports whether a node is a product that reads each element of an operand for many results at one
+// position: a 1x1 convolution, or a product with known weights. Nodes that read each element once, such as a global
+// pooling, or only for its own row, such as a softmax, accept a dequantisation.
 func takesPrologue(n *graph.Node, prologue *graph.Kernel) bool {
 	p, ok := n.Product()
 	takesBytes := n.Def().Once || n.Def().Rowwise
 	return ok && p.Pointwise || takesBytes && len(prologue.Nodes) == 1 && prologue.Anchor.Is(op.Dequantize)
 }
 
-// prologue is the element-wise kernel that computes v for the kernel's anchor and nobody else; nil when v is anything
-// else.
+// prologue returns the elementwise kernel that computes v for the kernel's anchor alone, or nil.
 func (p *partitioner) prologue(v *graph.Value, kernel *graph.Kernel) *graph.Kernel {
 	if v == nil || v.Producer == nil || v.Within != nil || p.IsOutput(v) || len(p.readers[v]) != 1 {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// maxStored bounds the results that one kernel stores.
+// maxStored limits the results that a kernel stores.
 const maxStored = 4
 
-// also is the element-wise operator that a kernel computes after its last result although that has other readers, or
-// is an output: the result is stored as well, which saves reading it again in a kernel of its own. nil when there is
-// none.
+// also returns the elementwise operator that a kernel computes after its last result although that result has other
+// readers or is an output. The result is stored as well, which saves reading it again in another kernel. It returns
+// nil if there is no such operator.
 func (p *partitioner) also(kernel *graph.Kernel) []*graph.Node {
 	tail := kernel.Tail()
 	if len(kernel.Stored) >= maxStored-1 || tail.IsView() || !storesMore(kernel.Anchor) {
@@ -22,7 +22,7 @@ func (p *partitioner) also(kernel *graph.Kernel) []*graph.Node {
 		if n.Kernel != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, tail.Out.Shape) || !slices.Equal(n.Result.Layout, tail.Result.Layout) {
 			continue
 		}
-		if n.Is(op.Dequantize) { // its readers make floats of the integers that are stored anyway
+		if n.Is(op.Dequantize) { // its readers convert the stored integers themselves
 			continue
 		}
 		if p.chooses(n) || p.yields(n, map[*graph.Value]bool{tail.Result: true}) {
@@ -35,15 +35,15 @@ func (p *partitioner) also(kernel *graph.Kernel) []*graph.Node {
 	return nil
 }
 
-// storesMore reports whether the schedules of a kernel store results on the way tile by tile: those of products, of
-// windows and of element-wise operators do.
+// storesMore reports whether the schedules of a kernel can store intermediate results tile by tile: those of
+// products, windows and elementwise operators can.
 func storesMore(anchor *graph.Node) bool {
 	return anchor.Def().Tiled || anchor.Def().Kind == op.ElementWise
 }
 
-// canTake reports whether a kernel may compute a region after its last result. Once it stores more than one, what it
-// reads must be computed before the first of them: else two kernels could wait for one another. And all results must
-// have the same layout, to be stored by one nest of loops.
+// canTake reports whether a kernel may compute a region after its last result. If it stores several results, all
+// its inputs must be computed before the first one, or two kernels could wait for each other. All results must have
+// the same layout, so that one loop nest can store them.
 func canTake(kernel *graph.Kernel, region []*graph.Node) bool {
 	if len(kernel.Stored) == 0 {
 		return true
@@ -54,7 +54,7 @@ func canTake(kernel *graph.Kernel, region []*graph.Node) bool {
 	return isReady(kernel, region, kernel.Begin())
 }
 
-// isReady reports whether everything that the nodes read is computed in the kernel, or by a node of lower order.
+// isReady reports whether the inputs of the nodes are computed in the kernel, or by nodes of lower order.
 func isReady(kernel *graph.Kernel, nodes []*graph.Node, order int) bool {
 	if len(kernel.Stored) > 0 {
 		order = kernel.Begin()

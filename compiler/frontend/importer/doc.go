@@ -1,4 +1,4 @@
 // Package importer reads the nodes of a model into a graph. It resolves names and shapes, inlines functions, folds
-// what is constant, and has operators written as others where package table says so, for which it is the op.Builder.
-// Begin to read at importer.go.
+// constants, and expands the operators that the operator table defines by others, for which it is the op.Builder.
+// Build is the entry point.
 package importer

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// expand adds the outputs of a node that is written as others to the scope.
+// expand adds the outputs of an expanded node to the scope.
 func (b *builder) expand(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs []string) error {
 	used := make([]bool, len(outputs))
 	for k, output := range outputs {
@@ -48,22 +48,22 @@ func checkCount(d *op.Def, in []*op.Item) error {
 	return nil
 }
 
-// site is where a node is written as others: what it makes goes into the graph, and its names are those of the scope.
-// It is an op.Builder.
+// site is the place of a node under expansion: new nodes go into the graph, and names resolve in the scope. It is
+// an op.Builder.
 type site struct {
 	builder *builder
 	scope   *scope
 }
 
-// Budget is that of the model.
+// Budget returns the model's budget.
 func (s *site) Budget() *op.Budget { return s.builder.Budget }
 
-// Constant makes a value for the node of the given name.
+// Constant adds a constant for the named node.
 func (s *site) Constant(node string, a *array.Array) *op.Value {
 	return s.builder.item(s.builder.Constant(s.builder.NextName(node), a)).Tensor
 }
 
-// Add applies an operator under the name of the node that it is made for.
+// Add applies an operator under the name of the node that it expands.
 func (s *site) Add(n op.Node, in ...*op.Value) (*op.Value, error) {
 	v, err := s.builder.add(n, s.builder.NextName(n.Name), s.builder.valuesOf(in)...)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *site) Body(g *onnx.Graph, in []*op.Item) ([]*op.Item, error) {
 	return out, nil
 }
 
-// valuesOf are the graph's values of operands; nil for those left out.
+// valuesOf returns the graph values of operands; nil for omitted ones.
 func (b *builder) valuesOf(operands []*op.Value) []*graph.Value {
 	values := make([]*graph.Value, len(operands))
 	for k, v := range operands {

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// functionName identifies a function that a model defines.
+// functionName identifies a function defined by a model.
 type functionName struct{ domain, name string }
 
 func functionsOf(m *onnx.Model) map[functionName]*onnx.Function {
@@ -20,10 +20,10 @@ func functionsOf(m *onnx.Model) map[functionName]*onnx.Function {
 	return functions
 }
 
-// maxCalls bounds the calls of functions inside each other; ONNX has no recursion.
+// maxCalls limits nested function calls; ONNX has no recursion.
 const maxCalls = 64
 
-// call puts the nodes of a function in the place of the node n that calls it.
+// call inlines a function at node n.
 func (b *builder) call(s *scope, f *onnx.Function, n op.Node, in []*op.Item, outputs []string) error {
 	if s.depth >= maxCalls {
 		return fmt.Errorf("node %q (%s): functions call each other deeper than %d", n.Name, n.Op, maxCalls)

@@ -10,21 +10,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// builder reads an ONNX graph into a graph: it folds what is constant, and has operators written as others.
+// builder reads an ONNX graph into a graph, folding constants and expanding operators.
 type builder struct {
 	*graph.Graph
 	functions map[functionName]*onnx.Function
-	// values are those of the graph, by what operators see of them.
+	// values maps operator operands to graph values.
 	values map[*op.Value]*graph.Value
-	// used are the names that the nodes of a graph or function read, by its address.
+	// used holds the names read by the nodes of a graph or function, by its address.
 	used map[any]map[string]usage
-	// open are the symbols of extents that each execution chooses, and varying what of values depends on them.
+	// open lists the symbols of extents that each execution chooses; varying records how values depend on them.
 	open    []string
 	varying map[*graph.Value]varies
 }
 
-// Build reads a model. shapes fixes what the model leaves open: the shape of an input by its name, or one number for
-// an open extent by its symbol. open are the symbols for which the number is only an example.
+// Build reads a model. shapes fixes open extents: a shape for the name of an input, or one number for a symbol. For
+// the symbols in open, the number is only a sample.
 func Build(m *onnx.Model, shapes map[string][]int64, open []string, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
 		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Varying: map[*graph.Value][]int{}, Results: map[string][]*graph.Value{}}, functions: functionsOf(m),
@@ -50,7 +50,7 @@ func Build(m *onnx.Model, shapes map[string][]int64, open []string, budget *op.B
 	return b.Graph, b.addOutputs(s, outputs)
 }
 
-// addInputs adds the inputs that are no initializers.
+// addInputs adds the inputs that are not initializers.
 func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string][]int64) error {
 	infos = slices.DeleteFunc(slices.Clone(infos), func(info *onnx.ValueInfo) bool { return s.items[info.Name] != nil })
 	shapes, err := resolveShapes(infos, given)
@@ -69,7 +69,7 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string]
 	return nil
 }
 
-// addOutputs finds the graph's outputs and gives each a value of its own with the output's name: a copy where the
+// addOutputs resolves the graph's outputs and gives each a value of its own with the output's name: a copy if the
 // value is an input, a constant or another output as well.
 func (b *builder) addOutputs(s *scope, names []string) error {
 	b.Number()
@@ -105,7 +105,7 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 	return b.addCounts(counts)
 }
 
-// addCounts adds the counts of open outputs, each once, behind the outputs.
+// addCounts adds the counts of open outputs, each once, after the outputs.
 func (b *builder) addCounts(counts []*op.Value) error {
 	at := map[*op.Value]int{}
 	for k, count := range counts {
@@ -123,7 +123,7 @@ func (b *builder) addCounts(counts []*op.Value) error {
 	return nil
 }
 
-// item is what a name stands for that is a value of the graph.
+// item returns the item for a value of the graph.
 func (b *builder) item(v *graph.Value) *op.Item {
 	b.values[&v.Value] = v
 	return &op.Item{Tensor: &v.Value}

@@ -18,8 +18,7 @@ func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
 	return nil
 }
 
-// addNode adds the results of a node to the scope: by a function of the model, by operators that it is written as, or
-// as an operator itself.
+// addNode adds the results of a node to the scope: by a model function, by expansion, or as an operator.
 func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	name := n.Name
 	if name == "" {
@@ -48,8 +47,7 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	return b.addResults(s, d, node, in, n.Outputs)
 }
 
-// operands are the items of a node's inputs, without those at the end that are left out. No output may have a name
-// that is taken.
+// operands returns the items of a node's inputs, without trailing omitted ones. No output may reuse a name.
 func (s *scope) operands(name string, n *onnx.Node) ([]*op.Item, error) {
 	in := make([]*op.Item, 0, len(n.Inputs))
 	for _, input := range n.Inputs {
@@ -70,8 +68,8 @@ func (s *scope) operands(name string, n *onnx.Node) ([]*op.Item, error) {
 	return in, nil
 }
 
-// operatorOf finds the operator of a node. It is nil for one of ONNX's own that is not supported: then the graph says
-// why when a result is added.
+// operatorOf returns the operator of a node. It is nil for an unsupported standard operator: the error then follows
+// when a result is added.
 func operatorOf(n op.Node, domain string) (*op.Def, error) {
 	if domain == "ai.onnx" {
 		domain = ""
@@ -89,13 +87,12 @@ func operatorOf(n op.Node, domain string) (*op.Def, error) {
 	return d, nil
 }
 
-// isExpanded reports whether a node is written as others.
+// isExpanded reports whether a node is expanded into others.
 func isExpanded(d *op.Def, n op.Node, in []*op.Item) bool {
 	return d != nil && d.Expand != nil && (d.Expands == nil || d.Expands(&n, in))
 }
 
-// addResults adds those results of an operator that are used, each as a node of its own. d is nil for an operator that
-// there is not.
+// addResults adds the used results of an operator, each as a node of its own. d is nil for an unsupported operator.
 func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs []string) error {
 	operands := make([]*op.Value, len(in))
 	for k, it := range in {
@@ -128,8 +125,8 @@ func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outp
 	return nil
 }
 
-// add adds an operator to the graph and gives its result: a constant where its operands are known, unless it makes
-// weights that products dequantise themselves or is another one with each open extent, or where it has no elements.
+// add adds an operator to the graph and returns its result. The result is a constant if its operands are known or
+// it has no elements, except for weights that products dequantise and for values that depend on open extents.
 func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Value, error) {
 	b.Budget.For(n.Name, n.Op)
 	b.Budget.Node()

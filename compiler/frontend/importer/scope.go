@@ -7,23 +7,23 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// frame is what the nodes of a model, or of a function that it calls, share.
+// frame is the state shared by the nodes of a model or of an inlined function.
 type frame struct {
 	opsets []onnx.Opset
 	// attributes are those of the call, for references in the function's body; nil in the model itself.
 	attributes map[string]*onnx.Attribute
-	// depth is the number of calls around the body.
+	// depth is the number of enclosing calls.
 	depth int
 }
 
-// scope holds the names of one graph: the model's, a function's or that of an attribute, which sees its outer scopes
-// as well.
+// scope holds the names of one graph: that of the model, a function or an attribute. The last one also sees its
+// outer scopes.
 type scope struct {
 	*frame
 	outer *scope
-	// items has a nil item for an input of a function that the call leaves out.
+	// items has a nil entry for a function input that the call omits.
 	items map[string]*op.Item
-	// used has how names are read; graphs that are read again share it.
+	// used records how names are read; repeated reads of a graph share it.
 	used map[string]usage
 }
 
@@ -31,16 +31,16 @@ func newScope(f *frame, outer *scope, used map[string]usage) *scope {
 	return &scope{frame: f, outer: outer, items: map[string]*op.Item{}, used: used}
 }
 
-// usage says how a name is read, by one reader or several; zero is not at all.
+// usage records how a name is read, by any number of readers; zero means not at all.
 type usage uint8
 
 const (
-	// asWeights is as the second factor of a product, transposed or not, inAnotherWay is all else.
+	// asWeights is a read as the second factor of a product, possibly transposed; inAnotherWay is any other read.
 	asWeights usage = 1 << iota
 	inAnotherWay
 )
 
-// usedBy are the names that a graph or function reads or gives, found once for all iterations and calls.
+// usedBy returns the names that a graph or function reads or returns, computed once for all iterations and calls.
 func (b *builder) usedBy(of any, nodes []*onnx.Node, outputs []string) map[string]usage {
 	if b.used[of] == nil {
 		used := map[string]usage{}
@@ -53,7 +53,7 @@ func (b *builder) usedBy(of any, nodes []*onnx.Node, outputs []string) map[strin
 	return b.used[of]
 }
 
-// markUsed notes what the nodes read, those of graphs inside them too, readers of a result before the node.
+// markUsed records the reads of nodes and of their nested graphs, visiting the readers of a result before its node.
 func markUsed(used map[string]usage, nodes []*onnx.Node) {
 	for _, n := range slices.Backward(nodes) {
 		for k, name := range n.Inputs {
@@ -71,7 +71,7 @@ func markUsed(used map[string]usage, nodes []*onnx.Node) {
 	}
 }
 
-// readAs is how a node reads an input, where it is known how its results are read.
+// readAs returns how a node reads an input, once the uses of its results are known.
 func readAs(used map[string]usage, n *onnx.Node, input int) usage {
 	switch {
 	case n.Domain != "":
@@ -83,8 +83,8 @@ func readAs(used map[string]usage, n *onnx.Node, input int) usage {
 	return inAnotherWay
 }
 
-// find is the innermost item of a name; false when there is none. The item of a function's input that the call leaves
-// out, and that of the empty name, is nil.
+// find returns the innermost item of a name; false if there is none. Omitted function inputs and the empty name
+// have a nil item.
 func (s *scope) find(name string) (*op.Item, bool) {
 	if name == "" {
 		return nil, true
@@ -97,7 +97,7 @@ func (s *scope) find(name string) (*op.Item, bool) {
 	return nil, false
 }
 
-// attributes are a node's, with references to those of the enclosing function resolved.
+// attributesOf returns a node's attributes, with references to those of the enclosing function resolved.
 func (s *scope) attributesOf(n *onnx.Node) map[string]*onnx.Attribute {
 	attrs := map[string]*onnx.Attribute{}
 	for _, a := range n.Attributes {

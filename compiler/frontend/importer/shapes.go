@@ -10,21 +10,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// shapeResolver gives inputs their shapes, of the model and of the user. A name that the model gives to an open
-// extent, its symbol, means the same extent wherever it stands.
+// shapeResolver determines the input shapes from the model and the user's settings. A symbol, the model's name for
+// an open extent, denotes the same extent everywhere.
 type shapeResolver struct {
 	infos   []*onnx.ValueInfo
 	symbols map[string]symbol
 }
 
-// symbol is what an open extent was fixed to, and by which word of the user.
+// symbol is the value of an open extent, and the user setting that fixed it.
 type symbol struct {
 	extent int64
 	by     string
 }
 
-// resolveShapes returns the shapes of the inputs. A name in given is that of an input, or the symbol of an open extent
-// with one number.
+// resolveShapes returns the shapes of the inputs. A name in given is that of an input, or the symbol of an open
+// extent with one number.
 func resolveShapes(infos []*onnx.ValueInfo, given map[string][]int64) ([][]int64, error) {
 	r := &shapeResolver{infos: infos, symbols: map[string]symbol{}}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -56,7 +56,7 @@ func resolveShapes(infos []*onnx.ValueInfo, given map[string][]int64) ([][]int64
 	return shapes, nil
 }
 
-// fix takes in what the user says of one name.
+// fix applies the user's setting for one name.
 func (r *shapeResolver) fix(name string, shape []int64) error {
 	k := slices.IndexFunc(r.infos, func(info *onnx.ValueInfo) bool { return info.Name == name })
 	if k >= 0 {
@@ -92,7 +92,7 @@ func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
 	return nil
 }
 
-// bind fixes a symbol once and for all.
+// bind sets the value of a symbol; it must not change.
 func (r *shapeResolver) bind(name string, extent int64, by string) error {
 	before, ok := r.symbols[name]
 	if ok && before.extent != extent {
@@ -104,7 +104,7 @@ func (r *shapeResolver) bind(name string, extent int64, by string) error {
 	return nil
 }
 
-// shape is an input's shape; false when something of it is still open.
+// shape returns an input's shape; false if an extent is still open.
 func (r *shapeResolver) shape(info *onnx.ValueInfo, given map[string][]int64) ([]int64, bool) {
 	if shape, ok := given[info.Name]; ok {
 		return slices.Clone(shape), true
@@ -125,7 +125,7 @@ func (r *shapeResolver) shape(info *onnx.ValueInfo, given map[string][]int64) ([
 	return shape, true
 }
 
-// openError names the inputs that have open extents, and what to say: symbols where all that is open has one, else
+// openError names the inputs with open extents and the missing settings: symbols if every open extent has one, or
 // shapes.
 func (r *shapeResolver) openError(given map[string][]int64) error {
 	var open []*onnx.ValueInfo
@@ -144,7 +144,7 @@ func (r *shapeResolver) openError(given map[string][]int64) error {
 	return fmt.Errorf("open extents in input %s: fix them, for example by --shape %s", r.describe(open), strings.Join(say, ","))
 }
 
-// missing is an example of what fixes what is open in an input.
+// missing returns an example of a setting that fixes an input's open extents.
 func (r *shapeResolver) missing(info *onnx.ValueInfo) (words []string) {
 	if !info.HasShape {
 		return []string{info.Name + "=1x3x224x224"}

@@ -8,16 +8,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// varies says what of a value depends on extents that each execution chooses: how many elements it has on some axis,
-// or what they are. A constant of which both do is another one with each extent, as the mask of the tokens behind a
-// past is: it is computed in each execution. Where its extents alone depend on them, a smaller one is the beginning of
-// a larger; where its elements alone do, it is a few numbers, such as a shape.
+// varies records how a value depends on extents that each execution chooses: in its extents, its elements, or both.
+// A constant of which both vary, such as a mask for the tokens after the past, is computed in each execution. If
+// only its extents vary, a smaller one is a prefix of a larger one. If only its elements vary, it is a short list
+// of numbers, such as a shape.
 type varies struct{ extents, elements bool }
 
 func (v varies) whole() bool { return v.extents && v.elements }
 
-// shapedBy are the operands from whose elements operators take the shape of their results, and those of them that say
-// nothing of the elements.
+// shapedBy lists the operands whose elements determine the result shape of operators, and those of them that do not
+// affect the elements.
 var shapedBy = map[string]struct{ shape, only []int }{
 	op.Reshape:        {[]int{1}, []int{1}},
 	op.Expand:         {[]int{1}, []int{1}},
@@ -32,7 +32,7 @@ var shapedBy = map[string]struct{ shape, only []int }{
 	"OneHot":          {[]int{1}, []int{1}},
 }
 
-// inputVaries notes which axes of an input have open extents.
+// inputVaries records which axes of an input have open extents.
 func (b *builder) inputVaries(v *graph.Value, info *onnx.ValueInfo) {
 	for axis, d := range info.Shape {
 		if d.Value < 0 && slices.Contains(b.open, d.Param) {
@@ -42,7 +42,7 @@ func (b *builder) inputVaries(v *graph.Value, info *onnx.ValueInfo) {
 	}
 }
 
-// noteResults notes what a node of the model has computed, where extents are open.
+// noteResults records the dependencies of a node's results on open extents.
 func (b *builder) noteResults(s *scope, names []string) {
 	if len(b.open) == 0 {
 		return
@@ -54,14 +54,14 @@ func (b *builder) noteResults(s *scope, names []string) {
 	}
 }
 
-// resultVaries is what of a node's result depends on open extents.
+// resultVaries returns how a node's result depends on open extents.
 func (b *builder) resultVaries(n *graph.Node) (result varies) {
 	if len(b.open) == 0 {
 		return varies{}
 	}
 	shaped := shapedBy[n.Op]
 	for k, v := range n.Operands {
-		of := b.varying[v] // nothing, where it is left out
+		of := b.varying[v] // zero for omitted operands
 		switch {
 		case n.Is(op.Shape) || n.Is("Size"):
 			result.elements = result.elements || of.extents
@@ -85,7 +85,7 @@ func isFolded(n *graph.Node, result varies) bool {
 	return graph.AllKnown(n.Operands) && !n.Weights && !result.whole()
 }
 
-// asSteps is a Range as an operator that each execution computes, where its elements depend on open extents.
+// asSteps returns a Range as an operator that each execution computes, if its elements depend on open extents.
 func (b *builder) asSteps(n *graph.Node, result varies) (*graph.Node, error) {
 	if !n.Is(op.Range) || !result.whole() || graph.IsEmpty(n.Out.Shape) {
 		return n, nil

@@ -6,9 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 )
 
-// continued is the input that an output of the model continues, as the keys and values of all positions do those of
-// the positions before: the first operand of a concatenation along an axis whose extent each execution chooses. nil
-// where the node is nothing of the kind.
+// continued returns the input that an output of the model continues, as keys and values of all positions continue
+// those of earlier ones: the first operand of a concatenation along an open axis. It returns nil for other nodes.
 func continued(g *graph.Graph, n *graph.Node) *graph.Value {
 	axis, ok := n.Concat()
 	if !ok || !g.IsOutput(n.Result) {
@@ -20,8 +19,8 @@ func continued(g *graph.Graph, n *graph.Node) *graph.Value {
 	return nil
 }
 
-// keep makes an input the beginning of the output that continues it, where an execution leaves it as it is, and
-// returns how to undo that; nil when it must lie elsewhere.
+// keep places an input at the start of the output that continues it, where executions leave it unchanged. It
+// returns a function that undoes this, or nil if the input must lie elsewhere.
 func (s *sharing) keep(n *graph.Node) (undo func()) {
 	v := continued(s.Graph, n)
 	if v == nil || v.Within != nil || !slices.Equal(v.Layout, n.Result.Layout) {

@@ -7,10 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// assignLayouts decides in which order each value's axes lie in memory: inputs and outputs as the model has them, the
-// rest as their producers like best. Transpositions become a matter of layout and cost nothing. Where a reshape needs
-// another order than its operand has, and for outputs, a copy is put in, which joins its producer's kernel like any
-// element-wise operator.
+// assignLayouts chooses the memory order of each value's axes: that of the model for inputs and outputs, and the
+// producer's preference for others. Transpositions become layout changes and cost nothing. If a reshape or an
+// output needs another order, it inserts a copy, which joins its producer's kernel like any elementwise operator.
 func assignLayouts(g *graph.Graph) error {
 	for _, v := range g.Inputs {
 		v.Layout = op.RowMajor(len(v.Shape))
@@ -69,10 +68,11 @@ func naturalLayout(n *graph.Node) []int {
 	return op.LayoutOf(n.Node, layouts)
 }
 
-// reshapeLayout is the layout in which a reshaped value has the bytes of its operand; false when there is none. The
-// shapes are cut into the smallest runs of axes with equal products; a layout that moves whole runs can be kept.
+// reshapeLayout returns the layout in which a reshaped value has the bytes of its operand; false if there is none.
+// It divides the shapes into the smallest runs of axes with equal products; a layout that permutes whole runs is
+// kept.
 func reshapeLayout(in []int64, layout []int, out []int64) ([]int, bool) {
-	runOf := make([]int, len(in)) // of each axis of in
+	runOf := make([]int, len(in)) // per axis of in
 	var runs [][]int              // axes of out in each run
 	var sources [][]int           // axes of in in each run
 	i, o := 0, 0
@@ -97,8 +97,8 @@ func reshapeLayout(in []int64, layout []int, out []int64) ([]int, bool) {
 	return moveRuns(in, layout, runOf, sources, runs, len(out))
 }
 
-// moveRuns orders the runs of the result as the operand's runs lie in memory. Axes of extent 1 have no place in
-// memory, so they follow wherever their run goes.
+// moveRuns orders the runs of the result like the operand's runs in memory. Axes of extent 1 occupy no memory and
+// follow their run.
 func moveRuns(in []int64, layout, runOf []int, sources, runs [][]int, rank int) ([]int, bool) {
 	var order []int
 	placed := make([]bool, len(runs))

@@ -9,17 +9,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// Narrow is the pass that has factors of products in float32 stored in a type of 16 bits: half the bytes, and
-// instructions for matrices multiply them as they are. Operators still compute in float32, so that sums, softmax and
-// normalisation lose nothing: what is rounded is what lies in memory, once, by whoever stores it. These are stored so:
+// Narrow returns the pass that stores float32 factors of products in a 16-bit type: half the bytes, in the operand
+// type of matrix instructions. Operators still compute in float32, so that sums, softmax and normalisation lose no
+// accuracy. Values are rounded once, when they are stored. The pass narrows
 //
-//   - weights and operands of products whose sums have leastTerms terms or more, attention's among them, and what
-//     other convolutions slide over, which is read many times;
-//   - what is only moved, or of which maxima are taken, before it becomes such an operand.
+//   - weights and operands of products with at least leastTerms terms, including attention, and the data of other
+//     convolutions, which is read many times;
+//   - values that are only moved, or reduced by maxima, before they become such operands.
 //
-// Constants with elements beyond the type's range stay as they are. All readers of a value read the rounded one.
-// Inputs and outputs of the model stay as they are, and so does all that no product reads, and what is no constant
-// where only these are stored so.
+// It keeps constants with elements beyond the type's range, inputs and outputs of the model, values that no product
+// reads, and, if only constants are narrowed, all other values. All readers of a value read the rounded one.
 func Narrow(as array.Storage) graph.Pass {
 	return graph.Pass{Name: "store-as-" + as.Type.String(), Run: func(g *graph.Graph) error {
 		narrowing := &narrowing{Graph: g, to: as.Type, constants: as.Constants, readers: g.Users(), members: map[*graph.Value][]*graph.Value{}, chosen: map[*graph.Value]bool{}}
@@ -28,20 +27,20 @@ func Narrow(as array.Storage) graph.Pass {
 	}}
 }
 
-// leastTerms is how long the sums are for which factors are worth rounding: instructions for matrices take so many
-// terms of 16 bits. Shorter ones, such as those that give each position its frequencies, may need all bits.
+// leastTerms is the number of terms from which rounding factors pays: matrix instructions take as many 16-bit
+// terms. Shorter sums, such as those that compute position frequencies, may need full precision.
 const leastTerms = 16
 
-// narrowing chooses memory by its root, the value that all values in it lie in.
+// narrowing selects memory by its root, the value that contains all others in it.
 type narrowing struct {
 	*graph.Graph
 	to array.DType
-	// constants is set where nothing else is stored so.
+	// constants is set if only constants are narrowed.
 	constants bool
 	readers   map[*graph.Value][]*graph.Node
 	members   map[*graph.Value][]*graph.Value
 	chosen    map[*graph.Value]bool
-	// order is that in which they were chosen: nothing depends on the order of a map.
+	// order lists the roots in order of selection, so that nothing depends on map order.
 	order []*graph.Value
 }
 
@@ -71,7 +70,7 @@ func (n *narrowing) run() {
 	}
 }
 
-// rootOf is the value in whose memory another one lies.
+// rootOf returns the value that contains another one's memory.
 func rootOf(v *graph.Value) *graph.Value {
 	for v.Within != nil {
 		v = v.Within.Of
@@ -79,8 +78,8 @@ func rootOf(v *graph.Value) *graph.Value {
 	return v
 }
 
-// choose takes the memory of a value, unless it is the model's own or of another type. A constant of one element is no
-// memory.
+// choose selects the memory of a value, unless it belongs to the model or has another type. Constants of one
+// element are skipped.
 func (n *narrowing) choose(v *graph.Value) {
 	root := rootOf(v)
 	if n.constants && root.Const == nil {
@@ -98,10 +97,10 @@ func (n *narrowing) choose(v *graph.Value) {
 	}
 }
 
-// mostFloat16 is the largest finite value of float16.
+// mostFloat16 is the largest finite float16.
 const mostFloat16 = 65504
 
-// fits reports whether a type has the range of all elements of a constant.
+// fits reports whether all elements of a constant are in the range of a type.
 func fits(c *array.Array, to array.DType) bool {
 	for k := int64(0); to == array.Float16 && k < c.Len(); k++ {
 		if math.Abs(c.Float(k)) > mostFloat16 {
@@ -111,8 +110,8 @@ func fits(c *array.Array, to array.DType) bool {
 	return true
 }
 
-// onlyMoved reports whether what reads a value's memory moves elements, or takes maxima, into memory that is chosen:
-// they are rounded there at the latest, to the same.
+// onlyMoved reports whether all readers of a value's memory only move elements, or take maxima, into selected
+// memory. Rounding commutes with these.
 func (n *narrowing) onlyMoved(root *graph.Value) bool {
 	moved := false
 	for _, v := range n.members[root] {
@@ -130,7 +129,7 @@ func (n *narrowing) onlyMoved(root *graph.Value) bool {
 	return moved
 }
 
-// narrowFactors are the factors of a node that are worth rounding.
+// narrowFactors returns the factors of a node that are worth rounding.
 func narrowFactors(n *graph.Node) []*graph.Value {
 	if n.Is(op.FusedAttention) {
 		if shape := n.Operands[0].Shape; shape[len(shape)-1] >= leastTerms {

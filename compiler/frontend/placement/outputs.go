@@ -5,13 +5,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// separateOutputs gives an output a copy of its own when its bytes would otherwise be those of an input or of another
-// output, seen through reshapes and transpositions.
+// separateOutputs copies an output that would otherwise share memory with an input or another output through
+// reshapes and transpositions.
 func separateOutputs(g *graph.Graph) error {
 	taken := map[*graph.Value]bool{}
 	for k, v := range g.Outputs {
 		if graph.IsEmpty(v.Shape) {
-			continue // a constant without bytes
+			continue // an empty constant
 		}
 		root := v
 		for root.Producer != nil && root.Producer.IsView() {
@@ -28,7 +28,7 @@ func separateOutputs(g *graph.Graph) error {
 	return nil
 }
 
-// copyOutput puts a copy between output k and the value it has.
+// copyOutput inserts a copy between output k and its value.
 func copyOutput(g *graph.Graph, k int) error {
 	v := g.Outputs[k]
 	n, err := copyOf(g, v, v.Name)

@@ -2,7 +2,7 @@ package placement
 
 import "github.com/tilth-dev/tilth/compiler/graph"
 
-// Passes decide where values lie, in this order.
+// Passes lists the placement passes in order.
 var Passes = []graph.Pass{
 	{Name: "separate-outputs", Run: separateOutputs},
 	{Name: "assign-layouts", Run: assignLayouts},

@@ -9,16 +9,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Place is where a value lies: in the memory of root, offset elements behind its beginning, with strides in elements
-// along the value's axes in the order of memory.
+// Place is the location of a value: in the memory of root, at offset elements, with strides in elements for the
+// value's axes in memory order.
 type Place struct {
 	Root    *graph.Value
 	Offset  int64
 	Strides []int64
 }
 
-// Of follows a value to its root; ok is false when the value's elements have no strides there, because a reshape
-// joins axes between which there are gaps.
+// Of traces a value to its root; ok is false if the value's elements have no strides there, because a reshape
+// merges axes with gaps between them.
 func Of(v *graph.Value) (p Place, ok bool) {
 	if v.Within == nil {
 		return Place{Root: v, Strides: expr.RowMajorStrides(Physical(v))}, true
@@ -36,10 +36,10 @@ func Of(v *graph.Value) (p Place, ok bool) {
 	return p, true
 }
 
-// Physical is the value's shape in the order of memory.
+// Physical returns the value's shape in memory order.
 func Physical(v *graph.Value) []int64 { return op.Physical(v.Shape, v.Layout) }
 
-// IsDense reports whether elements of the given shape lie without gaps; axes of extent one do not matter.
+// IsDense reports whether elements of the given shape are contiguous; axes of extent one do not matter.
 func (p Place) IsDense(shape []int64) bool {
 	for k, s := range expr.RowMajorStrides(shape) {
 		if shape[k] != 1 && p.Strides[k] != s {
@@ -49,8 +49,7 @@ func (p Place) IsDense(shape []int64) bool {
 	return true
 }
 
-// ArgumentStrides are the strides that a kernel must know of: nil where the value looks like one that lies alone in
-// memory.
+// ArgumentStrides returns the strides of a kernel argument, or nil if the value is dense and separate in memory.
 func ArgumentStrides(v *graph.Value) []int64 {
 	p, _ := Of(v)
 	if p.IsDense(Physical(v)) && p.Offset*v.InMemory().Bytes()%program.Alignment == 0 {
@@ -59,10 +58,10 @@ func ArgumentStrides(v *graph.Value) []int64 {
 	return p.Strides
 }
 
-// axis is some elements at equal distances.
+// axis is a number of elements at equal distances.
 type axis struct{ extent, stride int64 }
 
-// runs are the axes that a tensor has when those that lie in memory as one are one; none has extent one.
+// runs returns the axes of a tensor after merging those that are contiguous; axes of extent one are dropped.
 func runs(shape, strides []int64) []axis {
 	var list []axis
 	for k, e := range shape {
@@ -78,11 +77,11 @@ func runs(shape, strides []int64) []axis {
 	return list
 }
 
-// reshapeStrides are the strides of the same elements in another shape of as many; ok is false when there are none.
+// reshapeStrides returns the strides of the same elements in another shape; ok is false if there are none.
 func reshapeStrides(in, strides, out []int64) (reshaped []int64, ok bool) {
 	axes := runs(in, strides)
 	reshaped = make([]int64, len(out))
-	at := axis{1, 1} // what is left of the current run, and the next stride
+	at := axis{1, 1} // the rest of the current run, and the next stride
 	for k, e := range slices.Backward(out) {
 		if at.extent == 1 && e > 1 {
 			at, axes = axes[len(axes)-1], axes[:len(axes)-1]
@@ -96,7 +95,7 @@ func reshapeStrides(in, strides, out []int64) (reshaped []int64, ok bool) {
 	return reshaped, true
 }
 
-// viewsOf are the values that lie in v's memory as far as readers of v make them: reshapes, transpositions and parts.
+// viewsOf returns the values in v's memory that readers of v create: reshapes, transpositions and parts.
 func viewsOf(readers map[*graph.Value][]*graph.Node, v *graph.Value) []*graph.Value {
 	var list []*graph.Value
 	for _, n := range readers[v] {

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// shareMemory decides which values lie in the memory of others, so that moving elements costs no pass over memory:
-// reshapes and transpositions are the bytes of their operands, slices and splits parts of them, and the operands of a
-// concatenation are computed where it wants them. Kernels read and write parts through strides. An output of the model
-// is never a part.
+// shareMemory places values in the memory of others, so that data movement costs no pass over memory: reshapes and
+// transpositions share the bytes of their operands, slices and splits are parts of them, and the operands of a
+// concatenation are computed in place. Kernels access parts through strides. An output of the model is never a
+// part.
 func shareMemory(g *graph.Graph) error {
 	s := &sharing{Graph: g, readers: g.Users()}
 	for _, n := range g.Nodes {
@@ -23,7 +23,7 @@ func shareMemory(g *graph.Graph) error {
 	for _, n := range g.Nodes {
 		s.takePart(n)
 	}
-	// From the last on: a concatenation that is an operand of another finds its own place before it gives places away.
+	// Backward, so that a concatenation that is an operand of another one is placed before its own operands.
 	for _, n := range slices.Backward(slices.Clone(g.Nodes)) {
 		axis, ok := n.Concat()
 		if !ok {
@@ -41,7 +41,7 @@ type sharing struct {
 	readers map[*graph.Value][]*graph.Node
 }
 
-// takePart makes the result of a slice a part of its operand, unless a reshape of it then has no strides.
+// takePart makes the result of a slice a part of its operand, unless a later reshape would have no strides.
 func (s *sharing) takePart(n *graph.Node) {
 	begin, ok := n.Part()
 	if !ok || n.Operands[0].Const != nil || !slices.Equal(n.Operands[0].Layout, n.Result.Layout) || s.IsOutput(n.Result) {
@@ -59,8 +59,8 @@ func havePlaces(values []*graph.Value) bool {
 	return !slices.ContainsFunc(values, func(v *graph.Value) bool { _, ok := Of(v); return !ok })
 }
 
-// gather computes the operands of a concatenation in its memory when at least half of its elements can be, or when it
-// continues an input, and puts copies before it for the others.
+// gather computes the operands of a concatenation in its memory if this is possible for at least half of its
+// elements, or if it continues an input. It inserts copies for the other operands.
 func (s *sharing) gather(n *graph.Node, axis int) error {
 	parts := concatParts(n, axis)
 	var elements int64
@@ -100,7 +100,7 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 	return nil
 }
 
-// concatParts is where each operand of a concatenation along an axis begins, by axes in the order of memory.
+// concatParts returns the start of each operand of a concatenation, by axes in memory order.
 func concatParts(n *graph.Node, axis int) [][]int64 {
 	at := slices.Index(n.Result.Layout, axis)
 	parts := make([][]int64, len(n.Operands))
@@ -113,14 +113,14 @@ func concatParts(n *graph.Node, axis int) [][]int64 {
 	return parts
 }
 
-// put makes v the part of whole that begins at begin, and returns how to undo that; nil when v must lie elsewhere: it
-// arrives from outside, is part of something already, is seen by an output, or is reshaped in a way that parts cannot
-// be.
+// put makes v the part of whole that starts at begin, and returns a function that undoes this. It returns nil if v
+// must lie elsewhere: v is an input, already a part, visible in an output, or reshaped in a way that parts do not
+// support.
 func (s *sharing) put(v, whole *graph.Value, begin []int64) (undo func()) {
 	if array.Elements(v.Shape) == 0 || !op.SameLayout(v.Shape, v.Layout, whole.Layout) {
 		return nil
 	}
-	path := []*graph.Value{v} // to the value that a kernel computes
+	path := []*graph.Value{v} // up to the value that a kernel computes
 	for root := v; root.Within != nil; path = append(path, root) {
 		if isPart(root) || root.Producer.Operands[0] != root.Within.Of {
 			return nil

@@ -2,9 +2,9 @@ package rewrite
 
 import "github.com/tilth-dev/tilth/compiler/graph"
 
-// AlignRows is the pass that has constant factors of products lie with their terms side by side where rows of columns
-// would not begin at multiples of so many bytes, and those of terms do, when elements take elementBytes: a table of
-// 50,257 words is read in vectors only one way.
+// AlignRows returns the pass that stores constant factors of products with contiguous terms, if rows of columns
+// would not be aligned to the given bytes and rows of terms are, for elements of elementBytes. A table of 50,257
+// words, for example, can be read in vectors only this way.
 func AlignRows(bytes, elementBytes int64) graph.Pass {
 	return graph.Pass{Name: "align-rows", Run: func(g *graph.Graph) error {
 		readers := g.Users()

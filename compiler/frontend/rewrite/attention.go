@@ -10,16 +10,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// fuseAttention recognises softmax attention written out,
+// fuseAttention recognises decomposed softmax attention,
 //
 //	softmax(a b [* or / scale] [+ mask, or where a condition holds]) c
 //
-// with a softmax over the last axis, and makes it one operator: one kernel in place of three or more, and scores that
-// stay in the cache. Scales, also those of a and b, and masks are found in the form in which exporters write them.
+// with a softmax over the last axis, and fuses it into one operator: one kernel in place of three or more, with
+// scores that stay in the cache. It accepts scales, also of a and b, and masks in the forms that exporters write.
 //
 // Measured on one core (Zen 4, AVX2), default schedules: a layer of bert_small (8 heads, 128 tokens) took 534 us in
-// three kernels, with panels of the keys, and takes 468 us in one; a layer of vit-b-16 (12 heads, 197 tokens) 1751 us
-// and 1711 us. What the scores take in memory, which grows with the square of the tokens, is saved besides.
+// three kernels, with panels of the keys, and takes 468 us in one; a layer of vit-b-16 (12 heads, 197 tokens) 1751
+// us and 1711 us. Fusion also saves the memory of the scores, which grows quadratically in the tokens.
 func fuseAttention(g *graph.Graph) error {
 	readers := g.Users()
 	for _, n := range slices.Clone(g.Nodes) {
@@ -42,7 +42,7 @@ func fuseAttention(g *graph.Graph) error {
 		if nodes == nil {
 			fused, err := fuse(operands...)
 			if err != nil {
-				continue // a shape that the operator does not have, such as a broadcast batch
+				continue // a shape that the operator does not support, such as a broadcast batch
 			}
 			nodes = []*graph.Node{fused}
 		}
@@ -55,7 +55,7 @@ func fuseAttention(g *graph.Graph) error {
 	return nil
 }
 
-// attention is what was found of one.
+// attention is a matched attention.
 type attention struct {
 	a, b, mask  *graph.Value
 	scale, fill float64
@@ -67,7 +67,7 @@ func matchAttention(g *graph.Graph, readers map[*graph.Value][]*graph.Node, last
 	if !last.Is(op.MatMul) || last.Operands[0] == last.Operands[1] {
 		return m, false
 	}
-	// inner is the producer of a value that only the attention reads.
+	// inner returns the producer of a value that only the attention reads.
 	inner := func(v *graph.Value) *graph.Node {
 		if v == nil || v.Producer == nil || len(readers[v]) != 1 || g.IsOutput(v) {
 			return nil
@@ -96,7 +96,7 @@ func matchAttention(g *graph.Graph, readers map[*graph.Value][]*graph.Node, last
 	return m, true
 }
 
-// unscaled takes a scale off an operand that a node scales on its way to the product, and into the scores' scale.
+// unscaled removes the scale of an operand of the product and multiplies it into the scale of the scores.
 func (m *attention) unscaled(v *graph.Value) *graph.Value {
 	if v.Producer == nil || v.Const != nil {
 		return v
@@ -117,7 +117,8 @@ func overLastAxis(n *graph.Node) bool {
 	return axis == -1 || axis == rank-1
 }
 
-// takeMask notes the mask of an addition or of a choice between the scores and a constant; false when n is neither.
+// takeMask records the mask of an addition, or of a choice between the scores and a constant; false if n is
+// neither.
 func (m *attention) takeMask(n *graph.Node) bool {
 	switch {
 	case n.Is(op.Add) && !isScalar(n.Operands[0]) && !isScalar(n.Operands[1]):
@@ -134,7 +135,7 @@ func (m *attention) takeMask(n *graph.Node) bool {
 	return false
 }
 
-// masked is the operand of a mask's node that has the scores.
+// masked returns the operand of a mask node that holds the scores.
 func (m *attention) masked(n *graph.Node) *graph.Value {
 	if n.Is(op.Where) {
 		return n.Operands[1]
@@ -142,7 +143,7 @@ func (m *attention) masked(n *graph.Node) *graph.Value {
 	return n.Operands[scoresOperand(n)]
 }
 
-// scoresOperand is the operand that comes from a product through scales only; -1 when none or both do.
+// scoresOperand returns the operand that comes from a product through scales only; -1 if none or both do.
 func scoresOperand(n *graph.Node) int {
 	found := -1
 	for k, v := range n.Operands {
@@ -160,7 +161,7 @@ func scoresOperand(n *graph.Node) int {
 	return found
 }
 
-// takeScale multiplies the scale by a node's and returns what it scales; nil when it is no scale.
+// takeScale multiplies the scale by that of a node and returns the scaled value; nil if the node is not a scale.
 func (m *attention) takeScale(n *graph.Node) *graph.Value {
 	if len(n.Operands) != 2 {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // foldBatchNorms turns each batch normalisation with known statistics into one multiplication and addition per
-// channel, and folds those into the weights of a convolution or dense layer that nothing else reads.
+// channel, and folds those into the weights of a convolution or dense layer without other readers.
 func foldBatchNorms(g *graph.Graph) error {
 	users := g.Users()
 	for k := 0; k < len(g.Nodes); k++ {
@@ -40,7 +40,7 @@ func foldBatchNorms(g *graph.Graph) error {
 	return nil
 }
 
-// scaleAndShift are the factor and the term of each channel.
+// scaleAndShift returns the factor and the term of each channel.
 func scaleAndShift(n *graph.Node) (scale, shift []float64) {
 	gamma, beta, mean, variance := n.In[1].Const, n.In[2].Const, n.In[3].Const, n.In[4].Const
 	epsilon := n.Float("epsilon", 1e-5)
@@ -58,7 +58,8 @@ func foldable(n *graph.Node) bool {
 	return ok && p.Scalable && graph.AllKnown(n.Operands[1:])
 }
 
-// scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
+// scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it
+// returns.
 func scaleWeights(g *graph.Graph, n, p *graph.Node, scale, shift []float64) (*graph.Node, error) {
 	g.Budget.Bytes(int64(len(p.Operands[1].Const.Data)))
 	product, _ := p.Product()
@@ -92,7 +93,7 @@ func scaleChannels(a *array.Array, axis int, scale []float64) *array.Array {
 	return out
 }
 
-// scaleNodes are a multiplication and an addition that do what n does.
+// scaleNodes returns a multiplication and an addition equivalent to n.
 func scaleNodes(g *graph.Graph, n *graph.Node, scale, shift []float64) ([]*graph.Node, error) {
 	shape := []int64{int64(len(scale))}
 	for range n.Out.Shape[2:] {

@@ -10,13 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// moves are operators whose results are elements of their data, so that these may have something added first. Padding
-// of a maximum is less than every element, whatever their type.
+// moves lists operators whose results are elements of their data and commute with adding a constant. The padding of
+// a maximum is less than every element in any type.
 var moves = []string{"MaxPool", "GlobalMaxPool", op.Concat, op.Reshape, "Flatten", op.Squeeze, op.Unsqueeze, op.Transpose, op.Slice}
 
-// ShiftBytes is the pass that gives bytes which are multiplied by known integers the type that a processor multiplies
-// best: 128 is added to signed ones, or taken from unsigned ones. What that adds to a sum is known, and taken off each
-// result. Bytes that are quantised here are so by another zero point.
+// ShiftBytes returns the pass that converts bytes multiplied by known integers to the type that a processor
+// multiplies best: it adds 128 to signed ones, or subtracts it from unsigned ones. The known contribution to each
+// sum is subtracted from the results. Bytes quantised within the model get another zero point instead.
 func ShiftBytes(to array.DType) graph.Pass {
 	return graph.Pass{Name: "shift-bytes", Run: func(g *graph.Graph) error {
 		s := &shift{Graph: g, to: to, from: array.Int8, by: 128, users: g.Users(), wanted: map[*graph.Value]bool{}, shifted: map[*graph.Value]*graph.Value{}}
@@ -32,10 +32,10 @@ type shift struct {
 	from, to array.DType
 	by       int64
 	users    map[*graph.Value][]*graph.Node
-	// wanted are values of which it is known whether products read them; shifted are the values that take their place.
+	// wanted caches which values products read; shifted maps values to their replacements.
 	wanted  map[*graph.Value]bool
 	shifted map[*graph.Value]*graph.Value
-	// made are the nodes that go behind the one at hand, before it those that it reads.
+	// made lists the nodes to add after the current one, preceded by those to add before it.
 	made []*graph.Node
 }
 
@@ -52,7 +52,7 @@ func (s *shift) run() error {
 	return nil
 }
 
-// node makes what takes the place of a node, or of its result where products read that.
+// node creates the replacement of a node, or of its result if products read it.
 func (s *shift) node(n *graph.Node) error {
 	switch {
 	case s.multiplies(n):
@@ -86,14 +86,14 @@ func (s *shift) node(n *graph.Node) error {
 	return nil
 }
 
-// replace makes the node whose result is that of another one, shifted.
+// replace creates the node whose result is the shifted result of another one.
 func (s *shift) replace(n *graph.Node, attrs map[string]*onnx.Attribute, in ...*graph.Value) error {
 	made, err := s.apply(n.Node, attrs, n.Result.Name, in...)
 	s.shifted[n.Result] = made
 	return err
 }
 
-// multiplies reports whether a node is a product of such bytes by known integers.
+// multiplies reports whether a node is a product of such bytes and known integers.
 func (s *shift) multiplies(n *graph.Node) bool {
 	if !n.Is(op.IntegerConv) && !n.Is(op.IntegerMatMul) {
 		return false
@@ -108,7 +108,7 @@ func (s *shift) multiplies(n *graph.Node) bool {
 	return len(n.Operands) < 3 || n.Operands[2] == nil || n.Operands[2].Const != nil
 }
 
-// wants reports whether products read a value, or what moves its elements.
+// wants reports whether products read a value, directly or after its elements are moved.
 func (s *shift) wants(v *graph.Value) bool {
 	if known, ok := s.wanted[v]; ok {
 		return known
@@ -119,7 +119,7 @@ func (s *shift) wants(v *graph.Value) bool {
 	return s.wanted[v]
 }
 
-// zero is the zero point of a quantisation or a dequantisation, shifted; nil where it is not one for all.
+// zero returns the shifted zero point of a quantisation or dequantisation; nil if it is not a single number.
 func (s *shift) zero(n *graph.Node) *graph.Value {
 	if len(n.Operands) < 3 || n.Operands[2] == nil {
 		return s.number(0)
@@ -130,14 +130,14 @@ func (s *shift) zero(n *graph.Node) *graph.Value {
 	return s.number(n.Operands[2].Const.Int(0))
 }
 
-// number is a known byte, shifted.
+// number returns a known byte, shifted.
 func (s *shift) number(v int64) *graph.Value {
 	a := array.New(s.to)
 	a.SetInt(0, v+s.by)
 	return s.Constant("shifted", a)
 }
 
-// data is a value, shifted: by a kernel that reads it, where it is not made so.
+// data returns a shifted value: by an additional kernel, if its producer cannot shift it.
 func (s *shift) data(v *graph.Value, n *graph.Node) (*graph.Value, error) {
 	if made := s.shifted[v]; made != nil {
 		return made, nil
@@ -159,7 +159,7 @@ func (s *shift) data(v *graph.Value, n *graph.Node) (*graph.Value, error) {
 	return s.shifted[v], err
 }
 
-// product multiplies what is shifted, and takes off each result what that adds to it.
+// product multiplies the shifted data and subtracts the contribution of the shift from each result.
 func (s *shift) product(n *graph.Node) error {
 	data, err := s.data(n.Operands[0], n)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *shift) product(n *graph.Node) error {
 	return err
 }
 
-// added is what shifting the data adds to each channel of a product: the sum of its weights times the shift.
+// added returns the contribution of the shift to each channel of a product: the sum of its weights times the shift.
 func (s *shift) added(n *graph.Node) *array.Array {
 	w := n.Operands[1].Const
 	channels, axes := w.Shape[0], slices.Repeat([]int64{1}, len(w.Shape)-1)

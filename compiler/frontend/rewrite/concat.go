@@ -39,8 +39,8 @@ func nestConcats(g *graph.Graph) error {
 	return nil
 }
 
-// longestWithin is the concatenation along the same axis that lines up the longest run of n's operands, and where the
-// run begins.
+// longestWithin returns the concatenation along the same axis that contains the longest run of n's operands, and
+// the start of the run.
 func longestWithin(n lineUp, earlier []lineUp) (inner *lineUp, at int) {
 	for i := range earlier {
 		c := &earlier[i]

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// splitDequantised gives each reader of a dequantised value a dequantisation of its own. Then what is stored are the
-// integers, a quarter of the memory, and each reader's kernel makes floats of them while it reads.
+// splitDequantised gives each reader of a dequantised value its own dequantisation. The integers are stored then,
+// in a quarter of the memory, and each reader's kernel converts them while it reads.
 func splitDequantised(g *graph.Graph) error {
 	users := g.Users()
 	for _, n := range slices.Clone(g.Nodes) {

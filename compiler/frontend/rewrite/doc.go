@@ -1,5 +1,5 @@
-// Package rewrite has the passes over operators, a file each: a graph becomes another that computes the same with
-// fewer or better kernels. Passes ask operators for traits (op.Traits), and for their names only where they recognise
-// a pattern of certain operators. To add one, write func(*graph.Graph) error in a file of its own, and list it in
-// passes.go, where to begin to read.
+// Package rewrite holds the passes over operators, one per file: each turns a graph into an equivalent one with
+// fewer or better kernels. Passes query operators for traits (op.Traits), and for names only to recognise patterns
+// of particular operators. To add a pass, write a func(*graph.Graph) error in its own file and list it in Passes,
+// which is the place to start reading.
 package rewrite

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// sliceGathers makes a Gather of one known index a slice and a reshape, as in taking queries, keys and values apart or
-// the first token of a sequence: then it is read where it lies.
+// sliceGathers turns a Gather of one known index into a slice and a reshape, as where exporters separate queries,
+// keys and values or take the first token of a sequence. It is then read in place.
 func sliceGathers(g *graph.Graph) error {
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]
@@ -33,7 +33,7 @@ func sliceGathers(g *graph.Graph) error {
 	return nil
 }
 
-// singleIndex is the axis and index of a Gather that takes one known index of a value that is computed.
+// singleIndex returns the axis and index of a Gather that takes one known index of a computed value.
 func singleIndex(n *graph.Node) (axis int, index int64, ok bool) {
 	if !n.Is(op.Gather) || n.Operands[0].Const != nil || n.Operands[1].Const == nil || n.Operands[1].Const.Len() != 1 {
 		return 0, 0, false

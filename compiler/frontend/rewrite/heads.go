@@ -9,10 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// sharedHeads is attention whose keys and values, (batch, heads, positions, size), are those of fewer heads repeated
-// for the queries of several, as exporters write groups of heads that share them: it reads each where it is, for the
-// queries of its group. operands are those of the operator, which fuse applies. nil where there is nothing of the
-// kind.
+// sharedHeads fuses attention whose keys and values, (batch, heads, positions, size), are repeated for the queries
+// of several heads, as exporters write grouped-query attention. The result reads each head in place for the queries
+// of its group. fuse applies the operator to operands. It returns nil if nothing matches.
 func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Value) (*graph.Node, error)) []*graph.Node {
 	turned := producer(operands[1])
 	if !turned.Is(op.Transpose) || !slices.Equal(op.Perm(turned.Node), []int{0, 1, 3, 2}) {
@@ -20,7 +19,7 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 	}
 	q, repeated := operands[0], turned.Operands[0]
 	if len(q.Shape) != 4 || len(repeated.Shape) != 4 || q.Shape[1] != repeated.Shape[1] {
-		return nil // queries that are broadcast
+		return nil // broadcast queries
 	}
 	keys, values := repeatedHeads(repeated), repeatedHeads(operands[2])
 	if keys == nil || values == nil || keys.Shape[1] != values.Shape[1] || len(operands) > 3 && !isSameForHeads(operands[3]) {
@@ -56,8 +55,8 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 	return b.nodes
 }
 
-// repeatedHeads are the heads, (batch, groups, 1, positions, size), of which a value has each several times, one
-// behind the other; nil where it is nothing of the kind.
+// repeatedHeads returns the heads, (batch, groups, 1, positions, size), that a value repeats consecutively; nil if
+// it has another form.
 func repeatedHeads(v *graph.Value) *graph.Value {
 	joined := producer(v)
 	if !joined.Is(op.Reshape) || len(v.Shape) != 4 {
@@ -80,7 +79,7 @@ func isSameForHeads(mask *graph.Value) bool {
 	return len(mask.Shape) <= 2 || len(mask.Shape) == 4 && mask.Shape[1] == 1
 }
 
-// heads makes the nodes of attention with shared heads.
+// heads creates the nodes of attention with shared heads.
 type heads struct {
 	*graph.Graph
 	name  string

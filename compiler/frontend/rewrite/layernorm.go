@@ -9,14 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// fuseLayerNorms recognises layer normalisation written out, as exporters before opset 17 do,
+// fuseLayerNorms recognises decomposed layer normalisation, as written by exporters before opset 17,
 //
 //	d = x - mean(x);  y = d / sqrt(mean(d*d) + epsilon) [* scale [+ bias]]
 //
-// and normalisation by the root mean square, where d is x, with means over the last axes. The quotient may be a
-// product with a reciprocal. It becomes one operator, and so one kernel in place of five.
+// and root-mean-square normalisation, where d is x, with means over the last axes. The quotient may be a product
+// with a reciprocal. The result is one operator, and thus one kernel in place of five.
 func fuseLayerNorms(g *graph.Graph) error {
-	for k := len(g.Nodes) - 1; k >= 0; k-- { // the last node of a pattern comes before its parts
+	for k := len(g.Nodes) - 1; k >= 0; k-- { // backward: the last node of a pattern comes before its parts
 		n := g.Nodes[k]
 		m, ok := matchNorm(n)
 		if !ok {
@@ -32,7 +32,7 @@ func fuseLayerNorms(g *graph.Graph) error {
 	return nil
 }
 
-// normOf is the operator of a norm.
+// normOf returns the operator of a normalisation.
 func normOf(g *graph.Graph, n *graph.Node, m layerNorm) (*graph.Node, error) {
 	attrs := map[string]*onnx.Attribute{
 		"axis":    {Name: "axis", Type: onnx.AttrInt, Int: int64(m.axis)},
@@ -54,11 +54,11 @@ func normOf(g *graph.Graph, n *graph.Node, m layerNorm) (*graph.Node, error) {
 	return g.Apply(node, n.Result.Name, operands...)
 }
 
-// layerNorm is what was found of a norm; scale and bias may be nil.
+// layerNorm is a matched normalisation; scale and bias may be nil.
 type layerNorm struct {
 	x, scale, bias *graph.Value
 	centred        bool
-	axis           int // -1 until the first mean tells
+	axis           int // -1 until the first mean determines it
 	epsilon        float32
 }
 
@@ -88,7 +88,7 @@ func matchNorm(last *graph.Node) (m layerNorm, ok bool) {
 	return m, m.fits(m.scale) && m.fits(m.bias)
 }
 
-// fits reports whether a parameter is left out or has the shape of the normalised axes.
+// fits reports whether a parameter is omitted or has the shape of the normalised axes.
 func (m *layerNorm) fits(v *graph.Value) bool { return v == nil || fitsAxes(v, m.x.Shape[m.axis:]) }
 
 // isCentred reports whether n subtracts its operand's mean from it.
@@ -96,8 +96,8 @@ func (m *layerNorm) isCentred(n *graph.Node) bool {
 	return n.Is(op.Sub) && m.isMean(producer(n.Operands[1]), n.Operands[0])
 }
 
-// quotient takes d divided by the root of a value apart: as a division, or a product with the reciprocal of the root;
-// nils when n is neither.
+// quotient matches d divided by the root of a value: as a division, or a product with the reciprocal of the root;
+// nils if n is neither.
 func quotient(n *graph.Node) (d, squared *graph.Value) {
 	if n == nil || len(n.Operands) != 2 {
 		return nil, nil
@@ -125,7 +125,7 @@ func quotient(n *graph.Node) (d, squared *graph.Value) {
 
 func isOne(v *graph.Value) bool { return isScalar(v) && v.Const.Float(0) == 1 }
 
-// isMean reports whether n is the mean of x over the last axes, keeping them; the first mean decides the axes.
+// isMean reports whether n is the mean of x over the last axes, keeping them; the first mean determines the axes.
 func (m *layerNorm) isMean(n *graph.Node, x *graph.Value) bool {
 	if !n.Is(op.ReduceMean) || n.Operands[0] != x || len(n.Out.Shape) != len(x.Shape) {
 		return false

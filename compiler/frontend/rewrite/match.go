@@ -12,7 +12,7 @@ func producer(v *graph.Value) *graph.Node {
 	return v.Producer
 }
 
-// constantOperand splits a commutative operator of a constant and another operand; nil when n is none.
+// constantOperand splits a commutative operator of a constant and another operand; nil if n has another form.
 func constantOperand(n *graph.Node, name string, constant **graph.Value) *graph.Value {
 	if !n.Is(name) || len(n.Operands) != 2 {
 		return nil

@@ -2,7 +2,7 @@ package rewrite
 
 import "github.com/tilth-dev/tilth/compiler/graph"
 
-// Passes are those over operators, in this order.
+// Passes lists the passes over operators in order.
 var Passes = []graph.Pass{
 	{Name: "merge-computed", Run: mergeComputed},
 	{Name: "nest-concats", Run: nestConcats},

@@ -11,10 +11,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// foldQuantisations takes the arithmetic between a sum of integers and its quantisation together: the scale joins the
-// factors and terms before it, and bounds, such as those of an activation, join those of the integers. Of thirteen
-// operations on each result seven are left. Results that are within a rounding error of the middle between two
-// integers may become the other of them.
+// foldQuantisations merges the arithmetic between an integer sum and its quantisation: the scale joins the
+// preceding factors and terms, and bounds, such as those of an activation, join the integer bounds. This leaves
+// seven of thirteen operations per result. Results within a rounding error of the midpoint between two integers may
+// change to the other.
 func foldQuantisations(g *graph.Graph) error {
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]
@@ -37,17 +37,17 @@ func foldQuantisations(g *graph.Graph) error {
 	return nil
 }
 
-// quantisationFold is one quantisation while it is folded.
+// quantisationFold is a quantisation under folding.
 type quantisationFold struct {
 	*graph.Graph
 	readers map[*graph.Value][]*graph.Node
 	node    *graph.Node
-	// factor is the reciprocal of the scale; low and high bound what is quantised.
+	// factor is the reciprocal of the scale; low and high bound the quantised value.
 	factor, low, high float64
 	made              []*graph.Node
 }
 
-// fold makes the nodes that take the quantisation's place, itself last; none where nothing can be folded.
+// fold returns the nodes that replace the quantisation, itself last, or nil if nothing can be folded.
 func (f *quantisationFold) fold() ([]*graph.Node, error) {
 	x := f.unbounded(f.node.Operands[0])
 	scales := f.scales(x, true)
@@ -75,7 +75,7 @@ func (f *quantisationFold) fold() ([]*graph.Node, error) {
 	return f.made, err
 }
 
-// unbounded goes back over activations that only bound a value, and notes the bounds.
+// unbounded traces back over activations that only clip a value, and records their bounds.
 func (f *quantisationFold) unbounded(v *graph.Value) *graph.Value {
 	for f.isOwn(v) {
 		low, high, ok := bounds(v.Producer)
@@ -89,7 +89,7 @@ func (f *quantisationFold) unbounded(v *graph.Value) *graph.Value {
 	return v
 }
 
-// bounds are what a node keeps a value of float32 within, if that is all that it does.
+// bounds returns the range that a node clips a float32 value to, if it does nothing else.
 func bounds(n *graph.Node) (low, high float64, ok bool) {
 	low, high = math.Inf(-1), math.Inf(1)
 	switch {
@@ -111,13 +111,13 @@ func bounds(n *graph.Node) (low, high float64, ok bool) {
 	return low, high, low <= high
 }
 
-// isOwn reports whether a value is computed for one reader alone.
+// isOwn reports whether a value has a single reader.
 func (f *quantisationFold) isOwn(v *graph.Value) bool {
 	return v.Producer != nil && len(f.readers[v]) == 1 && !f.IsOutput(v)
 }
 
-// scales reports whether a value times a number is computed by the same nodes with other constants. With terms, it may
-// be a sum.
+// scales reports whether a multiple of a value is computed by the same nodes with other constants. With terms, the
+// value may be a sum.
 func (f *quantisationFold) scales(v *graph.Value, terms bool) bool {
 	n := v.Producer
 	if n == nil || v.DType != array.Float32 {
@@ -138,7 +138,7 @@ func (f *quantisationFold) scales(v *graph.Value, terms bool) bool {
 	return !slices.ContainsFunc(n.Operands, func(t *graph.Value) bool { return t.Const == nil && !f.scales(t, false) })
 }
 
-// scaled makes the nodes that compute a value times the factor.
+// scaled creates the nodes that compute a value times the factor.
 func (f *quantisationFold) scaled(v *graph.Value) (*graph.Value, error) {
 	if v.Const != nil {
 		return f.times(v), nil
@@ -166,7 +166,7 @@ func (f *quantisationFold) scaled(v *graph.Value) (*graph.Value, error) {
 	return f.apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, v.Name, operands...)
 }
 
-// times is a constant times the factor.
+// times returns a constant times the factor.
 func (f *quantisationFold) times(v *graph.Value) *graph.Value {
 	a := array.New(array.Float32, v.Shape...)
 	for i := range a.Len() {

@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// quantiseParts quantises what a concatenation lines up, in place of its result: elements move as bytes then, and each
-// part is quantised by the kernel that computes it, or goes from the integers of one scale to those of another. Parts
-// that others read as floats stay, as those of dense blocks do: these lie in one memory for all that line them up.
+// quantiseParts quantises the operands of a concatenation instead of its result: data movement then takes bytes,
+// and each part is quantised by the kernel that computes it, or requantised from another scale. It leaves parts
+// with other float readers, as in dense blocks, which share one buffer.
 func quantiseParts(g *graph.Graph) error {
 	users := g.Users()
 	for k := 0; k < len(g.Nodes); k++ {

@@ -10,13 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// liftGemms turns a Gemm whose rows are given more axes again,
+// liftGemms turns a Gemm whose rows are reshaped to more axes,
 //
 //	Reshape(Gemm(a, b, c))        with the columns kept
 //
-// into a product of an operand that has these axes, MatMul(Reshape(a), b) + c: exporters write dense layers of
-// sequences like this, and the operators that follow are element-wise on the product's own shape only then, so that
-// its kernel takes them in.
+// into a product of an operand with these axes, MatMul(Reshape(a), b) + c. Exporters write dense layers of
+// sequences in this form, and only then are the operators that follow elementwise on the product's shape, so that
+// its kernel absorbs them.
 func liftGemms(g *graph.Graph) error {
 	readers := g.Users()
 	for _, n := range slices.Clone(g.Nodes) {
@@ -45,7 +45,7 @@ func isReshapedGemm(g *graph.Graph, readers map[*graph.Value][]*graph.Node, n *g
 		(len(gemm.Operands) < 3 || gemm.Operands[2] == nil || gemm.Operands[2].Const.Len() == columns || gemm.Operands[2].Const.Len() == 1)
 }
 
-// lift is the product with the axes of a reshape of its result.
+// lift returns the product with the axes of a reshape of its result.
 func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
 	shape := slices.Clone(reshape.Out.Shape)
 	name, opset := gemm.Name, gemm.Opset

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// hoistScales moves a multiplication of queries or keys by one known number, as in vision transformers, into the scale
-// of the attention: two numbers become one, and neither operand has a pass over memory of its own.
+// hoistScales moves a multiplication of queries or keys by one known number, as in vision transformers, into the
+// scale of the attention. This saves a pass over memory for each operand.
 func hoistScales(g *graph.Graph) error {
 	readers := g.Users()
 	for k, n := range g.Nodes {
@@ -37,8 +37,8 @@ func hoistScales(g *graph.Graph) error {
 	return nil
 }
 
-// dropScale takes the multiplication by one known number out of what v is made of, and returns the number; 1 when
-// there is none. Between the two may be reshapes and transpositions that nothing else reads.
+// dropScale removes the multiplication by one known number from the producers of v and returns the number, or 1.
+// Reshapes and transpositions without other readers may stand in between.
 func dropScale(g *graph.Graph, readers map[*graph.Value][]*graph.Node, v *graph.Value) float64 {
 	for v.Producer != nil && len(readers[v]) == 1 && !g.IsOutput(v) {
 		n := v.Producer

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// shareTopK lets a TopK find the positions only, and gathers the values from them, so that the search is done once.
+// shareTopK reduces a TopK to finding positions, and gathers the values by them, so that the search runs once.
 func shareTopK(g *graph.Graph) error {
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]

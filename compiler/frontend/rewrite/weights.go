@@ -10,18 +10,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// QuantiseWeights is the pass that keeps known weights of floats in integers: of 8 bits with a scale for each output
-// channel, or of 4 bits with a scale in float16 for each 32 neighbours of a channel. Kernels dequantise them in
-// registers, so that what lies in memory, and is read from there, is a quarter or a seventh. These are kept so:
+// QuantiseWeights returns the pass that stores known float weights as integers: 8 bits with a scale per output
+// channel, or 4 bits with a float16 scale per 32 neighbours of a channel. Kernels dequantise them in registers,
+// which reduces memory size and traffic to a quarter or a seventh. The pass quantises
 //
-//   - the matrix that rows of data are multiplied with, which becomes the weights of an op.BlockMatMul; and so do the
-//     kernels of convolutions by single elements in 4 bits, or where numerics round data to 8;
-//   - the kernels of other convolutions, which become the weights of an op.ScaledConv, in 8 bits always, unless the
-//     storage has them stay floats;
-//   - the table that a Gather takes rows of, with a scale for each row, in 8 bits always: few rows are read.
+//   - the matrix operand of products, as the weights of an op.BlockMatMul; this includes the kernels of 1x1
+//     convolutions in 4 bits, or where the numerics round data to 8 bits;
+//   - the kernels of other convolutions, as the weights of an op.ScaledConv, always in 8 bits, unless the storage
+//     keeps them in floating point;
+//   - the table of a Gather, with a scale per row, always in 8 bits, since few rows are read.
 //
-// Weights that are small, whose channels are short or, in 4 bits, no multiple of 32, or that have elements which are
-// not finite, stay as they are. The function told, unless nil, is told of how many weights how many are quantised.
+// It keeps weights that are small, have short channels or, in 4 bits, channels that are not a multiple of 32, or
+// have non-finite elements. If told is not nil, the pass calls it with the number of quantised weights and the
+// total.
 func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass {
 	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", as.WeightBits), Run: func(g *graph.Graph) error {
 		q := &weightQuantiser{Graph: g, as: as, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
@@ -49,15 +50,15 @@ func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass
 }
 
 const (
-	// leastQuantised is how many elements are worth a scale for each channel.
+	// leastQuantised is the number of elements from which a scale per channel pays.
 	leastQuantised = 1 << 12
-	// leastKernels is the same for kernels of convolutions, each of which is cast for many positions.
+	// leastKernels is the same for convolution kernels, each of which is cast for many positions.
 	leastKernels = 1 << 14
-	// leastNeighbours is how many neighbours have one scale at least, and how many have one in 4 bits.
+	// leastNeighbours is the smallest number of neighbours that share a scale, and the exact number in 4 bits.
 	leastNeighbours = 32
 )
 
-// weightsUse is a constant as it is used.
+// weightsUse is a constant and the way it is used.
 type weightsUse struct {
 	*graph.Value
 	form weightsForm
@@ -69,23 +70,23 @@ const (
 	// asMatrix is (K, N), and asTransposed (N, K).
 	asMatrix weightsForm = iota
 	asTransposed
-	// asKernels is (channels out, channels in of a group, window).
+	// asKernels is (output channels, input channels of a group, window).
 	asKernels
 	asTable
 )
 
-// quantisedWeights are integers with their scales and, unless it is zero, their zero point.
+// quantisedWeights holds integers with their scales and their zero point, or nil if it is zero.
 type quantisedWeights struct{ integers, scales, zero *graph.Value }
 
 type weightQuantiser struct {
 	*graph.Graph
 	as array.Storage
-	// made has nil for weights that stay.
+	// made holds nil for weights that are not quantised.
 	made map[weightsUse]*quantisedWeights
 	all  map[*graph.Value]bool
 }
 
-// count is how many constants are nowhere used as they were.
+// count returns the number of constants that no node uses unquantised.
 func (q *weightQuantiser) count() int {
 	stay := map[*graph.Value]bool{}
 	for _, n := range q.Nodes {
@@ -102,7 +103,7 @@ func (q *weightQuantiser) count() int {
 	return count
 }
 
-// node is what a node becomes that has weights in integers; nil for others.
+// node returns the replacement of a node with integer weights; nil for other nodes.
 func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 	switch _, isProduct := n.Product(); {
 	case isProduct && n.Is(op.Conv) && q.multipliesRows(n):
@@ -138,14 +139,14 @@ func isPlainProduct(n *graph.Node) bool {
 	return n.Is(op.MatMul) || n.Is(op.Gemm) && n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1
 }
 
-// multipliesRows reports whether a convolution becomes a product of rows, as those in 4 bits do, and those with fast
-// numerics, which have another type for storage and round data to 8 bits. In floats that takes longer: nothing before
-// the product is computed in its kernel, and Strassen's algorithm is not offered.
+// multipliesRows reports whether a convolution becomes a product of rows. That holds for 4 bits, and for fast
+// numerics that store another type and round data to 8 bits. In floating point it would be slower: the product's
+// kernel absorbs no prologue, and Strassen's algorithm is unavailable.
 func (q *weightQuantiser) multipliesRows(n *graph.Node) bool {
 	return isPointwise(n) && (q.as.WeightBits == 4 || q.as.FloatKernels || q.as.Type != array.Invalid)
 }
 
-// isPointwise reports whether a convolution multiplies each position by itself with a matrix.
+// isPointwise reports whether a convolution multiplies each position separately with a matrix.
 func isPointwise(n *graph.Node) bool {
 	p, _ := n.Product()
 	x, y := n.Operands[0], n.Result
@@ -154,7 +155,7 @@ func isPointwise(n *graph.Node) bool {
 	return p.Pointwise && !strided && !padded && x.DType == n.Operands[1].DType
 }
 
-// weights are those of a node in integers; nil where they stay, as all do that are not plainly used.
+// weights returns the integer weights of a node, or nil if they stay unchanged, as those not plainly used do.
 func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *quantisedWeights {
 	if use.Const == nil || !use.DType.IsFloat() || use.DType == array.Float64 {
 		return nil
@@ -180,7 +181,7 @@ func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *
 	return w
 }
 
-// tableOf has a scale for each row.
+// tableOf returns a table with a scale per row.
 func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 	if use.Shape[1] < leastNeighbours {
 		return nil
@@ -192,8 +193,8 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 	return &quantisedWeights{integers: q.Constant(use.Name, integers), scales: q.Constant(use.Name+".scales", scales)}
 }
 
-// kernelsOf has a scale for each output channel, whose elements are a row. Those of single channels, as depthwise
-// convolutions have them, are small.
+// kernelsOf returns kernels with a scale per output channel. Those of single channels, as in depthwise
+// convolutions, are small.
 func (q *weightQuantiser) kernelsOf(use weightsUse) *quantisedWeights {
 	channels := use.Shape[0]
 	terms := use.Const.Len() / channels
@@ -209,10 +210,10 @@ func (q *weightQuantiser) kernelsOf(use weightsUse) *quantisedWeights {
 	return &quantisedWeights{integers: q.Constant(use.Name, integers), scales: q.Constant(use.Name+".scales", scales)}
 }
 
-// matrixOf has codes as op.BlockMatMul has them: without a sign in 4 bits.
+// matrixOf returns codes in the form of op.BlockMatMul: unsigned in 4 bits.
 func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 	matrix := use.Const
-	if len(matrix.Shape) > 2 { // of a convolution by single elements
+	if len(matrix.Shape) > 2 { // of a 1x1 convolution
 		matrix = &array.Array{DType: matrix.DType, Shape: matrix.Shape[:2], Data: matrix.Data}
 	}
 	if use.form == asTransposed {
@@ -256,7 +257,7 @@ func areFinite(a *array.Array) bool {
 	return true
 }
 
-// isNormal reports whether float16 has scales with all of its bits, which is more than integers of 4 bits have.
+// isNormal reports whether all scales are normal in float16, whose precision exceeds that of 4-bit integers.
 func isNormal(scales *array.Array) bool {
 	const least, most = 0x1p-14, 65504
 	for i := range scales.Len() {

@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// product is the product of x by the matrix of a node in integers, plus the node's bias, as a value of a name.
+// product returns the product of x and the integer matrix of a node, plus the node's bias, as a named value.
 func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWeights, name string) ([]*graph.Node, error) {
 	attrs := map[string]*onnx.Attribute{
 		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.as.WeightBits},
@@ -28,7 +28,7 @@ func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWei
 	return []*graph.Node{product, sum}, err
 }
 
-// pointwise is a convolution by single elements as a product of rows, which has the channels last.
+// pointwise returns a 1x1 convolution as a product of rows, which has channels last.
 func (q *weightQuantiser) pointwise(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
 	rank := int64(len(n.Out.Shape))
 	channelsLast, channelsFirst := []int64{0}, []int64{0, rank - 1}
@@ -47,7 +47,7 @@ func (q *weightQuantiser) pointwise(n *graph.Node, w *quantisedWeights) ([]*grap
 	return append(append([]*graph.Node{rows}, product...), result), err
 }
 
-// convolution is one by kernels in integers.
+// convolution returns a convolution with integer kernels.
 func (q *weightQuantiser) convolution(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
 	var bias *graph.Value
 	if len(n.Operands) > 2 {
@@ -63,7 +63,7 @@ func (q *weightQuantiser) transposed(n *graph.Node, v *graph.Value, perm []int64
 	return q.Apply(op.Node{Name: n.Name, Op: op.Transpose, Opset: 13, Attrs: attrs}, name, v)
 }
 
-// lookup is a node that takes rows of a table in integers.
+// lookup returns a node that takes rows of an integer table.
 func (q *weightQuantiser) lookup(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
 	rows, err := q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".integers", w.integers, n.Operands[1])
 	if err != nil {

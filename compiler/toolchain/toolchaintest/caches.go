@@ -16,16 +16,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// cacheParts are the folders of the program's cache that any test may share: builds and object files, each under the
-// digest of its inputs, and the measured rates of this machine.
+// cacheParts lists the directories of the program's cache that tests may share: builds and object files, keyed by
+// the digest of their inputs, and the measured rates of this machine.
 var cacheParts = []string{"builds", "objects", "rates"}
 
-// cacheAge is how long the caches of a version of the toolchain outlive their last use.
+// cacheAge is the time for which the caches of a toolchain version outlive their last use.
 const cacheAge = 14 * 24 * time.Hour
 
-// Cache returns a folder in the user's cache that the tests of all packages share, from one run to the next. Its
-// files must be keyed by all that they depend on, except for the code of the toolchain: each version of it has
-// folders of its own. The parts that ShareCaches links to are builds, objects and rates.
+// Cache returns a directory in the user's cache that the tests of all packages share between runs. Files must be
+// keyed by all their inputs, except for the code of the toolchain: each version of it has its own directories. The
+// parts that ShareCaches links to are builds, objects and rates.
 func Cache(t testing.TB, part string) string {
 	t.Helper()
 	dir, err := sharedCache(part)
@@ -35,7 +35,7 @@ func Cache(t testing.TB, part string) string {
 	return dir
 }
 
-// Objects returns the object files that the tests of all packages share, from one run to the next.
+// Objects returns the object cache that the tests of all packages share between runs.
 func Objects() (*toolchain.Objects, error) {
 	dir, err := sharedCache("objects")
 	if err != nil {
@@ -44,9 +44,9 @@ func Objects() (*toolchain.Objects, error) {
 	return toolchain.OpenObjects(dir, 0)
 }
 
-// ShareCaches replaces those parts of a program's cache folder that are the same for every test by links to the
-// folders that all tests share. Otherwise each test would compile the same harnesses and references, and measure the
-// machine, again. Scratch folders and records remain the folder's own.
+// ShareCaches replaces the parts of a program's cache directory that are the same for every test by links to shared
+// directories. Otherwise each test would compile the same harnesses and references, and measure the machine, again.
+// Scratch directories and records stay separate.
 func ShareCaches(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -72,7 +72,7 @@ func sharedCache(part string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// versionCaches is the folder of this version of the toolchain. It removes those of versions that are no longer
+// versionCaches returns the directory of this version of the toolchain. It removes those of versions no longer
 // tested.
 var versionCaches = sync.OnceValues(func() (string, error) {
 	version, err := toolchainVersion()
@@ -89,7 +89,7 @@ var versionCaches = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // the folder may be another user's
+	_ = os.Chtimes(dir, now, now) // the directory may be another user's
 	entries, err := os.ReadDir(versions)
 	for _, entry := range entries {
 		if info, err := entry.Info(); err == nil && now.Sub(info.ModTime()) > cacheAge {
@@ -99,7 +99,7 @@ var versionCaches = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// toolchainVersion digests the code of the toolchain, which decides what a build's inputs become.
+// toolchainVersion returns the digest of the toolchain's code, which affects build outputs.
 func toolchainVersion() (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -118,7 +118,7 @@ func toolchainVersion() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], err
 }
 
-// moduleRoot is the folder of go.mod above the working folder, which is that of the package under test.
+// moduleRoot returns the directory of go.mod above the working directory, which is that of the package under test.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

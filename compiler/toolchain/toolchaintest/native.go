@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Native is the compiler that a user would get, and this machine with so many threads, or what it has of them; 0 = all
-// it has.
+// Native returns the default compiler, and this machine as a target with at most the given number of threads; 0
+// means all.
 func Native(t testing.TB, threads int) (*toolchain.Toolchain, *target.Target) {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))

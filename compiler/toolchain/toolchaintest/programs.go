@@ -18,13 +18,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// programsBytes bounds the folder of programs. One run of all tests makes about a tenth of it.
+// programsBytes limits the directory of programs. One run of all tests creates about a tenth of it.
 const programsBytes = 4 << 30
 
-// Program compiles one C file, given as text, into a program, and returns its path. It uses the program of an earlier
-// run of the tests again when that was made of the same text by the same compiler with the same flags. Otherwise the
-// code generator's tests would spend most of their time on what they compiled the last time. An error has what the
-// compiler said.
+// Program compiles a C file, given as text, and returns the path of the program. It reuses the program of an
+// earlier test run with the same text, compiler and flags; otherwise the code generator's tests would spend most of
+// their time on recompilation. An error contains the compiler's output.
 func Program(t testing.TB, compiler string, flags []string, text string) (string, error) {
 	t.Helper()
 	path, err := exec.LookPath(compiler)
@@ -85,7 +84,7 @@ func keep(programs *disk.LRUDir, key, program string) {
 	}
 }
 
-// link makes a file that stays when the other one is evicted.
+// link creates a link to a file that remains when the original is evicted.
 func link(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
