@@ -1,4 +1,4 @@
-// Package backend is the seam between what tunes, builds, measures and packages kernels and the kinds of devices that
-// they are for. All that the rest of the program knows of a kind of device is here; package registry lists the
-// backends there are.
+// Package backend defines the interface between kinds of devices and the code that tunes, builds, measures and
+// packages kernels. It isolates the rest of the program from the kinds of devices. Package registry lists the
+// backends.
 package backend

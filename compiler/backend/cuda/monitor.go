@@ -18,11 +18,11 @@ const (
 	// system's search path.
 	HealthVariable = "TILTH_NVML"
 	usualHealth    = "libnvidia-ml.so.1"
-	// looking bounds a look, which takes a second or so.
+	// looking bounds a query, which takes about a second.
 	looking = time.Minute
 )
 
-// monitor implements backend.Monitor by a program, which is built once.
+// monitor implements backend.Monitor with a program that is built once.
 type monitor struct {
 	question
 	program string
@@ -65,7 +65,7 @@ func (m *monitor) Look(ctx context.Context) (backend.Look, error) {
 	return look, err
 }
 
-// seen reads what the program says.
+// seen parses the program's output.
 func seen(text string) (look backend.Look, err error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) != 3 {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// name is the backend's, and that of the target that is the first card of this machine.
+	// name is the name of the backend, and of the target for this machine's first GPU.
 	name = "cuda"
-	// DriverVariable is the environment variable with the path of the driver's library, where the system does not find
-	// it.
+	// DriverVariable is the environment variable with the path of the driver's library, if it is not in the system's
+	// search path.
 	DriverVariable = "TILTH_CUDA_DRIVER"
-	// VisibleVariable is the driver's own variable: the cards that it shows, by their numbers or UUIDs.
+	// VisibleVariable is the driver's own variable with the numbers or UUIDs of the GPUs that it shows.
 	VisibleVariable = "CUDA_VISIBLE_DEVICES"
 	// usualDriver is the library's name.
 	usualDriver = "libcuda.so.1"
 )
 
-// threadRegisters is the most registers of a thread, which the driver does not tell and all cards have.
+// threadRegisters is the maximum number of registers per thread. The driver does not report it; all GPUs share it.
 const threadRegisters = 255
 
-// chips are cards that kernels may be made for without one, the smallest of each generation's large ones.
+// chips lists GPUs that kernels may be compiled for without one, the smallest of each generation's large ones.
 var chips = []target.GPU{
 	chip("sm_80", "A100", 108, 2048, 163<<10, 164<<10, 40<<20),
 	chip("sm_86", "RTX 3090", 82, 1536, 99<<10, 100<<10, 6<<20),
@@ -40,7 +40,7 @@ func chip(arch, model string, multiprocessors, threads int, blockShared, shared,
 	}
 }
 
-// targets are the names of the targets that there are.
+// targets returns the names of the available targets.
 func targets() []string {
 	list := []string{name}
 	for _, c := range chips {
@@ -49,7 +49,7 @@ func targets() []string {
 	return list
 }
 
-// find is a target by its name: this machine with its first card, or with one of a make.
+// find returns a target by name: this machine with its first GPU, or with a named model.
 func find(named string, threads int) (*target.Target, error) {
 	if named == name {
 		return choose("", threads)
@@ -67,7 +67,7 @@ func find(named string, threads int) (*target.Target, error) {
 	return t, t.Check()
 }
 
-// host is a machine like this one, as a target of this backend that has no card yet.
+// host returns a machine like this one as a target of this backend, without a GPU yet.
 func host(threads int) (*target.Target, error) {
 	t, err := target.Host(threads)
 	if err != nil {
@@ -76,7 +76,7 @@ func host(threads int) (*target.Target, error) {
 	return t.WithBackend(name).Clone(), nil
 }
 
-// choose is this machine with one of its cards, the first where none is named.
+// choose returns this machine with one of its GPUs, by default the first.
 func choose(device string, threads int) (*target.Target, error) {
 	t, err := host(threads)
 	if err != nil {
@@ -95,7 +95,7 @@ func choose(device string, threads int) (*target.Target, error) {
 	return t, t.Check()
 }
 
-// driver is the library that the environment names, or the usual one.
+// driver returns the library that the environment names, or the default.
 func driver() string {
 	if path := os.Getenv(DriverVariable); path != "" {
 		return path
@@ -103,7 +103,7 @@ func driver() string {
 	return usualDriver
 }
 
-// checkArch says why no kernels can be made for a card, if so.
+// checkArch returns an error if kernels cannot be compiled for a GPU.
 func checkArch(g *target.GPU) error {
 	if err := dialect.CheckNVPTX(g.Arch); err != nil {
 		return fmt.Errorf("%s: %w", g.Model, err)
@@ -111,7 +111,7 @@ func checkArch(g *target.GPU) error {
 	return nil
 }
 
-// archOf is the instruction set of a compute capability. That of Hopper has instructions that later chips lack.
+// archOf returns the instruction set of a compute capability. Hopper's has instructions that later chips lack.
 func archOf(major, minor int) string {
 	arch := fmt.Sprintf("sm_%d%d", major, minor)
 	if arch == "sm_90" {

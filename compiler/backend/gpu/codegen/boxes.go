@@ -9,14 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// tensorMap is a parameter of a kernel by which boxes of a buffer in global memory are copied.
+// tensorMap is a kernel parameter for TMA copies of boxes of a buffer in global memory.
 type tensorMap struct {
 	*ir.TensorMap
 	of   global
 	name string
 }
 
-// mapsOf are the tensor maps of a launch, one for all copies of equal boxes of a buffer, in the order of their use.
+// mapsOf returns the tensor maps of a launch in order of use, one for all copies of equal boxes of a buffer.
 func mapsOf(n *ir.For, globals []global) (maps []tensorMap) {
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		c, ok := st.(*ir.CopyBox)
@@ -29,7 +29,7 @@ func mapsOf(n *ir.For, globals []global) (maps []tensorMap) {
 	return maps
 }
 
-// mapAmong is the map of a copy's boxes; nil when it is not among those.
+// mapAmong returns the map for a copy's boxes, or nil if maps has none.
 func mapAmong(maps []tensorMap, c *ir.CopyBox) *tensorMap {
 	for k, m := range maps {
 		if m.of.Tensor == c.From && m.PanelBytes == c.Map.PanelBytes && slices.Equal(m.Dims, c.Map.Dims) {
@@ -48,7 +48,7 @@ func (p *printer) copyBox(n *ir.CopyBox) {
 		strings.Join(at, ", "), p.buffers[n.Phases], p.index(n.Phase))
 }
 
-// phases prints what is done with mbarriers.
+// phases prints the operations on mbarriers.
 func (p *printer) phases(st ir.Stmt) {
 	each := func(t *expr.Tensor, words string) {
 		for k := range t.Shape[0] {

@@ -6,14 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// copier prints a copy by a word.
+// copier prints a copy with a macro of the dialect.
 type copier struct {
 	*printer
 	*ir.Copy
 	word string
 }
 
-// copierOf is a statement that copies; ok is false where it does something else.
+// copierOf returns the copier of a statement. ok is false if the statement is not a copy.
 func (p *printer) copierOf(st ir.Stmt) (c copier, ok bool) {
 	switch n := st.(type) {
 	case *ir.Copy:
@@ -24,8 +24,8 @@ func (p *printer) copierOf(st ir.Stmt) (c copier, ok bool) {
 	return c, false
 }
 
-// copy prints a copy. An argument may be a part of another tensor, and lie anywhere: a copy of several elements is one
-// only where it is aligned.
+// copy prints a copy. An argument may be a part of another tensor with any alignment. Several elements are copied at
+// once only if they are aligned.
 func (c copier) copy() {
 	if c.Elements == 1 {
 		c.all()
@@ -34,8 +34,7 @@ func (c copier) copy() {
 	c.whereAligned(c.all, c.each)
 }
 
-// rounds prints a loop that is one copy again and again, and asks once whether it is aligned. Few rounds are written
-// out.
+// rounds prints a loop that repeats one copy, with a single alignment check. It unrolls small trip counts.
 func (c copier) rounds(n *ir.For) {
 	v := c.variable(n.Var)
 	loop := func(body func()) {
@@ -51,11 +50,11 @@ func (c copier) rounds(n *ir.For) {
 	}, func() { loop(c.each) })
 }
 
-// mostRounds is how many rounds of a copy are written out at most.
+// mostRounds is the maximum number of unrolled rounds of a copy.
 const mostRounds = 8
 
-// whereAligned prints what is for an array that is aligned, and what is for others where that is not known before the
-// kernel runs.
+// whereAligned prints code for an aligned array. If the alignment is unknown at compile time, it also prints the
+// alternative.
 func (c copier) whereAligned(aligned, not func()) {
 	if c.aligned[c.From.Tensor] {
 		aligned()
@@ -77,7 +76,7 @@ func (c copier) indented(print func()) {
 // all copies all elements at once.
 func (c copier) all() { c.part(c.word, 0, c.Elements) }
 
-// each copies one element after the other.
+// each copies the elements one by one.
 func (c copier) each() {
 	word := c.word
 	if c.To.Tensor.DType.Bytes() < leastAsync {
@@ -88,10 +87,10 @@ func (c copier) each() {
 	}
 }
 
-// leastAsync is the least that an asynchronous copy copies, in bytes.
+// leastAsync is the minimum size of an asynchronous copy in bytes.
 const leastAsync = 4
 
-// part copies some elements from one on.
+// part copies elements starting at first.
 func (c copier) part(word string, first, elements int64) {
 	valid, behind := "1", ""
 	if c.Valid != nil {

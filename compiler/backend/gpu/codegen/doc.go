@@ -1,3 +1,3 @@
-// Package codegen prints kernels for GPUs: launches in the words of package dialect, which mean the same on every kind
-// of device, and the table that tells a host how to launch them. Begin to read at Lower and Print.
+// Package codegen prints kernels for GPUs: launches in the macros of package dialect, which are defined for every
+// kind of device, and the table of launches for the host. Start with Lower and Print.
 package codegen

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Dump is a kernel after each step, as text. The source is the kernel's alone, without what gives its words a meaning.
+// Dump returns a kernel as text after each step. The source is the kernel alone, without its prelude.
 func Dump(s *schedule.Schedule, g *target.GPU) (steps []backend.Step, err error) {
 	f, err := Lower(s, g, func(step string, f *ir.Func) {
 		steps = append(steps, backend.Step{Name: step, Text: f.Text()})

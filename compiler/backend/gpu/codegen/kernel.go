@@ -15,25 +15,25 @@ type global struct {
 	*ir.Buffer
 	name    string
 	written bool
-	// aligned is set where it is known to begin at a multiple of 16 bytes.
+	// aligned is set if it is known to be aligned to 16 bytes.
 	aligned bool
 	place   Parameter
 }
 
-// Parameter is what a launch gives its kernel a pointer to.
+// Parameter is a pointer or a tensor map that a launch passes to its kernel.
 type Parameter struct {
-	// Arg is the number of one of the workload's arguments; -1 stands for the workspace, in which OffsetBytes is the
-	// place. Prepared says that Arg is the number of a packed constant instead.
+	// Arg is the number of a workload argument, or -1 for the workspace at OffsetBytes. If Prepared is set, Arg is
+	// the number of a packed constant.
 	Arg         int
 	Prepared    bool
 	OffsetBytes int64
-	// Map is set where the parameter is no pointer, but the tensor map of what lies there.
+	// Map is set if the parameter is a tensor map instead of a pointer.
 	Map *ir.TensorMap
-	// Type is that of the elements of such a tensor.
+	// Type is the element type of such a tensor.
 	Type array.DType
 }
 
-// expression is the parameter in the function of the ABI.
+// expression returns the parameter in the ABI function.
 func (p Parameter) expression() string {
 	switch {
 	case p.Prepared:
@@ -44,7 +44,7 @@ func (p Parameter) expression() string {
 	return fmt.Sprintf("(void *)(shared + %d)", p.OffsetBytes)
 }
 
-// globalsOf are the buffers in global memory that a launch uses, among all of its kernel's, in their order.
+// globalsOf returns the global buffers of the kernel that a launch uses, in order.
 func globalsOf(n *ir.For, all []global) (used []global) {
 	for _, g := range all {
 		if !ir.Uses(n.Body, g.Tensor) {
@@ -59,12 +59,12 @@ func globalsOf(n *ir.For, all []global) (used []global) {
 	return used
 }
 
-// globals are the buffers in global memory of a program, in the order of its parameters.
+// globals returns the buffers in global memory of a program, in the order of its parameters.
 func globals(f *ir.Func) (all []global) {
 	args := f.Workload.Args()
 	for k, b := range f.Args {
 		if b != nil {
-			// One with strides is a part of another tensor, and may begin anywhere.
+			// A buffer with strides is a part of another tensor and may have any alignment.
 			all = append(all, global{Buffer: b, name: fmt.Sprintf("a%d", k), aligned: args[k].Strides == nil, place: Parameter{Arg: b.Index}})
 		}
 	}
@@ -79,21 +79,21 @@ func globals(f *ir.Func) (all []global) {
 	return all
 }
 
-// Kernel is a launch in print.
+// Kernel is a printed launch.
 type Kernel struct {
 	Name string
-	// Text is a function in the words of package dialect.
+	// Text is a function in the macros of package dialect.
 	Text string
 	// Blocks is the size of the grid, Threads that of each block.
 	Blocks, Threads int64
-	// SharedBytes is the shared memory that the launch gives a block; what the kernel declares itself is not counted.
+	// SharedBytes is the dynamic shared memory of a block, without what the kernel declares statically.
 	SharedBytes int64
-	// globals are its parameters, and maps those behind them.
+	// globals holds its pointer parameters, maps the tensor maps after them.
 	globals []global
 	maps    []tensorMap
 }
 
-// Parameters are what the launch gives its kernel, in their order: pointers, and tensor maps behind them.
+// Parameters returns the parameters of the kernel in order: pointers, then tensor maps.
 func (k Kernel) Parameters() []Parameter {
 	list := make([]Parameter, 0, len(k.globals)+len(k.maps))
 	for _, g := range k.globals {
@@ -107,7 +107,7 @@ func (k Kernel) Parameters() []Parameter {
 	return list
 }
 
-// Kernels prints the launches of a program, in their order, with the helper functions that they call.
+// Kernels prints the launches of a program in order, with the helper functions that they call.
 func Kernels(symbol string, f *ir.Func, helpers *ctext.Declarations, d ctext.Dialect) []Kernel {
 	all := globals(f)
 	var list []Kernel

@@ -9,13 +9,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// maxBlocks is the most blocks of a grid along its first dimension, of any GPU.
+// maxBlocks is the maximum size of a grid's first dimension on any GPU.
 const maxBlocks = 1<<31 - 1
 
-// maxElements is the most elements of a buffer: indices have 32 bits.
+// maxElements is the maximum number of elements per buffer, because indices have 32 bits.
 const maxElements = 1<<31 - 1
 
-// checkLimits says which limit of a GPU a program breaks, if any, before a compiler sees it.
+// checkLimits returns an error that names the GPU limit that a program exceeds, before a compiler runs.
 func checkLimits(f *ir.Func, g *target.GPU) error {
 	for _, b := range globals(f) {
 		if b.Elements() > maxElements {
@@ -43,10 +43,10 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 	return nil
 }
 
-// maxMaps is the most tensor maps of a launch: what kernels take is 4096 bytes at most.
+// maxMaps is the maximum number of tensor maps per launch: kernel parameters are limited to 4096 bytes.
 const maxMaps = 16
 
-// checkBoxes says what keeps a launch from copying boxes of tensors, if it does.
+// checkBoxes returns an error if a launch cannot use TMA copies.
 func checkBoxes(l launch, all []global, g *target.GPU) error {
 	var err error
 	ir.Visit(l.loop.Body, func(st ir.Stmt) {
@@ -83,7 +83,7 @@ func writes(b ir.Block, t *expr.Tensor) (found bool) {
 	return found
 }
 
-// multipliesShared reports whether a program has products by warpgroups.
+// multipliesShared reports whether a program has warpgroup products.
 func multipliesShared(f *ir.Func) (found bool) {
 	ir.Visit(f.Body, func(st ir.Stmt) {
 		_, ok := st.(*ir.MultiplyShared)
@@ -92,19 +92,19 @@ func multipliesShared(f *ir.Func) (found bool) {
 	return found
 }
 
-// launch is a loop on blocks with what it takes.
+// launch is a loop over blocks with its resources.
 type launch struct {
 	loop    *ir.For
 	threads int64
-	// sharedBytes is the shared memory of a block, privateBytes what a thread keeps at most at a time, without what a
-	// compiler needs besides.
+	// sharedBytes is the shared memory per block. privateBytes is the peak of a thread's variables, without the
+	// compiler's temporaries.
 	sharedBytes, privateBytes int64
 }
 
-// maxDeclaredShared is the most shared memory that a kernel may declare itself, in bytes.
+// maxDeclaredShared is the maximum static shared memory of a kernel in bytes.
 const maxDeclaredShared = 48 << 10
 
-// dynamicBytes is the shared memory of a block that the launch gives: all or none.
+// dynamicBytes returns the dynamic shared memory of a block: all or none of it.
 func (l launch) dynamicBytes() int64 {
 	if l.sharedBytes <= maxDeclaredShared {
 		return 0
@@ -112,7 +112,7 @@ func (l launch) dynamicBytes() int64 {
 	return l.sharedBytes
 }
 
-// launchesOf are the launches of a program, in order.
+// launchesOf returns the launches of a program in order.
 func launchesOf(f *ir.Func) []launch {
 	var list []launch
 	for _, st := range f.Body {
@@ -138,13 +138,13 @@ func launchesOf(f *ir.Func) []launch {
 	return list
 }
 
-// sharedAlign is the alignment of arrays in shared memory, in bytes, swizzledAlign that of those that are swizzled.
+// sharedAlign is the alignment of arrays in shared memory in bytes, swizzledAlign that of swizzled arrays.
 const (
 	sharedAlign   = 16
 	swizzledAlign = 1024
 )
 
-// aligned is the first byte, from one on, at which a buffer may begin.
+// aligned returns the first offset, from bytes on, at which a buffer may start.
 func aligned(bytes int64, b *ir.Buffer) int64 {
 	align := int64(sharedAlign)
 	if b.Row > 0 {
@@ -153,7 +153,7 @@ func aligned(bytes int64, b *ir.Buffer) int64 {
 	return (bytes + align - 1) / align * align
 }
 
-// mostPrivate is how many bytes of a thread's own are in scope at most at a time.
+// mostPrivate returns the peak of a thread's private bytes in scope.
 func mostPrivate(b ir.Block) (most int64) {
 	own := int64(0)
 	for _, st := range b {

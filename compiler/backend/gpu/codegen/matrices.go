@@ -10,13 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// instructions are the words that multiply matrices, by format.
+// instructions maps formats to the macros of matrix instructions.
 var instructions = map[schedule.Format]string{
 	schedule.TF32: "MMA_M16N8K8_TF32", schedule.TF32Compensated: "MMA_M16N8K8_TF32", schedule.BF16: "MMA_M16N8K16_BF16",
 	schedule.F16: "MMA_M16N8K16_F16", schedule.I8: "MMA_M16N8K32_",
 }
 
-// signs are the ends of words for integers.
+// signs maps operand types to the macro suffixes for integers.
 var signs = map[[2]array.DType]string{
 	{array.Int8, array.Int8}: "S8", {array.Uint8, array.Uint8}: "U8", {array.Int8, array.Uint8}: "S8_U8", {array.Uint8, array.Int8}: "U8_S8",
 }
@@ -38,7 +38,7 @@ func (p *printer) multiply(n *ir.MultiplyMatrices) {
 	p.line("%s(%s, %d, %s, %s);", word, at(n.Sum.Tensor, n.SumIndex), n.RowElements, at(n.A.Tensor, n.AIndex), at(n.B.Tensor, n.BIndex))
 }
 
-// warpgroupTypes are the words for types of factors that a warpgroup multiplies.
+// warpgroupTypes maps formats to the type names in warpgroup macros.
 var warpgroupTypes = map[schedule.Format]string{schedule.WarpgroupTF32: "TF32", schedule.WarpgroupBF16: "BF16", schedule.WarpgroupF16: "F16"}
 
 func (p *printer) multiplyShared(n *ir.MultiplyShared) {
@@ -64,7 +64,7 @@ func (p *printer) waitProducts(n *ir.WaitProducts) {
 	}
 }
 
-// other is an expression that kernels alone have.
+// other returns an expression that only kernels have.
 func (p *printer) other(e expr.Expr) string {
 	switch n := e.(type) {
 	case *ir.Fragment:
@@ -75,7 +75,7 @@ func (p *printer) other(e expr.Expr) string {
 	panic(fmt.Sprintf("gpu: unknown expression %T", e))
 }
 
-// fragment is a register of an operand.
+// fragment returns a register of an operand.
 func (p *printer) fragment(n *ir.Fragment) string {
 	elements := make([]string, len(n.Elements))
 	for k, x := range n.Elements {
@@ -87,7 +87,7 @@ func (p *printer) fragment(n *ir.Fragment) string {
 	return fmt.Sprintf("%s(%s)", packing(n), strings.Join(elements, ", "))
 }
 
-// packing is the word that makes a register of elements.
+// packing returns the macro that packs elements into a register.
 func packing(n *ir.Fragment) string {
 	switch {
 	case n.Format.Holds(n.Elements[0].DType()):

@@ -8,11 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// mostStored is what a thread stores at once, in bytes.
+// mostStored is the maximum width of a thread's store in bytes.
 const mostStored = 16
 
-// neighbours prints a loop that stores neighbours in global memory as a store of all of them at once; false where it
-// is none. Stores one by one move as many sectors of memory for each element as for all.
+// neighbours prints a loop over contiguous elements of global memory as a single vector store. It returns false if
+// the loop is no such store. Scalar stores would move as many memory sectors for each element as for all.
 func (p *printer) neighbours(n *ir.For) bool {
 	if n.Kind != ir.Unrolled && n.Kind != ir.Vector || n.Range != nil || len(n.Body) != 1 {
 		return false

@@ -32,11 +32,11 @@ func passes(g *target.GPU) []pass.Step {
 	}
 }
 
-// workspace is where buffers lie that outlive a launch.
+// workspace holds the buffers that outlive a launch.
 var workspace = pass.StorageLimits{AlignBytes: 64}
 
-// Lower lowers a schedule to the program that is printed: launches on a GPU. It calls see, which may be nil, after
-// each step. The error names the limit of the GPU that the schedule breaks.
+// Lower lowers a schedule to the printed program, launches on a GPU. It calls see, if not nil, after each step. The
+// error names the GPU limit that the schedule exceeds.
 func Lower(s *schedule.Schedule, g *target.GPU, see func(step string, f *ir.Func)) (*ir.Func, error) {
 	f, err := lower.Schedule(s)
 	if err != nil {
@@ -45,8 +45,8 @@ func Lower(s *schedule.Schedule, g *target.GPU, see func(step string, f *ir.Func
 	return pass.Apply(f, passes(g), see)
 }
 
-// Outline is the program of a schedule with its launches and wide copies, before anything is proved, placed or
-// ordered: what estimates are made of.
+// Outline returns the program of a schedule with its launches and wide copies, before proofs, placement and ordering.
+// Cost estimates are based on it.
 func Outline(s *schedule.Schedule) (*ir.Func, error) {
 	f, err := lower.Schedule(s)
 	if err != nil {

@@ -18,15 +18,15 @@ type printer struct {
 	indent  int
 	counter int
 	names   map[*expr.Var]string
-	// buffers has the names of the buffers in scope, private which of them are a thread's own.
+	// buffers holds the names of the buffers in scope, private the ones private to a thread.
 	buffers map[*expr.Tensor]string
 	private map[*expr.Tensor]bool
-	// maps are the tensor maps of the launch.
+	// maps holds the tensor maps of the launch.
 	maps []tensorMap
-	// aligned are those in global memory that are known to begin at a multiple of 16 bytes.
+	// aligned holds the buffers in global memory that are known to be aligned to 16 bytes.
 	aligned map[*expr.Tensor]bool
-	// shared are the declarations of arrays in shared memory, which stand at the beginning of a kernel; sharedBytes is
-	// what they take so far.
+	// shared holds the declarations of arrays in shared memory, at the start of a kernel. sharedBytes is their size
+	// so far.
 	shared      strings.Builder
 	sharedBytes int64
 }
@@ -56,7 +56,7 @@ func (p *printer) load(n *expr.Load) string {
 	return p.element(n.Tensor, n.Index[0], "LOAD(%s, %s)")
 }
 
-// element is a use of an element: of a thread's own it is a variable, and of others what the words say.
+// element returns an access to an element: a variable if it is private to a thread, and the macro otherwise.
 func (p *printer) element(t *expr.Tensor, index expr.Expr, words string) string {
 	name, ok := p.buffers[t]
 	if !ok {
@@ -69,7 +69,7 @@ func (p *printer) element(t *expr.Tensor, index expr.Expr, words string) string 
 	return fmt.Sprintf(words, name, at)
 }
 
-// index is an index as C: a sum of terms, which a compiler takes apart in its own way.
+// index returns an index as C: a sum of terms, which compilers reassociate.
 func (p *printer) index(e expr.Expr) string {
 	at := expr.Linearize(e)
 	var terms []string
@@ -177,8 +177,8 @@ func (p *printer) loop(n *ir.For) {
 	p.line("}")
 }
 
-// onlyStores reports whether the iterations of a loop of a thread are a store each. What some of them load is under
-// way at a time where they are written out: compilers leave such loops as they are.
+// onlyStores reports whether each iteration of a thread's loop is a single store. Unrolling overlaps the loads of
+// several iterations, which compilers do not do for such loops on their own.
 func onlyStores(n *ir.For) bool {
 	if n.Kind != ir.Serial || n.Range != nil || len(n.Body) != 1 {
 		return false
@@ -187,7 +187,7 @@ func onlyStores(n *ir.For) bool {
 	return ok
 }
 
-// threads prints what each thread does, or each of the first ones.
+// threads prints the body of each thread, or of each of the first ones.
 func (p *printer) threads(n *ir.For) {
 	if n.Extent < p.launch.threads {
 		p.line("if (TID < %d) {", n.Extent)
@@ -205,7 +205,7 @@ func (p *printer) threads(n *ir.For) {
 func (p *printer) alloc(b *ir.Buffer) {
 	name := p.fresh(b.Tensor.Name)
 	p.buffers[b.Tensor] = name
-	delete(p.private, b.Tensor) // another version of these loops may have it elsewhere
+	delete(p.private, b.Tensor) // another version of these loops may place it elsewhere
 	switch b.Space {
 	case ir.Private:
 		p.private[b.Tensor] = true
@@ -217,8 +217,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 	}
 }
 
-// declareShared declares a buffer in shared memory: part of what the launch gives, where all of them together are more
-// than a kernel may declare.
+// declareShared declares a buffer in shared memory. It is dynamic if all buffers together exceed the static limit.
 func (p *printer) declareShared(b *ir.Buffer, name string) {
 	scalar := ctext.TypeOf(b.Tensor.DType).Scalar
 	word, layout := "SHARED", ""

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Simulated prints a program's launches, and under SYMBOL_run the function of the ABI that has a processor play them.
+// Simulated prints a program's launches and the ABI function SYMBOL_run, which simulates them on a processor.
 func Simulated(symbol string, f *ir.Func, d *ctext.Declarations) (string, backend.Info) {
 	var text, run strings.Builder
 	for _, k := range Kernels(symbol, f, d, dialect.Text) {
@@ -25,7 +25,7 @@ func Simulated(symbol string, f *ir.Func, d *ctext.Declarations) (string, backen
 	return text.String(), backend.Info{Prepared: f.Prepared, WorkspaceBytes: f.WorkspaceBytes}
 }
 
-// thread prints the arguments of a kernel, and a function that calls it with them.
+// thread prints the arguments of a kernel and a function that calls it with them.
 func thread(k Kernel) string {
 	var fields, values strings.Builder
 	for _, g := range k.globals {
@@ -61,7 +61,7 @@ func launched(k Kernel) string {
 `, k.Name, strings.Join(values, ", "), strings.Join(outputs, ", "), k.Threads, len(outputs), k.Blocks)
 }
 
-// encoded is a tensor map as the simulation has it.
+// encoded returns a tensor map in the simulator's representation.
 func encoded(m tensorMap) string {
 	size := m.of.Tensor.DType.Bytes()
 	var last, strides, box []string

@@ -1,15 +1,16 @@
 package cost
 
 const (
-	// sectorBytes is what global memory moves at a time.
+	// sectorBytes is the granularity of global memory transfers.
 	sectorBytes = 32
-	// banks is how many words of shared memory a turn has, each from another bank.
+	// A turn of shared memory serves one word from each of its banks.
 	banks, wordBytes = 32, 4
-	// turnThreads is how many threads have a turn together when each asks for so many words.
+	// turnThreads is the number of threads served in one turn, by the words that each requests.
 	turnBytes = banks * wordBytes
 )
 
-// sectors is how many sectors of global memory the active threads touch, each with so many bytes from an element on.
+// sectors returns how many sectors of global memory the active threads touch, each with the given bytes from an
+// element on.
 func (s *sample) sectors(index *lanes, size, bytes int64) (n int) {
 	var seen [width * 2]int64
 	for k := range index {
@@ -28,8 +29,8 @@ func (s *sample) sectors(index *lanes, size, bytes int64) (n int) {
 	return n
 }
 
-// turns is how many turns the banks of shared memory take for the active threads. Threads that ask for the same word
-// share it; as many threads as a turn has words for take theirs together.
+// turns returns how many turns of the shared memory banks serve the active threads. Threads that request the same
+// word share it. Each turn serves as many threads as it has words for.
 func (s *sample) turns(index *lanes, size, bytes int64) (n int) {
 	together := int(min(width, turnBytes/max(bytes, wordBytes)))
 	for from := 0; from < width; from += together {
@@ -57,7 +58,7 @@ func (s *sample) turns(index *lanes, size, bytes int64) (n int) {
 	return n
 }
 
-// contains looks from the end, since neighbours mostly ask for the same.
+// contains searches from the end, since neighbours usually request the same value.
 func contains(list []int64, v int64) bool {
 	for k := len(list) - 1; k >= 0; k-- {
 		if list[k] == v {

@@ -7,62 +7,62 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Analysis is what a kernel asks of a GPU.
+// Analysis estimates a kernel's demands on a GPU.
 type Analysis struct {
 	GPU *target.GPU
-	// Bytes is the least that the workload moves.
+	// Bytes is the minimum data that the workload moves.
 	Bytes float64
-	// Launches are those of the kernel, in order.
+	// Launches holds those of the kernel, in order.
 	Launches []*Launch
 }
 
-// Launch is a loop on blocks.
+// Launch is a loop over blocks.
 type Launch struct {
 	// Blocks and Threads are exact: the blocks of the grid, and the threads of a block.
 	Blocks, Threads int64
-	// Tiles is what the blocks compute, one each unless they walk. Most is how many of them the block has that has
-	// most.
+	// Tiles is the number of tiles that the blocks compute, one each unless the blocks are persistent. Most is the
+	// maximum per block.
 	Tiles int64
 	Most  float64
-	// Begun is how many tiles a block waits for that it begins: those behind its first one only where none is fetched
-	// while the one before is computed.
+	// Begun is the number of tiles whose first operands a block waits for. Tiles after its first one count only if
+	// nothing is prefetched during the previous tile.
 	Begun float64
-	// SharedBytes is the shared memory of a block, rings included. Registers is about how many registers a thread
-	// takes: those that its results are kept in are counted, those for addresses and operands guessed.
+	// SharedBytes is the shared memory of a block, including ring buffers. Registers is the approximate number of
+	// registers per thread: those of results are counted, those of addresses and operands estimated.
 	SharedBytes, Registers int64
-	// Stages is the most steps for which operands are in shared memory or on their way there; 1 = they are not fetched
-	// ahead.
+	// Stages is the depth of the pipeline: the maximum number of steps whose operands are in shared memory or in
+	// flight. 1 means no prefetching.
 	Stages int64
 	// Steps is how often a block fetches operands into shared memory.
 	Steps float64
-	// StepBytes is what a step fetches.
+	// StepBytes is the number of bytes fetched per step.
 	StepBytes float64
-	// Code is about how many instructions are written out.
+	// Code is the approximate number of printed instructions.
 	Code float64
-	// Work is that of an average block.
+	// Work is the work of an average block.
 	Work
 }
 
-// Work is what a block does.
+// Work describes the work of a block.
 type Work struct {
-	// Operations are those of all threads.
+	// Operations counts those of all threads.
 	Operations Operations
-	// Matrix is the multiplications and additions by instructions for matrices, of so many bits in each factor.
+	// Matrix is the number of multiply-adds of matrix instructions, MatrixBits the size of their factors.
 	Matrix, MatrixBits float64
-	// Global is what the block loads from global memory, Stored what it writes there, Local what it loads from and
-	// stores to shared memory.
+	// Global is what the block loads from global memory, Stored what it writes there, and Local its loads and stores
+	// in shared memory.
 	Global, Stored, Local Traffic
-	// Copies are instructions of threads that copy from global to shared memory, Asynchronous those that do not wait.
+	// Copies counts the threads' copy instructions from global to shared memory, Asynchronous the asynchronous ones.
 	Copies, Asynchronous float64
 }
 
-// Traffic is what moves between threads and a memory.
+// Traffic is the data moved between threads and a memory.
 type Traffic struct {
-	// Requests is the instructions of warps that move anything.
+	// Requests counts the warp instructions that move data.
 	Requests float64
-	// Bytes is what their threads ask for.
+	// Bytes is the amount that their threads request.
 	Bytes float64
-	// Units is what is moved for them: sectors of 32 bytes of global memory, or turns of the banks of shared memory.
+	// Units is the amount moved: 32-byte sectors of global memory, or turns of the shared memory banks.
 	Units float64
 }
 
@@ -72,7 +72,7 @@ func (t *Traffic) add(o Traffic) {
 	t.Units += o.Units
 }
 
-// Analyse analyses a program whose launches are made and whose copies are wide. It only reads the program.
+// Analyse analyses a program after launches and wide copies are formed. It does not change the program.
 func Analyse(f *ir.Func, g *target.GPU) *Analysis {
 	a := &Analysis{GPU: g, Bytes: float64(f.Workload.Bytes())}
 	for _, st := range f.Body {
@@ -83,7 +83,7 @@ func Analyse(f *ir.Func, g *target.GPU) *Analysis {
 	return a
 }
 
-// Heaviest is the launch that takes longest; nil when there is none.
+// Heaviest returns the launch that takes longest, or nil.
 func (a *Analysis) Heaviest() (most *Launch) {
 	for _, l := range a.Launches {
 		if most == nil || a.Cycles(l).Total > a.Cycles(most).Total {
@@ -125,15 +125,16 @@ func analysed(n *ir.For) *Launch {
 
 const (
 	registerBytes = 4
-	// guessedRegisters is what a thread keeps besides its results: addresses, counters, and operands under way.
+	// guessedRegisters is the estimated number of a thread's registers beside results: addresses, counters, and
+	// operands in flight.
 	guessedRegisters = 40
-	// sharedAlign is what buffers in shared memory are aligned to, in bytes.
+	// sharedAlign is the alignment of buffers in shared memory in bytes.
 	sharedAlign = 16
 )
 
 func aligned(bytes int64) int64 { return (bytes + sharedAlign - 1) / sharedAlign * sharedAlign }
 
-// continued reports whether blocks that walk fetch for the next tile before the last steps of a tile.
+// continued reports whether persistent blocks prefetch for the next tile before the last steps of a tile.
 func continued(n *ir.For) (found bool) {
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		walk, ok := st.(*ir.For)
@@ -148,7 +149,7 @@ func continued(n *ir.For) (found bool) {
 	return found
 }
 
-// fetchesAhead reports whether a step has buffers that are filled ahead.
+// fetchesAhead reports whether a step has prefetched buffers.
 func fetchesAhead(b ir.Block) bool {
 	return slices.ContainsFunc(b, func(st ir.Stmt) bool {
 		a, ok := st.(*ir.Alloc)

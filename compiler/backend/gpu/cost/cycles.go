@@ -6,27 +6,27 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 )
 
-// Cycles are about how many cycles a launch takes, and what for.
+// Cycles estimates how many cycles a launch takes, and why.
 type Cycles struct {
-	// Arithmetic, Matrix, Shared and Global are what a block's work takes of a multiprocessor's lanes, its tensor
-	// cores, its shared memory, and its part of global memory, if nothing else were to be done.
+	// Arithmetic, Matrix, Shared and Global are the cycles of a block's work on a multiprocessor's lanes, its tensor
+	// cores, its shared memory, and its share of global memory, each in isolation.
 	Arithmetic, Matrix, Shared, Global float64
-	// Wait is what a block waits for operands in all of its steps while nothing of its own is computed.
+	// Wait is the time that a block waits for operands in all its steps without computing.
 	Wait float64
-	// Residents is how many blocks a multiprocessor has at a time, Waves how many tiles each of these computes, or the
-	// blocks that follow them; the last wave may be a part of one.
+	// Residents is the number of concurrent blocks per multiprocessor, Waves the number of tiles that each of them or
+	// its successors compute. The last wave may be partial.
 	Residents, Waves float64
-	// Tail is how much longer the launch takes than if all multiprocessors ended at once.
+	// Tail is the additional time of the launch compared with all multiprocessors ending at once.
 	Tail float64
-	// Total is the launch from its beginning to its end.
+	// Total is the time of the launch from start to end.
 	Total float64
 }
 
-// Busiest is the longest of what a block's work takes.
+// Busiest returns the maximum of the cycles of a block's work.
 func (c *Cycles) Busiest() float64 { return max(c.Arithmetic, c.Matrix, c.Shared, c.Global) }
 
-// Cycles estimates the time of a launch: blocks that are held together share a multiprocessor, and one computes while
-// another waits.
+// Cycles estimates the time of a launch. Resident blocks share a multiprocessor, and one computes while another
+// waits.
 func (a *Analysis) Cycles(l *Launch) Cycles {
 	held := machine.Residents(a.GPU, l.Threads, l.Registers, l.SharedBytes)
 	processors := float64(a.GPU.Multiprocessors)
@@ -40,7 +40,7 @@ func (a *Analysis) Cycles(l *Launch) Cycles {
 		Tail:       1,
 	}
 	rounds := math.Ceil(c.Waves)
-	if l.Tiles != l.Blocks { // of blocks that walk, each begins once
+	if l.Tiles != l.Blocks { // persistent blocks start once each
 		share := float64(l.Tiles) / float64(l.Blocks)
 		c.Waves, c.Tail = max(1, c.Waves)*share, l.Most/share
 	} else {
@@ -56,7 +56,7 @@ func (a *Analysis) Cycles(l *Launch) Cycles {
 	return c
 }
 
-// uneven is how much more the block has to do that has most than an average one.
+// uneven returns the maximum work of a block relative to the average.
 func (l *Launch) uneven() float64 {
 	if l.Tiles == l.Blocks {
 		return 1
@@ -64,7 +64,7 @@ func (l *Launch) uneven() float64 {
 	return l.Most * float64(l.Blocks) / float64(l.Tiles)
 }
 
-// Total is about how many cycles all launches take.
+// Total returns the approximate number of cycles of all launches.
 func (a *Analysis) Total() (cycles float64) {
 	for _, l := range a.Launches {
 		cycles += a.Cycles(l).Total
@@ -72,13 +72,13 @@ func (a *Analysis) Total() (cycles float64) {
 	return cycles
 }
 
-// Warps is how many warps a block has.
+// Warps returns how many warps a block has.
 func (l *Launch) Warps() float64 { return float64((l.Threads + width - 1) / width) }
 
-// Instructions is how many instructions threads issue for what they load, store and copy.
+// Instructions returns how many instructions threads issue for loads, stores and copies.
 func (l *Launch) Instructions() float64 {
 	return (l.Global.Requests+l.Stored.Requests+l.Local.Requests)*width + copyInstructions*l.Copies
 }
 
-// copyInstructions is what a copy takes besides its access of either memory.
+// copyInstructions is the number of instructions of a copy beside its access to either memory.
 const copyInstructions = 2

@@ -8,19 +8,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// candidate is what the columns are read from.
+// candidate is the source of the columns.
 type candidate struct {
 	*Analysis
-	// main is the launch that takes longest, time its estimated time. A kernel without launches has an empty one.
+	// main is the launch that takes longest, time its estimated time. A kernel without launches has an empty main.
 	main *Launch
 	time Cycles
-	// cycles is the analytic cost of the space.
+	// cycles is the analytic cost of the candidate's space.
 	cycles float64
-	// flop and bytes are the least that the workload takes.
+	// flop and bytes are the minimum operations and data of the workload.
 	flop, bytes float64
 }
 
-// describeAnalysed is the candidate of a schedule. One that does not lower is one without launches: it is never built.
+// describeAnalysed returns the candidate of a schedule. If it cannot be lowered, and is thus never built, it has no
+// launches.
 func describeAnalysed(s *schedule.Schedule, t *target.Target, cycles float64) *candidate {
 	c := &candidate{
 		Analysis: &Analysis{GPU: t.GPU}, main: &Launch{Blocks: 1, Tiles: 1, Most: 1, Begun: 1, Threads: 1, Stages: 1},
@@ -38,18 +39,18 @@ func describeAnalysed(s *schedule.Schedule, t *target.Target, cycles float64) *c
 
 func (c *candidate) processors() float64 { return float64(c.GPU.Multiprocessors) }
 
-// ideal is the cycles that the workload takes at least on all multiprocessors: those of its arithmetic without tensor
-// cores, or those in which its bytes come from global memory.
+// ideal returns the minimum cycles of the workload on all multiprocessors: those of its arithmetic without tensor
+// cores, or those of reading its bytes from global memory.
 func (c *candidate) ideal() float64 {
 	return max(1, c.flop/(2*machine.Lanes), c.bytes/machine.GlobalBytes) / c.processors()
 }
 
-// loss is the cycles of a block's work for all of its launch, as a ratio to the ideal ones.
+// loss returns the cycles of a block's work in its whole launch, relative to the ideal ones.
 func (c *candidate) loss(cycles float64) float64 {
 	return features.Ratio(cycles*float64(c.main.Blocks)/c.processors(), c.ideal())
 }
 
-// effort is how often a block does something, in its whole launch, for each 64th of what the workload asks for.
+// effort returns how often a block does something in its whole launch, per 64th of the workload's requirements.
 func (c *candidate) effort(times float64) float64 {
 	return features.Log(64 * times * float64(c.main.Blocks) / max(1, c.flop, c.bytes))
 }

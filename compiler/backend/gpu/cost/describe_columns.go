@@ -1,7 +1,3 @@
-// Describe describes candidates for GPUs by numbers that a learnt cost model reads: columns over the analysis
-// of package cost. Numbers that range widely are logarithms, and what depends on the card is a ratio to what it could
-// do, so that one model serves cards of one make. docs/features.md says what each means. Begin with columns.go.
-
 package cost
 
 import (
@@ -15,7 +11,7 @@ type column struct {
 	value func(c *candidate) float64
 }
 
-// columns are all features, in order.
+// columns lists all features in order.
 var columns = join(hardware, work, launches, shape, losses, operations, traffic)
 
 func join(lists ...[]column) []column {
@@ -26,7 +22,7 @@ func join(lists ...[]column) []column {
 	return all
 }
 
-// hardware describes the card.
+// hardware describes the GPU.
 var hardware = []column{
 	{"card_multiprocessors", func(c *candidate) float64 { return features.Log(c.processors()) }},
 	{"card_threads", func(c *candidate) float64 { return features.Log(float64(c.GPU.MultiprocessorThreads)) }},
@@ -35,7 +31,7 @@ var hardware = []column{
 	{"card_l2", func(c *candidate) float64 { return features.Log(float64(c.GPU.L2Bytes)) }},
 }
 
-// work is what the workload asks for, and the analytic cost.
+// work describes the workload's requirements and the analytic cost.
 var work = []column{
 	{"work_flop", func(c *candidate) float64 { return features.Log(c.flop) }},
 	{"work_bytes", func(c *candidate) float64 { return features.Log(c.bytes) }},
@@ -47,7 +43,7 @@ var work = []column{
 
 const costColumn = "cost_cycles"
 
-// launches are sums over all of them.
+// launches holds sums over all launches.
 var launches = []column{
 	{"launches", func(c *candidate) float64 { return float64(len(c.Launches)) }},
 	{"launches_loss", func(c *candidate) float64 { return features.Ratio(c.Total(), c.ideal()) }},
@@ -55,7 +51,7 @@ var launches = []column{
 	{"main_share", func(c *candidate) float64 { return features.Share(c.time.Total, c.Total()) }},
 }
 
-// shape is how the main launch lies on the card.
+// shape describes how the main launch occupies the GPU.
 var shape = []column{
 	{"main_blocks", func(c *candidate) float64 { return features.Log(float64(c.main.Blocks)) }},
 	{"main_threads", func(c *candidate) float64 { return features.Log(float64(c.main.Threads)) }},
@@ -90,7 +86,7 @@ var shape = []column{
 	{"main_code", func(c *candidate) float64 { return features.Log(c.main.Code) }},
 }
 
-// losses are the estimated times of the main launch.
+// losses holds the estimated times of the main launch.
 var losses = []column{
 	{"loss_arithmetic", func(c *candidate) float64 { return c.loss(c.time.Arithmetic) }},
 	{"loss_matrix", func(c *candidate) float64 { return c.loss(c.time.Matrix) }},
@@ -100,7 +96,7 @@ var losses = []column{
 	{"loss_busiest", func(c *candidate) float64 { return c.loss(c.time.Busiest()) }},
 }
 
-// operations are those of the main launch.
+// operations counts those of the main launch.
 var operations = []column{
 	{"multiply_adds", func(c *candidate) float64 { return c.effort(c.main.Operations.MultiplyAdds) }},
 	{"adds", func(c *candidate) float64 { return c.effort(c.main.Operations.Adds) }},
@@ -116,7 +112,7 @@ var operations = []column{
 	{"accesses", func(c *candidate) float64 { return c.effort(c.main.Instructions()) }},
 }
 
-// traffic is what the main launch moves.
+// traffic describes the data moved by the main launch.
 var traffic = []column{
 	{"load_refill", func(c *candidate) float64 { return features.Ratio(c.main.Global.Bytes*float64(c.main.Blocks), c.bytes) }},
 	{"load_waste", func(c *candidate) float64 { return features.Ratio(c.main.Global.Units*32, c.main.Global.Bytes) }},

@@ -9,7 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Features are those of candidates for cards. They implement backend.Features.
+// Features describes candidates for GPUs to a learned cost model. It implements backend.Features. The columns come
+// from the analysis. Values with a wide range are logarithms. Values that depend on the GPU are relative to its
+// capability, so that one model serves GPUs of one make. docs/features.md documents each column.
 type Features struct{}
 
 var _ backend.Features = Features{}
@@ -37,7 +39,7 @@ func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64)
 	return features.Row{Set: set, Values: values}
 }
 
-// Prior implements backend.Features: no card was there to learn from.
+// Prior implements backend.Features. There were no GPU measurements to train a model on.
 func (Features) Prior(*target.Target) string { return "" }
 
 // Code implements backend.Features.

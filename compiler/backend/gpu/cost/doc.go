@@ -1,9 +1,9 @@
-// Package cost says what kernels ask of a GPU, launch by launch: threads, registers and shared memory; operations by
-// kind; what moves between the memories, in the units that the hardware moves; and about how long all of it takes. It
-// reads programs whose launches are made but not yet proved: proofs of ownership and barriers take most of the time of
-// lowering, and cost models ask about hundreds of candidates for each that is built.
+// Package cost estimates the demands of kernels on a GPU, launch by launch: threads, registers and shared memory;
+// operations by kind; data moved between the memories, in the hardware's units; and the resulting time. It reads
+// programs after launches are formed but before they are proved: proofs of ownership and barriers dominate the time
+// of lowering, and cost models evaluate hundreds of candidates for each one that is built.
 //
-// Indices are not analysed but tried: in a few places of the loops around an access, the addresses of a warp's threads
-// are computed, and counted as the hardware does. What is exact says so; all else are estimates. Begin to read at
-// analysis.go.
+// Indices are sampled rather than analysed: at a few points of the loops around an access, the addresses of a warp's
+// threads are computed and counted as the hardware does. Exact figures are documented as such; all others are
+// estimates. Start with analysis.go.
 package cost

@@ -6,23 +6,24 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// width is how many threads are looked at together: a warp.
+// width is the number of threads that are sampled together: a warp.
 const width = 32
 
-// lanes are the values of an integer expression in the threads of a warp.
+// lanes holds the values of an integer expression in the threads of a warp.
 type lanes [width]int64
 
-// sample is one place in the loops: the values of variables in the threads of one warp, and which of them are active.
+// sample is one point in the loops: the values of variables in the threads of one warp, and the mask of active
+// threads.
 type sample struct {
 	vars   map[*expr.Var]*lanes
 	active uint32
 }
 
-// everyLane has all threads of a warp active.
+// everyLane is the mask of a fully active warp.
 const everyLane uint32 = 1<<width - 1
 
-// eval is the value of an expression in all lanes. What is loaded is taken to be scattered: a number that differs from
-// lane to lane by more than any vector is long.
+// eval returns the value of an expression in all lanes. Loaded values are assumed to be scattered: the stride between
+// lanes exceeds any vector.
 func (s *sample) eval(e expr.Expr) (v lanes) {
 	switch n := e.(type) {
 	case *expr.Int:
@@ -55,10 +56,10 @@ func (s *sample) eval(e expr.Expr) (v lanes) {
 	return v
 }
 
-// scattered is how far apart the values are that threads load.
+// scattered is the assumed distance between values that threads load.
 const scattered = 1021
 
-// where is the sample with those threads active for which a condition holds.
+// where returns the sample restricted to threads for which a condition holds.
 func (s *sample) where(cond expr.Expr, holds bool) sample {
 	v := s.eval(cond)
 	part := sample{s.vars, 0}
@@ -70,10 +71,10 @@ func (s *sample) where(cond expr.Expr, holds bool) sample {
 	return part
 }
 
-// threads is how many threads are active.
+// threads returns how many threads are active.
 func (s *sample) threads() int { return bits.OnesCount32(s.active) }
 
-// integer computes an operator of indices and conditions; those that indices do not have are zero.
+// integer evaluates an operator of indices and conditions. Operators that indices do not use yield zero.
 func integer(op expr.BinaryOp, a, b int64) int64 {
 	switch op {
 	case expr.Add:

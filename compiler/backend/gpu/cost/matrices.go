@@ -6,23 +6,24 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// matrices are those of an operand that a warp loads at once: eight rows of 16 bytes each.
+// matrices describes the matrices of an operand that a warp loads at once: eight rows of 16 bytes each.
 type matrices struct {
-	// bytes is the distance of two rows. lineThreads is how many threads of a warp have a line of the operand
-	// together, and packed how many neighbours each has in a register.
+	// bytes is the stride of rows. lineThreads is the number of threads that share a line of the operand, and packed
+	// the number of neighbours per register.
 	bytes, lineThreads, packed int64
 }
 
-// holds reports whether instructions for matrices, of the loop around if any, take factors of a type as they are.
+// holds reports whether the matrix instructions of the enclosing loop, if any, take factors of a type directly.
 func (w walker) holds(d array.DType) bool {
 	return w.matrices != nil && w.matrices.Format.Packed() > 1 && w.matrices.Format.Holds(d)
 }
 
-// matricesAtOnce is how many of them an instruction loads.
+// matricesAtOnce is the number of matrices that an instruction loads.
 const matricesAtOnce = 4
 
-// loaded is how an operand's fragments are loaded as matrices from shared memory; false where they are not. Threads
-// tell what they would read of it: in turn a row's four have the same elements, or have neighbouring columns by twos.
+// loaded returns how an operand's fragments are loaded as matrices from shared memory. ok is false if they are not.
+// The addresses of the threads decide: either the four threads of a row read the same elements, or they read adjacent
+// columns in pairs.
 func (w walker) loaded(t *expr.Tensor, index expr.Expr) (m matrices, ok bool) {
 	if !w.holds(t.DType) || w.threads < width {
 		return m, false
@@ -46,7 +47,8 @@ func (w walker) loaded(t *expr.Tensor, index expr.Expr) (m matrices, ok bool) {
 	return m, m.bytes > 0 && m.bytes%ir.MatrixRowBytes == 0
 }
 
-// traffic is that of an operand of which each thread of so many warps would read so many elements by itself.
+// traffic returns the traffic of an operand. elements is the number of elements that each thread would read on its
+// own.
 func (m matrices) traffic(elements, warps float64) Traffic {
 	loads := elements / float64(m.lineThreads*m.packed) * warps
 	s, row := sample{active: 1<<ir.MatrixColumns - 1}, lanes{}

@@ -5,18 +5,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Operations counts operations of threads by kind. Integers are those that addresses and conditions take.
+// Operations counts the threads' operations by kind. Integers counts those of addresses and conditions.
 type Operations struct {
 	MultiplyAdds, Adds, Divides, Transcendentals, Integers, Selects, Casts float64
 }
 
-// Slots is how many of the places there are for an instruction in a multiprocessor's cycles the operations take. A
-// division or a root is a short sequence, a transcendental function a polynomial of about twenty steps.
+// Slots returns how many issue slots of a multiprocessor the operations take. A division or a root is a short
+// sequence, a transcendental function a polynomial of about twenty steps.
 func (o *Operations) Slots() float64 {
 	return o.MultiplyAdds + o.Adds + 8*o.Divides + 20*o.Transcendentals + o.Integers + o.Selects + 2*o.Casts
 }
 
-// integerDivision is what a quotient or a remainder by a constant takes: a product, a shift, and what corrects them.
+// integerDivision is the number of instructions of a quotient or remainder by a constant: a product, a shift and a
+// correction.
 const integerDivision = 4
 
 // unary counts one operation.
@@ -24,10 +25,10 @@ func (o *Operations) unary(n *expr.Unary, times float64) {
 	o.kind(n.Op.Work(), n.A.DType().IsFloat(), times)
 }
 
-// binary counts one operation, unless it is the multiplication of a multiplication and addition.
+// binary counts one operation, except for the multiplication of a multiply-add.
 func (o *Operations) binary(n *expr.Binary, times float64) {
 	if isSum(n) && (isProduct(n.A) || isProduct(n.B)) {
-		// The product is counted as an addition in its own turn: one instruction is both.
+		// The product is counted as an addition in its own turn, since one instruction computes both.
 		o.MultiplyAdds += times
 		o.Adds -= times
 		return
@@ -59,8 +60,8 @@ func isProduct(e expr.Expr) bool {
 	return ok && n.Op == expr.Mul
 }
 
-// products is how many products of matrices instructions of a warp compute in the time of one of a format. Those of
-// warpgroups take half of it.
+// products returns how many matrix products of warp instructions take the time of one of a format. Those of
+// warpgroups take half the time.
 func products(f schedule.Format) float64 {
 	switch {
 	case f == schedule.TF32Compensated:

@@ -7,23 +7,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// tries is in how many places accesses are looked at.
+// tries is the number of points at which accesses are sampled.
 const tries = 4
 
-// walker goes through a launch and adds up its work.
+// walker traverses a launch and accumulates its work.
 type walker struct {
 	to *Launch
-	// spaces are where buffers lie that the launch allocates; others lie in global memory.
+	// spaces holds the memories of the buffers that the launch allocates. Other buffers are in global memory.
 	spaces map[*expr.Tensor]ir.Space
-	// samples are the places, all in the statement that is looked at. Their variables are those of the loops around.
+	// samples holds the sampled points, all at the current statement. Their variables are those of the enclosing
+	// loops.
 	samples [tries]sample
-	// times is how often the threads of a block come by here, threads how many of them.
+	// times is how often the threads of a block execute the current statement, threads their number.
 	times   float64
 	threads int64
-	// loops are those around, within the loop on threads, outermost first; depth counts all that are around.
+	// loops holds the enclosing loops within the loop over threads, outermost first; depth counts all enclosing
+	// loops.
 	loops []*ir.For
 	depth int
-	// matrices is the loop on matrices around, if any.
+	// matrices is the enclosing loop over matrices, if any.
 	matrices *ir.For
 }
 
@@ -60,7 +62,7 @@ func (w walker) block(b ir.Block) {
 	}
 }
 
-// alloc notes where a buffer lies. One that is filled in a loop is filled anew in each of its steps.
+// alloc records the memory of a buffer. A buffer that is filled in a loop is refilled in each of its steps.
 func (w walker) alloc(b *ir.Buffer) {
 	w.spaces[b.Tensor] = b.Space
 	if b.Space == ir.Shared {
@@ -69,10 +71,10 @@ func (w walker) alloc(b *ir.Buffer) {
 	}
 }
 
-// golden spreads the places of nested loops evenly.
+// golden spreads the sample points of nested loops evenly.
 const golden = 0.6180339887498949
 
-// loop goes through the body of a loop once, for all of its iterations.
+// loop visits the body of a loop once, for all of its iterations.
 func (w walker) loop(n *ir.For) {
 	inner := w
 	inner.depth++
@@ -94,7 +96,7 @@ func (w walker) loop(n *ir.For) {
 	inner.block(n.Body)
 }
 
-// often is how often the body of a loop is computed, on average.
+// often returns the average number of executions of a loop's body.
 func often(n *ir.For) float64 {
 	if n.Range != nil {
 		return n.Range.Mean
@@ -102,7 +104,7 @@ func often(n *ir.For) float64 {
 	return float64(n.Extent)
 }
 
-// through is the values of a loop's variable at a part of the way through it, and the threads that are active there.
+// through returns the values of a loop's variable at a fraction of its range, and the threads that are active there.
 func (s *sample) through(n *ir.For, at float64) (*lanes, uint32) {
 	var v lanes
 	if n.Kind != ir.Threads {
@@ -127,7 +129,7 @@ func (s *sample) through(n *ir.For, at float64) (*lanes, uint32) {
 	return &v, active
 }
 
-// branch goes both ways, each as often as its condition holds in the samples.
+// branch visits both branches, weighted by how often the condition holds in the samples.
 func (w walker) branch(n *ir.If) {
 	w.value(n.Cond)
 	for _, way := range []struct {
@@ -144,7 +146,8 @@ func (w walker) branch(n *ir.If) {
 	}
 }
 
-// where is the walker with those threads active for which a condition holds, and which part of the samples has any.
+// where returns the walker restricted to threads for which a condition holds, and the fraction of samples that have
+// any.
 func (w walker) where(cond expr.Expr, holds bool) (walker, float64) {
 	some := 0.0
 	for k := range w.samples {
@@ -155,10 +158,10 @@ func (w walker) where(cond expr.Expr, holds bool) (walker, float64) {
 	return w, some / tries
 }
 
-// warps is how many warps come by.
+// warps returns the number of warps at the current statement.
 func (w walker) warps() float64 { return float64((w.threads + width - 1) / width) }
 
-// share is which part of a warp's threads is active, of those that there are.
+// share returns the fraction of a warp's existing threads that are active.
 func (w walker) share() float64 {
 	active := 0
 	for k := range w.samples {
@@ -167,8 +170,8 @@ func (w walker) share() float64 {
 	return float64(active) / float64(tries*min(width, w.threads))
 }
 
-// once is how often something is done whose value depends on an index: compilers do it once for all iterations of the
-// unrolled loops around that do not change it.
+// once returns how often a value that depends on indices is computed. Compilers hoist it out of enclosing unrolled
+// loops that do not change it.
 func (w walker) once(depends ...expr.Expr) float64 {
 	times := w.times
 	for k := len(w.loops) - 1; k >= 0; k-- {
@@ -187,7 +190,7 @@ func (w walker) once(depends ...expr.Expr) float64 {
 	return times
 }
 
-// store counts what a statement computes and stores.
+// store counts the computation and the store of a statement.
 func (w walker) store(n *ir.Store) {
 	if op, term, ok := n.Step(); ok && w.spaces[n.Buffer.Tensor] == ir.Private {
 		w.step(op, term, n)
@@ -198,7 +201,7 @@ func (w walker) store(n *ir.Store) {
 	w.code(1)
 }
 
-// step counts a step of a sum, or of another reduction, whose result stays in registers.
+// step counts a step of a sum or another reduction whose result stays in registers.
 func (w walker) step(op expr.BinaryOp, term expr.Expr, n *ir.Store) {
 	done := w.times * float64(w.threads) * w.share()
 	product := op == expr.Add && isProduct(term)
@@ -223,7 +226,7 @@ func (w walker) step(op expr.BinaryOp, term expr.Expr, n *ir.Store) {
 	w.code(1)
 }
 
-// code counts instructions that are written out.
+// code counts printed instructions.
 func (w walker) code(n float64) {
 	for _, l := range w.loops {
 		if l.Kind == ir.Unrolled || l.Kind == ir.Vector {
@@ -233,7 +236,7 @@ func (w walker) code(n float64) {
 	w.to.Code += n
 }
 
-// value counts what an expression computes and loads. What compilers compute once is counted once.
+// value counts the operations and loads of an expression. Common subexpressions that compilers eliminate count once.
 func (w walker) value(e expr.Expr) {
 	switch n := e.(type) {
 	case *expr.Load:
@@ -250,7 +253,7 @@ func (w walker) value(e expr.Expr) {
 			w.to.Operations.Casts += w.each(e)
 		}
 		w.value(n.A)
-	case expr.Node: // such as what another thread has
+	case expr.Node: // such as another thread's value
 		w.to.Operations.Integers += w.each(e)
 		for _, operand := range n.Operands() {
 			w.value(operand)
@@ -270,10 +273,10 @@ func (w walker) value(e expr.Expr) {
 	}
 }
 
-// each is how many threads of a block compute a value, however often.
+// each returns how often the threads of a block compute a value.
 func (w walker) each(e expr.Expr) float64 { return w.once(e) * float64(w.threads) * w.share() }
 
-// fragmentThreads is how many threads of a warp have a row of a fragment together.
+// fragmentThreads is the number of threads that share a row of a fragment.
 const fragmentThreads = 4
 
 // access counts a load or store of one element.
@@ -283,7 +286,7 @@ func (w walker) access(t *expr.Tensor, index expr.Expr, bytes int64, stored bool
 		return
 	}
 	if w.matrices != nil && w.matrices.Format.Warpgroup() && own && space == ir.Shared && !stored {
-		return // no thread loads it
+		return // matrix instructions load it
 	}
 	w.address(index)
 	times := w.once(index)
@@ -292,7 +295,7 @@ func (w walker) access(t *expr.Tensor, index expr.Expr, bytes int64, stored bool
 		return
 	}
 	if w.matrices != nil && !stored {
-		// Each thread loads a part of what its sums take, and registers hold several elements.
+		// Each thread loads a part of its sums' operands, and registers hold several elements.
 		times /= float64(fragmentThreads * w.matrices.Format.Packed())
 		bytes *= w.matrices.Format.Packed()
 	}
@@ -306,7 +309,7 @@ func (w walker) access(t *expr.Tensor, index expr.Expr, bytes int64, stored bool
 	to.add(w.traffic(index, t.DType.Bytes(), bytes, times, own && space == ir.Shared))
 }
 
-// traffic is what an instruction moves that threads come by so often.
+// traffic returns the traffic of an instruction that threads execute the given number of times.
 func (w walker) traffic(index expr.Expr, size, bytes int64, times float64, shared bool) Traffic {
 	units, asked := 0, 0
 	for k := range w.samples {
@@ -360,7 +363,7 @@ func (w walker) copied(n *ir.Copy) {
 	w.code(2)
 }
 
-// copiedBox counts a copy of a box, which one thread begins and none makes.
+// copiedBox counts a TMA copy of a box, which a single thread starts.
 func (w walker) copiedBox(n *ir.CopyBox) {
 	bytes := float64(n.Bytes())
 	rows := bytes / float64(n.Map.PanelBytes)

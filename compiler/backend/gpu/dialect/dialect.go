@@ -11,14 +11,14 @@ import (
 //go:embed simulated/*.h
 var files embed.FS
 
-// simulated are the headers of the simulation, each of which uses those before it.
+// simulated lists the headers of the simulator. Each uses those before it.
 var simulated = []string{
 	maps, "memory.h", "fibers.h", "block.h", "shared.h", "global.h", "copies.h", "bulk.h", "boxes.h", "warp.h", "fragments.h", "operands.h", "products.h",
 	"words.h", "launch.h",
 }
 
-// Simulated is the C text that makes a processor play a GPU: it stands before kernels, behind the header of the ABI.
-// Lines behind it are counted from 1, as in reports.
+// Simulated returns the C text that simulates a GPU on a processor. It precedes kernels and follows the ABI header.
+// Lines after it are numbered from 1, as in reports.
 func Simulated() string {
 	var b strings.Builder
 	b.WriteString(layout)
@@ -33,19 +33,19 @@ func Simulated() string {
 func header(name string) string {
 	text, err := files.ReadFile("simulated/" + name)
 	if err != nil {
-		panic(err) // they are part of the program
+		panic(err) // unreachable: the files are embedded
 	}
 	return string(text)
 }
 
-// maps is the header of the simulation that has tensor maps.
+// maps is the simulator's header for tensor maps.
 const maps = "maps.h"
 
-// SimulatedMaps is the C text of struct sim_map, which the simulation has in place of a tensor map: for what makes
-// maps of what it is told, as a card's driver does.
+// SimulatedMaps returns the C text of struct sim_map, the simulator's tensor map, for code that encodes maps as a
+// GPU's driver does.
 func SimulatedMaps() string { return header(maps) }
 
-// layout is where matrices lie in shared memory, on each kind of device.
+// layout defines the layout of matrices in shared memory on each kind of device.
 //
 //go:embed layout.h
 var layout string
@@ -53,10 +53,10 @@ var layout string
 //go:embed math.h
 var math string
 
-// fromHere has the lines behind it counted from 1.
+// fromHere restarts the line numbers at 1.
 const fromHere = "#line 1 \"kernels\"\n"
 
-// Text is how kernels are printed, with the mathematical functions of math.h.
+// Text prints kernels with the mathematical functions of math.h.
 var Text = ctext.Dialect{
 	Head:     ctext.C.Head,
 	Math:     func(name string, d array.DType) string { return "tilth_" + name + ctext.TypeOf(d).Builtin },

@@ -13,16 +13,16 @@ var nvptxWords string
 //go:embed nvptx_warpgroup.h
 var nvptxWarpgroup string
 
-// nvptx are the words of all cards, and those of warpgroups, which only kernels for newer ones use.
+// nvptx defines the macros for all NVIDIA GPUs, and those of warpgroups, which only kernels for newer ones use.
 var nvptx = nvptxWords + nvptxWarpgroup
 
-// NVPTX is the C text that clang makes PTX of, for NVIDIA's GPUs: it stands before kernels, as Simulated does.
+// NVPTX returns the C text that clang compiles to PTX for NVIDIA GPUs. It precedes kernels, like Simulated.
 func NVPTX() string { return layout + nvptx + math + fromHere }
 
-// NVPTXFlags are clang's flags for such text, for an architecture such as sm_80 or sm_90a. They ask for the oldest
+// NVPTXFlags returns clang's flags for such text and an architecture such as sm_80 or sm_90a. They select the oldest
 // version of PTX that has its instructions.
 func NVPTXFlags(arch string) []string {
-	version := "+ptx72" // or the first that has the instruction set, where that is a later one
+	version := "+ptx72" // or the first version with the instruction set, if later
 	if strings.HasPrefix(arch, "sm_9") && arch != "sm_90" {
 		version = "+ptx84"
 	}
@@ -30,12 +30,12 @@ func NVPTXFlags(arch string) []string {
 		"-fconvergent-functions", "-ffp-contract=fast", "-fno-math-errno", "-O1", "-S"}
 }
 
-// kernelRemark is what TILTH_KERNEL leaves in PTX.
+// kernelRemark matches the comment that TILTH_KERNEL leaves in PTX.
 var kernelRemark = regexp.MustCompile(`(?m)^// kernel (\w+) has (\d+) threads$`)
 
-// BoundThreads puts into PTX how many threads the blocks of each kernel have, which C cannot say. Without it an
-// assembler keeps registers free for blocks of 1024. That a multiprocessor need not have room for more than one block
-// keeps it from leaving values in memory to make such room.
+// BoundThreads adds the number of threads per block of each kernel to PTX, which C cannot express. Without it, the
+// assembler reserves registers for blocks of 1024 threads. It also sets the minimum of one block per multiprocessor,
+// which keeps the assembler from spilling to fit more.
 func BoundThreads(ptx string) (string, error) {
 	for _, k := range kernelRemark.FindAllStringSubmatch(ptx, -1) {
 		name, threads := k[1], k[2]

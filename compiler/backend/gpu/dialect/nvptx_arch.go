@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// chips are those that clang 19 makes code for and that have all instructions of kernels, such as cp.async.
+// chips lists the chips that clang 19 supports and that have all instructions of kernels, such as cp.async.
 var chips = []int{80, 86, 87, 89, 90}
 
-// chipOf is the number of an instruction set of NVIDIA's: 90 of sm_90a.
+// chipOf matches the number of an NVIDIA instruction set: 90 in sm_90a.
 var chipOf = regexp.MustCompile(`^sm_([0-9]{2,4})[a-z]?$`)
 
-// CheckNVPTX says why no kernels can be made for an instruction set, such as sm_75, if so.
+// CheckNVPTX returns an error if kernels cannot be compiled for an instruction set, such as sm_75.
 func CheckNVPTX(arch string) error {
 	switch n, ok := chip(arch); {
 	case !ok:
@@ -32,9 +32,9 @@ func chip(arch string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// NVPTXArch is the instruction set that kernels are compiled for, for a card of one that CheckNVPTX takes. Code that
-// is not for one chip alone runs on later ones, too. So kernels for sm_90a are for sm_90 where they use no words of
-// warpgroups, and those for chips that clang does not know are for the latest one before them that it knows.
+// NVPTXArch returns the instruction set to compile kernels for, given that of a GPU that CheckNVPTX accepts. Code
+// that is not architecture-specific also runs on later chips. Therefore kernels without warpgroup macros are compiled
+// for sm_90 instead of sm_90a, and kernels for chips unknown to clang for the latest earlier chip that it knows.
 func NVPTXArch(kernels, arch string) string {
 	if arch == "sm_90a" && warpgroupWords.MatchString(kernels) {
 		return arch
@@ -49,10 +49,10 @@ func NVPTXArch(kernels, arch string) string {
 	return fmt.Sprintf("sm_%d", made)
 }
 
-// warpgroupWords finds the words that nvptx_warpgroup.h has, which end where any other begins.
+// warpgroupWords matches the macros of nvptx_warpgroup.h at word boundaries.
 var warpgroupWords = regexp.MustCompile(`\b(` + strings.Join(wordsOf(nvptxWarpgroup), "|") + `)\b`)
 
-// wordsOf are the macros of a text, without those that are its own affair.
+// wordsOf returns the macros that a text defines, without its private ones.
 func wordsOf(text string) (list []string) {
 	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)`).FindAllStringSubmatch(text, -1) {
 		if !strings.HasPrefix(m[1], "NVPTX_") {

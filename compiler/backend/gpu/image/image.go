@@ -18,18 +18,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Printed is a candidate before it is known which others it shares a module with.
+// Printed is a candidate before it is linked with the other kernels of its module.
 type Printed struct {
 	id             string
 	workspaceBytes int64
 	growth         float64
 	helpers        ctext.Declarations
-	// kernels are its launches, in their order.
+	// kernels holds its launches in order.
 	kernels []codegen.Kernel
 }
 
-// Print prints a candidate under a symbol that none of its module's others may have. The error says why the schedule
-// cannot be lowered, or which limit of the GPU it breaks.
+// Print prints a candidate under a symbol that is unique in its module. It returns an error if the schedule cannot be
+// lowered, or names the GPU limit that it exceeds.
 func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) {
 	if k.Schedule.Own != nil {
 		return nil, fmt.Errorf("candidate %.12s: %s is no kernel for this kind of device", k.ID, k.Schedule.Own.Kernel.Label())
@@ -46,7 +46,7 @@ func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) 
 	return p, nil
 }
 
-// Size is the length of its kernels in bytes, which a compiler's time grows with.
+// Size returns the length of its kernels in bytes, a proxy for compile time.
 func (p *Printed) Size() int {
 	n := 0
 	for _, k := range p.kernels {
@@ -55,11 +55,11 @@ func (p *Printed) Size() int {
 	return n
 }
 
-// Code is what to compile to make a device's code of the text of kernels: a build of one source.
+// Code returns the build that compiles the text of kernels to a device's code: a build of one source.
 type Code func(kernels string, t *target.Target) toolchain.Build
 
-// Module is what to compile for candidates, all of w and t: a table of launches, and the code of the kernels behind
-// it, as src/image.h has it.
+// Module returns the build of candidates, all of w and t: a table of launches followed by the code of the kernels, in
+// the format of src/image.h.
 func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code) toolchain.Build {
 	var helpers ctext.Declarations
 	text := ""
@@ -70,7 +70,7 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code
 		}
 	}
 	table := tableOf(w, candidates)
-	// Equal texts of other candidates have another table: the text says so, by which a build is known.
+	// Equal texts of other candidates have another table. The digest makes their builds differ.
 	b := code(fmt.Sprintf("/* %x */\n", sha256.Sum256([]byte(table)))+helpers.Text()+text, t)
 	b.Join = func(made, assembled []byte) []byte {
 		return slices.Concat(fmt.Appendf(nil, "%scode %d %d\n", table, len(made), len(assembled)), made, assembled)
@@ -78,11 +78,10 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code
 	return b
 }
 
-// moduleVersion is how modules begin.
+// moduleVersion is the prefix of modules.
 const moduleVersion = "tilth-device-module 4\n"
 
-// CodeOf is what is in a module beside its table: code, and what an assembler made of it, if one did. ok says whether
-// it is a module at all.
+// CodeOf returns the code in a module and its assembled form, if any. ok is false if the input is not a module.
 func CodeOf(module []byte) (code, assembled []byte, ok bool) {
 	if !bytes.HasPrefix(module, []byte(moduleVersion)) {
 		return nil, nil, false
@@ -101,7 +100,7 @@ func CodeOf(module []byte) (code, assembled []byte, ok bool) {
 	return nil, nil, false
 }
 
-// roles are the numbers that the ABI has for roles of arguments.
+// roles maps argument roles to their numbers in the ABI.
 var roles = map[expr.Role]int{expr.Input: 0, expr.Constant: 1, expr.Computed: 2}
 
 func tableOf(w *expr.Workload, candidates []*Printed) string {
@@ -122,7 +121,7 @@ func tableOf(w *expr.Workload, candidates []*Printed) string {
 	return b.String()
 }
 
-// parameters are those of a launch in a table.
+// parameters returns the parameters of a launch as a table entry.
 func parameters(k codegen.Kernel) string {
 	text := ""
 	for _, p := range k.Parameters() {
@@ -138,7 +137,7 @@ func parameters(k codegen.Kernel) string {
 	return text
 }
 
-// boxes are those of a tensor map in a table.
+// boxes returns the boxes of a tensor map as a table entry.
 func boxes(p codegen.Parameter) string {
 	text, size := fmt.Sprintf(" m %d %d %d", abi.Type(p.Type), p.Map.PanelBytes, len(p.Map.Dims)), p.Type.Bytes()
 	for _, d := range p.Map.Dims {

@@ -14,13 +14,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// cardHeader is what kernels that somebody wrote for a card are given.
+// cardHeader is the header for user-written GPU kernels.
 var cardHeader = Card()[0].Text
 
-// prototype is that of such kernels.
+// prototype is the C prototype of such kernels.
 const prototype = "int kernel(const struct tilth_card *card, void *const *args, void *workspace)"
 
-// Written is a candidate by a kernel that somebody wrote for a card: code for the host.
+// Written is a candidate with a user-written GPU kernel, which is code for the host.
 type Written struct {
 	kernel         backend.Kernel
 	name           string
@@ -28,8 +28,8 @@ type Written struct {
 	workspaceBytes int64
 }
 
-// PrintWritten prints a candidate by such a kernel under a symbol that none of its module's others may have. The error
-// says why the kernel is not for the target.
+// PrintWritten prints such a candidate under a symbol that is unique in its module. It returns an error if the kernel
+// does not support the target.
 func PrintWritten(symbol string, k backend.Kernel, t *target.Target) (*Written, error) {
 	p, err := written(symbol, k.Schedule, t)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *Written) declaration() string {
 	return fmt.Sprintf("extern %s __attribute__((visibility(\"hidden\")));\n", strings.Replace(prototype, "kernel", p.name, 1))
 }
 
-// WrittenModule is what to compile for candidates by kernels that somebody wrote, all of w and t: a shared object with
-// the table tilth_module, whose functions do nothing, and beside it tilth_card_kernels, which do the work.
+// WrittenModule returns the build of candidates with user-written kernels, all of w and t: a shared object with the
+// table tilth_module, whose functions do nothing, and tilth_card_kernels, which do the work.
 func WrittenModule(w *expr.Workload, candidates []*Written, t *target.Target) (toolchain.Build, error) {
 	var declarations, names strings.Builder
 	b := toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel}
@@ -84,7 +84,7 @@ func WrittenModule(w *expr.Workload, candidates []*Written, t *target.Target) (t
 	return b, nil
 }
 
-// addWritten adds a kernel that somebody wrote to a package: it is compiled beside the unit, which calls it.
+// addWritten adds a user-written kernel to a package. It is compiled beside the unit, which calls it.
 func (u *unit) addWritten(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
 	p, err := written(symbol, s, u.target)
 	if err != nil {

@@ -9,28 +9,28 @@ import (
 //go:embed src parts boxes card
 var files embed.FS
 
-// Sources are the reader of files of candidates, for a harness.
+// Sources returns the reader of candidate files, for a harness.
 func Sources() []toolchain.File { return append(Files(files, "src"), Boxes()...) }
 
-// Boxes are the header that says how boxes of a tensor are copied, which drivers make tensor maps of.
+// Boxes returns the header that describes how boxes of a tensor are copied, from which drivers encode tensor maps.
 func Boxes() []toolchain.File { return Files(files, "boxes") }
 
-// Card is the header of kernels that somebody wrote for a card.
+// Card returns the header for user-written GPU kernels.
 func Card() []toolchain.File { return Files(files, "card") }
 
-// Parts are the header that says how a package has code for a device, which launch.h includes.
+// Parts returns the header that defines how a package embeds device code. launch.h includes it.
 func Parts() []toolchain.File { return Files(files, "parts") }
 
-// Files are the texts of an embedded folder.
+// Files returns the files of an embedded folder.
 func Files(from embed.FS, folder string) (list []toolchain.File) {
 	entries, err := from.ReadDir(folder)
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // unreachable: the files are embedded
 	}
 	for _, entry := range entries {
 		text, err := from.ReadFile(folder + "/" + entry.Name())
 		if err != nil {
-			panic(err) // embedded
+			panic(err) // unreachable: the files are embedded
 		}
 		list = append(list, toolchain.File{Name: entry.Name(), Text: string(text)})
 	}

@@ -17,18 +17,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// unit implements backend.Unit: kernels for the device, and functions for the host that launch them.
+// unit implements backend.Unit: kernels for the device, and host functions that launch them.
 type unit struct {
 	target  *target.Target
 	code    Code
 	helpers ctext.Declarations
-	// kernels are for the device, host is for the processor.
+	// kernels holds the code for the device, host that for the processor.
 	kernels, host strings.Builder
-	// own is what to compile beside the unit.
+	// own holds the files to compile beside the unit.
 	own []toolchain.File
 }
 
-// NewUnit is an empty translation unit of a package for a device, whose runtime has launch.h.
+// NewUnit returns an empty translation unit of a package for a device whose runtime includes launch.h.
 func NewUnit(t *target.Target, code Code) backend.Unit { return &unit{target: t, code: code} }
 
 // Add implements backend.Unit.
@@ -58,7 +58,7 @@ func (u *unit) describe(symbol, id string, workspaceBytes int64, growth float64)
 	fmt.Fprintf(&u.host, "__attribute__((visibility(\"hidden\"))) const struct tilth_kernel %[1]s = {\"%[2]s\", 0, 0, %[1]s_run, %[3]d, 0, %[4]g};\n", symbol, id, workspaceBytes, growth)
 }
 
-// pointers are those of a launch, as C expressions.
+// pointers returns the pointers of a launch as C expressions.
 func pointers(k codegen.Kernel) string {
 	text := ""
 	for _, p := range k.Parameters() {
@@ -71,7 +71,7 @@ func pointers(k codegen.Kernel) string {
 	return text + "0"
 }
 
-// maps are the boxes of a launch's tensor maps in C, where it has any: its last parameters.
+// maps returns the boxes of a launch's tensor maps in C, if it has any. They are its last parameters.
 func maps(k codegen.Kernel) string {
 	text := ""
 	for _, p := range k.Parameters() {
@@ -93,7 +93,7 @@ func maps(k codegen.Kernel) string {
 	return fmt.Sprintf("static const struct tilth_boxes %s_boxes[] = {\n%s};\n", k.Name, text)
 }
 
-// named names those boxes, and says how many there are.
+// named returns the name and the number of those boxes.
 func named(k codegen.Kernel) string {
 	n := 0
 	for _, p := range k.Parameters() {
@@ -107,12 +107,12 @@ func named(k codegen.Kernel) string {
 	return fmt.Sprintf(", %s_boxes, %d", k.Name, n)
 }
 
-// device is what makes the unit's code.
+// device returns the build of the unit's code.
 func (u *unit) device() toolchain.Build {
 	return u.code(u.helpers.Text()+u.kernels.String(), u.target)
 }
 
-// symbol names the unit's code, which no other unit has.
+// symbol returns the unique symbol of the unit's code.
 func (u *unit) symbol() string {
 	b := u.device()
 	sum := sha256.Sum256([]byte(strings.Join(b.Flags, " ") + b.Sources[0].Text))
@@ -122,7 +122,7 @@ func (u *unit) symbol() string {
 // Source implements backend.Unit.
 func (u *unit) Source() string {
 	const include = "#include \"launch.h\"\n"
-	if u.kernels.Len() == 0 { // all were written by somebody, as those of other units may be
+	if u.kernels.Len() == 0 { // all kernels are user-written, possibly in other units, too
 		return include + u.host.String()
 	}
 	return include + fmt.Sprintf(`__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s\"\n.popsection\n");
@@ -144,11 +144,10 @@ func (u *unit) Embedded() []toolchain.Embedded {
 	return []toolchain.Embedded{{Name: u.symbol(), Build: b}}
 }
 
-// aligned is how many bytes the parts of embedded code are aligned to.
+// aligned is the alignment of the parts of embedded code in bytes.
 const aligned = 16
 
-// embedded puts together what launch.h reads: how long the parts are, code with a zero behind it, and what an
-// assembler made of it.
+// embedded assembles what launch.h reads: the lengths of the parts, the zero-terminated code, and its assembled form.
 func embedded(code, assembled []byte) []byte {
 	text := append(slices.Clip(code), make([]byte, aligned-len(code)%aligned)...)
 	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), uint64(len(assembled)))

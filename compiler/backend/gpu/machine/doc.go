@@ -1,3 +1,3 @@
-// Package machine says what a multiprocessor of a GPU does in a cycle and what waiting costs it. All estimates of time
-// are made of these figures, which are those of NVIDIA's Hopper as it is described; nothing was measured yet.
+// Package machine models the throughput and latency of a GPU's multiprocessor. All time estimates use these figures.
+// They follow the published specifications of NVIDIA's Hopper and are not measured.
 package machine

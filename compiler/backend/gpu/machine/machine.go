@@ -2,59 +2,59 @@ package machine
 
 import "github.com/tilth-dev/tilth/compiler/target"
 
-// What a multiprocessor does in a cycle.
+// The throughput of a multiprocessor per cycle.
 const (
-	// Lanes is the operations of threads: multiplications and additions in float32, or others.
+	// Lanes is the number of thread operations: multiply-adds in float32, or others.
 	Lanes = 128.0
-	// MatrixBits is the bits of either factor that tensor cores multiply and add by the instructions that a warp has:
-	// 1024 products of bfloat16.
+	// MatrixBits is the bits of either factor that tensor cores multiply and accumulate with warp instructions: 1024
+	// products of bfloat16.
 	MatrixBits = 1024.0 * 16
-	// SharedWords is the words of 32 bits that shared memory gives or takes, in one turn of its banks.
+	// SharedWords is the number of 32-bit words that shared memory transfers in one turn of its banks.
 	SharedWords = 32.0
-	// GroupBits is MatrixBits of the instructions that a warpgroup has.
+	// GroupBits is the equivalent of MatrixBits for warpgroup instructions.
 	GroupBits = 2048.0 * 16
-	// GroupBytes is what these instructions read of shared memory.
+	// GroupBytes is the number of bytes that these instructions read from shared memory.
 	GroupBytes = 128.0
-	// GlobalBytes is what comes from global memory when all multiprocessors read.
+	// GlobalBytes is the bandwidth of global memory when all multiprocessors read.
 	GlobalBytes = 16.0
-	// CacheBytes is what comes from the cache that all multiprocessors share.
+	// CacheBytes is the bandwidth of the L2 cache.
 	CacheBytes = 40.0
-	// OneReads is what comes from there for a block that does nothing but load: it has to wait for much of it.
+	// OneReads is that bandwidth for a block that only loads, since much of the latency is exposed.
 	OneReads = 24.0
 )
 
-// What waiting costs, in cycles.
+// Latencies in cycles.
 const (
-	// Latency is how long a load from global memory takes.
+	// Latency is the latency of a load from global memory.
 	Latency = 600.0
-	// Launch is from the end of a launch to the beginning of the next one.
+	// Launch is the time from the end of a launch to the start of the next one.
 	Launch = 2500.0
 )
 
-// Traffic is the cycles in which a multiprocessor gets so many bytes, of which so many are not in the shared cache
-// yet.
+// Traffic returns the cycles in which a multiprocessor receives the given bytes. fresh is the part that is not in the
+// L2 cache yet.
 func Traffic(bytes, fresh float64) float64 {
 	return max(bytes/CacheBytes, min(bytes, fresh)/GlobalBytes)
 }
 
-// BusyWarps is how many warps keep a multiprocessor busy that have nothing to wait for but their own instructions.
+// BusyWarps is the number of warps that saturate a multiprocessor if they only wait for their own instructions.
 const BusyWarps = 8
 
-// Residents is how many blocks a multiprocessor holds at a time, by what a block takes of it: at least one.
+// Residents returns how many blocks a multiprocessor holds at a time, given a block's resources: at least one.
 func Residents(g *target.GPU, threads, registers, sharedBytes int64) int64 {
 	return max(1, min(ByThreads(g, threads), ByRegisters(g, threads*registers), ByShared(g, sharedBytes)))
 }
 
-// ByThreads is how many blocks of so many threads a multiprocessor has room for.
+// ByThreads returns how many blocks of that many threads fit on a multiprocessor.
 func ByThreads(g *target.GPU, threads int64) int64 {
 	warp := int64(g.WarpThreads)
 	return int64(g.MultiprocessorThreads) / max(1, (threads+warp-1)/warp*warp)
 }
 
-// ByRegisters is how many blocks it has room for that take so many registers.
+// ByRegisters returns how many blocks with that many registers fit.
 func ByRegisters(g *target.GPU, registers int64) int64 {
 	return int64(g.MultiprocessorRegisters) / max(1, registers)
 }
 
-// ByShared is how many blocks it has room for that take so much shared memory.
+// ByShared returns how many blocks with that much shared memory fit.
 func ByShared(g *target.GPU, bytes int64) int64 { return g.MultiprocessorSharedBytes / max(1, bytes) }

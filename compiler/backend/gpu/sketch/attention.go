@@ -1,6 +1,3 @@
-// Attention is the sketch of softmax attention on a GPU: a block of threads computes some rows while it reads
-// keys and values piece by piece, so that scores never lie in global memory. Begin to read at New.
-
 package sketch
 
 import (
@@ -16,8 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// attention is the structure (Dao, "FlashAttention-2", 2023): results are spread over the registers of the threads as
-// instructions for matrices have them, whether those multiply or not.
+// attention is the sketch of softmax attention on a GPU (Dao, "FlashAttention-2", 2023). A block of threads computes
+// a tile of rows while it reads keys and values piece by piece, so that scores never reach global memory. Results are
+// distributed over the threads' registers in the layout of matrix instructions, even if those do not multiply.
 //
 //	blocks over batches and tiles of rows
 //	  queries of the tile                      shared
@@ -31,31 +29,32 @@ import (
 type attention struct {
 	*sketch.Attention
 	gpu *target.GPU
-	// bytes is the size of queries, keys and values, wide that of scores and results.
+	// bytes is the element size of queries, keys and values, wide that of scores and results.
 	bytes, wide int64
-	// matrices is set where instructions multiply in a format.
+	// matrices is set if matrix instructions of a format multiply.
 	matrices bool
 	format   schedule.Format
-	// terms are how many an instruction takes at least.
+	// terms is the minimum number of terms per instruction.
 	terms int64
 }
 
-// attentionParameters are the numbers that the sketch leaves open.
+// attentionParameters are the sketch's parameters.
 type attentionParameters struct {
-	// tall and wide are the warps of a block along rows and along keys or columns, rows the matrices of 16 rows of
-	// each.
+	// tall and wide are the warps of a block along rows and along keys or columns, rows the number of 16-row matrices
+	// of each.
 	tall, wide, rows int64
-	// piece is the keys of a piece.
+	// piece is the number of keys per piece.
 	piece int64
-	// stages is for how many pieces keys and values are in shared memory or under way.
+	// stages is the depth of the pipeline: the number of pieces whose keys and values are in shared memory or in
+	// flight.
 	stages int64
 }
 
-// attentionWarpThreads is the threads of a warp.
+// attentionWarpThreads is the number of threads per warp.
 const attentionWarpThreads = 32
 
-// NewAttention is the schedules of a workload with the algorithms that numerics allow; nil when it is no attention,
-// or a block has no room for it.
+// NewAttention returns the schedules of a workload with the algorithms that numerics allow, or nil if it is not
+// attention or exceeds the resources of a block.
 func NewAttention(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics) *sketch.Whole {
 	found := sketch.MatchAttention(w)
 	if found == nil || found.Single { // tiles have 16 rows
@@ -87,7 +86,7 @@ func NewAttention(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics)
 	return &sketch.Whole{Out: found.Out, Family: k}
 }
 
-// operand is the type of what scores are products of.
+// operand returns the type of the factors of scores.
 func operand(s *schedule.Schedule, a *sketch.Attention) array.DType {
 	id := a.Scores
 	if a.Keys >= 0 {
@@ -97,7 +96,7 @@ func operand(s *schedule.Schedule, a *sketch.Attention) array.DType {
 	return loads[len(loads)-1].DType()
 }
 
-// sameOperand reports whether queries and keys are one tensor, which has no copies of its parts for each.
+// sameOperand reports whether queries and keys are one tensor, which cannot be copied separately for each.
 func sameOperand(s *schedule.Schedule, a *sketch.Attention) bool {
 	loads := expr.Loads(s.Stages[a.Scores].Body)
 	if a.Keys >= 0 {
@@ -106,7 +105,7 @@ func sameOperand(s *schedule.Schedule, a *sketch.Attention) bool {
 	return loads[0].Tensor == loads[1].Tensor
 }
 
-// open are the knobs.
+// open returns the knobs.
 func (a *attention) open() []space.Parameter[attentionParameters] {
 	type q = attentionParameters
 	tiles := sketch.CeilDiv(a.M, ir.MatrixRows)
@@ -128,27 +127,27 @@ func (a *attention) fits(fixed attentionParameters) bool {
 	})
 }
 
-// tile is the rows of a block, columns those of the result, keys those of a piece: whole matrices.
+// tile returns the rows of a block, columns those of the result, and keys those of a piece, in whole matrices.
 func (q attentionParameters) tile() int64               { return q.tall * q.rows * ir.MatrixRows }
 func (q attentionParameters) keys() int64               { return attentionWhole(q.piece) }
 func (a *attention) columns() int64                     { return attentionWhole(a.E) }
 func (q attentionParameters) threads() int64            { return q.tall * q.wide * attentionWarpThreads }
 func (a *attention) pieces(q attentionParameters) int64 { return sketch.CeilDiv(a.N, q.piece) }
 
-// attentionWhole is a number of columns rounded up to that of whole matrices.
+// attentionWhole rounds a number of columns up to whole matrices.
 func attentionWhole(n int64) int64 { return sketch.CeilDiv(n, ir.MatrixColumns) * ir.MatrixColumns }
 
-// perRow is how many threads have a row's sums together.
+// perRow returns how many threads share a row's sums.
 func (q attentionParameters) perRow() int64 { return q.threads() / q.tile() }
 
-// Gaps behind rows of shared buffers, in words of 32 bits, so that threads that have a fragment of a matrix together
-// read from different banks: where terms, or columns, lie side by side.
+// Padding after the rows of shared buffers, in 32-bit words, so that threads with a fragment of a matrix read from
+// different banks: for contiguous terms, and for contiguous columns.
 const (
 	termsGap   = 4
 	columnsGap = 8
 )
 
-// gapOf is the gap behind rows of so many columns.
+// gapOf returns the padding after rows of the given number of columns.
 func (a *attention) gapOf(columns int64) int64 {
 	if a.loads() {
 		return OddGap(columns, a.bytes) * a.bytes / 4
@@ -159,7 +158,7 @@ func (a *attention) gapOf(columns int64) int64 {
 // loads reports whether fragments of queries, keys and values are loaded as matrices.
 func (a *attention) loads() bool { return a.matrices && a.bytes == 2 && a.format.Packed() == 2 }
 
-// sharedBytes is the shared memory of a block.
+// sharedBytes returns the shared memory of a block.
 func (a *attention) sharedBytes(q attentionParameters) int64 {
 	gap := func(words int64) int64 { return words * 4 / a.bytes }
 	queries := q.tile() * (a.D + gap(termsGap))
@@ -168,7 +167,7 @@ func (a *attention) sharedBytes(q attentionParameters) int64 {
 	return (queries+q.stages*fetched)*a.bytes + rows*a.wide
 }
 
-// registers is what a thread keeps of results, in 32 bits: scores and mixed.
+// registers returns the number of 32-bit registers for a thread's results: scores and mixed.
 func (a *attention) registers(q attentionParameters) int64 {
 	parts := int64(1)
 	if a.format == schedule.TF32Compensated && a.matrices {
@@ -178,7 +177,7 @@ func (a *attention) registers(q attentionParameters) int64 {
 	return q.rows*(4*(q.keys()+a.columns())/ir.MatrixColumns/q.wide*a.wide/4) + parts*(4*q.rows+2*n)
 }
 
-// attentionMaxRegisters bounds what a thread keeps, so that addresses have room.
+// attentionMaxRegisters limits a thread's results, so that addresses have room.
 const attentionMaxRegisters = 200
 
 // Legal implements space.Structure.

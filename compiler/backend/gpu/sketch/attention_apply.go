@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// attentionCopyBytes is how many bytes a thread copies at once.
+// attentionCopyBytes is the number of bytes that a thread copies at once.
 const attentionCopyBytes = 16
 
 // nests builds the nests of a point.
@@ -46,7 +46,7 @@ func (a *attention) Apply(s *schedule.Schedule, q attentionParameters) error {
 	return n.Err
 }
 
-// along are the axes of a stage that batches and rows are, by a list of dimensions.
+// along maps a list of dimensions to the axes of a stage: batches and rows.
 func (n *nests) along(dims []int) (batch []int, row int) {
 	for _, k := range n.Batch {
 		batch = append(batch, dims[k])
@@ -54,8 +54,8 @@ func (n *nests) along(dims []int) (batch []int, row int) {
 	return batch, dims[n.Row]
 }
 
-// tile spreads the rows and columns of a stage over threads as instructions for matrices have them. Behind the outer
-// iterators comes the loop on threads, then the reduction's.
+// tile distributes the rows and columns of a stage over threads in the layout of matrix instructions. The loop over
+// threads follows the outer iterators, and the reduction's loops follow it.
 func (n *nests) tile(stage int, outer []int, row, column int, columns int64, reduction []int) {
 	tall := WarpRows(n.Builder, stage, row, n.q.rows)
 	wide := WarpColumns(n.Builder, stage, column, columns/8/n.q.wide)
@@ -73,12 +73,12 @@ func (n *nests) bind(stage, thread int) {
 	n.Mark(func(stage, iter int) error { return n.S.Bind(stage, iter, schedule.ThreadLevel) }, stage, thread)
 }
 
-// guarded cuts an axis into tiles of which the last one may go beyond the end.
+// guarded divides an axis into tiles. The last tile may extend beyond the end.
 func (n *nests) guarded(stage, axis int, factor int64) (outer, inner int) {
 	return n.Split(stage, axis, factor, schedule.Guard)
 }
 
-// results is the nest of the last stage, around all others.
+// results builds the nest of the last stage, around all others.
 func (n *nests) results() {
 	tile, row := n.guarded(n.Out, n.Row, n.q.tile())
 	all, column := n.guarded(n.Out, n.Column, n.columns())
@@ -88,7 +88,7 @@ func (n *nests) results() {
 	n.Mark(func(stage, iter int) error { return n.S.Bind(stage, iter, schedule.BlockLevel) }, n.Out, n.block)
 }
 
-// terms cuts the terms of a product, and has instructions multiply them.
+// terms divides the terms of a product and maps them to matrix instructions.
 func (n *nests) terms(stage, axis int, extent int64) (loops []int) {
 	const most = 32
 	terms := axis
@@ -103,7 +103,7 @@ func (n *nests) terms(stage, axis int, extent int64) (loops []int) {
 	return append(loops, terms)
 }
 
-// mixed is the nest of the second product: its loop over pieces is around all that is computed for one.
+// mixed builds the nest of the second product. Its loop over pieces encloses the stages of a piece.
 func (n *nests) mixed() {
 	n.ComputeAt(n.Mixed, n.Out, n.block)
 	n.scope(n.Mixed, schedule.Registers)
@@ -130,7 +130,7 @@ func (n *nests) inPiece(stage int, scope schedule.Scope) {
 	n.scope(stage, scope)
 }
 
-// fetched has all threads fetch a stage together, with gaps of some words behind its rows.
+// fetched makes all threads fetch a stage cooperatively, with padding in words after its rows.
 func (n *nests) fetched(stage int, gapWords, stages int64) {
 	if n.Err != nil {
 		return
@@ -140,7 +140,7 @@ func (n *nests) fetched(stage int, gapWords, stages int64) {
 	Together(n.Builder, stage, Fetching{Threads: n.q.threads(), Vector: attentionCopyBytes / bytes, Stages: stages})
 }
 
-// rowSums gives a thread each row of a stage that is computed behind the loop over pieces.
+// rowSums assigns each row of a stage after the loop over pieces to a thread.
 func (n *nests) rowSums(stage int, dims []int) {
 	_, row := n.along(dims)
 	n.rowThreads(stage, row)
@@ -148,7 +148,7 @@ func (n *nests) rowSums(stage int, dims []int) {
 	n.scope(stage, schedule.Shared)
 }
 
-// rowThreads gives a thread each row.
+// rowThreads assigns each row to a thread.
 func (n *nests) rowThreads(stage, row int) {
 	if n.Err != nil {
 		return
@@ -163,7 +163,7 @@ func (n *nests) rowThreads(stage, row int) {
 	n.bind(stage, row)
 }
 
-// weights are the stages between the two products.
+// weights builds the stages between the two products.
 func (n *nests) weights() {
 	_, row := n.along(n.Dims[n.Largest])
 	n.rowThreads(n.online.Change, row)
@@ -175,7 +175,7 @@ func (n *nests) weights() {
 	n.combined(n.online.Largest, row)
 }
 
-// exponentials has all threads compute those of a piece, side by side.
+// exponentials makes all threads compute the exponentials of a piece, adjacent ones in adjacent threads.
 func (n *nests) exponentials(row int) {
 	if n.Err != nil {
 		return
@@ -189,14 +189,14 @@ func (n *nests) exponentials(row int) {
 	n.gap(id, termsGap)
 }
 
-// gap leaves a gap of some words behind the rows of a stage.
+// gap pads the rows of a stage by some words.
 func (n *nests) gap(stage int, words int64) {
 	if n.Err == nil && words > 0 {
 		n.Do(n.S.StorageAlign(stage, words*4/n.S.Stages[stage].Tensor.DType.Bytes()))
 	}
 }
 
-// combined has a few threads compute a result of each row and piece, and exchange what they have.
+// combined makes a few threads compute a result of each row and piece, and exchange their partial results.
 func (n *nests) combined(id, row int) {
 	if n.Err != nil {
 		return
@@ -221,7 +221,7 @@ func (n *nests) combined(id, row int) {
 	n.inPiece(partial, schedule.Shared)
 }
 
-// leavesLast is the order of a stage's axes with two of them last.
+// leavesLast returns the order of a stage's axes with two of them last.
 func leavesLast(g *schedule.Stage, a, b int) (order []int) {
 	for k := range g.Axes {
 		if k != a && k != b {
@@ -231,7 +231,7 @@ func leavesLast(g *schedule.Stage, a, b int) (order []int) {
 	return append(order, a, b)
 }
 
-// scores are the nests of the first product and of what is made of it element by element.
+// scores builds the nests of the first product and of its elementwise maps.
 func (n *nests) scores() {
 	for _, id := range []int{n.Masked, n.Scores} {
 		if n.Err != nil {
@@ -284,7 +284,7 @@ func (n *nests) operands() {
 	}
 }
 
-// byMemory are the dimensions of a tensor in the order in which they lie in memory, neighbours last.
+// byMemory returns the dimensions of a tensor in memory order, the contiguous one last.
 func byMemory(l *expr.Load) []int {
 	perm := make([]int, len(l.Index))
 	for k := range perm {

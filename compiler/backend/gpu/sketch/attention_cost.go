@@ -7,23 +7,23 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// What a piece takes.
+// Costs of a piece.
 const (
-	// attentionStepWait is the cycles of one of its steps that a block waits, with the barrier behind it.
+	// attentionStepWait is the cycles that a block waits in one of its steps, including the barrier after it.
 	attentionStepWait = 60.0
-	// steps are those of a piece.
+	// steps is the number of steps per piece.
 	steps = 8.0
-	// passes is how often an element of the scores is written and read on its way to the second product, and
-	// elementOperations the instructions for it.
+	// passes is how often an element of the scores is written and read before the second product, and
+	// elementOperations the number of instructions for it.
 	passes, elementOperations = 6.0, 30.0
-	// attentionCopyOperations is the instructions of a thread for each copy of 16 bytes, loadOperations those for
-	// each element of a fragment, matrixOperations those for each element of four matrices that a warp loads by one
+	// attentionCopyOperations is a thread's instructions per copy of 16 bytes, attentionLoadOperations those per
+	// element of a fragment, and matrixOperations those per element of four matrices that a warp loads with one
 	// instruction.
 	attentionCopyOperations, attentionLoadOperations, matrixOperations = 6.0, 2.0, 1.0 / 8
 )
 
-// Cost implements space.Structure: for each piece the longest of multiplying, other instructions, shared and global
-// memory, and what threads wait for one another.
+// Cost implements space.Structure. Per piece, it adds the synchronisation of threads to the maximum of
+// multiplications, other instructions, shared memory and global memory.
 func (a *attention) Cost(q attentionParameters) float64 {
 	warps := float64(q.tall * q.wide)
 	keys, columns, tile := float64(q.keys()), float64(a.columns()), float64(q.tile())
@@ -38,7 +38,7 @@ func (a *attention) Cost(q attentionParameters) float64 {
 		}
 		multiply = products * parts * 32 / float64(a.format.Packed()) / machine.MatrixBits
 	} else {
-		weights *= ir.MatrixColumns / 2 // each thread reads what it multiplies
+		weights *= ir.MatrixColumns / 2 // each thread reads its own factors
 		operands *= ir.MatrixColumns / 2
 	}
 	words, loads := weights+operands, (weights+operands)*attentionLoadOperations*parts
@@ -60,7 +60,7 @@ func (a *attention) Cost(q attentionParameters) float64 {
 	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + machine.Latency)
 }
 
-// resident is how many blocks a multiprocessor holds.
+// resident returns how many blocks a multiprocessor holds.
 func (a *attention) resident(q attentionParameters) int64 {
 	return machine.Residents(a.gpu, q.threads(), OwnRegisters+a.registers(q), a.sharedBytes(q))
 }

@@ -1,6 +1,3 @@
-// Elementwise is the sketch of results that do not share what they read: each thread of a GPU computes its
-// own.
-
 package sketch
 
 import (
@@ -14,26 +11,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// flat is the sketch: all axes are one, which is cut into blocks of threads, each with a few results side by side.
+// flat is the sketch of results that share no data: each thread computes its own. All axes are fused and divided into
+// blocks of threads, each with a few adjacent results.
 type flat struct {
 	unit sketch.Unit
 	gpu  *target.GPU
 	axes int
-	// results is how many there are, work what one takes, in operations and loads.
+	// results is the number of results, work the operations and loads of each.
 	results int64
 	work    float64
-	// row is the extent of the last axis, 1 where there is none.
+	// row is the extent of the last axis, or 1.
 	row int64
 }
 
-// elementwiseParameters are the numbers that the sketch leaves open.
+// elementwiseParameters are the sketch's parameters.
 type elementwiseParameters struct {
-	// threads is those of a block, items the results of a thread.
+	// threads is the number of threads per block, items the number of results per thread.
 	threads, items int64
 }
 
-// NewElementwise is the schedules of a unit: of a map, or of a reduction each of whose results is the sum of one
-// thread.
+// NewElementwise returns the schedules of a unit: a map, or a reduction with one thread per result.
 func NewElementwise(s *schedule.Schedule, u sketch.Unit, g *target.GPU) space.Family {
 	out := s.Stages[u.Out]
 	f := &flat{unit: u, gpu: g, axes: len(out.Axes), results: sketch.Product(out.Tensor.Shape), row: 1, work: work(s, u)}
@@ -48,7 +45,7 @@ func NewElementwise(s *schedule.Schedule, u sketch.Unit, g *target.GPU) space.Fa
 		Variants: []space.Variant[elementwiseParameters]{{By: space.Direct, Structure: f}}}
 }
 
-// work is about how many cycles a result takes a thread.
+// work returns the approximate cycles of a result in a thread.
 func work(s *schedule.Schedule, u sketch.Unit) float64 {
 	total := float64(1 + len(expr.Loads(s.Stages[u.Out].Body)))
 	for _, g := range s.Stages {
@@ -66,8 +63,8 @@ func work(s *schedule.Schedule, u sketch.Unit) float64 {
 	return total
 }
 
-// Legal implements space.Structure: what is computed for the results of a thread is computed for whole rows where they
-// lie in two, so that another thread would compute it as well.
+// Legal implements space.Structure. Stages computed for the results of a thread cover whole rows if the results lie
+// in two, so that another thread would compute them as well.
 func (f *flat) Legal(p elementwiseParameters) error {
 	if p.items > 1 && f.row%p.items != 0 && (f.unit.Acc >= 0 || len(f.unit.Also) > 0) {
 		return fmt.Errorf("space: %d results of a thread may lie in two rows", p.items)
@@ -75,12 +72,12 @@ func (f *flat) Legal(p elementwiseParameters) error {
 	return nil
 }
 
-// atOnce is the share of a thread's work that is left where neighbours are read and written at once: four of them
-// best, since of eight a thread's halves lie between others'.
+// atOnce is the fraction of a thread's work with vector loads and stores. Four elements are best: with eight, the
+// halves of different threads interleave.
 var atOnce = map[int64]float64{2: 0.9, 4: 0.8, 8: 0.85}
 
-// Cost implements space.Structure: what a multiprocessor does at a time, a warp's instruction in each of four parts,
-// and as many blocks after one another as do not fit side by side.
+// Cost implements space.Structure. A multiprocessor issues one warp instruction in each of its four parts at a time,
+// and blocks beyond its capacity follow one another.
 func (f *flat) Cost(p elementwiseParameters) float64 {
 	blocks := sketch.CeilDiv(f.results, p.threads*p.items)
 	resident := max(1, int64(f.gpu.MultiprocessorThreads)/p.threads)
@@ -106,7 +103,7 @@ func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
 	return b.Err
 }
 
-// Results has each thread compute a few results of a unit with so many axes, and the sums that it needs for them.
+// Results makes each thread compute a few results of a unit with that many axes, and the sums that they need.
 func Results(b *sketch.Builder, u sketch.Unit, axes int, threads, items int64) {
 	thread := Spread(b, u.Out, axes, threads, items)
 	within := slices.Clone(u.Also)
@@ -116,17 +113,17 @@ func Results(b *sketch.Builder, u sketch.Unit, axes int, threads, items int64) {
 	single := sketch.Product(b.S.Stages[u.Out].Tensor.Shape) == 1
 	for _, id := range slices.Backward(within) {
 		b.ComputeAt(id, u.Out, thread)
-		if single && b.Err == nil { // no loop on threads is left that says so
+		if single && b.Err == nil { // no loop over threads is left to express this
 			b.Do(b.S.SetScope(id, schedule.Registers))
 		}
 	}
 }
 
-// Alone computes a stage that others read in a launch of its own.
+// Alone computes a stage in a launch of its own.
 func Alone(b *sketch.Builder, stage int) { Spread(b, stage, len(b.S.Stages[stage].Axes), 256, 1) }
 
-// Spread cuts all axes of a stage, as one, into blocks of threads with a few results each, and returns the loop on
-// threads.
+// Spread fuses all axes of a stage, divides them into blocks of threads with a few results each, and returns the loop
+// over threads.
 func Spread(b *sketch.Builder, stage, axes int, threads, items int64) (thread int) {
 	rest := b.FuseAxes(stage, axes)
 	if items > 1 {
@@ -139,7 +136,7 @@ func Spread(b *sketch.Builder, stage, axes int, threads, items int64) (thread in
 	return thread
 }
 
-// Bind runs a loop on blocks and one on threads.
+// Bind binds one loop to blocks and one to threads.
 func Bind(b *sketch.Builder, stage, block, thread int) {
 	if b.Err == nil {
 		b.Do(b.S.Bind(stage, block, schedule.BlockLevel))

@@ -1,6 +1,3 @@
-// Product is what sketches of products on a GPU share: which axes are cut into tiles, and how what a tile
-// reads again and again comes through the memory that a block shares. Begin to read at Product.
-
 package sketch
 
 import (
@@ -12,24 +9,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Product is a reduction whose results share what they read. Of the results' axes, Columns is the last one that is
-// longer than one, and Rows the longest before it: both are tiled. The others are the blocks'.
+// Product is a reduction whose results share operands. Columns is the last axis of the results longer than one, and
+// Rows the longest one before it. Both are tiled; the other axes belong to the blocks. Operands that a tile reuses go
+// through shared memory.
 type Product struct {
 	Unit    sketch.Unit
 	GPU     *target.GPU
 	Extents []int64
-	// Rows and Columns are places among the results' axes.
+	// Rows and Columns are indices of the results' axes.
 	Rows, Columns int
-	// Joint is set where the rows are all positions of two axes, the one before Rows and Rows itself: tiles go on
-	// across the ends of rows of an image.
+	// Joint is set if the rows are all positions of two axes, Rows and the one before it: tiles continue across the
+	// ends of an image's rows.
 	Joint bool
-	// Group is how many neighbouring columns an operand has the same elements for, as the channels of a group of a
-	// convolution; 0 where there are no groups.
+	// Group is the number of adjacent columns that share elements of an operand, like the channels of a convolution's
+	// group; 0 without groups.
 	Group int64
-	// Step is the axis of the reduction that is cut, by its place among the reduction's.
+	// Step is the index of the divided reduction axis.
 	Step         int
 	Axes, Reduce []*expr.Var
-	// Operands are what a tile reads again and again.
+	// Operands holds the tensors that a tile reuses.
 	Operands []Operand
 	// Bytes is the size of a result.
 	Bytes int64
@@ -38,20 +36,20 @@ type Product struct {
 // Operand is a tensor that the reduction reads.
 type Operand struct {
 	Load *expr.Load
-	// feed is the stage that computes it where only the reduction reads that; -1 for all others.
+	// feed is the stage that computes it if only the reduction reads that stage; -1 otherwise.
 	feed int
-	// copied is set where its elements are those of a tensor, or zero, and given where it is an argument.
+	// copied is set if its elements are those of a tensor or zero, given if it is an argument.
 	copied, given bool
 }
 
-// NewProduct is the product of a unit with a reduction, g; nil where no operand is read by several results, so that
-// there is nothing to share.
+// NewProduct returns the product of a unit with a reduction g, or nil if no operand is shared by several results.
 func NewProduct(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) *Product {
 	return along(s, g, u, gpu, func(p *Product) int { return p.Rows })
 }
 
-// OfPositions is the product whose rows are the positions of an image where there are as many of them as images, or
-// more; in all others it is that of New. Windows of neighbouring positions overlap, those of images do not.
+// OfPositions returns the product whose rows are the positions of an image if there are at least as many of them as
+// images. Otherwise it returns the same as NewProduct. Windows of neighbouring positions overlap, those of images do
+// not.
 func OfPositions(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) *Product {
 	return along(s, g, u, gpu, func(p *Product) int {
 		last := p.Columns - 1
@@ -70,7 +68,7 @@ func OfPositions(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *ta
 	})
 }
 
-// along is a product whose rows lie along an axis that is chosen where the longest one is known.
+// along returns a product whose rows lie along an axis chosen by a function of the longest one.
 func along(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU, choose func(*Product) int) *Product {
 	if g.Combiner == expr.None || len(g.Axes) < 2 || len(g.Reduce) == 0 {
 		return nil
@@ -102,8 +100,8 @@ func along(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.G
 	return p
 }
 
-// findOperands finds what a tile shares; false when it shares nothing. A tensor that is read in two ways is read where
-// it lies, and so is a number that is the same for all.
+// findOperands finds the operands that a tile shares and reports whether there are any. A tensor with two kinds of
+// reads is read in place, and so is a scalar shared by all results.
 func (p *Product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
 	reads := map[*expr.Tensor]int{}
 	for _, l := range expr.Loads(g.Body) {
@@ -134,7 +132,7 @@ func (p *Product) shared(l *expr.Load) bool {
 		for _, x := range l.Index {
 			used = used || expr.Uses(x, p.Axes[axis])
 			if expr.Uses(x, p.Axes[axis]) && sketch.UsesAny(x, p.Reduce) {
-				return true // windows that overlap
+				return true // overlapping windows
 			}
 		}
 		if !used {
@@ -144,10 +142,10 @@ func (p *Product) shared(l *expr.Load) bool {
 	return false
 }
 
-// Reads reports whether what is read of an operand depends on an axis of the results.
+// Reads reports whether an operand's elements depend on an axis of the results.
 func (p *Product) Reads(o Operand, axis int) bool { return expr.Uses(o.Load, p.Axes[axis]) }
 
-// boxed reports whether the elements that a tile reads are a box, so that its size is known.
+// boxed reports whether the elements that a tile reads form a box, so that their size is known.
 func boxed(l *expr.Load) bool {
 	for _, x := range l.Index {
 		for _, t := range expr.Linearize(x).Terms {
@@ -160,8 +158,8 @@ func boxed(l *expr.Load) bool {
 	return true
 }
 
-// MostStages is for how many steps operands can be fetched ahead: for one where an operand is not just copied, or in
-// less than asynchronous copies take, or the GPU has none.
+// MostStages returns the maximum depth of the pipeline: one if an operand is not a plain copy, if its elements are
+// too small for asynchronous copies, or if the GPU has none.
 func (p *Product) MostStages(vector int64) int64 {
 	if !p.GPU.HasWarps() {
 		return 1
@@ -174,23 +172,23 @@ func (p *Product) MostStages(vector int64) int64 {
 	return 8
 }
 
-// OwnRegisters is what a thread keeps besides results and operands: addresses and counters.
+// OwnRegisters is the number of a thread's registers beside results and operands: addresses and counters.
 const OwnRegisters = 40
 
-// RegistersSuffice reports whether a multiprocessor has the registers of a block whose threads keep so many each.
+// RegistersSuffice reports whether a multiprocessor has the registers for a block of threads.
 func (p *Product) RegistersSuffice(threads, registers int64) bool {
 	return threads*(registers+OwnRegisters) <= int64(p.GPU.MultiprocessorRegisters)
 }
 
-// Box is the results of a block by rows and columns, and for how many terms of the cut axis operands are fetched at a
-// time. Parts is how many parts each sum has, in blocks of their own; 0 or 1 for one. Guarded boxes are whole beyond
-// the ends of rows and columns, too.
+// Box holds the rows and columns of a block's results, and the number of terms of the divided axis that are fetched
+// at a time. Parts is the number of split-K parts of each sum, in blocks of their own; 0 or 1 for none. Guarded boxes
+// are whole even beyond the ends of rows and columns.
 type Box struct {
 	Rows, Columns, Depth, Parts int64
 	Guarded                     bool
 }
 
-// within is how many of so many values of an axis a box takes.
+// within returns how many values of an axis a box takes.
 func (b Box) within(axis, box int64) int64 {
 	if b.Guarded {
 		return box
@@ -198,7 +196,7 @@ func (b Box) within(axis, box int64) int64 {
 	return min(axis, box)
 }
 
-// ranges is how many values each axis takes while a block computes one step.
+// ranges returns how many values each axis takes while a block computes one step.
 func (p *Product) ranges(b Box) map[*expr.Var]int64 {
 	r := map[*expr.Var]int64{}
 	for k, v := range p.Axes {
@@ -228,7 +226,8 @@ func (p *Product) ranges(b Box) map[*expr.Var]int64 {
 	return r
 }
 
-// elements is how many of an operand a block reads in a step, and how many of them are its last dimension.
+// elements returns how many elements of an operand a block reads in a step, and how many of them are in its last
+// dimension.
 func (o Operand) elements(b Box, ranges map[*expr.Var]int64) (n, row int64) {
 	n, row = 1, 1
 	for d, x := range o.Load.Index {
@@ -243,7 +242,7 @@ func (o Operand) elements(b Box, ranges map[*expr.Var]int64) (n, row int64) {
 	return n, row
 }
 
-// Blocks is how many there are.
+// Blocks returns the number of blocks.
 func (p *Product) Blocks(b Box) int64 {
 	blocks := max(1, b.Parts)
 	for k, e := range p.Extents {
