@@ -38,7 +38,7 @@ model, which shows how much of the order is noise.
 With -o a model of all tasks is written instead, for --cost-model of 'tilth tune',
 'tilth compile' and 'tilth tuner'; with --csv its training data, for LightGBM.`
 
-// costModelFlags say what to compare.
+// costModelFlags selects the comparison.
 type costModelFlags struct {
 	target, compiler, python string
 	threads, folds           int
@@ -144,7 +144,7 @@ func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]accura
 	return tasks, nil
 }
 
-// loadSets reads sets and samples. Several of one workload are recordings of the same candidates.
+// loadSets reads sets and samples. It pools recordings of the same candidates.
 func loadSets(paths []string) ([]accuracy.Task, error) {
 	sets, err := replay.ReadAll(paths)
 	if err != nil {
@@ -161,7 +161,7 @@ func loadSets(paths []string) ([]accuracy.Task, error) {
 	return tasks, nil
 }
 
-// losses are those that a model may be trained with, by the name of the flag.
+// losses lists the training losses by the name of the flag.
 var losses = []struct {
 	name string
 	loss costmodel.Loss
@@ -194,7 +194,7 @@ func (f *costModelFlags) rankers(scratch string) []accuracy.Ranker {
 		o := f.options
 		o.Loss = l.loss
 		list = append(list, accuracy.Learnt{Label: l.name, Options: o})
-		if f.python != "" && l.loss != costmodel.Mixed { // which it cannot do
+		if f.python != "" && l.loss != costmodel.Mixed { // xgboost lacks this loss
 			list = append(list, accuracy.XGBoost{Label: "xgboost " + l.name, Python: f.python, Dir: scratch, Options: o, Threads: runtime.GOMAXPROCS(0)})
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/accuracy"
 )
 
-// write trains a model on all tasks, or writes what it would be trained on.
+// write trains a model on all tasks, or writes the training data.
 func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []accuracy.Task) error {
 	samples := accuracy.Samples(tasks)
 	if f.csv != "" {
@@ -37,8 +37,8 @@ func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []
 	return nil
 }
 
-// writeCSV writes a row for each candidate: the number of its task, its gain over the analytic cost beside that of its
-// task, its weight, and its features.
+// writeCSV writes a row for each candidate: its task's number, its gain over the analytic cost relative to its task,
+// its weight, and its features.
 func (f *costModelFlags) writeCSV(samples []costmodel.Sample) error {
 	d, level, err := costmodel.Data(samples, costmodel.Latency)
 	if err != nil {

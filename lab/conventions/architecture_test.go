@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// architectureLines is the most that docs/architecture.md may have: it is read at one sitting.
+// architectureLines is the maximum length of docs/architecture.md, which should be readable in one sitting.
 const architectureLines = 300
 
 func TestTheArchitectureIsReadAtOneSitting(t *testing.T) {

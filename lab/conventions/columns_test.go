@@ -1,4 +1,5 @@
-// Package conventions_test checks conventions that no linter knows: import directions, line lengths, links and tables.
+// Package conventions_test checks conventions that no linter checks: import directions, line lengths, links and
+// tables.
 package conventions_test
 
 import (
@@ -15,10 +16,10 @@ import (
 	"unicode/utf8"
 )
 
-// Lines of prose have fewer columns than this; a tab takes four.
+// columns is the exclusive limit on the width of prose lines. A tab counts as four columns.
 const columns = 120
 
-// skipped are folders whose text is not the repository's, or is read by tests as it is.
+// skipped lists folders whose text is generated, external or test input.
 var skipped = []string{".git", ".tools", "bin", "demo", "node_modules", "testdata"}
 
 func TestProseFitsTheColumns(t *testing.T) {
@@ -50,13 +51,13 @@ func TestProseFitsTheColumns(t *testing.T) {
 	}
 }
 
-// isLong reports whether a line has too many columns, and can be broken: not at an address.
+// isLong reports whether a line is too long and breakable, so not because of an address.
 func isLong(line string) bool {
 	return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) >= columns && !strings.Contains(line, "://")
 }
 
-// longComments are the lines of a Go file that are too long and hold nothing but a comment, which is no directive and
-// is not indented, as what must stay as it is. Generated files have none.
+// longComments returns the overlong lines of a Go file that only consist of a comment. It ignores directives,
+// indented comment text and generated files.
 func longComments(path string) (faults []string, err error) {
 	source, err := os.ReadFile(path)
 	if err != nil || bytes.Contains(source[:min(len(source), 400)], []byte("DO NOT EDIT")) {
@@ -79,7 +80,7 @@ func longComments(path string) (faults []string, err error) {
 	return faults, nil
 }
 
-// longProse are the lines of a Markdown file that are too long, except for those of tables and code.
+// longProse returns the overlong lines of a Markdown file, except those in tables and code.
 func longProse(path string) (faults []string, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

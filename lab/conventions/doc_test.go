@@ -12,7 +12,7 @@ import (
 // docLines bounds a package comment, which should be readable at a glance.
 const docLines = 25
 
-// TestEveryPackageHasAComment exempts generated packages and those with nothing but tests.
+// TestEveryPackageHasAComment exempts generated and test-only packages.
 func TestEveryPackageHasAComment(t *testing.T) {
 	packages := 0
 	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, entry fs.DirEntry, err error) error {

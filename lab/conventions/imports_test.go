@@ -26,7 +26,7 @@ var layers = []struct {
 	{"internal/sandbox", []string{"internal"}},
 	{"internal/access", []string{"proto", "internal"}},
 	{"compiler", []string{"internal", "internal/sandbox"}},
-	{".", []string{"internal", "compiler"}}, // the package that programs import
+	{".", []string{"internal", "compiler"}}, // the public API
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},
 	{"records/bolt", []string{"proto", "internal", "records"}},
@@ -61,7 +61,7 @@ var layers = []struct {
 	}},
 	{"lab", nil}, // anything
 	{"cmd/tilth/display", []string{"proto", "internal", "tuner/trials"}},
-	{"cmd", nil}, // anything but lab
+	{"cmd", nil}, // anything except lab
 }
 
 // layer returns the folder of a package in layers, or "".
@@ -136,9 +136,8 @@ func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
 	}
 }
 
-// only lists packages with all of the module's packages that they may import. The stages of the front end share
-// nothing but the graph; emit also asks placement where values live. The cost of schedules does not depend on
-// sketches.
+// only lists packages with all packages of the module that they may import. The stages of the front end only share
+// the graph, except that emit uses placement. The cost of schedules does not depend on sketches.
 var only = map[string][]string{
 	"compiler/graph":               {"compiler/array", "compiler/op"},
 	"compiler/program":             {"compiler/array", "compiler/expr"},
@@ -155,7 +154,7 @@ var only = map[string][]string{
 
 func TestStagesImportOnlyTheirInputs(t *testing.T) { importsAreOf(t, only) }
 
-// importsAreOf checks that packages import, of the module's, only what is listed for them.
+// importsAreOf checks that packages only import the listed packages of the module.
 func importsAreOf(t *testing.T, list map[string][]string) {
 	t.Helper()
 	for pkg, knows := range list {
@@ -184,8 +183,8 @@ func TestTheProductLinksNoLaboratory(t *testing.T) {
 	}
 }
 
-// TestDigestsLinkNoStore holds what only needs digests, and rules of records, free of a database; and the tracker,
-// which is given its store.
+// TestDigestsLinkNoStore checks that packages that only need digests or record rules do not link a database. The same
+// holds for the tracker, which receives its store as an argument.
 func TestDigestsLinkNoStore(t *testing.T) {
 	for _, pkg := range []string{"records", "internal/artifact", "client", "tracker"} {
 		linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).Output()

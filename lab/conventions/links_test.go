@@ -14,11 +14,11 @@ import (
 var (
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
-	// dropped is what an anchor leaves out of a heading's text.
+	// dropped matches the characters that an anchor omits from a heading.
 	dropped = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
-// TestLinksLeadSomewhere follows links between documents, to files and to headings.
+// TestLinksLeadSomewhere follows links between documents to files and headings.
 func TestLinksLeadSomewhere(t *testing.T) {
 	followed := 0
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -75,7 +75,7 @@ func follow(from, to string) error {
 	return errors.New("there is no such heading")
 }
 
-// anchorOf is the name by which a heading can be linked to.
+// anchorOf returns the anchor of a heading.
 func anchorOf(title string) string {
 	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), ""), " ", "-")
 }

@@ -10,7 +10,7 @@ import (
 
 var inTicks = regexp.MustCompile("`([a-z][a-z0-9_./]*)`")
 
-// TestWhatIsTouchedToAddSomethingIsThere: the files and folders that the table of CONTRIBUTING.md names exist.
+// TestWhatIsTouchedToAddSomethingIsThere checks that the files and folders in the table of CONTRIBUTING.md exist.
 func TestWhatIsTouchedToAddSomethingIsThere(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))

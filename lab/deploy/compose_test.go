@@ -11,8 +11,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// project loads the compose file, and files that change it, as Compose does: by its schema, with its consistency
-// checked.
+// project loads the compose file and its overrides like Compose, with validation.
 func project(t *testing.T, changes ...string) *types.Project {
 	t.Helper()
 	var files []string
@@ -38,7 +37,7 @@ func TestComposeFileIsAWholeFarm(t *testing.T) {
 	}
 }
 
-// withDatabase changes the farm.
+// withDatabase is the override for a database.
 const withDatabase = "docker-compose.postgres.yml"
 
 func TestComposeHasTwoTrackersOnADatabase(t *testing.T) {
@@ -69,7 +68,7 @@ func TestComposeHasTwoTrackersOnADatabase(t *testing.T) {
 	}
 }
 
-// Trackers that serve side by side share a folder, but not an audit log.
+// TestComposeTrackersServeSideBySideOnRequest checks that several trackers share a folder, but not an audit log.
 func TestComposeTrackersServeSideBySideOnRequest(t *testing.T) {
 	t.Setenv("TILTH_SHARDS", "4")
 	p := project(t, withDatabase)
@@ -133,7 +132,7 @@ func TestComposeServicesAreWatched(t *testing.T) {
 	}
 }
 
-// Images are pinned, at least by an exact version.
+// TestComposeImagesArePinned accepts a digest or an exact version.
 func TestComposeImagesArePinned(t *testing.T) {
 	for name, s := range project(t, withDatabase).Services {
 		if s.Build == nil && !strings.HasPrefix(s.Image, "tilth:") && !pinned.MatchString(s.Image) {
@@ -142,7 +141,7 @@ func TestComposeImagesArePinned(t *testing.T) {
 	}
 }
 
-// Secrets of one kind of reader are not mounted by another.
+// TestComposeSecretsAreApart checks that services only mount their own kind of secrets.
 func TestComposeSecretsAreApart(t *testing.T) {
 	readers := map[string][]string{
 		"authority": {"setup"}, "tracker-secrets": {"setup", "tracker", "tracker-2"}, "agent-secrets": {"builder", "runner", "setup", "tuner"},

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// root is the repository.
+// root is the repository's root.
 const root = "../.."
 
 var documentRow = regexp.MustCompile("(?m)^\\| `(tilth_[a-z_]+)` \\| (\\w+) \\|")
 
-// documented are the names of the series of docs/metrics.md, and of those that Prometheus and Go add.
+// documented returns the names of the series in docs/metrics.md, and of those that Prometheus and Go add.
 func documented(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "metrics.md"))

@@ -11,10 +11,11 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// pinned matches an image by digest or by an exact version. distroless has digests only and its one moving tag.
+// pinned matches an image with a digest or an exact version. distroless is exempt, because it only has digests and
+// one moving tag.
 var pinned = regexp.MustCompile(`@sha256:[0-9a-f]{64}$|:v?\d+\.\d+(\.\d+)?(-\w+)?$|^gcr\.io/distroless/static-debian12:nonroot$`)
 
-// instructions are those of the Dockerfile, with their lines joined.
+// instructions returns the instructions of the Dockerfile, with continued lines joined.
 func instructions(t *testing.T) (list [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "docker", "Dockerfile"))

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// folders are the kustomizations, each an overlay of the one before.
+// folders lists the kustomizations. Each is an overlay of the previous one.
 var folders = []string{"kubernetes", "kubernetes-postgres", "kubernetes-shards"}
 
-// pods are the templates of all pods, by component.
+// pods returns the templates of all pods, by component.
 func pods(t *testing.T, folder string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	out := map[string]corev1.PodTemplateSpec{}
@@ -63,7 +63,8 @@ func TestManifestsAreOfTheAPI(t *testing.T) {
 	}
 }
 
-// What the namespace enforces (Pod Security Standards, restricted) is what the pods ask for.
+// TestPodsAreRestricted checks that the namespace enforces the restricted Pod Security Standard, and that the pods
+// comply.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, folder := range folders {
 		t.Run(folder, func(t *testing.T) { podsAreRestricted(t, folder) })
@@ -95,7 +96,7 @@ func podsAreRestricted(t *testing.T, folder string) {
 	}
 }
 
-// Ports of probes, mounts of volumes and secrets of volumes exist.
+// TestPodsReferToWhatIsThere checks that ports of probes, mounts and secrets of volumes exist.
 func TestPodsReferToWhatIsThere(t *testing.T) {
 	for _, folder := range folders {
 		t.Run(folder, func(t *testing.T) { podsReferToWhatIsThere(t, folder) })
@@ -104,7 +105,7 @@ func TestPodsReferToWhatIsThere(t *testing.T) {
 
 func podsReferToWhatIsThere(t *testing.T, folder string) {
 	secrets := map[string][]string{}
-	if folder != folders[0] { // of the operator
+	if folder != folders[0] { // created by the operator
 		secrets["database-ca"] = []string{"ca.crt"}
 	}
 	for _, o := range manifests(t, folder) {
@@ -120,7 +121,7 @@ func podsReferToWhatIsThere(t *testing.T, folder string) {
 				if secrets[v.Secret.SecretName] == nil {
 					t.Errorf("%s mounts the secret %s, which nothing makes", name, v.Secret.SecretName)
 				}
-				if v.Name != "secrets" { // which is not mounted at /run/tilth
+				if v.Name != "secrets" { // not mounted at /run/tilth
 					continue
 				}
 				checkSecretFiles(t, name, pod.Spec.Containers[0].Args, secrets[v.Secret.SecretName])
@@ -149,15 +150,15 @@ func checkSecretFiles(t *testing.T, name string, args, files []string) {
 	}
 }
 
-// With a database there are two trackers, of which one may be moved at a time. Nothing but they and the operator
-// reaches the servers, of which a standby confirms each commit.
+// TestTheTrackerOfADatabaseMayMove checks for two trackers, one of which may move at a time. Only the trackers and
+// the operator can reach the servers. A standby confirms each commit.
 func TestTheTrackerOfADatabaseMayMove(t *testing.T) {
 	all := manifests(t, folders[1])
 	if all["StatefulSet/tracker"] != nil {
 		t.Error("there is a third tracker")
 	}
 	tracker := all["Deployment/tracker"].(*appsv1.Deployment)
-	// The one that stands by is not ready, so a rollout that waited for a third would never end.
+	// The standby tracker is not ready, so a rollout that waited for a third one would never end.
 	if update := tracker.Spec.Strategy.RollingUpdate; *tracker.Spec.Replicas != 2 || update == nil || update.MaxSurge.IntValue() != 0 {
 		t.Errorf("no tracker stands by, or it is never replaced: %v", tracker.Spec.Strategy)
 	}
@@ -185,7 +186,7 @@ func TestTheTrackerOfADatabaseMayMove(t *testing.T) {
 	}
 }
 
-// The adapter hands on what builders and trackers are scaled by.
+// TestScalersFollowWhatIsHandedOn checks that the adapter exports the metrics by which builders and trackers scale.
 func TestScalersFollowWhatIsHandedOn(t *testing.T) {
 	var adapter struct {
 		Prometheus struct {
@@ -234,8 +235,8 @@ func TestScalersFollowWhatIsHandedOn(t *testing.T) {
 	}
 }
 
-// Trackers side by side have a name that leads to all of them, which agents call, and as many of them as shards are of
-// use.
+// TestTrackersSideBySideAreCalledByOneName checks that one name resolves to all trackers of a shared database, and
+// that there are no more trackers than useful for the number of shards.
 func TestTrackersSideBySideAreCalledByOneName(t *testing.T) {
 	all := manifests(t, folders[2])
 	tracker := all["Deployment/tracker"].(*appsv1.Deployment)

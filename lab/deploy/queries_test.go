@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkQuery parses a query and looks its metrics up in docs/metrics.md, which a test of the program compares with
-// what a farm exports.
+// checkQuery parses a query and checks its metrics against docs/metrics.md, which another test compares with a farm's
+// metrics.
 func checkQuery(t *testing.T, where, query string, known map[string]bool) {
 	t.Helper()
 	query = strings.ReplaceAll(query, "$__rate_interval", "1m")
