@@ -1,4 +1,4 @@
-// Command lab runs the laboratory, which measures and tests Tilth and is no part of it:
+// Command lab runs the laboratory: benchmarks and tests of Tilth that are not part of the product.
 //
 //	go run ./lab record -o sets          measure all candidates of tasks
 //	go run ./lab search sets             compare searches on them
@@ -12,5 +12,5 @@
 //	go run ./lab mutate                  break one promise after the other; its test must fail
 //	go run ./lab soak                    repeat all tests on a loaded machine
 //
-// The main package only wires: each command's work is in the package of its name below.
+// The main package only wires. Each command is implemented by the package of its name.
 package main

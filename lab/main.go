@@ -51,13 +51,13 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// program is a command that reads its own flags.
+// program returns a command that parses its own flags.
 func program(name, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " [FLAGS]", Short: short, DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			err := run(c.Context(), args)
-			if errors.Is(err, flag.ErrHelp) { // the flags were printed
+			if errors.Is(err, flag.ErrHelp) { // help was requested
 				return nil
 			}
 			return err

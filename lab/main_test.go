@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
-// TestMain lets this binary be the laboratory's program in scripts.
+// TestMain lets this binary act as the laboratory's program in scripts.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"lab": main}) }
 
 func TestScripts(t *testing.T) {
@@ -39,7 +39,7 @@ func database(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], address)
 }
 
-// truncate cuts a file to a number of bytes: truncate BYTES FILE.
+// truncate truncates a file: truncate BYTES FILE.
 func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: truncate BYTES FILE")

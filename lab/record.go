@@ -36,7 +36,7 @@ interrupted recording is resumed; tasks that have a set are skipped.
 With --sample, a file has some schedules of a task's whole space instead: random ones
 and some that searches meet. Cost models learn more from many tasks.`
 
-// recordFlags say what to record and how.
+// recordFlags configures a recording.
 type recordFlags struct {
 	choice                       record.Choice
 	target, compiler, dir        string
@@ -106,14 +106,14 @@ func newRecord() *cobra.Command {
 }
 
 const (
-	// recordPatience is generous, since a machine that does other things meanwhile makes a candidate wait.
+	// recordPatience is generous, because candidates may have to wait on a busy machine.
 	recordPatience = time.Minute
-	// Finalists are measured again in turns.
+	// recordFinalists are remeasured in turns.
 	recordFinalists, recordRounds = 48, 8
 	recordCacheBytes              = 256 << 20
 )
 
-// recordAll records tasks in a sandbox, and writes the path of each set.
+// recordAll records tasks in a sandbox and writes the path of each set.
 func recordAll(ctx context.Context, out, progress io.Writer, r *record.Recorder, mode sandbox.Mode, tasks []record.Task) (err error) {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
@@ -145,7 +145,7 @@ func recordAll(ctx context.Context, out, progress io.Writer, r *record.Recorder,
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case err != nil: // what is wrong with one task takes nothing from the others
+		case err != nil: // continue with the other tasks
 			fmt.Fprintln(progress, err)
 			failed++
 		default:
@@ -158,7 +158,7 @@ func recordAll(ctx context.Context, out, progress io.Writer, r *record.Recorder,
 	return nil
 }
 
-// localTarget returns the target of a name on this machine, with its compilers.
+// localTarget returns the target of a name on this machine, with its toolchain.
 func localTarget(ctx context.Context, name string, threads int, compiler string) (*target.Target, *toolchain.Toolchain, error) {
 	machine, err := registry.Target(name, threads)
 	if err != nil {

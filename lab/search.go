@@ -19,7 +19,7 @@ A variant of an algorithm lacks a part (gbdt-no-model) or knows more: gbdt knows
 other workloads of the sets on the same target, gbdt-known also an earlier search of
 the same workload. The same sets, seeds and budget give the same tables.`
 
-// searchFlags say what to compare.
+// searchFlags configures a comparison.
 type searchFlags struct {
 	searches      []string
 	known         []string
@@ -86,7 +86,7 @@ func searchNames() []string {
 	return names
 }
 
-// tenths writes each further tenth that is done.
+// tenths returns a progress function that writes each completed tenth.
 func tenths(w io.Writer) func(done, all int) {
 	said := 0
 	return func(done, all int) {

@@ -50,7 +50,7 @@ func newSimulate() *cobra.Command {
 	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
 	c.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:0", "`address` of the tracker's pages; of several, of the first one's")
 	c.Flags().TextVar(&level, "log-level", slog.LevelError, "least severe messages to log: debug, info, warn or error")
-	_ = c.MarkFlagRequired("devices") // it exists
+	_ = c.MarkFlagRequired("devices") // the flag exists
 	_ = c.MarkFlagRequired("jobs")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
@@ -102,7 +102,7 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
 }
 
-// runSimulation runs a simulation with this program as the tracker. The launcher starts it, if there is one.
+// runSimulation runs a simulation with this program as the tracker, started by the launcher if there is one.
 func runSimulation(ctx context.Context, o simulate.Options, launcher []string) (*simulate.Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {

@@ -8,10 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// nobody is the user and group id of the image's processes, as in deploy/docker/Dockerfile.
+// nobody is the UID and GID of the image's processes, as in deploy/docker/Dockerfile.
 const nobody = 65532
 
-// image is the image without its architectures: like stage "service" of deploy/docker/Dockerfile, on an empty base.
+// image returns the image without architectures. It is like stage "service" of deploy/docker/Dockerfile, but on an
+// empty base.
 func (s *source) image() image.Image {
 	return image.Image{
 		Name: s.version, When: s.when,
@@ -29,7 +30,7 @@ func (s *source) image() image.Image {
 	}
 }
 
-// addArchitecture adds the static program for an architecture, and what a system has around it.
+// addArchitecture adds the static program for an architecture with its system files.
 func addArchitecture(i *image.Image, arch string, data []byte, modules []licences.Module, common shared) error {
 	authorities, err := image.Authorities()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// read are files of the repository, as files of an archive with only their last names.
+// read reads files of the repository, named by their base names.
 func (s *source) read(names ...string) (files []payload.File, err error) {
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(s.root, name))
@@ -26,7 +26,7 @@ func (s *source) read(names ...string) (files []payload.File, err error) {
 	return files, nil
 }
 
-// units are the files of deploy/systemd, whose programs are in a folder.
+// units returns the files of deploy/systemd, with the folder of the programs filled in.
 func (s *source) units(programs string) (files []payload.File, err error) {
 	const folder = "deploy/systemd"
 	err = fs.WalkDir(os.DirFS(s.root), folder, func(name string, e fs.DirEntry, err error) error {
@@ -48,7 +48,7 @@ func (s *source) units(programs string) (files []payload.File, err error) {
 	return files, err
 }
 
-// texts are the licences of modules, a folder for each.
+// texts returns the licences of modules, in a folder for each.
 func texts(modules []licences.Module) (files []payload.File) {
 	for _, m := range modules {
 		for _, t := range m.Texts {
@@ -63,7 +63,7 @@ type shared struct {
 	documents, completions, manual []payload.File
 }
 
-// archive are the files of an archive.
+// archive returns the files of an archive.
 func (s *source) archive(p program, data []byte, modules []licences.Module, common shared) ([]payload.File, error) {
 	units, err := s.units("/usr/local/bin")
 	if err != nil {

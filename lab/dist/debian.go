@@ -28,7 +28,7 @@ const description = `tune neural-network kernels on real devices
  One command does this on a laptop. As separate processes, the same services
  make a farm of boards; their systemd units are installed, and not enabled.`
 
-// debianPostinst makes the user of the services, and has those that run use the new program after an upgrade.
+// debianPostinst creates the services' user, and restarts running services after an upgrade.
 const debianPostinst = `#!/bin/sh
 set -e
 if [ "$1" = configure ]; then
@@ -51,7 +51,7 @@ if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
 fi
 `
 
-// debianPostrm keeps the user, who may own files that were kept.
+// debianPostrm keeps the user, who may own remaining files.
 const debianPostrm = `#!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then
@@ -62,7 +62,7 @@ if [ "$1" = purge ]; then
 fi
 `
 
-// debian is the package for Debian of a program.
+// debian returns a program's Debian package.
 func (s *source) debian(p program, data []byte, modules []licences.Module, common shared) (deb.Package, error) {
 	version, err := deb.Version(s.version, s.when)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *source) debianFiles(version string, data []byte, units []payload.File, 
 	return append(files, payload.Under("usr/lib/systemd/system", units)...)
 }
 
-// overrides say why the package differs from what Debian's own have.
+// overrides explains deviations from Debian's own packages.
 const overrides = `# Go's linker makes neither position-independent programs without cgo nor what hardening wants of C.
 tilth: hardening-no-pie
 tilth: hardening-no-relro
@@ -131,10 +131,10 @@ tilth: spelling-error-in-binary *
 tilth: spelling-error-in-copyright *
 `
 
-// owners are the lines of a licence that say whose the work is.
+// owners matches the copyright lines of a licence.
 var owners = regexp.MustCompile(`(?m)^\s*Copyright (\(c\) )?\d{4}.*$`)
 
-// copyright has the licences of the program and of all that is in it. Debian has the text of Apache's.
+// copyright returns the licences of the program and its modules. It refers to Debian's copy of the Apache licence.
 func (s *source) copyright(modules []licences.Module) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "Tilth %s, %s\n\n", s.version, home)
@@ -157,7 +157,7 @@ func (s *source) copyright(modules []licences.Module) []byte {
 	return out.Bytes()
 }
 
-// debianChangelog is the version's section of the changelog as Debian writes it.
+// debianChangelog formats the version's section of the changelog for Debian.
 func (s *source) debianChangelog(version string) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "tilth (%s) stable; urgency=medium\n\n", version)
@@ -168,7 +168,7 @@ func (s *source) debianChangelog(version string) []byte {
 	return out.Bytes()
 }
 
-// wrapped breaks a text into lines of at most 80 columns.
+// wrapped wraps a text at 80 columns.
 func wrapped(first, others, text string) string {
 	var out strings.Builder
 	line := first

@@ -11,14 +11,14 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/licences"
 )
 
-// repository is a repository with one commit and a tag.
+// repository creates a repository with one commit and a tag.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	put(t, dir, "CHANGELOG.md", []byte("## [1.2.0] - 2026-05-01\n\n- all\n"))
-	for _, name := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} { // as hooks have them
+	for _, name := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} { // set in hooks
 		if _, set := os.LookupEnv(name); set {
-			t.Setenv(name, "") // has it be restored
+			t.Setenv(name, "") // restored after the test
 			os.Unsetenv(name)
 		}
 	}

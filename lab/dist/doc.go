@@ -1,6 +1,6 @@
-// Command dist makes a release of the commit that is checked out: programs, archives, packages for Debian, an image
-// for containers, a list of what they are made of, and the digests of all. The same commit and the same version of Go
-// give the same bytes, whoever makes them and wherever (docs/releases.md).
+// Command dist builds a release of the checked-out commit: programs, archives, Debian packages, a container image, an
+// SBOM, and the digests of all files. Builds are reproducible: they only depend on the commit and the version of Go
+// (docs/releases.md).
 //
-// It is a module of its own, so that the program's has none of what makes releases.
+// It is a separate module, to keep its dependencies out of the program's.
 package main

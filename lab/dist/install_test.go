@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// example is a release whose program is a script that says its version.
+// example returns a release whose program is a script that prints its version.
 func example(t *testing.T) (dir, archive string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -51,8 +51,8 @@ func put(t *testing.T, dir, name string, data []byte) {
 	}
 }
 
-// install runs the script with a home of its own, the folders of path before the others, and the script as its input
-// if its name is empty.
+// install runs the script with a temporary home and with path before the other folders of PATH. If script is empty,
+// it is passed on standard input.
 func install(t *testing.T, script, path string, args ...string) (home, said string, err error) {
 	t.Helper()
 	home = t.TempDir()
@@ -74,7 +74,7 @@ func install(t *testing.T, script, path string, args ...string) (home, said stri
 	return home, string(out), err
 }
 
-// installed is what the installed program says; nothing, where there is none.
+// installed returns the installed program's version, or "" without a program.
 func installed(t *testing.T, path string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), path, "--version").Output()
@@ -91,7 +91,7 @@ func TestAReleaseIsInstalledFromItsFolder(t *testing.T) {
 	if err != nil || installed(t, to+"/tilth") != "tilth version v1.2.0" || !strings.Contains(said, "next: export PATH="+to+":$PATH && tilth doctor") {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	// Over the one before, also where that one runs; and with its folder in the path.
+	// Reinstall over the previous program while it runs, with its folder in PATH.
 	if _, said, err = install(t, filepath.Join(dir, "install.sh"), to+":", "--to", to, "--static"); err != nil || !strings.HasSuffix(said, "next: tilth doctor\n") {
 		t.Errorf("%v\n%s", err, said)
 	}
@@ -121,7 +121,7 @@ func TestAReleaseIsInstalledFromAServer(t *testing.T) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 			data = data[:len(data)/2]
 		}
-		_, _ = w.Write(data) // the script notices
+		_, _ = w.Write(data) // the script detects a short response
 	}))
 	defer cut.Close()
 	for name, c := range map[string]struct{ from, want string }{
@@ -133,7 +133,7 @@ func TestAReleaseIsInstalledFromAServer(t *testing.T) {
 	}
 }
 
-// refused runs the script, which must say why it installs nothing.
+// refused checks that the script fails with a reason and installs nothing.
 func refused(t *testing.T, name, want, script, path string, args ...string) {
 	t.Helper()
 	to := t.TempDir()
@@ -244,7 +244,7 @@ func TestTheScriptIsPortable(t *testing.T) {
 	}
 }
 
-// TestTheProgramRunsOnlyWhereItIsToStay: on some systems nothing may be executed in the folder of temporary files.
+// TestTheProgramRunsOnlyWhereItIsToStay simulates systems that mount temporary folders with noexec.
 func TestTheProgramRunsOnlyWhereItIsToStay(t *testing.T) {
 	dir, archive := example(t)
 	to := filepath.Join(t.TempDir(), "bin")
@@ -260,7 +260,7 @@ func TestTheProgramRunsOnlyWhereItIsToStay(t *testing.T) {
 	}
 }
 
-// TestACopyThatFailsLeavesNothing, as where a disk is full.
+// TestACopyThatFailsLeavesNothing simulates a full disk.
 func TestACopyThatFailsLeavesNothing(t *testing.T) {
 	dir, _ := example(t)
 	to, path := t.TempDir(), t.TempDir()

@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// shells are those that the program writes completions for, and the usual names of these.
+// shells lists the supported shells and the conventional names of their completion files.
 var shells = []struct{ shell, file string }{{"bash", "tilth.bash"}, {"zsh", "_tilth"}, {"fish", "tilth.fish"}}
 
-// ask runs a program of this machine's architecture, without what the user has set.
+// ask runs a program of this machine's architecture, without the user's settings.
 func ask(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
@@ -24,7 +24,7 @@ func ask(ctx context.Context, program string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// completions are the scripts by which shells complete the program's command lines.
+// completions returns the shell completions.
 func completions(ctx context.Context, program string) (files []payload.File, err error) {
 	for _, s := range shells {
 		text, err := ask(ctx, program, "completion", s.shell)
@@ -36,7 +36,7 @@ func completions(ctx context.Context, program string) (files []payload.File, err
 	return files, nil
 }
 
-// manual has a page for the program and one for each of its commands: their --help-all texts.
+// manual returns man pages for the program and each of its commands, from their --help-all texts.
 func (s *source) manual(ctx context.Context, program string) (files []payload.File, err error) {
 	listed, err := ask(ctx, program, "__complete", "")
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *source) manual(ctx context.Context, program string) (files []payload.Fi
 	return files, nil
 }
 
-// page is a page of the manual.
+// page returns a man page.
 func (s *source) page(name, short, help string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, ".TH %s 1 %s \"Tilth %s\" \"User Commands\"\n", strings.ToUpper(name), s.when.Format("2006-01-02"), s.version)
@@ -80,7 +80,7 @@ func (s *source) page(name, short, help string) string {
 	return out.String()
 }
 
-// roff is a line of text as troff reads it.
+// roff escapes a line of text for troff.
 func roff(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(line)
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {

@@ -13,8 +13,8 @@ import (
 // architectures lists the architectures of a release.
 var architectures = []string{"amd64", "arm64", "riscv64"}
 
-// riscvLoader is the dynamic linker of glibc for 64-bit RISC-V. Go's linker has another one as its default, which no
-// distribution has.
+// riscvLoader is the dynamic linker of glibc on 64-bit RISC-V. Go's linker defaults to a path that no distribution
+// has.
 const riscvLoader = "/lib/ld-linux-riscv64-lp64d.so.1"
 
 func parseArchitectures(text string) ([]string, error) {
@@ -28,15 +28,15 @@ func parseArchitectures(text string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// program is a build of tilth. The static one needs nothing of the system, and runs no packages on processors; the
-// other one needs glibc.
+// program is a build of tilth. The static one has no dependencies and cannot run packages on processors; the other
+// one needs glibc.
 type program struct {
 	arch   string
 	static bool
 	path   string
 }
 
-// name is that of the program's archive, without its suffix.
+// name returns the base name of the program's archive.
 func (p program) name(version string) string {
 	name := "tilth-" + version + "-linux-" + p.arch
 	if p.static {
@@ -45,7 +45,8 @@ func (p program) name(version string) string {
 	return name
 }
 
-// build compiles a program into a folder. Nothing of this machine, the folder or the user's settings is in it.
+// build compiles a program into a folder. The result does not depend on this machine, the folder or the user's
+// settings.
 func (s *source) build(ctx context.Context, p program, into string) (program, error) {
 	out, err := filepath.Abs(filepath.Join(into, p.name(s.version)))
 	if err != nil {

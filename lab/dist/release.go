@@ -17,22 +17,22 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/sbom"
 )
 
-// sumsFile has the digests of all other files of a release.
+// sumsFile contains the digests of all other files of a release.
 const sumsFile = "SHA256SUMS"
 
-// release is a release that is made.
+// release is a release under construction.
 type release struct {
 	*source
 	archs []string
 	out   string
 	say   func(string)
-	// work has the programs while the release is made; host is one that runs here.
+	// work is the temporary folder of programs. host is the program that runs here.
 	work, host string
-	// sums are the digests of the files that were written, by name.
+	// sums holds the digests of the written files, by name.
 	sums map[string][sha256.Size]byte
 }
 
-// make makes all files but the signature.
+// make creates all files except the signature.
 func (r *release) make(ctx context.Context) (err error) {
 	r.sums = map[string][sha256.Size]byte{}
 	if r.work, err = os.MkdirTemp("", "tilth-dist-"); err != nil {
@@ -59,7 +59,7 @@ func (r *release) make(ctx context.Context) (err error) {
 	return r.writeSums()
 }
 
-// clear makes the folder empty. One that is no release's is left alone.
+// clear empties the folder. It refuses folders with other files than a release's.
 func (r *release) clear() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !os.IsNotExist(err) {
@@ -76,7 +76,7 @@ func (r *release) clear() error {
 	return os.MkdirAll(r.out, 0o755)
 }
 
-// buildAll builds the programs, and one that runs here, which writes the manual and signs.
+// buildAll builds the programs, and one for this machine, which writes the manual and signs.
 func (r *release) buildAll(ctx context.Context) (programs []program, err error) {
 	for _, arch := range r.archs {
 		for _, static := range []bool{false, true} {
@@ -101,7 +101,7 @@ func (r *release) buildAll(ctx context.Context) (programs []program, err error) 
 	return programs, nil
 }
 
-// writeAll writes the archives, packages, the image and the list of parts.
+// writeAll writes the archives, packages, image and SBOM.
 func (r *release) writeAll(ctx context.Context, programs []program) (err error) {
 	var common shared
 	if common.documents, err = r.read("LICENSE", "README.md", "CHANGELOG.md"); err != nil {
@@ -175,14 +175,14 @@ func (r *release) writeDebian(p program, data []byte, modules []licences.Module,
 	return r.write(p.name(r.version)+".deb", packed.Bytes(), 0o644)
 }
 
-// write writes a file of the release.
+// write writes a file of the release and records its digest.
 func (r *release) write(name string, data []byte, mode os.FileMode) error {
 	r.say(fmt.Sprintf("%s, %.1f MiB", name, float64(len(data))/(1<<20)))
 	r.sums[name] = sha256.Sum256(data)
 	return os.WriteFile(filepath.Join(r.out, name), data, mode)
 }
 
-// writeSums writes the digests of all files, as sha256sum does.
+// writeSums writes the digests of all files in the format of sha256sum.
 func (r *release) writeSums() error {
 	var names []string
 	for name := range r.sums {
@@ -196,7 +196,7 @@ func (r *release) writeSums() error {
 	return os.WriteFile(filepath.Join(r.out, sumsFile), []byte(text.String()), 0o644)
 }
 
-// sign signs the digests, and thereby all files, by the program that was built: 'tilth sign'.
+// sign signs the digests, and thereby all files, with the built program's 'tilth sign'.
 func (r *release) sign(ctx context.Context, key, password string) error {
 	here, err := r.build(ctx, program{arch: runtime.GOARCH, static: true}, r.out)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// installRunner runs the script that makes a machine a device, for an image.
+// installRunner runs the script that installs a runner into an image's root.
 func installRunner(t *testing.T, root string, args ...string) (said string, err error) {
 	t.Helper()
 	script := filepath.Join("..", "..", "deploy", "install-runner.sh")
@@ -18,7 +18,7 @@ func installRunner(t *testing.T, root string, args ...string) (said string, err 
 	return string(out), err
 }
 
-// below are the files of a folder with their contents and modes.
+// below returns the contents and modes of the files in a folder.
 func below(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -71,7 +71,7 @@ func TestARunnerIsInstalledAsAServiceAndRemoved(t *testing.T) {
 	}
 }
 
-// verifyUnit has systemd read the unit with what is added to it.
+// verifyUnit checks the unit and its drop-ins with systemd-analyze.
 func verifyUnit(t *testing.T, root string) {
 	t.Helper()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/changelog"
 )
 
-// source is the commit that a release is made of.
+// source is the commit of a release.
 type source struct {
 	root string
-	// version is what 'git describe' calls it, by the last tag of a version.
+	// version is the output of 'git describe' with version tags.
 	version, commit string
-	// when is the commit's time, and that of everything in the release.
+	// when is the commit's time, which all files of the release get.
 	when time.Time
 	// changes is the version's section of the changelog.
 	changes string
 }
 
-// checkedOut is the commit in a folder. A folder with changes that are not committed is refused: what is made of it
-// could not be made again.
+// checkedOut returns the commit in a folder. It refuses uncommitted changes, because the release could not be
+// reproduced.
 func checkedOut(ctx context.Context, root string) (*source, error) {
 	git := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output()
@@ -70,7 +70,7 @@ func checkedOut(ctx context.Context, root string) (*source, error) {
 	return s, err
 }
 
-// said adds what a command wrote to its standard error.
+// said adds a command's standard error to its error.
 func said(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Unreleased names the section of what no release has yet.
+// Unreleased is the heading of the section of unreleased changes.
 const Unreleased = "Unreleased"
 
 var (
@@ -15,8 +15,8 @@ var (
 	after   = regexp.MustCompile(`-\d+-g[0-9a-f]+$`)
 )
 
-// Section is the text for a version: a release's own, of a tag such as v1.2.0, or the unreleased one of any other
-// commit. A section that is missing, empty, or has no date although it is a release's, is an error.
+// Section returns the text for a version: the section of a release tag such as v1.2.0, or the unreleased one for any
+// other commit. It returns an error if the section is missing, empty, or lacks a release's date.
 func Section(text, version string) (string, error) {
 	name := Unreleased
 	if m := release.FindStringSubmatch(version); m != nil && !after.MatchString(version) {
@@ -34,7 +34,7 @@ func Section(text, version string) (string, error) {
 			}
 			continue
 		}
-		if found && !strings.HasPrefix(line, "[") { // addresses of the headings
+		if found && !strings.HasPrefix(line, "[") { // link targets of the headings
 			body = append(body, line)
 		}
 	}
@@ -45,7 +45,7 @@ func Section(text, version string) (string, error) {
 	return section, nil
 }
 
-// Points are the points of a section, each on one line, without their formatting.
+// Points returns the bullet points of a section, each on one line, without formatting.
 func Points(section string) (points []string) {
 	for _, line := range strings.Split(section, "\n") {
 		text := strings.NewReplacer("**", "", "`", "").Replace(strings.TrimSpace(line))

@@ -13,15 +13,15 @@ import (
 
 // Package describes a Debian package.
 type Package struct {
-	// Fields are those of the control file in their order, but for Installed-Size.
+	// Fields are the fields of the control file in order, without Installed-Size.
 	Fields [][2]string
-	// Scripts are the maintainer's scripts by name, such as postinst.
+	// Scripts holds the maintainer scripts by name, such as postinst.
 	Scripts map[string]string
-	// Files have names without a slash in front.
+	// Files have names without a leading slash.
 	Files []payload.File
 }
 
-// Write writes a package. All of its files have the same time.
+// Write writes a package. All of its files get the same time.
 func (p Package) Write(w io.Writer, when time.Time) error {
 	control, err := p.control()
 	if err != nil {
@@ -49,7 +49,7 @@ func (p Package) Write(w io.Writer, when time.Time) error {
 	return nil
 }
 
-// writeMember writes a file of an ar archive; they begin at even places.
+// writeMember writes a member of an ar archive, aligned to even offsets.
 func writeMember(w io.Writer, name string, data []byte, when time.Time) error {
 	_, err := fmt.Fprintf(w, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", name, when.Unix(), 0, 0, "100644", len(data))
 	if err != nil {
@@ -62,7 +62,7 @@ func writeMember(w io.Writer, name string, data []byte, when time.Time) error {
 	return err
 }
 
-// control are the files that describe the package.
+// control returns the files that describe the package.
 func (p Package) control() ([]payload.File, error) {
 	tree, err := payload.Tree(p.Files)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p Package) control() ([]payload.File, error) {
 	return files, nil
 }
 
-// controlText is the control file; the size comes after the maintainer, as dpkg writes it.
+// controlText returns the control file, with the size after the maintainer like dpkg.
 func (p Package) controlText(kibibytes int) string {
 	var text strings.Builder
 	for _, f := range p.Fields {

@@ -1,3 +1,3 @@
-// Package deb writes packages for Debian (deb(5)): an ar archive of the format's version, the package's description,
-// and its files.
+// Package deb writes Debian packages (deb(5)): an ar archive with the format version, the package's description and
+// its files.
 package deb

@@ -12,9 +12,9 @@ var (
 	untagged = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
 )
 
-// Version is the version by which Debian orders a build that 'git describe --tags --always' has described: v1.2.0
-// gives 1.2.0, v1.2.0-rc.1 gives 1.2.0~rc.1, which is before it, and the third commit after v1.2.0 gives
-// 1.2.0+3.gabcdef0. A commit without a tag before it is ordered by its time, before all releases.
+// Version converts a version by 'git describe --tags --always' to one that Debian orders correctly. v1.2.0 becomes
+// 1.2.0, v1.2.0-rc.1 becomes the earlier 1.2.0~rc.1, and the third commit after v1.2.0 becomes 1.2.0+3.gabcdef0. A
+// commit without an earlier tag is ordered by its time, before all releases.
 func Version(described string, when time.Time) (string, error) {
 	described = strings.TrimSuffix(described, "-dirty")
 	if m := tagged.FindStringSubmatch(described); m != nil {

@@ -1,3 +1,3 @@
-// Package image writes the image of a container for several architectures as an OCI archive: a tar of an image layout,
-// with an index that leads to one image for each.
+// Package image writes a multi-architecture container image as an OCI archive: a tar of an image layout with an
+// index.
 package image

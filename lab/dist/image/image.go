@@ -22,16 +22,16 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// Image is the same image for several architectures.
+// Image is a container image for several architectures.
 type Image struct {
 	Architectures []Architecture
 	Config        v1.Config
-	// Name is the tag that tools give to the image when they load it.
+	// Name is the tag of the image when tools load it.
 	Name string
 	When time.Time
 }
 
-// Architecture is a Go architecture and the image's files there.
+// Architecture is a Go architecture with the image's files for it.
 type Architecture struct {
 	Name  string
 	Files []payload.File
@@ -65,7 +65,7 @@ func (i Image) Write() ([]byte, error) {
 	return i.pack(dir)
 }
 
-// of is the image for one architecture: a layer, and a configuration.
+// of returns the image for one architecture: a layer and a configuration.
 func (i Image) of(a Architecture) (v1.Image, error) {
 	packed, err := payload.TarGz("", a.Files, i.When)
 	if err != nil {
@@ -92,7 +92,7 @@ func (i Image) of(a Architecture) (v1.Image, error) {
 	return mutate.ConfigFile(one, file)
 }
 
-// pack makes a tar of a layout's folder.
+// pack writes a layout's folder as a tar archive.
 func (i Image) pack(dir string) ([]byte, error) {
 	var files []payload.File
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -114,12 +114,12 @@ func (i Image) pack(dir string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Authorities are the certificates of the authorities that Mozilla trusts, as a file for /etc/ssl/certs. They are of
-// the version of a module, and do not depend on the machine.
+// Authorities returns the CA certificates that Mozilla trusts, as a file for /etc/ssl/certs. They come from a module,
+// so they do not depend on the machine.
 func Authorities() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint != nil { // what a file cannot say
+		if root.Constraint != nil { // a file cannot express it
 			continue
 		}
 		if err := pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {

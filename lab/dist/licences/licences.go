@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Text is a file of a module that must go with a program: its licence, or a notice.
+// Text is a file of a module that must be distributed with a program: a licence or a notice.
 type Text struct {
 	Name string
 	Data []byte
@@ -16,11 +16,11 @@ type Text struct {
 
 var (
 	legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
-	notes = regexp.MustCompile(`(?i)^(notice|patents)|[.-]docs$`) // a licence of documents is not of the program
+	notes = regexp.MustCompile(`(?i)^(notice|patents)|[.-]docs$`) // licences of documentation do not apply to programs
 	blank = regexp.MustCompile(`[\s*#/>]+`)
 )
 
-// kinds are the licences that are known, each by sentences that no other has, most particular first.
+// kinds lists known licences by characteristic sentences, most specific first.
 var kinds = []struct {
 	id        string
 	sentences []string
@@ -35,7 +35,7 @@ var kinds = []struct {
 	{"Unlicense", []string{"this is free and unencumbered software released into the public domain"}},
 }
 
-// Permissive are the licences that a module may have.
+// Permissive lists the permitted licences of modules.
 var Permissive = []string{"Apache-2.0", "BSD-3-Clause", "BSD-2-Clause", "ISC", "MIT", "CC0-1.0", "Unlicense"}
 
 // Identify returns the SPDX expression of a licence text, which may combine several licences.
@@ -57,7 +57,7 @@ func Identify(text []byte) (string, error) {
 	return strings.Join(ids, " AND "), nil
 }
 
-// OfFolder are the licence of the module in a folder, as an SPDX expression, and its texts.
+// OfFolder returns the licence of the module in a folder, as an SPDX expression, and its texts.
 func OfFolder(dir string) (id string, texts []Text, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// forms are sentences of licences, broken and indented as modules have them.
+// Sentences of licences, wrapped and indented as in modules.
 const (
 	mit = "MIT License\n\nPermission is hereby granted, free of\n   charge, to any person\n" +
 		"The above copyright notice and this permission notice shall be included in all copies"

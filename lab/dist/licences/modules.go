@@ -17,14 +17,14 @@ import (
 // Module is a module in a program, with its licence.
 type Module struct {
 	Path, Version string
-	// Sum is its line in go.sum; empty for the standard library.
+	// Sum is the module's line in go.sum, or empty for the standard library.
 	Sum string
 	// Licence is an SPDX expression.
 	Licence string
 	Texts   []Text
 }
 
-// StandardLibrary is the path by which Go's standard library is known in lists of modules.
+// StandardLibrary is the path of Go's standard library in lists of modules.
 const StandardLibrary = "stdlib"
 
 // OfProgram returns the modules of a Go program, sorted by path, including the standard library but not the
@@ -65,7 +65,7 @@ func OfProgram(ctx context.Context, program, root string) ([]Module, error) {
 	return modules, nil
 }
 
-// folders are where the module cache has modules, by path.
+// folders returns the modules' folders in the module cache, by path.
 func folders(ctx context.Context, root string, modules []*debug.Module) (map[string]string, error) {
 	dirs := map[string]string{}
 	if len(modules) == 0 {
@@ -100,7 +100,7 @@ func goEnv(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// said adds what a command wrote to its standard error.
+// said adds a command's standard error to its error.
 func said(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

@@ -1,3 +1,3 @@
-// Package payload holds the files of an archive or a package, and writes them so that the same files always give the
-// same bytes: sorted, with one time for all, owned by root, and with no trace of the machine.
+// Package payload holds the files of an archive or package and writes them reproducibly: sorted, with a common time,
+// owned by root, and independent of the machine.
 package payload

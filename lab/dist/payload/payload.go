@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// File is a file or a folder of an archive.
+// File is a file or folder in an archive.
 type File struct {
-	// Name is its path in the archive, without a slash in front.
+	// Name is the path in the archive, without a leading slash.
 	Name string
-	// Mode has the permissions alone.
+	// Mode holds the permission bits.
 	Mode int64
 	// Data is nil for a folder.
 	Data []byte
 	// Folder is set for a folder. Parents of files need not be listed.
 	Folder bool
-	// Owner is the number of its user and group.
+	// Owner is the UID and GID.
 	Owner int
 }
 
@@ -36,7 +36,7 @@ func Under(folder string, files []File) []File {
 	return moved
 }
 
-// Tree has files with the folders above them, sorted by name. Two files of one name are an error.
+// Tree adds parent folders to files and sorts them by name. Duplicate names are an error.
 func Tree(files []File) ([]File, error) {
 	listed := map[string]File{}
 	for _, f := range files {
@@ -65,8 +65,8 @@ func Tree(files []File) ([]File, error) {
 	return tree, nil
 }
 
-// Tar writes files, with the folders above them, as a tar archive. The prefix comes before each name; where it is
-// "./", as in packages of Debian, the folder itself comes first.
+// Tar writes files and their parent folders as a tar archive. The prefix precedes each name. The prefix "./", as in
+// Debian packages, also adds the root folder.
 func Tar(w io.Writer, prefix string, files []File, when time.Time) error {
 	tree, err := Tree(files)
 	if err != nil {
@@ -97,7 +97,7 @@ func Tar(w io.Writer, prefix string, files []File, when time.Time) error {
 	return t.Close()
 }
 
-// TarGz is a compressed tar archive.
+// TarGz returns a compressed tar archive.
 func TarGz(prefix string, files []File, when time.Time) ([]byte, error) {
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
@@ -118,7 +118,7 @@ func Gzip(data []byte) []byte {
 		_, err = z.Write(data)
 	}
 	if err = errors.Join(err, z.Close()); err != nil {
-		panic(err) // the level is one, and memory takes all
+		panic(err) // unreachable: the level is valid and a buffer never fails
 	}
 	return packed.Bytes()
 }

@@ -1,3 +1,3 @@
-// Package sbom lists what the programs of a release are made of, in SPDX 2.3: the modules of each with version, digest
-// and licence, and the digests of the programs.
+// Package sbom writes an SPDX 2.3 software bill of materials: the modules of each program with version, digest and
+// licence, and the digests of the programs.
 package sbom

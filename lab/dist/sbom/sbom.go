@@ -20,15 +20,15 @@ import (
 
 // Program is a program of a release.
 type Program struct {
-	// Name is its path in the release: ARCHIVE/tilth.
+	// Name is the program's path in the release: ARCHIVE/tilth.
 	Name    string
 	Data    []byte
 	Modules []licences.Module
 }
 
-// Release describes the subject of the list.
+// Release describes the release.
 type Release struct {
-	// Name and Version are of the whole, Source is where it comes from, Commit is of its source.
+	// Name and Version identify the release, Source is its repository, and Commit its commit.
 	Name, Version, Source, Commit string
 	// Licence is an SPDX expression.
 	Licence  string
@@ -42,7 +42,7 @@ const (
 	creator = "tilth-dist"
 )
 
-// Write is the list as JSON. It is checked to be one that SPDX allows.
+// Write returns the SBOM as JSON, validated against SPDX.
 func Write(r Release) ([]byte, error) {
 	doc := &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
@@ -105,7 +105,7 @@ func fileOf(id spdx.ElementID, p Program, licence string) *spdx.File {
 	return &spdx.File{
 		FileName: "./" + p.Name, FileSPDXIdentifier: id, FileTypes: []string{"BINARY"},
 		Checksums: []spdx.Checksum{
-			{Algorithm: spdx.SHA1, Value: fmt.Sprintf("%x", sha1.Sum(p.Data))}, // SPDX 2.3 demands it
+			{Algorithm: spdx.SHA1, Value: fmt.Sprintf("%x", sha1.Sum(p.Data))}, // SPDX 2.3 requires it
 			{Algorithm: spdx.SHA256, Value: fmt.Sprintf("%x", sha256.Sum256(p.Data))},
 		},
 		LicenseConcluded: strings.Join(found, " AND "), LicenseInfoInFiles: found, FileCopyrightText: noClaim,
@@ -116,7 +116,7 @@ func packageOf(id spdx.ElementID, m licences.Module) *spdx.Package {
 	p := &spdx.Package{
 		PackageName: m.Path, PackageSPDXIdentifier: id, PackageVersion: m.Version,
 		PackageLicenseConcluded: m.Licence, PackageLicenseDeclared: m.Licence, PackageCopyrightText: noClaim,
-		PackageDownloadLocation: noClaim, // any proxy may serve it: the reference below and the digest identify it
+		PackageDownloadLocation: noClaim, // any proxy may serve it; the reference below and the digest identify it
 		PackageExternalReferences: []*spdx.PackageExternalReference{{
 			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: "pkg:golang/" + m.Path + "@" + m.Version,
 		}},

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/licences"
 )
 
-// TestAProgramsModulesAreListed with the program that makes releases as the example.
+// TestAProgramsModulesAreListed uses the release program as its example.
 func TestAProgramsModulesAreListed(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "dist")
 	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "..").CombinedOutput(); err != nil {

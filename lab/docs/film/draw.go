@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Sizes in pixels of a character, and of what is around all of them.
+// Sizes in pixels of a character and of the margins.
 const (
 	charWidth, charHeight = 8.4, 18.0
 	fontSize, margin      = 14, 14.0
 )
 
-// hold is how many seconds the last frame stays before the film begins again.
+// hold is how long the last frame stays before the film repeats, in seconds.
 const hold = 8.0
 
 const style = `svg{background:#1d1b19;border-radius:8px}text{font:%dpx ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;fill:#e6e1d9;white-space:pre}
@@ -21,7 +21,7 @@ const style = `svg{background:#1d1b19;border-radius:8px}text{font:%dpx ui-monosp
 #f{animation:f %.1fs step-end infinite}@media(prefers-reduced-motion:reduce){#f{animation:none;transform:translateY(-%.0fpx)}}
 @keyframes f{%s}`
 
-// draw has all frames one below the other, and moves them past a window; equal lines are there once.
+// draw renders all frames as one column of lines and animates it behind a window. Equal lines are defined once.
 func draw(frames []frame, command string, columns, lines int, seconds float64) string {
 	width, height := charWidth*float64(columns), charHeight*float64(lines+1)
 	last := frames[len(frames)-1].at.Seconds()
@@ -56,12 +56,12 @@ func draw(frames []frame, command string, columns, lines int, seconds float64) s
 	fmt.Fprintf(&out, "</style>\n<defs>%s</defs>\n", lineDefs.String())
 	fmt.Fprintf(&out, "<svg x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\">\n", margin, margin, width, height)
 	fmt.Fprintf(&out, "<text y=\"%d\"><tspan class=\"p\">$</tspan> %s</text>\n", fontSize, html.EscapeString(command))
-	// The frames' window lies below the prompt, which stays.
+	// The frames' window is below the fixed prompt.
 	fmt.Fprintf(&out, "<svg y=\"%.0f\" width=\"%.0f\" height=\"%.0f\"><g id=\"f\">\n%s</g></svg>\n</svg>\n</svg>\n", charHeight, width, height-charHeight, body.String())
 	return strings.ReplaceAll(out.String(), "translateY(-0px)", "none")
 }
 
-// drawLine is a line's words, each where it stands: fonts differ in width.
+// drawLine renders the words of a line at fixed positions, because fonts differ in width.
 func drawLine(line []cell) string {
 	var out strings.Builder
 	for start := 0; start < len(line); {
@@ -87,7 +87,7 @@ func drawLine(line []cell) string {
 	return out.String()
 }
 
-// twoSpaces says whether a gap between two words begins here.
+// twoSpaces reports whether a line starts with a gap between columns.
 func twoSpaces(line []cell) bool {
 	return line[0].char == ' ' && (len(line) == 1 || line[1].char == ' ')
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// text is what a screen shows, without colours.
+// text returns the characters of a screen without colours.
 func text(lines [][]cell) string {
 	var out strings.Builder
 	for _, line := range lines {
@@ -34,7 +34,7 @@ func TestAScreenShowsWhatIsWritten(t *testing.T) {
 		"nothing where it did not": {"\r\n\r\nc", "\n\nc\n"},
 	} {
 		s := &screen{columns: 5, height: 3}
-		for _, b := range []byte(c.written) { // a byte at a time: sequences come in pieces
+		for _, b := range []byte(c.written) { // byte by byte: sequences may arrive in pieces
 			if err := s.write([]byte{b}); err != nil {
 				t.Fatal(err)
 			}

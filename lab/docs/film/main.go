@@ -1,5 +1,5 @@
-// Command film runs a program in a terminal and writes what it shows as a moving SVG picture, which moves by style
-// alone. Long runs are shown in as much time as a viewer has; who wants no motion sees the last frame.
+// Command film runs a program in a terminal and records it as an animated SVG, which only uses CSS. Long runs are
+// sped up. Viewers who prefer reduced motion see the last frame.
 //
 // usage: film -o FILE.svg [-columns N] [-lines N] [-seconds N] PROGRAM [ARGUMENT ...]
 package main
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// maxBytes is the most that a picture may have: it is in the repository, and on its first page.
+// maxBytes is the maximum size of a film, because it is in the repository and on its front page.
 const maxBytes = 300 << 10
 
 func main() {

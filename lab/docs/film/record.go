@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// piece is what a program wrote at once, and when, from its beginning on.
+// piece is one write of a program, with its time since the start.
 type piece struct {
 	at   time.Duration
 	text []byte
@@ -38,14 +38,14 @@ func record(ctx context.Context, columns, lines int, command []string) (shown []
 		if n > 0 {
 			shown = append(shown, piece{time.Since(began), append([]byte(nil), buffer[:n]...)})
 		}
-		if err != nil { // also once nobody has the terminal
+		if err != nil { // also at the end, when the terminal is closed
 			break
 		}
 	}
 	return shown, c.Wait()
 }
 
-// open makes a terminal; what is written to it is read from its screen.
+// open creates a pseudo-terminal. Output to terminal can be read from screen.
 func open(columns, lines int) (screen, terminal *os.File, err error) {
 	if screen, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, err

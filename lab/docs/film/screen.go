@@ -10,35 +10,34 @@ import (
 	"unicode/utf8"
 )
 
-// cell is a character with its colour, a number of ANSI's, 0 for the usual one.
+// cell is a character with its ANSI colour; 0 is the default.
 type cell struct {
 	char   rune
 	colour int
 }
 
-// frame is what a terminal shows, from an instant on.
+// frame is the content of a terminal from a time on.
 type frame struct {
 	at    time.Duration
 	lines [][]cell
 }
 
-// screen is a terminal that understands what Tilth writes to one.
+// screen is a terminal emulator for Tilth's output.
 type screen struct {
 	columns, height int
 	lines           [][]cell
 	row, column     int
 	colour          int
-	rest            []byte // the beginning of a sequence or a character whose end has not come
+	rest            []byte // an incomplete sequence or character
 }
 
-// sequence is a control sequence: numbers, and what they are for.
+// sequence matches a control sequence: its numbers and its command.
 var sequence = regexp.MustCompile(`^\x1b\[([0-9;?]*)([A-Za-z])`)
 
-// settled is how long a picture stands before it counts: one that is being drawn comes in pieces.
+// settled is how long the screen must be unchanged for a frame, because it is drawn in pieces.
 const settled = 20 * time.Millisecond
 
-// sample plays what a program wrote, and takes so many frames at most, as evenly as the program draws; the last one is
-// what it left.
+// sample replays output and returns at most a number of frames, evenly spaced. The last one is the final screen.
 func sample(shown []piece, columns, lines, most int) (frames []frame, err error) {
 	if len(shown) == 0 {
 		return nil, fmt.Errorf("the program shows nothing")
@@ -67,7 +66,7 @@ func (s *screen) copy() (lines [][]cell) {
 	return lines
 }
 
-// write shows text.
+// write processes output.
 func (s *screen) write(text []byte) error {
 	text = append(s.rest, text...)
 	s.rest = nil
@@ -97,7 +96,7 @@ func (s *screen) write(text []byte) error {
 	return nil
 }
 
-// put shows a character, or moves the cursor.
+// put shows a character or moves the cursor.
 func (s *screen) put(char rune) {
 	switch char {
 	case '\r':
@@ -121,7 +120,7 @@ func (s *screen) put(char rune) {
 	s.column++
 }
 
-// down moves the cursor to the next line; the first one goes when there is no more room.
+// down moves the cursor to the next line and scrolls if necessary.
 func (s *screen) down() {
 	s.row++
 	for len(s.lines) <= s.row {
@@ -132,7 +131,7 @@ func (s *screen) down() {
 	}
 }
 
-// control obeys a sequence: up, erase to the end of the line or of the screen, and colours.
+// control executes a sequence: up, erase to the end of the line or screen, and colours.
 func (s *screen) control(numbers string, what byte) error {
 	n, _ := strconv.Atoi(numbers)
 	switch {

@@ -1,6 +1,5 @@
-// Command links follows every link of the site that `make docs` builds: to its pages, to their sections, to its files,
-// and to files of the repository. The site must have all pages that its navigation lists. It asks nothing of a
-// network.
+// Command links checks every link of the site that `make docs` builds: to pages, sections, files of the site, and
+// files of the repository. The site must contain all pages of its navigation. The command does not use the network.
 //
 // usage: links SITE ROOT
 package main

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// lost are the pages that the navigation lists and the site lacks.
+// lost returns the pages in the navigation that the site lacks.
 func (s *site) lost(root string) (faults []string, err error) {
 	file := filepath.Join(root, "lab", "docs", "site", "data", "navigation.yaml")
 	text, err := os.ReadFile(file)

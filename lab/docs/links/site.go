@@ -14,16 +14,16 @@ import (
 	"golang.org/x/net/html"
 )
 
-// repository is where links to files lead that the site does not have.
+// repository is the prefix of links to files outside the site.
 const repository = "https://github.com/tilth-dev/tilth/"
 
-// page is what a page of the site has: the names by which its parts can be linked to, and its own links.
+// page holds the anchors and links of a page.
 type page struct {
 	ids   map[string]bool
 	links []string
 }
 
-// site is a folder of pages by their names, and of other files.
+// site holds the pages by name, and the names of other files.
 type site struct {
 	root  string
 	pages map[string]page
@@ -74,7 +74,7 @@ func readPage(file string) (page, error) {
 	return p, nil
 }
 
-// broken says which links lead nowhere. Those to the repository are looked up in its folder.
+// broken returns the broken links. It looks up links to the repository in its folder.
 func (s *site) broken(repositoryRoot string) (faults []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.pages)) {
 		for _, to := range s.pages[name].links {
@@ -87,7 +87,7 @@ func (s *site) broken(repositoryRoot string) (faults []string) {
 	return faults
 }
 
-// follow says why a link leads nowhere; nothing where it leads somewhere.
+// follow returns the reason why a link is broken, or "".
 func (s *site) follow(from, to, repositoryRoot string) string {
 	target, err := url.Parse(to)
 	switch {
@@ -117,7 +117,7 @@ func (s *site) follow(from, to, repositoryRoot string) string {
 	return ""
 }
 
-// followSource says why a link to a file or a folder of the repository leads nowhere.
+// followSource returns the reason why a link to a file or folder of the repository is broken, or "".
 func followSource(to, root string) string {
 	if file, is := strings.CutPrefix(to, "blob/main/"); is && filepath.IsLocal(file) {
 		return missing(filepath.Join(root, file), false)

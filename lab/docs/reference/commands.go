@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// command is a command of the program, with those below it.
+// command is a command of the program with its subcommands.
 type command struct {
-	// name is the whole of it: tilth jobs list.
+	// name is the full name, such as tilth jobs list.
 	name, short, help string
 	below             []command
 }
 
-// commandPages has a list of all commands, and a page for each command right below the program.
+// commandPages returns a list of all commands, and a page for each top-level command.
 func commandPages(ctx context.Context, program string) (map[string]string, error) {
 	root, err := ask(ctx, program, command{name: "tilth"})
 	if err != nil {
@@ -33,7 +33,7 @@ func commandPages(ctx context.Context, program string) (map[string]string, error
 	return pages, nil
 }
 
-// ask fills in what the program says of a command, and of those below it.
+// ask fills in the help of a command and its subcommands.
 func ask(ctx context.Context, program string, c command) (command, error) {
 	path := strings.Fields(c.name)[1:]
 	var err error
@@ -64,7 +64,7 @@ func ask(ctx context.Context, program string, c command) (command, error) {
 	return c, nil
 }
 
-// output is what the program prints, without what the user has set.
+// output runs the program without the user's settings and returns its output.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
@@ -75,7 +75,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	return string(out), nil
 }
 
-// writeCommand writes a command and those below it, with headings of a level on.
+// writeCommand writes a command and its subcommands, with headings from a level on.
 func writeCommand(page *strings.Builder, c command, level int) {
 	fmt.Fprintf(page, "%s %s\n\n", strings.Repeat("#", level), c.name)
 	page.WriteString(markdownOf(c))

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// all goes through a list of descriptors.
+// all iterates over a list of descriptors.
 func all[D any](list interface {
 	Len() int
 	Get(int) D
@@ -21,7 +21,7 @@ func all[D any](list interface {
 	}
 }
 
-// nested are all messages and enums within a file or a message, without those that are made for maps.
+// nested returns all messages and enums in a file or message, without synthetic map entries.
 func nested(within interface {
 	Messages() protoreflect.MessageDescriptors
 	Enums() protoreflect.EnumDescriptors
@@ -37,13 +37,13 @@ func nested(within interface {
 	return types
 }
 
-// titleOf is a type's name, behind those of the messages that it is in, with a hyphen between.
+// titleOf returns a type's name, prefixed by its enclosing messages with hyphens.
 func titleOf(d protoreflect.Descriptor) string {
 	name := strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+".")
 	return strings.ReplaceAll(name, ".", "-")
 }
 
-// comment is what stands before a declaration, or behind it in its line, as a paragraph.
+// comment returns the leading or trailing comment of a declaration as a paragraph.
 func comment(d protoreflect.Descriptor) string {
 	at := d.ParentFile().SourceLocations().ByDescriptor(d)
 	text := strings.TrimSpace(at.LeadingComments)
@@ -56,5 +56,5 @@ func comment(d protoreflect.Descriptor) string {
 	return running(strings.ReplaceAll(text, "\n ", "\n"))
 }
 
-// inLine is paragraphs as one line, for a cell of a table.
+// inLine joins paragraphs into one line, for a table cell.
 func inLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// flagLine begins the explanation of a flag: its names, perhaps the kind of its value, and what it means.
+	// flagLine matches the start of a flag's description: names, optional value type, and text.
 	flagLine = regexp.MustCompile(`^ {2,6}((?:-\w, )?--[\w-]+)(?: (\S+))?(?: {2,}(.*))?$`)
-	// commandLine names a command below another.
+	// commandLine matches a subcommand in a list.
 	commandLine = regexp.MustCompile(`^  ([a-z][a-z0-9-]*) +(\S.*)$`)
-	// inText is what stands out in running text: flags, variables of the environment, and commands in quotes.
+	// inText matches flags, environment variables and quoted commands in running text.
 	inText = regexp.MustCompile(`'tilth [^']*'|--[a-z][a-z-]*|\$?[A-Z]+_[A-Z_]+`)
 )
 
-// markdownOf is a command's help as Markdown.
+// markdownOf converts a command's help to Markdown.
 func markdownOf(c command) string {
 	text, rest, _ := strings.Cut("\n"+c.help, "\nUsage:\n")
 	var out strings.Builder
@@ -29,19 +29,19 @@ func markdownOf(c command) string {
 	return out.String()
 }
 
-// usageOf is the lines up to the first section.
+// usageOf returns the lines before the first section.
 func usageOf(rest string) string {
 	usage, _, _ := strings.Cut(rest, "\n\n")
 	return unindented(usage)
 }
 
-// section is a part of help with a title.
+// section is a titled section of the help.
 type section struct {
 	title string
 	lines []string
 }
 
-// sectionsOf are the sections behind a command's usage.
+// sectionsOf returns the sections after a command's usage.
 func sectionsOf(rest string) (all []section) {
 	_, rest, _ = strings.Cut(rest, "\n\n")
 	for line := range strings.Lines(rest) {
@@ -58,7 +58,7 @@ func sectionsOf(rest string) (all []section) {
 	return all
 }
 
-// markdown is a section as code, as a list of commands or as a table of flags.
+// markdown formats a section as code, a list of commands or a table of flags.
 func (s section) markdown(c command) string {
 	body := strings.TrimRight(strings.Join(s.lines, "\n"), "\n")
 	if s.title == "Examples" {
@@ -76,7 +76,7 @@ func (s section) markdown(c command) string {
 	return out.String()
 }
 
-// linkTo leads from a command to one below it: from the list to a page, on a page to a section.
+// linkTo returns a link to a subcommand: from the list to a page, or within a page to a section.
 func linkTo(c command, name string) string {
 	if c.name == "tilth" {
 		return "commands/" + name + ".md"
@@ -84,7 +84,7 @@ func linkTo(c command, name string) string {
 	return "#" + strings.ReplaceAll(c.name, " ", "-") + "-" + name
 }
 
-// flagTable explains flags; lines that begin no flag go on with the one before.
+// flagTable formats a table of flags. Lines that start no flag continue the previous one.
 func flagTable(lines []string) string {
 	var rows [][2]string
 	for _, line := range lines {
@@ -106,7 +106,7 @@ func flagTable(lines []string) string {
 	return out.String()
 }
 
-// running is paragraphs of plain text as Markdown; what is indented is code.
+// running converts paragraphs of plain text to Markdown. Indented text becomes code.
 func running(text string) string {
 	var out strings.Builder
 	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
@@ -121,12 +121,12 @@ func running(text string) string {
 	return out.String()
 }
 
-// escaped has nothing in it that Markdown takes for more than text.
+// escaped escapes Markdown's special characters.
 func escaped(text string) string {
 	return strings.NewReplacer("<", "&lt;", "|", `\|`, "[", `\[`).Replace(text)
 }
 
-// unindented lacks the two spaces that lines of help begin with.
+// unindented removes the leading two spaces of lines.
 func unindented(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll("\n"+text, "\n  ", "\n"), "\n")
 }

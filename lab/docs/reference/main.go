@@ -1,5 +1,5 @@
-// Command reference writes the pages of the documentation that are made from the code: the command line from what the
-// program says of itself, gRPC from the protocol's files, and JSON from its schemas.
+// Command reference generates the reference pages: the command line from the program's help, gRPC from the protocol's
+// files, and JSON from its schemas.
 //
 // usage: reference -tilth PROGRAM -root REPOSITORY -out FOLDER
 package main
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// document is a page of docs/ that help or a comment refers to.
+// document matches a reference to a page of docs/.
 var document = regexp.MustCompile(`([\s(])docs/([a-z-]+\.md)`)
 
 func main() {
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	return write(*out, pages)
 }
 
-// write replaces a folder of pages by others, by their names. A folder that has anything else it leaves alone.
+// write replaces the pages in a folder. It refuses a folder with other files.
 func write(out string, pages map[string]string) error {
 	err := filepath.WalkDir(out, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(file) != ".md" {
@@ -76,7 +76,7 @@ func write(out string, pages map[string]string) error {
 	return nil
 }
 
-// linked has links where a page's text refers to documents.
+// linked turns references to documents into links.
 func linked(name, text string) string {
 	up := strings.Repeat("../", strings.Count(name, "/")+1)
 	return document.ReplaceAllString(text, "$1[docs/$2]("+up+"$2)")

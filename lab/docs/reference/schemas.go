@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// schema is as much of a JSON Schema as those of the program have.
+// schema is the used subset of JSON Schema.
 type schema struct {
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
@@ -25,7 +25,7 @@ type property struct {
 	schema
 }
 
-// properties are fields in the order of the schema's text.
+// properties holds fields in their order in the schema.
 type properties []property
 
 func (p *properties) UnmarshalJSON(text []byte) error {
@@ -47,7 +47,7 @@ func (p *properties) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// schemasPage has a table of fields for each schema of a folder.
+// schemasPage returns a page with a table of fields for each schema in a folder.
 func schemasPage(folder string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -75,7 +75,7 @@ func schemasPage(folder string) (string, error) {
 	return out.String(), nil
 }
 
-// rows writes a row for each field in a schema, by its path.
+// rows writes a row for each field of a schema, by path.
 func (s schema) rows(out *strings.Builder, path string) {
 	if s.Items != nil {
 		s.Items.rows(out, path+"[]")
@@ -91,7 +91,7 @@ func (s schema) rows(out *strings.Builder, path string) {
 	}
 }
 
-// kind is a schema's type in words.
+// kind formats a schema's type.
 func (s schema) kind() string {
 	switch t := s.Type.(type) {
 	case string:

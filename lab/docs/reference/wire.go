@@ -14,16 +14,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// folder is where the protocol's files are, under proto/.
+// folder is the path of the protocol's files in proto/.
 const folder = "tilth/v1"
 
-// wire is the protocol: its files, and where calls are in JSON over HTTP.
+// wire holds the protocol's files, and the HTTP paths of methods available as JSON.
 type wire struct {
 	files []protoreflect.FileDescriptor
 	http  map[protoreflect.FullName]string
 }
 
-// wirePage describes the protocol by the comments of its files.
+// wirePage documents the protocol from its comments.
 func wirePage(ctx context.Context, root string) (string, error) {
 	w, err := readWire(ctx, root)
 	if err != nil {
@@ -72,7 +72,7 @@ func readWire(ctx context.Context, root string) (w wire, err error) {
 	return w, err
 }
 
-// readHTTP reads where calls are in JSON.
+// readHTTP reads the HTTP paths of methods.
 func readHTTP(file string) (map[protoreflect.FullName]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -114,7 +114,7 @@ func (w wire) service(out *strings.Builder, s protoreflect.ServiceDescriptor) {
 	}
 }
 
-// describe writes what a message has, or which values an enum.
+// describe writes the fields of a message or the values of an enum.
 func describe(out *strings.Builder, d protoreflect.Descriptor) {
 	fmt.Fprintf(out, "\n### %s\n\n%s", titleOf(d), comment(d))
 	switch t := d.(type) {
@@ -134,7 +134,7 @@ func describe(out *strings.Builder, d protoreflect.Descriptor) {
 	}
 }
 
-// kindOf is a field's type; those of the protocol are links.
+// kindOf formats a field's type, with links to the protocol's types.
 func kindOf(f protoreflect.FieldDescriptor) string {
 	if f.IsMap() {
 		return fmt.Sprintf("map of %s to %s", f.MapKey().Kind(), kindOf(f.MapValue()))
@@ -155,7 +155,7 @@ func kindOf(f protoreflect.FieldDescriptor) string {
 	return kind
 }
 
-// reference is a link to a type of the protocol, and the name of another.
+// reference returns a link to a type of the protocol, or the name of another type.
 func reference(d protoreflect.Descriptor) string {
 	if d.ParentFile().Package() != "tilth.v1" {
 		return string(d.FullName())

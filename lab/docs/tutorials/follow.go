@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// follow takes the steps of a tutorial, in a folder of its own.
+// follow runs the steps of a tutorial in a temporary folder.
 func follow(ctx context.Context, source string, steps []step, loud bool) error {
 	dir, err := os.MkdirTemp("", "tilth-tutorial-")
 	if err != nil {
@@ -46,7 +46,7 @@ func follow(ctx context.Context, source string, steps []step, loud bool) error {
 	return compare(dir, steps)
 }
 
-// compare looks for what the tutorial says is printed.
+// compare checks the output that the tutorial shows.
 func compare(dir string, steps []step) error {
 	var faults []error
 	printed := ""
@@ -67,11 +67,11 @@ func compare(dir string, steps []step) error {
 	return errors.Join(faults...)
 }
 
-// printedBy is the file of what a step prints.
+// printedBy returns the path of a step's output.
 func printedBy(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("printed-%03d", n)) }
 
-// write makes the script that takes all steps, and the files that it needs. The first command that fails ends it, and
-// its end is the end of all that it has started.
+// write writes the script of all steps and the tutorial's files. The script stops at the first failure, and its
+// background processes stop with it.
 func write(dir string, steps []step) (string, error) {
 	var script strings.Builder
 	script.WriteString("trap 'exec >/dev/null 2>&1; trap \"\" TERM; kill 0' EXIT\nset -eo pipefail\ncd work\n")
@@ -95,7 +95,7 @@ func write(dir string, steps []step) (string, error) {
 	return script.String(), nil
 }
 
-// shell runs a script as a user with an empty home would, and ends all that it has started.
+// shell runs a script as a user with an empty home, and then ends all processes that it started.
 func shell(ctx context.Context, source, dir, script string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it takes longer than %v", limit))
 	defer cancel()
@@ -114,7 +114,7 @@ func shell(ctx context.Context, source, dir, script string) error {
 			c.Env = append(c.Env, name+"="+value)
 		}
 	}
-	runtime.LockOSThread() // the end of the thread that starts a process ends it, too
+	runtime.LockOSThread() // Pdeathsig refers to the thread that starts the process
 	defer runtime.UnlockOSThread()
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -128,7 +128,7 @@ func shell(ctx context.Context, source, dir, script string) error {
 	return err
 }
 
-// end asks a group of processes to end, and ends those that have not in a while.
+// end asks a process group to end, and kills it after a while.
 func end(group int) {
 	_ = syscall.Kill(-group, syscall.SIGTERM)
 	for range 100 {
@@ -140,12 +140,12 @@ func end(group int) {
 	_ = syscall.Kill(-group, syscall.SIGKILL)
 }
 
-// passed are variables of the environment by which programs reach a network.
+// passed lists the environment variables of network access.
 var passed = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
-// goSettings are variables that Go has from files in the user's home as well, which a tutorial's home lacks.
+// goSettings returns Go's settings from the user's home, which a tutorial's home lacks.
 func goSettings(ctx context.Context) (variables []string, err error) {
 	names := []string{"GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOPROXY", "GOTOOLCHAIN"}
 	out, err := exec.CommandContext(ctx, "go", append([]string{"env"}, names...)...).Output()
@@ -162,7 +162,7 @@ func goSettings(ctx context.Context) (variables []string, err error) {
 	return variables, nil
 }
 
-// tail is the last lines of a text.
+// tail returns the last lines of a text.
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")

@@ -1,5 +1,5 @@
-// Command tutorials follows tutorials: it writes the files that they show, runs their commands in an empty folder, one
-// shell for each tutorial, and compares what is printed with what they say is printed.
+// Command tutorials checks tutorials: it writes their files, runs their commands in an empty folder with one shell
+// per tutorial, and compares the output with the text.
 //
 //   - A block of the kind sh is run.
 //   - A block of the kind text is what the commands before it print. Its lines must come in this order; others may come
@@ -9,7 +9,7 @@
 //   - A block of the kind console is neither run nor compared.
 //   - A block of another kind is a file, if the text before it ends with the file's name in backticks and a colon.
 //
-// Ports of this machine that its commands and files name must be free. What a tutorial has started ends with it.
+// Ports named in commands and files must be free. All processes end with their tutorial.
 //
 // usage: tutorials [-v] -root REPOSITORY TUTORIAL.md ...
 package main
@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// limit is the most that a tutorial may take.
+// limit is the timeout of a tutorial.
 const limit = 20 * time.Minute
 
 func main() {
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(failures...)
 }
 
-// take follows one tutorial.
+// take checks one tutorial.
 func take(ctx context.Context, source, file string, loud bool) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

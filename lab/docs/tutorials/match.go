@@ -7,17 +7,17 @@ import (
 )
 
 var (
-	// units are words that another machine may print instead of each other.
+	// units are interchangeable units.
 	units = []string{"ns", "us", "µs", "ms", "s", "min"}
-	// measures are words before which a number depends on the machine.
+	// measures are units after which a number depends on the machine.
 	measures = append([]string{"%", "KiB", "MiB", "GiB", "GFLOP/s"}, units...)
-	// count is a number that is the same on every machine, unless a measure follows it.
+	// count matches a number that is the same on every machine, unless a measure follows.
 	count = regexp.MustCompile(`^\d{1,3}$`)
-	// column is what parts two columns of a table.
+	// column matches the separator of two table columns.
 	column = regexp.MustCompile(`\S {2,}\S`)
 )
 
-// lacking is the first line of what should be printed that is not, in this order; nothing when all are.
+// lacking returns the first expected line that is missing from the output, in order, or "".
 func lacking(want, printed string) string {
 	lines := strings.Split(printed, "\n")
 	for line := range strings.Lines(want) {
@@ -34,7 +34,7 @@ func lacking(want, printed string) string {
 	return ""
 }
 
-// alike says whether a line is as one of a tutorial, whatever was measured and whatever stands for its dots.
+// alike reports whether a printed line matches a tutorial's line, apart from measurements and text replaced by dots.
 func alike(shown, printed string) bool {
 	want, got := strings.Fields(shown), strings.Fields(printed)
 	if n := len(want) - 1; n >= 0 && want[n] == "..." && len(got) > n {
@@ -53,12 +53,12 @@ func alike(shown, printed string) bool {
 	return true
 }
 
-// sameKind says whether a word may stand for another: any for dots, numbers for numbers, units for units.
+// sameKind reports whether a word matches: any word matches dots, numbers match numbers, and units match units.
 func sameKind(want, got string) bool {
 	const digits = "0123456789"
 	return want == "..." || strings.ContainsAny(want, digits) && strings.ContainsAny(got, digits) ||
 		isUnit(want) && isUnit(got)
 }
 
-// isUnit says whether a word is a unit, also one before the colon of what it tells.
+// isUnit reports whether a word is a unit, possibly followed by a colon.
 func isUnit(word string) bool { return slices.Contains(units, strings.TrimSuffix(word, ":")) }

@@ -7,10 +7,10 @@ import (
 	"regexp"
 )
 
-// address is one of this machine that a tutorial names.
+// address matches a local address in a tutorial.
 var address = regexp.MustCompile(`\b(?:127\.0\.0\.1|localhost):(\d+)`)
 
-// free says which of the ports that the commands and files of a tutorial name is in use.
+// free returns an error if a port named in a tutorial's commands or files is in use.
 func free(ctx context.Context, steps []step) error {
 	var config net.ListenConfig
 	tried := map[string]bool{}

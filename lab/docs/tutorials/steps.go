@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// step is a block of a tutorial that has to do with its commands.
+// step is a block of a tutorial that is run, compared or written.
 type step struct {
-	// line is the block's first in the tutorial, from 1.
+	// line is the number of the block's first line.
 	line int
-	// kind is sh for commands, text for what they print, and file.
+	// kind is sh for commands, text for output, or file.
 	kind string
-	// name is that of a file.
+	// name is the file name.
 	name string
 	text string
 }
 
-// named is the end of a text that names the file that follows.
+// named matches the end of a text that names the following file.
 var named = regexp.MustCompile("`([\\w./-]+)`:$")
 
-// shown are the kinds of blocks that are files, where the text names them, or are only to be read.
+// shown lists the kinds of blocks that are files if the text names them, and otherwise ignored.
 var shown = []string{"console", "python", "c", "go", "yaml", "json"}
 
-// stepsOf are the steps of a tutorial, in order.
+// stepsOf returns the steps of a tutorial in order.
 func stepsOf(text string) (steps []step, err error) {
 	var open *step
-	last := "" // the last line of text before a block
+	last := "" // last line of text before a block
 	for n, line := range strings.Split(text, "\n") {
 		kind, fence := strings.CutPrefix(line, "```")
 		switch {
@@ -57,7 +57,7 @@ func stepsOf(text string) (steps []step, err error) {
 	return slices.DeleteFunc(steps, func(s step) bool { return slices.Contains(shown, s.kind) }), nil
 }
 
-// opened is a block that begins after a line of text.
+// opened returns the step of a block after a line of text.
 func opened(kind, last string, line int) (*step, error) {
 	s := &step{line: line, kind: kind}
 	if kind == "sh" || kind == "text" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Process starts a process of this user that does nothing, and must not be harmed. It ends with the test.
+// Process starts an idle process of this user that a hostile program must not harm. It ends with the test.
 func Process(t testing.TB) *os.Process {
 	t.Helper()
 	sleeper := exec.Command("sleep", "600")

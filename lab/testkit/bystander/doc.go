@@ -1,2 +1,2 @@
-// Package bystander is a victim for tests of what hostile programs can reach.
+// Package bystander provides a victim process for tests of sandboxes.
 package bystander

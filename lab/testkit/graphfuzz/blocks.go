@@ -7,11 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// runtimeDomain has ONNX Runtime's own operators.
+// runtimeDomain is the domain of ONNX Runtime's operators.
 const runtimeDomain = "com.microsoft"
 
-// blocks adds, to one graph of four, a product with weights that are quantised by blocks, or by columns, of an input
-// of its own.
+// blocks adds, to a quarter of the graphs, a product with a new input whose weights are quantised by blocks or
+// columns.
 func (g *generator) blocks(seed uint64) {
 	g.rng = rand.New(rand.NewPCG(seed, 2))
 	if g.rng.IntN(4) > 0 {
@@ -33,7 +33,7 @@ func (g *generator) blocks(seed uint64) {
 	g.graph.Outputs = append(g.graph.Outputs, info(y))
 }
 
-// bytes are a constant of any bytes.
+// bytes returns a constant of random bytes.
 func (g *generator) bytes(shape ...int64) string {
 	a := array.New(array.Uint8, shape...)
 	for i := range a.Data {
@@ -42,7 +42,7 @@ func (g *generator) bytes(shape ...int64) string {
 	return g.constant(a)
 }
 
-// scales are so small that sums of codes of some bits are about one.
+// scales returns scales for which sums of quantised values are about one.
 func (g *generator) scales(bits int64, shape ...int64) string {
 	a := array.New(array.Float32, shape...)
 	for i := range a.Len() {
@@ -68,7 +68,7 @@ func (g *generator) matMulNBits(x tensor, columns int64) tensor {
 	return y
 }
 
-// dequantisedMatMul has a scale for each column.
+// dequantisedMatMul adds a product with one scale per column.
 func (g *generator) dequantisedMatMul(x tensor, columns int64) tensor {
 	depth := x.shape[x.rank()-1]
 	codes := array.New(array.Int8, depth, columns)
@@ -79,7 +79,7 @@ func (g *generator) dequantisedMatMul(x tensor, columns int64) tensor {
 	return g.node("MatMul", x.dtype, product(x, columns), []string{x.name, w.name})
 }
 
-// opsets are those of the operators that the generator draws.
+// opsets lists the operator sets of the generator.
 func opsets() []onnx.Opset {
 	return []onnx.Opset{{Version: opset}, {Domain: runtimeDomain, Version: 1}}
 }

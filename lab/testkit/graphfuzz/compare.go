@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Compare says where outputs differ from what is wanted by more than rounding explains: for floats a fraction of the
-// tensor's largest element, which sums that cancel keep.
+// Compare returns an error if outputs differ by more than rounding explains. The tolerance of floats is relative to
+// the tensor's largest element, because of cancellation.
 func Compare(got, want map[string]*array.Array, tolerance float64) error {
 	for name, w := range want {
 		g := got[name]

@@ -18,15 +18,15 @@ import (
 type Compiler struct {
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
-	// Parallel is how many C compilers run at once.
+	// Parallel is the number of concurrent C compilers.
 	Parallel int
-	// Objects, if not nil, keeps object files between builds.
+	// Objects, if not nil, caches object files between builds.
 	Objects *toolchain.Objects
-	// Numerics bound the schedules that are drawn.
+	// Numerics restricts the schedules.
 	Numerics schedule.Numerics
 }
 
-// Run compiles programs, each task with a schedule drawn by the seed, and returns what each computes on its inputs.
+// Run compiles programs with random schedules and returns the outputs for their inputs.
 func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs []map[string]*array.Array, seed uint64) ([]map[string]*array.Array, error) {
 	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects}
 	return aot.RunOnce(ctx, programs, inputs, options, func(tasks []program.Task) ([]aot.Choice, error) {
@@ -34,7 +34,7 @@ func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs 
 	})
 }
 
-// RunAll is Run with several runs, one after another.
+// RunAll is Run with several consecutive runs.
 func (c *Compiler) RunAll(ctx context.Context, programs []*program.Program, runs [][]map[string]*array.Array, seed uint64) ([][]map[string]*array.Array, error) {
 	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects}
 	return aot.RunSeveral(ctx, programs, runs, options, func(tasks []program.Task) ([]aot.Choice, error) {
@@ -42,7 +42,7 @@ func (c *Compiler) RunAll(ctx context.Context, programs []*program.Program, runs
 	})
 }
 
-// schedules draws a legal point of each task's space, or takes the default one where there is none.
+// schedules draws a legal point of each task's space, or falls back to the default.
 func (c *Compiler) schedules(tasks []program.Task, rng *rand.Rand) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(tasks))
 	for k, task := range tasks {

@@ -8,33 +8,33 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// Symbols of what a decoder leaves open: the positions of an execution and those before it.
+// Symbols of a decoder's open extents: new and past positions.
 const (
 	StepExtent = "sequence"
 	PastExtent = "past"
 )
 
-// Decoder is a model that reads positions behind a past.
+// Decoder is a model that reads new positions after past ones.
 type Decoder struct {
 	*Case
 	// Fresh is the input of new positions, of shape (1, positions, width).
 	Fresh string
-	// Kept are the inputs of keys and values, and Present the outputs that go on with them, in the same order; they
-	// have positions along axis Along.
+	// Kept lists the inputs of past keys and values. Present lists the outputs that extend them, in the same order.
+	// Along is their axis of positions.
 	Kept, Present []string
 	Along         int
 }
 
-// attention is what a layer of a decoder draws.
+// attention holds the random parameters of an attention layer.
 type attention struct {
-	// shared heads of queries read the same one of heads.
+	// shared is the number of query heads per key head.
 	heads, shared, head int64
 	causal              bool
 	scale               string // Mul, Div or none
 }
 
-// GenerateDecoder draws a decoder: layers of attention to keys and values, which it keeps with the heads first or with
-// the positions first. The same seed gives the same one. Inputs are for most positions behind as many.
+// GenerateDecoder draws a decoder of attention layers. It keeps keys and values with the axes of heads or of
+// positions first. The result depends only on the seed. Inputs have most new and most past positions.
 func GenerateDecoder(seed uint64, most int64) *Decoder {
 	g := &generator{rng: rand.New(rand.NewPCG(seed, 3)), graph: &onnx.Graph{Name: fmt.Sprintf("decoder%d", seed)}, inputs: map[string]*array.Array{}}
 	d := &Decoder{Case: &Case{Seed: seed, Inputs: g.inputs}, Along: 1 + g.rng.IntN(2)}
@@ -50,7 +50,7 @@ func GenerateDecoder(seed uint64, most int64) *Decoder {
 	return d
 }
 
-// openInput adds an input whose extent along an axis is a symbol.
+// openInput adds an input with a symbolic extent along an axis.
 func (g *generator) openInput(axis int, shape []int64, symbol string) tensor {
 	t := g.value(array.Float32, shape)
 	v := info(t)
@@ -60,7 +60,7 @@ func (g *generator) openInput(axis int, shape []int64, symbol string) tensor {
 	return t
 }
 
-// attend adds a layer of attention to x, (1, positions, width), with keys and values of its own.
+// attend adds an attention layer to x, (1, positions, width), with its own keys and values.
 func (g *generator) attend(d *Decoder, x tensor, a attention) tensor {
 	steps, width := x.shape[1], x.shape[2]
 	heads := func(of int64) tensor { // (1, positions, heads, head)
@@ -70,7 +70,7 @@ func (g *generator) attend(d *Decoder, x tensor, a attention) tensor {
 	k, v := g.keep(d, heads(a.heads), a), g.keep(d, heads(a.heads), a) // (1, heads, past+positions, head)
 	q := heads(a.heads * a.shared)
 	q = g.node("Transpose", q.dtype, []int64{1, a.heads * a.shared, steps, a.head}, []string{q.name}, ints("perm", 0, 2, 1, 3))
-	if a.shared > 1 { // (1, heads, shared, positions, head) by keys that all of those share
+	if a.shared > 1 { // (1, heads, shared, positions, head); the queries of each group share keys
 		q = g.node("Reshape", q.dtype, []int64{1, a.heads, a.shared, steps, a.head}, []string{q.name, g.ints(1, a.heads, a.shared, -1, a.head)})
 		k = g.node("Unsqueeze", k.dtype, []int64{1, a.heads, 1, k.shape[2], a.head}, []string{k.name, g.ints(2)})
 		v = g.node("Unsqueeze", v.dtype, k.shape, []string{v.name, g.ints(2)})
@@ -88,8 +88,8 @@ func (g *generator) attend(d *Decoder, x tensor, a attention) tensor {
 	return y
 }
 
-// keep puts new keys or values, (1, positions, heads, head), behind those of an input of their own, and returns all,
-// (1, heads, past+positions, head).
+// keep appends new keys or values, (1, positions, heads, head), to the past ones of a new input, and returns all of
+// them, (1, heads, past+positions, head).
 func (g *generator) keep(d *Decoder, fresh tensor, a attention) tensor {
 	steps := fresh.shape[1]
 	shape, turned := []int64{1, 2 * steps, a.heads, a.head}, []int64{1, a.heads, 2 * steps, a.head}
@@ -111,7 +111,7 @@ func (g *generator) keep(d *Decoder, fresh tensor, a attention) tensor {
 	return g.node("Transpose", all.dtype, turned, []string{all.name}, ints("perm", 0, 2, 1, 3))
 }
 
-// weighted is the sum of values, weighted by how much keys agree with queries.
+// weighted adds the attention-weighted sum of values.
 func (g *generator) weighted(d *Decoder, q, k, v tensor, a attention) tensor {
 	rank := q.rank()
 	order := []int64{0, 1, 3, 2}
@@ -132,7 +132,7 @@ func (g *generator) weighted(d *Decoder, q, k, v tensor, a attention) tensor {
 	return g.node("MatMul", q.dtype, q.shape, []string{weights.name, v.name})
 }
 
-// visible is true where a position sees another one: itself, and those before it.
+// visible returns a mask that is true where a position may attend to another: to itself and earlier ones.
 func (g *generator) visible(d *Decoder) string {
 	extent := func(of string, axis int64) string {
 		shape := g.node("Shape", array.Int64, []int64{4}, []string{of})
@@ -147,7 +147,7 @@ func (g *generator) visible(d *Decoder) string {
 	return g.node("LessOrEqual", array.Bool, []int64{most, 2 * most}, []string{row.name, column.name}).name
 }
 
-// small are weights by which sums stay about as large as what is summed.
+// small returns weights that preserve the magnitude of sums.
 func (g *generator) small(rows, columns int64) string {
 	a := g.random(array.Float32, []int64{rows, columns})
 	for i := range a.Len() {

@@ -12,14 +12,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// graphsPerDecoder is how many graphs are drawn for each decoder, which is a package of its own.
+// graphsPerDecoder is the ratio of graphs to decoders, because each decoder is a package.
 const graphsPerDecoder = 12
 
-// mostSteps is how many positions an execution may have, mostPast how many may be before them.
+// mostSteps and mostPast bound the new and past positions of an execution.
 const mostSteps, mostPast = 5, 9
 
-// TestRandomDecoders: a package of a decoder that is compiled with random schedules computes, position by position or
-// several at once, with what executions before have left in memory, what the model for that many positions does.
+// TestRandomDecoders compares a decoder's package with random schedules with the model of fixed length. It runs
+// positions one by one or several at once, with the state of earlier executions in memory.
 func TestRandomDecoders(t *testing.T) {
 	c := newCompiler(t)
 	for k := range drawn() / graphsPerDecoder {
@@ -52,7 +52,7 @@ func checkDecoder(t *testing.T, c *Compiler, d *Decoder) error {
 	return nil
 }
 
-// open compiles a program with schedules drawn by the seed.
+// open compiles a program with random schedules.
 func (c *Compiler) open(t *testing.T, p *program.Program, seed uint64) (*aot.Model, error) {
 	choices, err := c.schedules(p.Tasks, rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Compiler) open(t *testing.T, p *program.Program, seed uint64) (*aot.Mod
 	return aot.Load(path)
 }
 
-// decode reads positions in parts, one behind the other, the first of them behind none.
+// decode runs positions in consecutive parts. The first has no past.
 func (d *Decoder) decode(p *program.Program, m *aot.Model, parts []int64) error {
 	present := map[string]*array.Array{}
 	for _, kept := range d.Kept {
@@ -110,7 +110,7 @@ func (d *Decoder) decode(p *program.Program, m *aot.Model, parts []int64) error 
 	return nil
 }
 
-// execute begins with all inputs, or goes on with the new positions alone.
+// execute runs the model with all inputs first, and then with only the new positions.
 func (d *Decoder) execute(m *aot.Model, inputs map[string]*array.Array, first bool) (map[string]*array.Array, error) {
 	if first {
 		return m.Run(inputs)

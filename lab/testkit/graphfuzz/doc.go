@@ -1,3 +1,3 @@
-// Package graphfuzz tests the whole compiler with random models: it draws ONNX graphs, compiles them with random legal
-// schedules, and compares their results with the programs' evaluation, and with ONNX Runtime where it is installed.
+// Package graphfuzz tests the whole compiler with random models. It draws ONNX graphs, compiles them with random
+// legal schedules, and compares the results with the reference evaluation and, if installed, ONNX Runtime.
 package graphfuzz

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAPeerThatAGraphEndsIsStartedAgain: a process that ends at a graph is told from one that refuses it, and the next
-// graph is asked of a new one.
+// TestAPeerThatAGraphEndsIsStartedAgain distinguishes a crash from a refused graph. The next graph runs in a new
+// process.
 func TestAPeerThatAGraphEndsIsStartedAgain(t *testing.T) {
 	p := newPeer(t, "sh", "-c", `while read -r question; do [ -e "$0" ] || { : > "$0"; kill -SEGV $$; }; echo '{"error":"no"}'; done`,
 		t.TempDir()+"/ended")

@@ -8,20 +8,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// Case is a model with inputs for it.
+// Case is a model with inputs.
 type Case struct {
 	Seed   uint64
 	Model  *onnx.Model
 	Inputs map[string]*array.Array
 }
 
-// opset has the operators that the generator draws.
+// opset is the operator set of the generator.
 const opset = 17
 
 // maxElements keeps tensors small enough for hundreds of models a minute.
 const maxElements = 4096
 
-// Generate draws a model. The same seed gives the same one.
+// Generate draws a model. It depends only on the seed.
 func Generate(seed uint64) *Case {
 	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), graph: &onnx.Graph{Name: fmt.Sprintf("graph%d", seed)}, inputs: map[string]*array.Array{}}
 	for range 1 + g.rng.IntN(3) {
@@ -56,7 +56,7 @@ type generator struct {
 	count   int
 }
 
-// inputTypes are those that arithmetic operators take, the usual one most often.
+// inputTypes lists the types of arithmetic inputs, weighted by frequency.
 var inputTypes = []array.DType{array.Float32, array.Float32, array.Float32, array.Float32, array.Float64, array.Int32, array.Int64, array.Bool, array.Uint8, array.Int8}
 
 func (g *generator) input() {
@@ -79,7 +79,7 @@ func (g *generator) value(d array.DType, shape []int64) tensor {
 	return tensor{fmt.Sprintf("v%d", g.count), d, append([]int64{}, shape...)}
 }
 
-// random values are multiples of 1/8 in [-2, 2], or small integers.
+// random returns multiples of 1/8 in [-2, 2], or small integers.
 func (g *generator) random(d array.DType, shape []int64) *array.Array {
 	a := array.New(d, shape...)
 	for i := range a.Len() {
@@ -110,7 +110,7 @@ func (g *generator) ints(values ...int64) string {
 	return g.constant(a)
 }
 
-// node adds a node with one result.
+// node adds a node with one result and returns the result.
 func (g *generator) node(op string, d array.DType, shape []int64, inputs []string, attributes ...*onnx.Attribute) tensor {
 	t := g.value(d, shape)
 	g.graph.Nodes = append(g.graph.Nodes, &onnx.Node{
@@ -120,7 +120,7 @@ func (g *generator) node(op string, d array.DType, shape []int64, inputs []strin
 	return t
 }
 
-// outputs are the values that no node reads, but for dead ends, and sometimes others.
+// outputs selects the outputs: the unread values except dead ends, and sometimes others.
 func (g *generator) outputs() {
 	read := map[string]bool{}
 	for _, n := range g.graph.Nodes {
@@ -146,7 +146,7 @@ func info(t tensor) *onnx.ValueInfo {
 
 func pick[T any](g *generator, list []T) T { return list[g.rng.IntN(len(list))] }
 
-// any returns a tensor that satisfies a condition, the latest more often; ok is false when there is none.
+// any returns a tensor that satisfies a condition, preferably a recent one. ok is false if no tensor does.
 func (g *generator) any(condition func(tensor) bool) (t tensor, ok bool) {
 	for k := len(g.tensors) - 1; k >= 0; k-- {
 		if condition(g.tensors[k]) && (!ok || g.rng.IntN(3) == 0) {

@@ -22,7 +22,7 @@ var (
 	keep   = flag.String("keep", "", "folder for the models and inputs of graphs that fail")
 )
 
-// drawn is how many graphs a test draws.
+// drawn returns the number of graphs per test.
 func drawn() int {
 	switch {
 	case *graphs > 0:
@@ -33,14 +33,14 @@ func drawn() int {
 	return 48
 }
 
-// batch is how many graphs share a package.
+// batch is the number of graphs in a package.
 const batch = 24
 
-// tolerances are for float32 results of a dozen operators with random schedules, relative to the largest element.
+// Tolerances for float32 results of a dozen operators with random schedules, relative to the largest element.
 const (
 	ownTolerance = 2e-4
 	ortTolerance = 1e-3
-	// fastTolerance is for elements that are rounded to neighbours in bfloat16, by a few operators one after another.
+	// fastTolerance allows for bfloat16 rounding in several consecutive operators.
 	fastTolerance = 0x1p-5
 )
 
@@ -54,15 +54,15 @@ func newCompiler(t *testing.T) *Compiler {
 	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2, Objects: objects, Numerics: schedule.Default}
 }
 
-// TestRandomGraphs compiles random graphs with random schedules. A failure names the seed: -seed N -graphs 1 repeats
-// it. Bytes are stored as the machine multiplies them.
+// TestRandomGraphs compiles random graphs with random schedules. A failure prints the seed, which -seed N -graphs 1
+// repeats. Bytes are stored in the format of the machine's multiplication instructions.
 func TestRandomGraphs(t *testing.T) {
 	c := newCompiler(t)
 	checkGraphs(t, c, kind{peer: startPeer(t), tolerance: ownTolerance, storage: cpu.Backend{}.Storage(c.Target, c.Numerics, array.Invalid)})
 }
 
-// TestRandomGraphsOfFastNumerics does so with factors of products in 16 bits, in turns in the ways in which programs
-// store them, against what the same program is evaluated to.
+// TestRandomGraphsOfFastNumerics stores factors of products in 16 bits, in each storage format of programs in turn,
+// and compares with the evaluation of the same program.
 func TestRandomGraphsOfFastNumerics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: compiles the graphs once for each kind of storage")
@@ -74,10 +74,10 @@ func TestRandomGraphsOfFastNumerics(t *testing.T) {
 	}
 }
 
-// kind is what graphs are compiled to, and compared with.
+// kind selects the compilation and comparison of graphs.
 type kind struct {
 	storage array.Storage
-	// peer may be nil.
+	// peer is optional.
 	peer      *peer
 	tolerance float64
 }
@@ -97,7 +97,7 @@ func checkGraphs(t *testing.T, c *Compiler, as kind) {
 	}
 }
 
-// checkBatch runs cases together, and one by one where that fails, to name the culprit.
+// checkBatch runs cases together. After a failure it runs them one by one to identify the culprit.
 func checkBatch(t *testing.T, c *Compiler, as kind, cases []*Case) {
 	t.Helper()
 	var programs []*program.Program
@@ -147,7 +147,7 @@ func report(t *testing.T, c *Case, err error) {
 	keepCase(t, c)
 }
 
-// keepCase saves the model and its inputs where -keep says.
+// keepCase saves the model and its inputs in the folder of -keep.
 func keepCase(t *testing.T, c *Case) {
 	t.Helper()
 	if *keep == "" {

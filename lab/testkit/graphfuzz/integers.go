@@ -10,22 +10,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// quantised is a value in bytes, and the names of its scale and zero point. The scale is a power of two.
+// quantised is a value in bytes with the names of its scale and zero point. The scale is a power of two.
 type quantised struct {
 	tensor
 	scale, zero string
 	exponent    int
 }
 
-// layers draws layers of quantised values. All scales are powers of two and all sums less than 2^24 steps of theirs,
-// so that nothing is rounded but where a value is quantised: bytes have one right answer.
+// layers generates quantised layers. All scales are powers of two, and all sums stay below 2^24 of their steps. Only
+// quantisation rounds, so the bytes have a unique correct value.
 type layers struct {
 	*generator
 	dtype array.DType
 	made  []quantised
 }
 
-// integers adds, to one graph of three, layers of quantised values behind an input of their own.
+// integers adds, to a third of the graphs, quantised layers with a new input.
 func (g *generator) integers(seed uint64) {
 	g.rng = rand.New(rand.NewPCG(seed, 3))
 	if g.rng.IntN(3) > 0 {
@@ -47,7 +47,7 @@ func (g *generator) integers(seed uint64) {
 	}
 }
 
-// parameters are a scale, or one for each channel, and a zero point.
+// parameters returns a scale, or one per channel, and a zero point.
 func (l *layers) parameters(exponents []int, zero int64, d array.DType) (scale, point string) {
 	s, z := array.New(array.Float32), array.New(d)
 	if len(exponents) > 1 {
@@ -60,7 +60,7 @@ func (l *layers) parameters(exponents []int, zero int64, d array.DType) (scale, 
 	return l.constant(s), l.constant(z)
 }
 
-// result is what a value becomes in bytes by a new scale of some exponent, and a zero point near the middle.
+// result draws the quantisation of a result with a scale of the given exponent and a zero point near the middle.
 func (l *layers) result(shape []int64, exponent int) quantised {
 	zero := int64(l.rng.IntN(31) - 15)
 	if l.dtype == array.Uint8 {
@@ -71,7 +71,7 @@ func (l *layers) result(shape []int64, exponent int) quantised {
 	return q
 }
 
-// keep notes what a node made.
+// keep records the result of a node.
 func (l *layers) keep(q quantised, made tensor) {
 	q.tensor = made
 	l.made = append(l.made, q)
@@ -89,7 +89,7 @@ func (l *layers) floats(q quantised) tensor {
 	return l.node("DequantizeLinear", array.Float32, q.shape, []string{q.name, q.scale, q.zero})
 }
 
-// weights are bytes with one scale, or one for each channel. Exponents of their scales are -7 and -8.
+// weights returns bytes with one scale or one per channel. The exponents of their scales are -7 and -8.
 func (l *layers) weights(axis int, shape ...int64) (codes, scale, zero string) {
 	a := array.New(array.Int8, shape...)
 	for i := range a.Data {
@@ -106,12 +106,13 @@ func (l *layers) weights(axis int, shape ...int64) (codes, scale, zero string) {
 	return l.constant(a), scale, zero
 }
 
-// sums is the exponent of a scale in which sums of so many terms have bytes, some of which are beyond the ends.
+// sums returns the exponent of a scale at which sums of that many terms cover the range of bytes and sometimes
+// saturate.
 func (l *layers) sums(of quantised, terms int64) int {
 	return of.exponent - 7 + 6 + bits.Len64(uint64(terms))/2 + l.rng.IntN(3)
 }
 
-// conv is a convolution of integers, or of what they are dequantised to, in groups or not.
+// conv adds a convolution of integers or dequantised values, optionally grouped.
 func (l *layers) conv(x quantised) {
 	w := l.window()
 	if x.rank() != 4 || !w.fits(x.tensor) {
@@ -164,7 +165,7 @@ func (l *layers) product(x quantised) {
 	l.quantise(l.node("MatMul", array.Float32, shape, []string{l.floats(x).name, f.name}), exponent)
 }
 
-// add is the sum of two quantised values of one shape, which may be one.
+// add adds the sum of two quantised values of one shape, possibly the same value twice.
 func (l *layers) add(x quantised) {
 	other := x
 	for _, o := range l.made {
@@ -183,7 +184,7 @@ func (l *layers) add(x quantised) {
 	l.graph.Nodes[len(l.graph.Nodes)-1].Domain = runtimeDomain
 }
 
-// maxPool chooses among bytes.
+// maxPool adds a maximum over bytes.
 func (l *layers) maxPool(x quantised) {
 	w := l.window()
 	w.dilation = 1
@@ -195,7 +196,7 @@ func (l *layers) maxPool(x quantised) {
 		ints("strides", w.stride, w.stride), ints("pads", w.pad, w.pad, w.pad, w.pad)))
 }
 
-// concat lines up a value with itself, in bytes.
+// concat concatenates a value of bytes with itself.
 func (l *layers) concat(x quantised) {
 	shape := slices.Clone(x.shape)
 	shape[1] *= 2

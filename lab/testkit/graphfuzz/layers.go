@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// reduce combines some axes.
+// reduce adds a reduction over some axes.
 func (g *generator) reduce() {
 	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && isSingle(t) })
 	if !ok {
@@ -48,7 +48,7 @@ func (g *generator) norm() {
 	g.node("LayerNormalization", t.dtype, t.shape, []string{t.name, g.constant(g.random(t.dtype, last)), g.constant(g.random(t.dtype, last))})
 }
 
-// matmul multiplies two values, or a value by a constant.
+// matmul adds a product of two values, or of a value and a constant.
 func (g *generator) matmul() {
 	t, ok := g.any(func(t tensor) bool { return isFloat(t) && t.rank() >= 2 })
 	if !ok {
@@ -89,7 +89,7 @@ func (g *generator) gemm() {
 	}
 }
 
-// window draws the extents of a window over an image, with the shape that it leaves of one axis.
+// window is a window along one axis of an image.
 type window struct{ kernel, stride, pad, dilation int64 }
 
 func (g *generator) window() window {
@@ -105,7 +105,7 @@ func (w window) fits(t tensor) bool {
 	return t.shape[2]+2*w.pad >= reach && t.shape[3]+2*w.pad >= reach && w.pad < w.kernel
 }
 
-// conv is a convolution, sometimes in groups or depthwise, sometimes with a bias.
+// conv adds a convolution, sometimes grouped or depthwise, and sometimes with a bias.
 func (g *generator) conv() {
 	t, ok := g.any(isImage)
 	w := g.window()

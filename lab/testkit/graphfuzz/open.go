@@ -8,11 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// OpenExtent is the symbol of the extent that OpenUp leaves open.
+// OpenExtent is the symbol of the extent that OpenUp opens.
 const OpenExtent = "n"
 
-// OpenUp leaves an axis of an input open, and those of others that have as many elements; ok is false when there is
-// none that is worth it.
+// OpenUp makes an axis of an input symbolic, and those of other inputs with the same extent. ok is false if no axis
+// is suitable.
 func (c *Case) OpenUp() (most int64, ok bool) {
 	rng := rand.New(rand.NewPCG(c.Seed, 2))
 	type place struct{ input, axis int }
@@ -38,7 +38,7 @@ func (c *Case) OpenUp() (most int64, ok bool) {
 	return most, true
 }
 
-// At is the case with the open extent of n, for which the inputs are cut.
+// At returns the inputs, cut to n elements of the open extent, and the options that fix it.
 func (c *Case) At(n int64) (inputs map[string]*array.Array, options frontend.Options) {
 	inputs = map[string]*array.Array{}
 	for _, in := range c.Model.Graph.Inputs {

@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// openCase is a case with an open extent, and the program that leaves it open.
+// openCase is a case with an open extent, and its program.
 type openCase struct {
 	*Case
 	most    int64
 	program *program.Program
 }
 
-// openCases draws graphs and keeps those that may be open: models that have a number of elements in them, as in a
-// shape, are refused.
+// openCases draws graphs and keeps those that support an open extent. Models that contain the extent as a constant,
+// such as in a shape, do not.
 func openCases() (cases []openCase) {
 	for k := range drawn() {
 		c := openCase{Case: Generate(*seed + uint64(k))}
@@ -35,7 +35,7 @@ func openCases() (cases []openCase) {
 	return cases
 }
 
-// fixed is what the program with a number in place of the extent computes.
+// fixed evaluates the program with a fixed extent.
 func (c openCase) fixed(t *testing.T, n int64) (inputs, want map[string]*array.Array) {
 	inputs, options := c.At(n)
 	p, err := frontend.Import(c.Model, options)
@@ -48,8 +48,7 @@ func (c openCase) fixed(t *testing.T, n int64) (inputs, want map[string]*array.A
 	return inputs, want
 }
 
-// TestRandomGraphsWithOpenExtents: a program with an open extent computes, with each number, what the program for that
-// number does.
+// TestRandomGraphsWithOpenExtents compares a program with an open extent with the programs of fixed extents.
 func TestRandomGraphsWithOpenExtents(t *testing.T) {
 	cases := openCases()
 	for _, c := range cases {
@@ -67,7 +66,7 @@ func TestRandomGraphsWithOpenExtents(t *testing.T) {
 	t.Logf("%d of %d graphs were open", len(cases), drawn())
 }
 
-// TestPackagesWithOpenExtents: so does its package, whatever runs before have left in memory.
+// TestPackagesWithOpenExtents does the same for packages, with the state of earlier runs in memory.
 func TestPackagesWithOpenExtents(t *testing.T) {
 	c := newCompiler(t)
 	cases := openCases()
@@ -76,7 +75,7 @@ func TestPackagesWithOpenExtents(t *testing.T) {
 	}
 }
 
-// checkOpen runs cases together, one by one where that fails.
+// checkOpen runs cases together, and one by one after a failure.
 func checkOpen(t *testing.T, c *Compiler, cases []openCase) {
 	t.Helper()
 	var programs []*program.Program
@@ -85,7 +84,7 @@ func checkOpen(t *testing.T, c *Compiler, cases []openCase) {
 	}
 	var runs [][]map[string]*array.Array
 	wants := make([][]map[string]*array.Array, 3)
-	for r := range wants { // the most, the least, one between
+	for r := range wants { // the maximum, the minimum, and one between
 		var inputs []map[string]*array.Array
 		for _, one := range cases {
 			in, want := one.fixed(t, []int64{one.most, 1, (one.most + 1) / 2}[r])

@@ -15,34 +15,34 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// peer is ONNX Runtime in a process that takes one graph after another. A process that a graph ends is followed by
-// another one when the next graph comes.
+// peer is ONNX Runtime in a process that runs one graph after another. After a crash, the next graph starts a new
+// process.
 type peer struct {
 	command []string
 	dir     string
 	process *process
-	// compared, refused and ended count graphs by what became of them.
+	// compared, refused and ended count graphs by outcome.
 	compared, refused, ended int
 }
 
-// process is a peer's while it runs.
+// process is a running process of a peer.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 }
 
-// refusedError is what ONNX Runtime says of a graph that it does not take.
+// refusedError is the error with which ONNX Runtime refuses a graph.
 type refusedError string
 
 func (e refusedError) Error() string { return "refused: " + string(e) }
 
-// endedError is how a process ended that was given a graph.
+// endedError describes a process that ended while running a graph.
 type endedError struct{ state *os.ProcessState }
 
 func (e endedError) Error() string { return "ended: " + e.state.String() }
 
-// exchanged is a tensor as the peer reads and writes it: raw little-endian values in a file.
+// exchanged describes a file with a tensor's raw little-endian values.
 type exchanged struct {
 	Name  string  `json:"name"`
 	DType string  `json:"dtype"`
@@ -50,7 +50,7 @@ type exchanged struct {
 	File  string  `json:"file"`
 }
 
-// answer is what the peer says of a graph.
+// answer is the peer's response to a graph.
 type answer struct {
 	Outputs []exchanged `json:"outputs"`
 	Error   string      `json:"error"`
@@ -61,7 +61,7 @@ var peerTypes = map[array.DType]string{
 	array.Uint8: "uint8", array.Bool: "bool",
 }
 
-// startPeer returns nil when no installation was named.
+// startPeer returns nil if no installation is configured.
 func startPeer(t *testing.T) *peer {
 	t.Helper()
 	if *ortDir == "" {
@@ -103,7 +103,7 @@ func (p *peer) start(ctx context.Context) error {
 	return nil
 }
 
-// run returns a graph's outputs, or a refusedError, or an endedError, or why it could not ask.
+// run returns a graph's outputs. The error may be a refusedError or an endedError.
 func (p *peer) run(ctx context.Context, c *Case) (map[string]*array.Array, error) {
 	question, err := p.question(c)
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *peer) run(ctx context.Context, c *Case) (map[string]*array.Array, error
 	return decode(line)
 }
 
-// question puts a graph and its inputs into files, and names them.
+// question writes a graph and its inputs to files and returns the request.
 func (p *peer) question(c *Case) ([]byte, error) {
 	var inputs []exchanged
 	for _, info := range c.Model.Graph.Inputs {
@@ -134,7 +134,7 @@ func (p *peer) question(c *Case) ([]byte, error) {
 	return json.Marshal(map[string]any{"model": model, "inputs": inputs, "dir": p.dir})
 }
 
-// ask returns the line that the process answers with.
+// ask sends a request and returns the response line.
 func (p *peer) ask(ctx context.Context, question []byte) ([]byte, error) {
 	if p.process == nil {
 		if err := p.start(ctx); err != nil {
@@ -158,11 +158,11 @@ func (p *peer) ask(ctx context.Context, question []byte) ([]byte, error) {
 	return nil, endedError{cmd.ProcessState}
 }
 
-// mostUncompared is how many of some graphs the peer may not run: one in a hundred, but at least one.
+// mostUncompared is the maximum number of graphs without a comparison: one in a hundred, but at least one.
 func mostUncompared(graphs int) int { return max(1, graphs/100) }
 
-// check compares what was computed of a case with what the peer computes of it. A case that the peer refuses, or that
-// ends its process, has nothing to be compared with: it is counted and kept. Too many of them are a broken peer.
+// check compares outputs with the peer's. It counts and keeps cases that the peer refuses or that end its process.
+// Too many of them indicate a broken peer.
 func (p *peer) check(t *testing.T, c *Case, got map[string]*array.Array) {
 	t.Helper()
 	want, err := p.run(t.Context(), c)

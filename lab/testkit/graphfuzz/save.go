@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// Text is the graph, a node a line.
+// Text formats the graph with one node per line.
 func (c *Case) Text() string {
 	var b strings.Builder
 	for _, in := range c.Model.Graph.Inputs {
@@ -40,7 +40,7 @@ func attributeValue(list []int64, one int64) any {
 	return one
 }
 
-// Save writes the model as model.onnx and its inputs as inputs.npz into a folder.
+// Save writes model.onnx and inputs.npz to a folder.
 func (c *Case) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("save graph: %w", err)

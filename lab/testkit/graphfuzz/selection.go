@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// selection adds, to one graph of four, outputs whose extents depend on the inputs' data. They read inputs alone,
-// whose elements are exact, so that what is selected does not depend on rounding.
+// selection adds, to a quarter of the graphs, outputs whose extents depend on data. They only read inputs, whose
+// elements are exact, so that rounding does not affect the selection.
 func (g *generator) selection(seed uint64) {
 	g.rng = rand.New(rand.NewPCG(seed, 1))
 	if g.rng.IntN(4) > 0 {
@@ -26,7 +26,7 @@ func (g *generator) selection(seed uint64) {
 	pick(g, []func(tensor){g.nonZero, g.compress, g.unique, g.topK})(pick(g, inputs))
 }
 
-// open adds a node whose results are outputs; extents of -1 depend on data.
+// open adds a node whose results are outputs. Extents of -1 depend on data.
 func (g *generator) open(op string, inputs []string, results []tensor, attributes ...*onnx.Attribute) {
 	n := &onnx.Node{Name: "n_" + results[0].name, Op: op, Inputs: inputs, Attributes: attributes}
 	for _, t := range results {
@@ -43,20 +43,20 @@ func (g *generator) open(op string, inputs []string, results []tensor, attribute
 }
 
 func (g *generator) nonZero(t tensor) {
-	if t.dtype == array.Float64 { // ONNX Runtime does not take it
+	if t.dtype == array.Float64 { // unsupported by ONNX Runtime
 		t = g.node("Cast", array.Float32, t.shape, single(t), integer("to", int64(onnx.DataType(array.Float32))))
 	}
 	g.open("NonZero", single(t), []tensor{g.value(array.Int64, []int64{int64(t.rank()), -1})})
 }
 
-// above is a vector of a tensor's elements, and which of them are above zero.
+// above returns a tensor's elements as a vector, and a condition that selects positive ones.
 func (g *generator) above(t tensor) (flat, condition tensor) {
 	all := []int64{array.Elements(t.shape)}
 	flat = g.node("Reshape", t.dtype, all, []string{t.name, g.ints(-1)})
 	return flat, g.node("Greater", array.Bool, all, []string{flat.name, g.constant(array.New(t.dtype))})
 }
 
-// compress takes the elements above zero, and negates them.
+// compress selects the positive elements and negates them.
 func (g *generator) compress(t tensor) {
 	flat, condition := g.above(t)
 	taken := g.node("Compress", t.dtype, []int64{-1}, []string{flat.name, condition.name}, integer("axis", 0))
@@ -64,7 +64,7 @@ func (g *generator) compress(t tensor) {
 }
 
 func (g *generator) unique(t tensor) {
-	if t.dtype == array.Int32 { // ONNX Runtime does not take it
+	if t.dtype == array.Int32 { // unsupported by ONNX Runtime
 		t = g.node("Cast", array.Int64, t.shape, single(t), integer("to", int64(onnx.DataType(array.Int64))))
 	}
 	attributes := []*onnx.Attribute{integer("sorted", int64(g.rng.IntN(2)))}
@@ -80,7 +80,7 @@ func (g *generator) unique(t tensor) {
 	}, attributes...)
 }
 
-// topK sorts as many elements as are above zero.
+// topK selects the k largest elements, where k is the number of positive ones.
 func (g *generator) topK(t tensor) {
 	flat, condition := g.above(t)
 	ones := g.node("Cast", array.Int64, condition.shape, single(condition), integer("to", int64(onnx.DataType(array.Int64))))
@@ -89,7 +89,8 @@ func (g *generator) topK(t tensor) {
 		integer("largest", int64(g.rng.IntN(2))))
 }
 
-// suppression has boxes and scores of its own, and a number of boxes that may be an input.
+// suppression adds a non-maximum suppression with new boxes and scores, and sometimes with the number of boxes as an
+// input.
 func (g *generator) suppression() {
 	batch, classes, count := int64(1+g.rng.IntN(2)), int64(1+g.rng.IntN(3)), int64(1+g.rng.IntN(20))
 	boxes, scores := g.fed(array.Float32, batch, count, 4), g.fed(array.Float32, batch, classes, count)
@@ -111,7 +112,7 @@ func (g *generator) suppression() {
 		[]tensor{g.value(array.Int64, []int64{-1, 3})}, integer("center_point_box", int64(g.rng.IntN(2))))
 }
 
-// fed is a new input.
+// fed adds an input.
 func (g *generator) fed(d array.DType, shape ...int64) tensor {
 	t := g.value(d, shape)
 	g.graph.Inputs = append(g.graph.Inputs, info(t))

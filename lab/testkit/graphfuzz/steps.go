@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// step adds a node of a drawn kind; kinds that no value suits add none.
+// step adds a node of a random kind, or none if no value suits.
 func (g *generator) step() {
 	kinds := []func(){
 		g.unary, g.unary, g.binary, g.binary, g.compare, g.logic, g.where, g.cast, g.transpose, g.reshape, g.concat, g.slice, g.pad,
@@ -27,7 +27,7 @@ func anything(tensor) bool     { return true }
 func fits(shape []int64) bool  { return array.Elements(shape) <= maxElements }
 func single(t tensor) []string { return []string{t.name} }
 
-// unary functions are bounded or smooth, so that rounding errors stay errors of rounding.
+// unary adds a unary function that is bounded or smooth, so that rounding errors stay small.
 func (g *generator) unary() {
 	t, ok := g.any(isFloat)
 	if !ok {
@@ -47,7 +47,7 @@ func (g *generator) unary() {
 	g.node(op, t.dtype, t.shape, in)
 }
 
-// partner is a tensor that broadcasts with t: another value or a new constant.
+// partner returns a tensor that broadcasts with t: another value or a new constant.
 func (g *generator) partner(t tensor) (name string, shape []int64) {
 	other, ok := g.any(func(o tensor) bool {
 		shape, ok := broadcast(t.shape, o.shape)
@@ -66,7 +66,7 @@ func (g *generator) partner(t tensor) (name string, shape []int64) {
 	return g.constant(g.random(t.dtype, part)), t.shape
 }
 
-// broadcast is the common shape of two, by numpy's rules.
+// broadcast returns the common shape of two shapes by numpy's rules.
 func broadcast(a, b []int64) (shape []int64, ok bool) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -97,7 +97,7 @@ func (g *generator) binary() {
 	g.node(pick(g, []string{"Add", "Sub", "Mul", "Max", "Min"}), t.dtype, shape, in)
 }
 
-// compare compares integers, on which rounding errors have no say.
+// compare adds a comparison of integers, which rounding errors do not affect.
 func (g *generator) compare() {
 	t, ok := g.any(func(t tensor) bool { return t.dtype == array.Int32 || t.dtype == array.Int64 })
 	if !ok {
@@ -140,7 +140,8 @@ func (g *generator) where() {
 	g.node("Where", t.dtype, shape, in)
 }
 
-// cast goes from integers to anything, and from floats to floats: whole numbers of computed floats depend on rounding.
+// cast adds a conversion from integers to any type, or between floats. It avoids floats to integers, which would
+// depend on rounding.
 func (g *generator) cast() {
 	t, ok := g.any(anything)
 	if !ok {
@@ -165,7 +166,7 @@ func (g *generator) transpose() {
 	g.node("Transpose", t.dtype, shape, single(t), ints("perm", order...))
 }
 
-// reshape joins or cuts axes.
+// reshape joins or splits axes.
 func (g *generator) reshape() {
 	t, ok := g.any(anything)
 	if !ok {
@@ -247,7 +248,7 @@ func (g *generator) pad() {
 	}
 }
 
-// split has two results, either of which may be a dead end.
+// split adds a split into two results, either of which may be a dead end.
 func (g *generator) split() {
 	t, ok := g.any(func(t tensor) bool { return hasAxis(t) && t.shape[t.rank()-1] > 1 })
 	if !ok {

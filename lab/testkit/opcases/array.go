@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Array is a tensor. Without values it has made-up ones. A constant is an initializer of the model.
+// Array is a tensor. Without values it gets made-up ones. A constant becomes an initializer.
 type Array struct {
 	Type   string   `json:"type"`
 	Shape  []int64  `json:"shape"`
@@ -27,7 +27,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes what JSON has no number for as a string.
+// MarshalJSON writes values that JSON cannot represent as strings.
 func (n number) MarshalJSON() ([]byte, error) {
 	if v, err := strconv.ParseFloat(string(n), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return []byte(n), nil
@@ -35,7 +35,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(n))
 }
 
-// Array is the tensor.
+// Array returns the tensor.
 func (r *Array) Array() (*array.Array, error) {
 	d := array.ParseDType(r.Type)
 	if d == array.Invalid || r.Values != nil && int64(len(r.Values)) != array.Elements(r.Shape) {

@@ -1,3 +1,2 @@
-// Package opcases has single operators with the results of ONNX Runtime, for tests of everything between a model and
-// its kernels.
+// Package opcases provides test cases of single operators with the results of ONNX Runtime.
 package opcases

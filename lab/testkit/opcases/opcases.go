@@ -26,17 +26,17 @@ var files embed.FS
 type Case struct {
 	Name string `json:"name"`
 	Op   string `json:"op"`
-	// Domain is the operator's; empty for ONNX's own.
+	// Domain is the operator's domain, or empty for ONNX's own.
 	Domain  string                     `json:"domain,omitempty"`
 	Opset   int64                      `json:"opset"`
 	Attrs   map[string]json.RawMessage `json:"attrs,omitempty"`
 	Inputs  []*Array                   `json:"in"`
 	Outputs []*Array                   `json:"out,omitempty"`
-	// Results is the number of the node's results, 1 when it is not given.
+	// Results is the number of results; the default is 1.
 	Results int `json:"results,omitempty"`
 }
 
-// All are the cases of every file, each named after its file too.
+// All returns the cases of all files, with the file in each name.
 func All() ([]*Case, error) {
 	var all []*Case
 	entries, err := files.ReadDir("testdata")
@@ -71,7 +71,7 @@ func read(data []byte) ([]*Case, error) {
 	return cases, lines.Err()
 }
 
-// Model is the case as a model of one node with results y0, y1, ..., and the inputs that it takes.
+// Model returns a model of one node with results y0, y1, ..., and its inputs.
 func (c *Case) Model() (*onnx.Model, map[string]*array.Array, error) {
 	g := &onnx.Graph{Name: c.Name}
 	m := &onnx.Model{IRVersion: 8, Opsets: []onnx.Opset{{Version: c.Opset}}, Graph: g}
@@ -111,7 +111,7 @@ func (c *Case) Model() (*onnx.Model, map[string]*array.Array, error) {
 	return m, inputs, nil
 }
 
-// attributes reads attributes; numbers with a point are floating point.
+// attributes parses attributes. Numbers with a decimal point are floats.
 func attributes(raw map[string]json.RawMessage) []*onnx.Attribute {
 	var list []*onnx.Attribute
 	for name, data := range raw {

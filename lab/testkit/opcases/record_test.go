@@ -45,7 +45,7 @@ var runtimeTypes = map[array.DType]string{
 	array.Int64: "int64", array.Uint8: "uint8", array.Uint16: "uint16", array.Uint32: "uint32", array.Uint64: "uint64", array.Bool: "bool",
 }
 
-// recordMissing runs the cases without results in ONNX Runtime and writes the file with them.
+// recordMissing runs the cases without results in ONNX Runtime and updates the file.
 func recordMissing(t *testing.T, file string, cases []*Case) {
 	t.Helper()
 	dir := t.TempDir()

@@ -23,27 +23,27 @@ import (
 const (
 	// User is a superuser, who needs no password.
 	User = "tilth"
-	// nobody runs the server where the test runs as root, which it refuses to be run by.
+	// nobody runs the server if the test runs as root, because PostgreSQL refuses root.
 	nobody = 65534
-	// startTimeout is far longer than a start takes, also after a crash on a busy machine.
+	// startTimeout is generous: a start after a crash on a busy machine takes far less.
 	startTimeout = time.Minute
 )
 
-// Server is a server that runs, unless it was killed.
+// Server is a PostgreSQL server, which may have been killed.
 type Server struct {
 	folder, programs string
-	addresses        string // of the network; empty = it has a socket only
+	addresses        string // on the network; empty = socket only
 	place            Place
 	output           bytes.Buffer // belongs to the process until ended is closed
 	process          *os.Process
 	ended            chan struct{}
 }
 
-// New makes and starts a server. An error says what is to be installed where there is none.
+// New creates and starts a server. The error explains what to install if PostgreSQL is missing.
 func New() (*Server, error) { return NewIn(os.TempDir()) }
 
-// ForTest starts a server that the test may kill, and returns it with the address of an empty database. A test that
-// needs only a database uses DatabaseForTest, which costs far less.
+// ForTest starts a server that the test may kill, and returns it with the address of an empty database. Tests that
+// only need a database should use the far cheaper DatabaseForTest.
 func ForTest(t testing.TB) (server *Server, address string) {
 	t.Helper()
 	server, err := New()
@@ -67,8 +67,8 @@ var shared struct {
 	server *Server
 }
 
-// DatabaseForTest returns the address of an empty database on a server that all tests of this process share. The first
-// call starts the server; Tests, in the package's TestMain, stops it.
+// DatabaseForTest returns the address of an empty database on a server shared by all tests of this process. The first
+// call starts the server. The package's TestMain must use Tests, which stops it.
 func DatabaseForTest(t testing.TB) (address string) {
 	t.Helper()
 	shared.Lock()
@@ -87,10 +87,10 @@ func DatabaseForTest(t testing.TB) (address string) {
 	return address
 }
 
-// Tests runs a package's tests, and then stops the server of DatabaseForTest.
+// Tests runs a package's tests and then stops the server of DatabaseForTest.
 type Tests struct{ *testing.M }
 
-// Run returns the exit status of the tests.
+// Run runs the tests and returns their exit status.
 func (m Tests) Run() (code int) {
 	code = m.M.Run()
 	shared.Lock()
@@ -106,19 +106,19 @@ func (m Tests) Run() (code int) {
 	return code
 }
 
-// NewIn is New for a server whose files are in a folder of its own below another one, such as a small file system.
+// NewIn is New with the server's files in a new folder in parent, such as a small file system.
 func NewIn(parent string) (*Server, error) { return NewAt(Place{Folder: parent}) }
 
-// NewAt is New for a server at a place.
+// NewAt is New at a place.
 func NewAt(place Place) (*Server, error) { return made(place, (*Server).initialise) }
 
-// made is a server whose files init makes; it is started.
+// made returns a started server whose files init creates.
 func made(place Place, init func(*Server) error) (*Server, error) {
 	programs, err := find()
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp(place.Folder, "pg") // short: a socket's path has room for a hundred bytes
+	folder, err := os.MkdirTemp(place.Folder, "pg") // short: a socket's path is limited to about a hundred bytes
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +138,13 @@ func made(place Place, init func(*Server) error) (*Server, error) {
 	return s, nil
 }
 
-// At is a server that another process runs.
+// At returns a server that another process runs.
 func At(folder string) *Server { return &Server{folder: folder} }
 
-// Folder has the server's socket, by which other processes find it.
+// Folder returns the folder of the server's socket, by which other processes find it.
 func (s *Server) Folder() string { return s.folder }
 
-// find is the folder of the server's programs, which Debian keeps out of the path.
+// find returns the folder of the server's programs, which Debian does not add to PATH.
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -169,7 +169,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// initialise makes the files of a server that has no databases yet.
+// initialise creates the files of a new server.
 func (s *Server) initialise() error {
 	if err := s.copyTemplate(); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (s *Server) initialise() error {
 	return errors.Join(s.addLines("pg_hba.conf", s.place.admitted()...), s.addLines("postgresql.conf", s.place.Settings...))
 }
 
-// addLines adds lines to a file of the server's.
+// addLines appends lines to one of the server's files.
 func (s *Server) addLines(name string, lines ...string) error {
 	f, err := os.OpenFile(filepath.Join(s.data(), name), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Server) addLines(name string, lines ...string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Start starts a server that was killed, and waits until it answers.
+// Start starts a killed server and waits until it answers.
 func (s *Server) Start() error {
 	if err := s.launch(); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (s *Server) Start() error {
 	}
 }
 
-// launch starts the process, which dies with this one: with the thread that started it, which therefore waits for it.
+// launch starts the process. It dies with the thread that starts it, so that thread waits for it.
 func (s *Server) launch() error {
 	s.output.Reset()
 	s.ended = make(chan struct{})
@@ -234,37 +234,37 @@ func (s *Server) launch() error {
 	return <-started
 }
 
-// Kill kills the server, as a crash would: all of its processes at once.
+// Kill kills all processes of the server at once, like a crash.
 func (s *Server) Kill() {
-	// Its children end when they find that it is gone; the next start waits for them.
+	// The child processes end once they notice. The next start waits for them.
 	s.end(syscall.SIGKILL)
 }
 
 func (s *Server) end(signal syscall.Signal) {
 	if s.process != nil {
-		s.Thaw() // which no other signal but SIGKILL does
+		s.Thaw() // no signal except SIGKILL reaches a frozen process
 		_ = s.process.Signal(signal)
 		<-s.ended
 		s.process = nil
 	}
 }
 
-// Stop ends the server, and removes all that it had.
+// Stop stops the server and removes its files.
 func (s *Server) Stop() error {
 	s.end(syscall.SIGQUIT)
 	return os.RemoveAll(s.folder)
 }
 
-// Socket is the file by which the server is reached.
+// Socket returns the path of the server's socket.
 func (s *Server) Socket() string { return filepath.Join(s.folder, ".s.PGSQL.5432") }
 
-// Database makes an empty database, and returns its address.
+// Database creates an empty database and returns its address.
 func (s *Server) Database() (address string, err error) {
 	name := "d" + strings.ToLower(rand.Text())
 	return s.Address(s.folder, name), s.Do(context.Background(), "CREATE DATABASE "+name)
 }
 
-// Do has a statement done in the server's own database.
+// Do executes a statement in the default database.
 func (s *Server) Do(ctx context.Context, sql string, args ...any) error {
 	conn, err := pgx.Connect(ctx, s.Address(s.folder, "postgres"))
 	if err != nil {
@@ -274,12 +274,12 @@ func (s *Server) Do(ctx context.Context, sql string, args ...any) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// Address is that of a database by a folder that has a socket of the server's name.
+// Address returns the address of a database by the folder of a socket.
 func (s *Server) Address(folder, database string) string {
 	return fmt.Sprintf("postgres:///%s?host=%s&user=%s", database, folder, User)
 }
 
-// Ended says whether the server ended by itself.
+// Ended reports whether the server ended by itself.
 func (s *Server) Ended() bool {
 	select {
 	case <-s.ended:

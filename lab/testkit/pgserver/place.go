@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place is where a server runs. The zero value is this machine, on which a server has a socket only.
+// Place describes where a server runs. The zero value is this machine, with a socket only.
 type Place struct {
-	// Folder is where its own folder is made; empty = among temporary files.
+	// Folder is the parent of the server's folder; empty means the folder of temporary files.
 	Folder string
-	// Network is the file of the network namespace that it runs in; empty = this process's.
+	// Network is the path of its network namespace; empty means this process's.
 	Network string
-	// Address is where it listens there, for anybody of its network and without TLS; empty = nowhere.
+	// Address is its listen address in the namespace, without authentication and TLS; empty means none.
 	Address string
-	// Settings are lines of its configuration. A standby has its primary's.
+	// Settings are lines of its configuration. A standby inherits those of its primary.
 	Settings []string
 }
 
-// admitted are the lines that let others of its network in.
+// admitted returns the pg_hba.conf lines that admit its network.
 func (p Place) admitted() []string {
 	if p.Address == "" {
 		return nil
@@ -28,8 +28,8 @@ func (p Place) admitted() []string {
 	return []string{"host all all samenet trust", "host replication all samenet trust"}
 }
 
-// within has a process started by the calling thread, which is locked, in the network of the place. The thread goes
-// back to where it was: when it ended, whatever else was started on it would be killed.
+// within runs start in the place's network namespace. The calling thread must be locked. It returns to its namespace,
+// because its end would kill the processes started on it.
 func (p Place) within(start func() error) (err error) {
 	if p.Network == "" {
 		return start()

@@ -15,11 +15,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby makes and starts a server that follows another one, which it reaches by a folder with a socket of that
-// one's name. It takes no writes until it is promoted.
+// Standby creates and starts a standby of a primary, reached by the folder of its socket. It rejects writes until it
+// is promoted.
 func Standby(primary string) (*Server, error) { return StandbyAt(Place{}, primary, primary) }
 
-// StandbyAt is Standby for a server at a place, from where it reaches the other one at a host, or by a folder.
+// StandbyAt is Standby at a place. host is the primary's host or socket folder as seen from there.
 func StandbyAt(place Place, primary, host string) (*Server, error) {
 	return made(place, func(s *Server) error {
 		conninfo := fmt.Sprintf("host=%s user=%s application_name=standby", primary, User)
@@ -27,14 +27,14 @@ func StandbyAt(place Place, primary, host string) (*Server, error) {
 		if err != nil {
 			return fmt.Errorf("pg_basebackup: %w: %s", err, strings.TrimSpace(string(out)))
 		}
-		if host != primary { // the last line counts
+		if host != primary { // the last line takes precedence
 			return s.addLines("postgresql.auto.conf", fmt.Sprintf("primary_conninfo = 'host=%s user=%s application_name=standby'", host, User))
 		}
 		return nil
 	})
 }
 
-// WaitForStandby has every commit wait for the standby's disk from here on, and returns when the standby follows.
+// WaitForStandby makes every commit wait for the standby's disk, and returns when the standby follows.
 func (s *Server) WaitForStandby(ctx context.Context) error {
 	if err := s.Set(ctx, "synchronous_standby_names", "standby"); err != nil {
 		return err
@@ -42,19 +42,19 @@ func (s *Server) WaitForStandby(ctx context.Context) error {
 	return s.until(ctx, "EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')")
 }
 
-// Set changes a setting of the server that needs no restart.
+// Set changes a setting that needs no restart.
 func (s *Server) Set(ctx context.Context, name, value string) error {
 	return errors.Join(
 		s.Do(ctx, fmt.Sprintf("ALTER SYSTEM SET %s = '%s'", name, value)),
 		s.Do(ctx, "SELECT pg_reload_conf()"))
 }
 
-// Promote makes a standby a primary, and returns when it takes writes.
+// Promote promotes a standby and returns when it accepts writes.
 func (s *Server) Promote(ctx context.Context) error {
 	return s.Do(ctx, "SELECT pg_promote()")
 }
 
-// until waits until a condition is true.
+// until polls a condition until it is true.
 func (s *Server) until(ctx context.Context, condition string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -74,13 +74,13 @@ func (s *Server) until(ctx context.Context, condition string) error {
 	return nil
 }
 
-// Freeze stops all processes of the server where they are: it takes connections, and answers nothing.
+// Freeze stops all processes of the server. It still accepts connections, but does not answer.
 func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
 
-// Thaw has a frozen server go on.
+// Thaw continues a frozen server.
 func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
 
-// signal sends the main process a signal, and then its children, of which there are no new ones after a SIGSTOP.
+// signal sends a signal to the main process and then to its children. After a SIGSTOP, it cannot fork new ones.
 func (s *Server) signal(sig syscall.Signal) {
 	if s.process == nil {
 		return
@@ -89,10 +89,10 @@ func (s *Server) signal(sig syscall.Signal) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)
-		if err != nil { // it ended
+		if err != nil { // already ended
 			continue
 		}
-		// PID (NAME) STATE PARENT ...
+		// The format is PID (NAME) STATE PARENT ...
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 1 && string(fields[1]) == strconv.Itoa(s.process.Pid) {
 			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
@@ -102,8 +102,8 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Serve has the server listen on addresses of this machine, separated by commas, at PostgreSQL's own port, with a
-// certificate and its key in PEM. It is restarted.
+// Serve restarts the server with TLS. It listens on comma-separated addresses of this machine at the default port,
+// with a certificate and key in PEM.
 func (s *Server) Serve(addresses string, certificate, key []byte) error {
 	for name, text := range map[string][]byte{"server.crt": certificate, "server.key": key} {
 		path := filepath.Join(s.data(), name)

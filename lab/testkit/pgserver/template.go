@@ -13,16 +13,16 @@ import (
 
 var (
 	initdbArgs = []string{"-U", User, "-A", "trust", "-E", "UTF8", "--no-locale", "--data-checksums", "--no-sync"}
-	// settings suit servers that outlive no power cut. Place.Settings come later and win.
+	// settings trade durability for speed. Place.Settings follow and take precedence.
 	settings = []string{"fsync = off", "full_page_writes = off"}
 )
 
-// copyTemplate copies the files of a new server from the user's cache. initdb makes them only when they are missing
-// there: it takes a second of a processor.
+// copyTemplate copies the files of a new server from the user's cache. If they are missing, it runs initdb, which
+// takes a second of processor time.
 func (s *Server) copyTemplate() error {
 	template, err := s.templateFolder()
 	if err != nil {
-		return s.initdb() // without a cache
+		return s.initdb() // no cache
 	}
 	if _, err := os.Stat(template); err == nil {
 		return copyFolder(template, s.data())
@@ -33,7 +33,7 @@ func (s *Server) copyTemplate() error {
 	return s.keepTemplate(template)
 }
 
-// templateFolder names the template of this user's servers of this version.
+// templateFolder returns the folder of the template for this user and version.
 func (s *Server) templateFolder() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) initdb() error {
 	return s.addLines("postgresql.conf", settings...)
 }
 
-// keepTemplate puts a copy of the new server's files into the cache. Another process may have been first.
+// keepTemplate copies the new server's files into the cache. Another process may do so first.
 func (s *Server) keepTemplate(template string) error {
 	if err := os.MkdirAll(filepath.Dir(template), 0o755); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Server) keepTemplate(template string) error {
 	return nil
 }
 
-// copyFolder copies a folder with the owners and modes of its files.
+// copyFolder copies a folder, preserving owners and modes.
 func copyFolder(from, to string) error {
 	if out, err := exec.Command("cp", "-a", "--", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s: %w: %s", from, err, strings.TrimSpace(string(out)))

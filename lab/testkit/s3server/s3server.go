@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// AccessKey is whom all servers take, with SecretKey.
+	// AccessKey is the access key that all servers accept, with SecretKey.
 	AccessKey = "tilth"
 	// SecretKey is the secret of AccessKey.
 	SecretKey = "tilth-tests-only"
-	// Region is where the servers say that they are.
+	// Region is the servers' region.
 	Region = "us-east-1"
-	// startTimeout is far longer than a start takes, also on a busy machine.
+	// startTimeout is generous: a start on a busy machine takes far less.
 	startTimeout = time.Minute
 )
 
-// Server is a server that runs, unless it was killed.
+// Server is an S3 server, which may have been killed.
 type Server struct {
 	program, folder, host string
 	output                bytes.Buffer // belongs to the process until ended is closed
@@ -37,8 +37,7 @@ type Server struct {
 	ended                 chan struct{}
 }
 
-// New makes and starts a server. The program is built when none was before, which takes minutes; an error says why it
-// cannot be.
+// New creates and starts a server. It builds the program if necessary, which takes minutes.
 func New() (*Server, error) {
 	program, err := build()
 	if err != nil {
@@ -63,7 +62,7 @@ func New() (*Server, error) {
 	return s, nil
 }
 
-// build returns the path of the program, which lab/tools/s3 pins.
+// build returns the path of the program, whose version lab/tools/s3 pins.
 func build() (string, error) {
 	module, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -80,7 +79,7 @@ func build() (string, error) {
 	return strings.TrimSpace(string(path)), nil
 }
 
-// freeHost is an address at which nobody listens.
+// freeHost returns an unused local address.
 func freeHost() (string, error) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,13 +91,13 @@ func freeHost() (string, error) {
 func (s *Server) root() string       { return filepath.Join(s.folder, "root") }
 func (s *Server) attributes() string { return filepath.Join(s.folder, "attributes") }
 
-// Endpoint is the server's URL.
+// Endpoint returns the server's URL.
 func (s *Server) Endpoint() string { return "http://" + s.host }
 
-// File is where the server keeps an object.
+// File returns the path of an object's file.
 func (s *Server) File(bucket, name string) string { return filepath.Join(s.root(), bucket, name) }
 
-// Start starts a server that was killed, and waits until it answers.
+// Start starts a killed server and waits until it answers.
 func (s *Server) Start() error {
 	if err := s.launch(); err != nil {
 		return err
@@ -131,7 +130,7 @@ func (s *Server) client() (*minio.Client, error) {
 	})
 }
 
-// launch starts the process, which dies with this one: with the thread that started it, which therefore waits for it.
+// launch starts the process. It dies with the thread that starts it, so that thread waits for it.
 func (s *Server) launch() error {
 	s.output.Reset()
 	s.ended = make(chan struct{})
@@ -148,13 +147,13 @@ func (s *Server) launch() error {
 		s.process = cmd.Process
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // it is killed
+			_ = cmd.Wait() // it was killed
 		}
 	}()
 	return <-started
 }
 
-// Kill kills the server, as a crash would.
+// Kill kills the server, like a crash.
 func (s *Server) Kill() {
 	if s.process != nil {
 		_ = s.process.Kill()
@@ -163,13 +162,13 @@ func (s *Server) Kill() {
 	}
 }
 
-// Stop ends the server, and removes all that it had.
+// Stop stops the server and removes its files.
 func (s *Server) Stop() error {
 	s.Kill()
 	return os.RemoveAll(s.folder)
 }
 
-// MakeBucket makes an empty bucket.
+// MakeBucket creates an empty bucket.
 func (s *Server) MakeBucket(name string) error {
 	client, err := s.client()
 	if err != nil {

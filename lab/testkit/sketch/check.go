@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Check checks that every element is there before it is read, and that arguments fit the workloads.
+// Check checks that every element is written before it is read, and that arguments fit the workloads.
 func Check(t *testing.T, p *program.Program) {
 	t.Helper()
 	c := written{p, map[int][]byte{}}
@@ -38,7 +38,7 @@ func Check(t *testing.T, p *program.Program) {
 	}
 }
 
-// fits reports whether a kernel's argument lies in memory as the program's value does.
+// fits reports whether a kernel's argument has the same layout as the program's value.
 func fits(arg *expr.Tensor, v program.Value) bool {
 	if arg.DType != v.DType || array.Elements(arg.Shape) != array.Elements(v.Shape) {
 		return false
@@ -50,14 +50,13 @@ func fits(arg *expr.Tensor, v program.Value) bool {
 	return arg.SpanElements() == lies.SpanElements()
 }
 
-// written marks the elements of each root that were written.
+// written tracks the written elements of each root.
 type written struct {
 	*program.Program
 	roots map[int][]byte
 }
 
-// maxMarked is how many elements a root may have to be looked at one by one; a larger one is whole once it was written
-// to.
+// maxMarked is the maximum size of a root whose elements are tracked. Larger ones count as complete after any write.
 const maxMarked = 1 << 16
 
 func (w written) at(v int) (marks array.Strided, ok bool) {

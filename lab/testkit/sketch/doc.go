@@ -1,3 +1,3 @@
-// Package sketch has small models for tests of the front end, a line a node, and what their programs must fulfil: that
-// they compute what the model says, and read nothing before it is computed. Begin to read at model.go.
+// Package sketch provides small models for tests of the front end, with one line per node. It checks that programs
+// compute what the model means and read nothing before it is written. Start with model.go.
 package sketch

@@ -9,10 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// Model is a small model that a test builds.
+// Model is a small model under construction.
 type Model struct{ *onnx.Model }
 
-// New is a model without nodes, of operator set 13.
+// New returns a model without nodes, of operator set 13.
 func New() Model {
 	return Model{&onnx.Model{Opsets: []onnx.Opset{{Version: 13}}, Graph: &onnx.Graph{Name: "test"}}}
 }
@@ -37,13 +37,13 @@ func (s Model) Constant(name string, shape ...int64) Model {
 	return s.Known(name, Wave(1, 0.5, shape...))
 }
 
-// Known adds a constant.
+// Known adds a constant with the given value.
 func (s Model) Known(name string, a *array.Array) Model {
 	s.Graph.Initializers = append(s.Graph.Initializers, &onnx.Tensor{Name: name, Value: a})
 	return s
 }
 
-// Node adds a node that reads "result ... = Op operand operand ..."; "_" leaves an operand out. Its name is
+// Node adds a node in the form "result ... = Op operand operand ...". "_" omits an operand. The node's name is
 // make_result.
 func (s Model) Node(text string, attributes ...*onnx.Attribute) Model {
 	fields := strings.Fields(text)
@@ -60,7 +60,7 @@ func (s Model) Node(text string, attributes ...*onnx.Attribute) Model {
 	return s
 }
 
-// Output names the outputs, which completes the model.
+// Output declares the outputs, which completes the model.
 func (s Model) Output(names ...string) *onnx.Model {
 	for _, name := range names {
 		s.Graph.Outputs = append(s.Graph.Outputs, &onnx.ValueInfo{Name: name})
@@ -68,20 +68,20 @@ func (s Model) Output(names ...string) *onnx.Model {
 	return s.Model
 }
 
-// Ints is an attribute with a list of integers.
+// Ints returns an attribute with a list of integers.
 func Ints(name string, v ...int64) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrInts, Ints: v}
 }
 
-// Int is an attribute with an integer.
+// Int returns an attribute with an integer.
 func Int(name string, v int64) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrInt, Int: v}
 }
 
-// Same3x3 pads a window of 3 by 3 so that its result has the shape of its operand.
+// Same3x3 pads for a 3 by 3 window so that the result has the operand's shape.
 var Same3x3 = Ints("pads", 1, 1, 1, 1)
 
-// Wave has elements centre ± amplitude.
+// Wave returns elements between centre-amplitude and centre+amplitude.
 func Wave(centre, amplitude float64, shape ...int64) *array.Array {
 	a := array.New(array.Float32, shape...)
 	for i := range a.Len() {
@@ -90,7 +90,7 @@ func Wave(centre, amplitude float64, shape ...int64) *array.Array {
 	return a
 }
 
-// Opset makes the model one of another operator set.
+// Opset sets the operator set.
 func (s Model) Opset(v int64) Model {
 	s.Opsets[0].Version = v
 	return s

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// narrowModels have the products of real models, of which factors are stored in 16 bits: of inputs that are not, too,
-// padded and strided, in groups, in batches, with residuals, in parts of a concatenation, and attention.
+// narrowModels returns models with the kinds of products whose factors may be stored in 16 bits: padded, strided,
+// grouped and batched ones, with residuals, in concatenations, and attention. Some inputs are not stored in 16 bits.
 func narrowModels() []*onnx.Model {
 	image := func() Model {
 		return New().Input("x", 1, 3, 13, 13).Constant("w0", 32, 3, 3, 3).Constant("b0", 32).
@@ -39,7 +39,7 @@ func narrowModels() []*onnx.Model {
 	}
 }
 
-// NarrowTasks are the workloads of small models in float32 that store factors of products as a type.
+// NarrowTasks returns the workloads of small float32 models that store factors of products in a type.
 func NarrowTasks(t *testing.T, storage array.DType) (list []*expr.Workload) {
 	for _, m := range narrowModels() {
 		p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: array.Storage{Type: storage}})

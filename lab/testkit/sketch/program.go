@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Import imports a model, with the graph verified after each stage.
+// Import imports a model and verifies the graph after each stage.
 func Import(t *testing.T, m *onnx.Model) *program.Program {
 	t.Helper()
 	p, err := frontend.Import(m, frontend.Options{Verify: true})
@@ -55,7 +55,7 @@ func CheckTasks(t *testing.T, p *program.Program, want ...string) {
 	}
 }
 
-// CheckMeaning compares a program with its model evaluated node by node: with known inputs, all of it is folded.
+// CheckMeaning compares a program with the model evaluated by constant folding, node by node.
 func CheckMeaning(t *testing.T, m *onnx.Model, p *program.Program) {
 	t.Helper()
 	known := &onnx.Model{Opsets: m.Opsets, Graph: &onnx.Graph{Name: "known", Nodes: m.Graph.Nodes, Outputs: m.Graph.Outputs}}
@@ -72,7 +72,7 @@ func CheckMeaning(t *testing.T, m *onnx.Model, p *program.Program) {
 	}
 }
 
-// Compare allows what ONNX's own runner allows, relative 1e-3 and absolute 1e-7, widened for 16-bit types.
+// Compare uses the tolerances of ONNX's test runner, relative 1e-3 and absolute 1e-7, but wider for 16-bit types.
 func Compare(got, want *array.Array) error {
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 		return fmt.Errorf("got %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
