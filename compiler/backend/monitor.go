@@ -7,42 +7,42 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Monitored is a backend whose devices have clocks and temperatures of their own, by which a runner watches them in
-// the place of its processor's.
+// Monitored is a backend whose devices have their own clocks and temperatures. A runner monitors them instead of its
+// processor.
 type Monitored interface {
-	// Monitor builds in dir, which must be there as long as the monitor is used.
+	// Monitor builds a monitor in dir, which must exist while the monitor is used.
 	Monitor(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string) (Monitor, error)
 }
 
-// Monitor watches a device.
+// Monitor observes a device.
 type Monitor interface {
-	// Name identifies the work that is timed: only times of one name are compared.
+	// Name identifies the timed work. Only times with the same name are comparable.
 	Name() string
-	// Look times fixed work, while nothing else computes on the device, and reads its health.
+	// Look times fixed work and reads the device's health. Nothing else may compute on the device meanwhile.
 	Look(ctx context.Context) (Look, error)
 }
 
-// Look is what a monitor saw.
+// Look is an observation of a monitor.
 type Look struct {
-	// Compute and Memory are seconds of each sample, of work bound by arithmetic and by memory.
+	// Compute and Memory hold the seconds of each sample of work bound by arithmetic and by memory.
 	Compute, Memory []float64
 	Health          Health
 }
 
-// Health is what a device tells of itself at work. What it does not tell is left out.
+// Health is the state of a device under load. Values that it does not report are omitted.
 type Health struct {
-	// Unknown is why it tells nothing; empty where it does.
+	// Unknown is the reason why the health is unavailable; empty otherwise.
 	Unknown string
 	Celsius []float64
 	Clocks  []DeviceClock
-	// Slowed says whether its clocks are held down; nil where that is not told.
+	// Slowed reports whether its clocks are reduced; nil if unknown.
 	Slowed *bool
 	Errors *MemoryErrors
-	// Impairments are why what is measured now says little of the device: "is slowed down to cool".
+	// Impairments lists reasons why current measurements are not representative, such as "is slowed down to cool".
 	Impairments []string
 }
 
-// DeviceClock is a clock of a part of a device. Most is what it can be, or 0.
+// DeviceClock is a clock of a part of a device. Most is its maximum, or 0.
 type DeviceClock struct {
 	Part        string
 	Hertz, Most float64

@@ -15,18 +15,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// question is a program that asks OpenCL something. It is a process of its own, because drivers start threads and keep
+// question is a program that queries OpenCL. It is a separate process, because drivers start threads and retain
 // memory.
 type question struct {
 	tc   *toolchain.Toolchain
 	host *target.Target
-	// dir is a folder to build the program in, main the name of its source.
+	// dir is the folder to build the program in, main the name of its source.
 	dir, main string
-	// launcher stands before the command.
+	// launcher is a prefix of the command.
 	launcher []string
 }
 
-// ask runs the program for the chosen device with the arguments, and returns what it says.
+// ask runs the program for the chosen device with the arguments, and returns its output.
 func ask(ctx context.Context, q question, args []string) (string, error) {
 	program := filepath.Join(q.dir, "ask")
 	unit := "#include \"opencl.c\"\n#include \"rates.c\"\n#include \"" + q.main + "\"\n"
@@ -43,7 +43,7 @@ func ask(ctx context.Context, q question, args []string) (string, error) {
 	command := append(append(append([]string{}, q.launcher...), program, library(), strconv.Itoa(number)), args...)
 	var complaint strings.Builder
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "POCL_CACHE_DIR="+q.dir) // it leaves files there
+	cmd.Env = append(os.Environ(), "POCL_CACHE_DIR="+q.dir) // the cache leaves files there
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if said := strings.TrimSpace(complaint.String()); err != nil && said != "" {
@@ -52,10 +52,10 @@ func ask(ctx context.Context, q question, args []string) (string, error) {
 	return string(out), err
 }
 
-// farBytes is far more than a cache holds.
+// farBytes is a size far beyond a cache.
 const farBytes = 256 << 20
 
-// measure finds a device's rates.
+// measure returns the rates of a device.
 func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates, error) {
 	near := min(t.GPU.L2Bytes, farBytes) / 8
 	r := roofline.Rates{Stores: []roofline.Store{{Name: "cache", Bytes: t.GPU.L2Bytes}, {Name: "memory", Bytes: roofline.MemoryBytes}}}
@@ -69,5 +69,5 @@ func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates,
 	return r, r.Check()
 }
 
-// leastCopied is enough for the time of a copy to be told, in bytes.
+// leastCopied is the minimum size in bytes for a measurable copy.
 const leastCopied = 64 << 10

@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// code is OpenCL C of kernels. A compiler looks at it first, as the driver's will, so that what does not compile fails
-// where it is built; what it makes is not kept.
+// code returns the OpenCL C of kernels. A compiler checks it first, so that errors appear at build time. Its output
+// is discarded.
 func code(kernels string, t *target.Target) toolchain.Build {
 	text := dialect.OpenCL(kernels)
 	return toolchain.Build{

@@ -12,14 +12,14 @@ import (
 //go:embed describe/src/* driver/src/* harness/src/* runtime/src/*
 var files embed.FS
 
-// Harness is what to compile for the program that verifies and times candidates on an OpenCL device. It finds the
-// library when it runs.
+// Harness returns the build of the program that verifies and times candidates on an OpenCL device. It loads the
+// library at run time.
 func Harness(t *target.Target) toolchain.Build {
 	return harness.BuildFor(t, append(append(DriverSources(), image.Sources()...), sources("harness/src")...))
 }
 
-// DriverSources are what calls OpenCL: the part of its interface that is used, and what finds it.
+// DriverSources returns the sources that call OpenCL: declarations of the interface, and the loader.
 func DriverSources() []toolchain.File { return sources("driver/src") }
 
-// sources are the files of an embedded folder.
+// sources returns the files of an embedded folder.
 func sources(folder string) []toolchain.File { return image.Files(files, folder) }

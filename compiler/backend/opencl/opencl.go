@@ -34,7 +34,7 @@ func (Backend) Targets() []string { return []string{name} }
 // Target implements backend.Devices.
 func (Backend) Target(_ string, threads int) (*target.Target, error) { return find(threads) }
 
-// Present implements backend.Devices: the device must be the target's, with the same driver.
+// Present implements backend.Devices. The device and its driver must match the target.
 func (Backend) Present(t *target.Target) error {
 	if err := (cpu.Backend{}).Present(t); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.T
 	return measure(ctx, question{tc, t, dir, "rates_main.c", launcher}, t)
 }
 
-// Between implements backend.Devices: threads of the host are nothing to a device.
+// Between implements backend.Devices. The host's threads do not affect a device.
 func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
 
 // Space implements backend.Backend.
@@ -75,13 +75,13 @@ func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DT
 	return sketch.Storage(t, numerics, as)
 }
 
-// clock is that of today's GPUs, about.
+// clock approximates the clock of current GPUs in Hz.
 const clock = 1.5e9
 
 // Clock implements backend.Backend.
 func (Backend) Clock(*target.Target) float64 { return clock }
 
-// featureSet has no more than the analytic cost: devices differ too much for one model.
+// featureSet has only the analytic cost, since devices differ too much for one model.
 var featureSet = backend.CostAlone("opencl-features-1")
 
 // Features implements backend.Backend.
@@ -101,7 +101,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	return image.Module(w, list, t, code), nil
 }
 
-// Reference implements backend.Code: candidates are verified against what the host computes.
+// Reference implements backend.Code. Candidates are verified against results computed on the host.
 func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
 	return cpu.Backend{}.Reference(w, t)
 }
@@ -109,7 +109,7 @@ func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, e
 // NewUnit implements backend.Code.
 func (Backend) NewUnit(t *target.Target) backend.Unit { return image.NewUnit(t, code) }
 
-// Dump implements backend.Code. The source is the kernel's alone, without what gives its words a meaning.
+// Dump implements backend.Code. The source is the kernel alone, without its prelude.
 func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
 	return codegen.Dump(s, t.GPU)
 }
@@ -117,8 +117,8 @@ func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, err
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
 
-// Device implements backend.Programs: the one that the environment chooses, or the first. A number that is none was
-// refused when the device was described.
+// Device implements backend.Programs. It returns the device that the environment selects, or the first. Describing
+// the device has already refused an invalid number.
 func (Backend) Device(*target.Target) *backend.Device {
 	number, _ := chosen()
 	return &backend.Device{Number: number, Driver: os.Getenv(LibraryVariable), Compiles: true}

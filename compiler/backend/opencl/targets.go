@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// name is the backend's, and that of the target that is a device of this machine.
+	// name is the name of the backend, and of the target for a device of this machine.
 	name = "opencl"
-	// LibraryVariable is the environment variable with the path of OpenCL's library, where the system does not find
-	// it.
+	// LibraryVariable is the environment variable with the path of OpenCL's library, if it is not in the system's
+	// search path.
 	LibraryVariable = "TILTH_OPENCL_LIBRARY"
-	// DeviceVariable is the one with the number of the device, for packages too; 0 is the first.
+	// DeviceVariable is the environment variable with the number of the device, for packages too; 0 is the first.
 	DeviceVariable = "TILTH_DEVICE"
 	// usualLibrary is the library's name.
 	usualLibrary = "libOpenCL.so.1"
-	// asking bounds how long describing a device may take: a driver that was not used for a while takes seconds.
+	// asking bounds the time to describe a device. An idle driver takes seconds to start.
 	asking = time.Minute
 )
 
-// What OpenCL does not tell, and kernels are shaped for: threads that run in step, the most of a block that sketches
-// count with, and registers.
+// Properties that OpenCL does not report but kernels depend on: the warp size, the maximum block size in sketches,
+// and registers.
 const (
 	stepThreads     = 32
 	mostThreads     = 1024
@@ -37,13 +37,13 @@ const (
 	unitRegisters   = 64 << 10
 )
 
-// mostLocalBytes and mostCacheBytes bound what a device may say of its memories.
+// mostLocalBytes and mostCacheBytes bound the memory sizes that a device may report.
 const (
 	mostLocalBytes = 1 << 24
 	mostCacheBytes = 1 << 30
 )
 
-// find is this machine with its OpenCL device.
+// find returns this machine with its OpenCL device.
 func find(threads int) (*target.Target, error) {
 	t, err := target.Native(threads)
 	if err != nil {
@@ -56,7 +56,7 @@ func find(threads int) (*target.Target, error) {
 	return t, t.Check()
 }
 
-// library is the one that the environment names, or the usual one.
+// library returns the library that the environment names, or the default.
 func library() string {
 	if path := os.Getenv(LibraryVariable); path != "" {
 		return path
@@ -64,7 +64,7 @@ func library() string {
 	return usualLibrary
 }
 
-// chosen is the number of the device.
+// chosen returns the number of the device.
 func chosen() (int, error) {
 	text := os.Getenv(DeviceVariable)
 	if text == "" {
@@ -77,7 +77,7 @@ func chosen() (int, error) {
 	return n, nil
 }
 
-// describe asks the driver.
+// describe queries the driver.
 func describe(host *target.Target) (*target.GPU, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), asking)
 	defer cancel()
@@ -97,8 +97,8 @@ func describe(host *target.Target) (*target.GPU, error) {
 	return described(text)
 }
 
-// described reads what the program says: platform, device, version of the driver, of the language, extensions; then
-// the kind of device, compute units, threads of a work-group, bytes of local memory and of the cache.
+// described parses the program's output: platform, device, version of the driver, of the language, extensions; then
+// the kind of device, compute units, threads per work-group, bytes of local memory and of the cache.
 func described(text string) (*target.GPU, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	const texts, numbers = 5, 5

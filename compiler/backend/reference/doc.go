@@ -1,4 +1,4 @@
-// Package reference is a backend that computes every workload in plain scalar C, whatever the schedule: candidates of
-// other backends are verified against it. Each workload has one candidate. Its packages are slow, and as exact as
-// rounding allows: sums are in double.
+// Package reference is a backend that computes every workload in plain scalar C, regardless of the schedule.
+// Candidates of other backends are verified against it. Each workload has one candidate. Its packages are slow, and
+// as exact as rounding allows: sums are in double.
 package reference

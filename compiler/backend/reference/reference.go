@@ -11,10 +11,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// name is both the backend's and that of this machine as its target.
+// name is the name of the backend, and of the target for this machine.
 const name = "reference"
 
-// Backend implements backend.Backend. It shares with processors what measures them, runs kernels and packages them.
+// Backend implements backend.Backend. Measuring, running and packaging are those of the cpu backend.
 type Backend struct{ cpu.Backend }
 
 // Name implements backend.Devices.
@@ -83,17 +83,17 @@ func (u unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error)
 	return u.Unit.Add(symbol, id, plain)
 }
 
-// only is the one schedule that there is, without parameters. It implements space.Structure.
+// only is the single schedule, without parameters. It implements space.Structure.
 type only struct{ workload *expr.Workload }
 
 // Legal implements space.Structure.
 func (only) Legal(struct{}) error { return nil }
 
-// Cost implements space.Structure: a cycle for each operation.
+// Cost implements space.Structure with one cycle per operation.
 func (o only) Cost(struct{}) float64 { return o.workload.Flop() + o.workload.IntegerOps() + 1 }
 
 // Apply implements space.Structure.
 func (only) Apply(*schedule.Schedule, struct{}) error { return nil }
 
-// featureSet has no more than the cost: of one candidate there is nothing to choose.
+// featureSet has only the cost: with one candidate there is no choice.
 var featureSet = backend.CostAlone("reference-features-1")

@@ -1,3 +1,2 @@
-// Package registry lists the backends of the program. A backend that is added here is known everywhere: targets may
-// name it.
+// Package registry lists the backends of the program. Targets may name any backend in the list.
 package registry

@@ -20,12 +20,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// All are the backends.
+// All returns the backends.
 func All() []backend.Backend {
 	return []backend.Backend{cpu.Backend{}, cuda.Backend{}, gpusim.Backend{}, opencl.Backend{}, reference.Backend{}, board.Backend{}}
 }
 
-// Of is a target's backend. The error says that there is none, or what it misses in the target.
+// Of returns a target's backend. It returns an error if the backend is unknown or the target lacks a required
+// property.
 func Of(t *target.Target) (backend.Backend, error) {
 	for _, b := range All() {
 		if b.Name() == t.Backend {
@@ -43,7 +44,7 @@ func names() []string {
 	return list
 }
 
-// Space is the candidate schedules of a workload on a target, with the algorithms that numerics allow.
+// Space returns the candidate schedules of a workload on a target with the algorithms that numerics allow.
 func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*space.Space, error) {
 	b, err := Of(t)
 	if err != nil {
@@ -52,8 +53,8 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*spa
 	return b.Space(w, t, numerics), nil
 }
 
-// Storage is how programs for a target store factors of products in float32, at a level of numerics, in a type;
-// Invalid is the one that gains most.
+// Storage returns how programs for a target store factors of float32 products, at a level of numerics and as a type.
+// Invalid selects the type with the largest gain.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) (array.Storage, error) {
 	b, err := Of(t)
 	if err != nil {
@@ -62,9 +63,9 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) (arra
 	return b.Storage(t, numerics, as), nil
 }
 
-// Target finds a target by name: one of a backend's, where there are several devices with one of them behind a colon,
-// or the path of a JSON file as Target.Encode writes it. Zero threads means the target's own number; any other
-// replaces that of a file.
+// Target finds a target by name: that of a backend, with a device after a colon if the backend supports several, or
+// the path of a JSON file written by Target.Encode. Zero threads selects the target's default; another number
+// overrides the file's.
 func Target(name string, threads int) (*target.Target, error) {
 	kind, device, chosen := strings.Cut(name, ":")
 	for _, b := range All() {
@@ -88,7 +89,7 @@ func Target(name string, threads int) (*target.Target, error) {
 	return t, nil
 }
 
-// Targets are the names of all targets.
+// Targets returns the names of all targets.
 func Targets() []string {
 	var list []string
 	for _, b := range All() {
@@ -97,7 +98,7 @@ func Targets() []string {
 	return list
 }
 
-// FeatureSets are those of all backends.
+// FeatureSets returns those of all backends.
 func FeatureSets() []*features.Set {
 	var list []*features.Set
 	for _, b := range All() {

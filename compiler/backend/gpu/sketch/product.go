@@ -257,10 +257,10 @@ func (p *Product) Blocks(b Box) int64 {
 	return blocks
 }
 
-// Terms is how many values the axis that is cut takes for a block.
+// Terms returns how many values of the divided axis a block computes.
 func (p *Product) Terms(b Box) int64 { return p.Reduce[p.Step].Extent / max(1, b.Parts) }
 
-// Steps is how often operands are fetched for a block, and Terms how many terms of each of its results are added then.
+// Steps returns how often operands are fetched for a block, and how many terms of each result are added per step.
 func (p *Product) Steps(b Box) (steps, terms int64) {
 	terms = 1
 	for k, r := range p.Reduce {
@@ -272,7 +272,7 @@ func (p *Product) Steps(b Box) (steps, terms int64) {
 	return sketch.CeilDiv(extent, b.Depth), terms * min(b.Depth, extent)
 }
 
-// FetchedBytes is what a block fetches in a step.
+// FetchedBytes returns the bytes that a block fetches per step.
 func (p *Product) FetchedBytes(b Box) (bytes int64) {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {
@@ -282,10 +282,10 @@ func (p *Product) FetchedBytes(b Box) (bytes int64) {
 	return bytes
 }
 
-// productCopyBytes is the most that a thread copies at once.
+// productCopyBytes is the maximum size of a thread's copy.
 const productCopyBytes = 16
 
-// atOnce is how many neighbours of an operand a thread can fetch at once: so many that rows are whole vectors.
+// atOnce returns how many neighbours of an operand a thread can fetch at once, such that rows are whole vectors.
 func (p *Product) atOnce(o Operand, b Box, f Fetching, ranges map[*expr.Var]int64) int64 {
 	if f.Swizzled && p.Exchanges(o) {
 		return 1
@@ -297,7 +297,7 @@ func (p *Product) atOnce(o Operand, b Box, f Fetching, ranges map[*expr.Var]int6
 	return n
 }
 
-// AllCopies is how many copies of threads bring all operands of a step.
+// AllCopies returns how many thread copies bring all operands of a step.
 func (p *Product) AllCopies(b Box, f Fetching) (n int64) {
 	for _, o := range p.Operands {
 		n += p.Copies(o, b, f)
@@ -305,15 +305,15 @@ func (p *Product) AllCopies(b Box, f Fetching) (n int64) {
 	return n
 }
 
-// Copies is how many copies of threads bring an operand of a step.
+// Copies returns how many thread copies bring an operand of a step.
 func (p *Product) Copies(o Operand, b Box, f Fetching) int64 {
 	ranges := p.ranges(b)
 	n, _ := o.elements(b, ranges)
 	return sketch.CeilDiv(n, p.atOnce(o, b, f, ranges))
 }
 
-// SharedBytes is the shared memory of a block at most. Tiles at the end of an axis that they do not divide have code,
-// and arrays, of their own, and so has the last step.
+// SharedBytes returns an upper bound of a block's shared memory. Partial tiles at the end of an axis, and the last
+// step, have code and arrays of their own.
 func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {

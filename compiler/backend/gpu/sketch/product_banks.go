@@ -2,14 +2,14 @@ package sketch
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// The banks of shared memory, and the bytes of a word, of which each gives one at a time.
+// The number of shared memory banks, and the bytes of a word, which each bank serves per turn.
 const (
 	banks     = 32
 	wordBytes = 4
 )
 
-// Turns is how many turns of the banks of shared memory it takes until each thread of a warp has its element of an
-// operand. Threads have rows and columns of a block, at these places; those beyond the results have none.
+// Turns returns how many turns of the shared memory banks deliver an operand's element to each thread of a warp.
+// place returns a thread's row and column in the block; threads beyond the results have none.
 func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (row, column int64)) int64 {
 	rows, columns, groups := p.strides(b, f, o)
 	var words [banks]int64
@@ -35,8 +35,8 @@ func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (
 	return most
 }
 
-// strides is how many elements apart an operand has in shared memory what neighbouring rows, columns, and groups of
-// columns read.
+// strides returns the distances in shared memory, in elements, between the data of neighbouring rows, columns, and
+// groups of columns.
 func (p *Product) strides(b Box, f Fetching, o Operand) (rows, columns, groups int64) {
 	ranges := p.ranges(b)
 	stride := int64(1)

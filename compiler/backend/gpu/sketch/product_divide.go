@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Divisions are the numbers of parts that the sums can be divided into, each of so many terms at least: what fills a
-// card with blocks where results are few and sums long.
+// Divisions returns the numbers of parts that sums can be divided into with at least the given number of terms each.
+// Split sums fill a GPU with blocks when results are few and sums long.
 func (p *Product) Divisions(least int64) []int64 {
 	list := []int64{1}
 	extent := p.Reduce[p.Step].Extent
@@ -20,8 +20,8 @@ func (p *Product) Divisions(least int64) []int64 {
 	return list
 }
 
-// Divided is the product of partial sums: each of so many parts of a sum is a result, in a launch before the one that
-// adds them up, always in the same order.
+// Divided returns the product of partial sums: each of the parts of a sum is a result, in a launch before the one
+// that adds them up, always in the same order.
 func (p *Product) Divided(b *sketch.Builder, parts int64) *Product {
 	if b.Err != nil {
 		return p
@@ -52,7 +52,7 @@ func (p *Product) Divided(b *sketch.Builder, parts int64) *Product {
 	return &d
 }
 
-// AddUp has each thread add up the parts of a result.
+// AddUp makes each thread add up the parts of a result.
 func (p *Product) AddUp(b *sketch.Builder) {
 	const threads = 128
 	u := p.Unit
@@ -60,8 +60,7 @@ func (p *Product) AddUp(b *sketch.Builder) {
 	Results(b, u, len(p.Extents), threads, 1)
 }
 
-// AddUpCost is what dividing sums takes, in cycles: another launch, and memory that parts are written to and read
-// from.
+// AddUpCost returns the overhead of dividing sums in cycles: another launch, and writing and reading the parts.
 func (p *Product) AddUpCost(parts int64) float64 {
 	if parts < 2 {
 		return 0

@@ -9,31 +9,32 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Fetching is how operands come into shared memory.
+// Fetching describes how operands reach shared memory.
 type Fetching struct {
-	// Threads is how many fetch together, and Vector how many neighbours each takes at once at most, where they lie
-	// so.
+	// Threads is the number of threads that fetch cooperatively, and Vector the maximum number of contiguous elements
+	// per copy.
 	Threads, Vector int64
-	// Stages is for how many steps operands are in shared memory or under way; 1 = for the step that is computed.
+	// Stages is the depth of the pipeline: the number of steps whose operands are in shared memory or in flight. 1
+	// means only the current step.
 	Stages int64
-	// Skewed leaves gaps between rows, so that fragments of matrices are read from different banks.
+	// Skewed pads rows, so that fragments of matrices are read from different banks.
 	Skewed bool
-	// Matrices has warps load fragments of elements of 8 or 16 bits as matrices, where rows allow that.
+	// Matrices makes warps load fragments of 8-bit or 16-bit elements as matrices, if the rows permit it.
 	Matrices bool
-	// Swizzled lays operands out for the instructions of warpgroups, with terms side by side where Exchanges says so.
+	// Swizzled lays operands out for warpgroup instructions, with contiguous terms if Exchanges requires it.
 	Swizzled bool
-	// Bulk has one thread begin copies of boxes of those operands that are Boxed.
+	// Bulk makes one thread start TMA copies of the operands that are Boxed.
 	Bulk bool
 }
 
-// phaseBytes is the shared memory of an mbarrier at most, with what aligns others.
+// phaseBytes is the maximum shared memory of an mbarrier, including alignment.
 const phaseBytes = 16
 
-// productRowBytes is what rows of a tensor are multiples of whose boxes are copied.
+// productRowBytes is the alignment of a tensor's rows for TMA copies.
 const productRowBytes = 16
 
-// Boxed reports whether boxes of an operand can be copied: it is a whole argument, in rows that are whole, and nothing
-// exchanges places on the way.
+// Boxed reports whether TMA can copy boxes of an operand: it must be a whole argument with whole rows, and not be
+// transposed on the way.
 func (p *Product) Boxed(o Operand) bool {
 	t, dims := o.Load.Tensor, 0
 	for _, e := range t.Shape {
@@ -45,19 +46,18 @@ func (p *Product) Boxed(o Operand) bool {
 	return o.given && t.Strides == nil && !p.Exchanges(o) && row%productRowBytes == 0 && dims <= ir.MapDims
 }
 
-// exchangedBytes is the size of elements whose terms must lie side by side for warpgroups, and that asynchronous
-// copies copy one by one.
+// exchangedBytes is the size of elements that warpgroups need with contiguous terms. Asynchronous copies move them
+// one by one.
 const exchangedBytes = 4
 
-// Exchanges reports whether lines of an operand that lie side by side can exchange places with its terms on the way to
-// shared memory.
+// Exchanges reports whether an operand with contiguous lines can be transposed on the way to shared memory, so that
+// its terms are contiguous.
 func (p *Product) Exchanges(o Operand) bool {
 	last := o.Load.Index[len(o.Load.Index)-1]
 	return o.feed < 0 && o.Load.DType().Bytes() == exchangedBytes && !sketch.UsesAny(last, p.Reduce) && p.terms(o) >= 0
 }
 
-// terms is the dimension of an operand along which the cut axis goes, from the beginning of a part of a sum on; -1
-// where none is that alone.
+// terms returns the dimension of an operand that the divided axis indexes alone, starting at a part of a sum, or -1.
 func (p *Product) terms(o Operand) int {
 	return slices.IndexFunc(o.Load.Index, func(x expr.Expr) bool {
 		coef, linear := expr.Linearize(x).Coef(p.Reduce[p.Step])
@@ -65,10 +65,10 @@ func (p *Product) terms(o Operand) int {
 	})
 }
 
-// gap is how many elements lie behind a row of so many of an operand, where rows are skewed. Threads that have a
-// fragment together are eight along rows or columns, four along terms: with rows of terms, of which each is a multiple
-// of 16 bytes long, 16 bytes between them make the eight use different banks, and with rows of others 32 bytes the
-// four. The eight rows of a matrix use different banks where they are an odd multiple of 16 bytes apart.
+// gap returns the padding after a row of an operand in elements, if rows are skewed. Threads with a common fragment
+// are eight along rows or columns and four along terms. With rows of terms, each a multiple of 16 bytes, a padding of
+// 16 bytes gives the eight different banks; with other rows, 32 bytes do so for the four. The eight rows of a matrix
+// use different banks if their stride is an odd multiple of 16 bytes.
 func (p *Product) gap(o Operand, f Fetching, row int64) int64 {
 	bytes := o.Load.Tensor.DType.Bytes()
 	switch {
@@ -82,13 +82,13 @@ func (p *Product) gap(o Operand, f Fetching, row int64) int64 {
 	return 32 / bytes
 }
 
-// termsLast reports whether an operand has rows of terms.
+// termsLast reports whether the terms of an operand are contiguous.
 func (p *Product) termsLast(o Operand) bool {
 	return sketch.UsesAny(o.Load.Index[len(o.Load.Index)-1], p.Reduce)
 }
 
-// OddGap is how many elements lie behind a row so that rows are an odd multiple of 16 bytes apart. Its length is a
-// multiple of 16 bytes.
+// OddGap returns the padding in elements after which the stride of rows is an odd multiple of 16 bytes. Rows must be
+// a multiple of 16 bytes.
 func OddGap(row, bytes int64) int64 {
 	if row*bytes/ir.MatrixRowBytes%2 == 1 {
 		return 0
@@ -96,8 +96,8 @@ func OddGap(row, bytes int64) int64 {
 	return ir.MatrixRowBytes / bytes
 }
 
-// loads reports whether fragments of an operand with rows of so many elements are loaded as matrices: those of bytes
-// cannot be turned.
+// loads reports whether fragments of an operand with rows of the given length are loaded as matrices. Bytes cannot be
+// transposed.
 func (p *Product) loads(o Operand, f Fetching, row int64) bool {
 	bytes := o.Load.DType().Bytes()
 	return f.Matrices && (bytes == 2 || bytes == 1 && p.termsLast(o)) && row*bytes%ir.MatrixRowBytes == 0
@@ -109,8 +109,8 @@ func (p *Product) Loads(o Operand, b Box, f Fetching) bool {
 	return p.loads(o, f, row)
 }
 
-// Fetch brings the operands of a step of a box into shared memory, by all threads together. What else the reduction
-// alone reads is computed on its own.
+// Fetch makes all threads fetch the operands of a box's step into shared memory cooperatively. Other stages that only
+// the reduction reads are computed separately.
 func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
 	p.others(b)
 	ranges := p.ranges(box)
@@ -157,8 +157,8 @@ func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
 	}
 }
 
-// alongLines has neighbouring threads copy neighbouring lines of an operand whose terms exchange places with them:
-// they lie side by side where they come from.
+// alongLines makes neighbouring threads copy neighbouring lines of an operand that is transposed on the way. The
+// lines are contiguous in the source.
 func (p *Product) alongLines(b *sketch.Builder, stage int, o Operand) {
 	order := make([]int, len(b.S.Stages[stage].Axes))
 	for k := range order {
@@ -169,7 +169,7 @@ func (p *Product) alongLines(b *sketch.Builder, stage int, o Operand) {
 	b.Do(b.S.Reorder(stage, order...))
 }
 
-// others are the stages that only the reduction reads, and that no tile shares.
+// others computes the stages that only the reduction reads and that no tile shares.
 func (p *Product) others(b *sketch.Builder) {
 	for _, f := range p.Unit.Feeds {
 		shared := slices.ContainsFunc(p.Operands, func(o Operand) bool { return o.feed == f })
@@ -179,7 +179,7 @@ func (p *Product) others(b *sketch.Builder) {
 	}
 }
 
-// Together has all threads of a block compute a stage, neighbours at once where f says so.
+// Together makes all threads of a block compute a stage, in vectors if f says so.
 func Together(b *sketch.Builder, stage int, f Fetching) {
 	if b.Err != nil {
 		return
@@ -202,7 +202,7 @@ func Together(b *sketch.Builder, stage int, f Fetching) {
 	}
 }
 
-// place is the operand's place among the tensors that the reduction loads, some of which are copies by now.
+// place returns the operand's index among the tensors that the reduction loads, some of which are copies by now.
 func (o Operand) place(g *schedule.Stage) int {
 	var seen []*expr.Tensor
 	for _, l := range expr.Loads(g.Body) {

@@ -2,8 +2,8 @@ package sketch
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// divided takes an axis apart that an index divides by a number, as the channels of a grouped convolution:
-// neighbouring results of a group read the same elements.
+// divided returns the axis and the divisor of an index that is a quotient, as for the channels of a grouped
+// convolution: neighbouring results of a group read the same elements.
 func divided(e expr.Expr) (axis *expr.Var, by int64, ok bool) {
 	n, isBinary := e.(*expr.Binary)
 	if !isBinary || n.Op != expr.FloorDiv {
@@ -17,7 +17,7 @@ func divided(e expr.Expr) (axis *expr.Var, by int64, ok bool) {
 	return axis, k.Value, true
 }
 
-// GroupOf is how many neighbouring columns an operand has the same elements for; 0 where it does not divide them.
+// GroupOf returns how many adjacent columns share elements of an operand, or 0 if its index has no quotient.
 func (p *Product) GroupOf(o Operand) int64 {
 	for _, x := range o.Load.Index {
 		for _, t := range expr.Linearize(x).Terms {
@@ -29,21 +29,22 @@ func (p *Product) GroupOf(o Operand) int64 {
 	return 0
 }
 
-// findGroup finds the columns of a group: those for which an operand has the same elements.
+// findGroup finds the number of columns of a group, which share elements of an operand.
 func (p *Product) findGroup() {
 	for _, o := range p.Operands {
 		p.Group = max(p.Group, p.GroupOf(o))
 	}
 }
 
-// values is how many values a part of an index takes while its variables take so many, of which blocks have equal
-// parts. Of what is neither a variable nor a quotient of one, as the blocks of terms in a part of a sum, it is one.
+// values returns how many values a part of an index takes in the given ranges of its variables, which divide the axes
+// equally. It returns one for anything but a variable or a quotient of one, such as the blocks of terms in a part of
+// a sum.
 func values(e expr.Expr, ranges map[*expr.Var]int64) int64 {
 	if v, ok := e.(*expr.Var); ok {
 		return ranges[v]
 	}
 	axis, by, ok := divided(e)
-	if !ok { // of a part of a sum, whose terms begin anywhere: no vectors of them are known to be whole
+	if !ok { // a part of a sum may start anywhere: no vectors of its terms are known to be whole
 		return 1
 	}
 	n := ranges[axis]
@@ -56,7 +57,8 @@ func values(e expr.Expr, ranges map[*expr.Var]int64) int64 {
 	return min((n-1)/by+2, (axis.Extent-1)/by+1)
 }
 
-// Alike is how many of so many neighbouring columns, from a multiple of that on, read the same elements of an operand.
+// Alike returns how many of the given number of adjacent columns, from a multiple of it on, read the same elements of
+// an operand.
 func (p *Product) Alike(o Operand, columns int64) int64 {
 	by := p.GroupOf(o)
 	switch {
@@ -70,7 +72,7 @@ func (p *Product) Alike(o Operand, columns int64) int64 {
 	return max(1, min(columns, by)/2)
 }
 
-// WholeGroups reports whether so many columns are some whole groups, or a part of one that divides it.
+// WholeGroups reports whether the given number of columns is a multiple or a divisor of a group.
 func (p *Product) WholeGroups(columns int64) bool {
 	return p.Group == 0 || columns%p.Group == 0 || p.Group%columns == 0
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Joined is the product whose rows are the positions of two axes, such as those of an image; nil where they are not
-// neighbours, no operand has both, or something beside the results is computed of sums, which keeps its own axes.
+// Joined returns the product whose rows are the positions of two axes, such as those of an image. It returns nil if
+// the axes are not adjacent, no operand has both, or another output is computed from the sums, which would keep its
+// own axes.
 func (p *Product) Joined() *Product {
 	before := p.Rows - 1
 	if before < 0 || p.Extents[before] < 2 || len(p.Unit.Also) > 0 {
@@ -30,14 +31,14 @@ func (p *Product) join() {
 	p.Extents[p.Rows-1] = 1
 }
 
-// Positions gives the reduction its rows as one axis. It comes before other primitives on the reduction.
+// Positions fuses the rows of the reduction into one axis. It precedes other primitives on the reduction.
 func (p *Product) Positions(b *sketch.Builder) {
 	if p.Joint && b.Err == nil {
 		b.Do(b.S.Flatten(p.Unit.Acc, p.Rows-1, p.Rows))
 	}
 }
 
-// RowsOf is the iterator over the rows of the stage that results are stored by.
+// RowsOf returns the iterator over the rows of the stage that stores the results.
 func (p *Product) RowsOf(b *sketch.Builder) int {
 	if !p.Joint {
 		return p.Rows

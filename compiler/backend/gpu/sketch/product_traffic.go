@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 )
 
-// Traffic is the cycles in which a multiprocessor gets what a block fetches in a step: from the cache, into which the
-// operands come once, where there is room for them. Else they come again for the blocks that run at the same time, as
-// far as these do not share them.
+// Traffic returns the cycles in which a multiprocessor receives what a block fetches per step: from the L2 cache,
+// into which operands are read once if they fit. Otherwise they are read again for the concurrent blocks that do not
+// share them.
 func (p *Product) Traffic(w Walk, b Box, l Launch) float64 {
 	all := 0.0
 	for _, o := range p.Operands {
@@ -26,12 +26,12 @@ func (o Operand) bytes() float64 {
 	return float64(array.Elements(o.Load.Tensor.Shape) * o.Load.DType().Bytes())
 }
 
-// refetched is the bytes that come from global memory when nothing stays in the cache for blocks of a later round.
+// refetched returns the bytes read from global memory if nothing stays in the cache for blocks of a later wave.
 func (p *Product) refetched(w Walk, b Box, l Launch) (bytes float64) {
 	r, c := p.tiles(b)
 	rows, columns := float64(r), float64(c)
 	together := min(l.Together*float64(p.GPU.Multiprocessors), rows*columns)
-	// Tiles that are computed together are a band of so many rows, or several.
+	// Concurrent tiles are in one or more bands of this many rows.
 	band := min(float64(max(1, w.Band)), rows)
 	wide := min(math.Ceil(together/band), columns)
 	high := min(math.Ceil(together/(band*columns))*band, rows)

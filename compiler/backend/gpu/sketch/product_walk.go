@@ -10,17 +10,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// Walk is how blocks take the tiles of the results.
+// Walk describes how blocks traverse the tiles of the results.
 type Walk struct {
-	// Each is how many blocks of a multiprocessor walk over several tiles; 0 = each block has one.
+	// Each is the number of persistent blocks per multiprocessor; 0 means one tile per block.
 	Each int64
-	// Band is how many tiles along rows take turns before the next one along columns; 0 or 1 = none.
+	// Band is the rasterisation: the number of tiles along rows that are visited before the next one along columns; 0
+	// or 1 for none.
 	Band int64
-	// Cut is in how many rounds sums are cut so that blocks have equal shares; 0 = in none.
+	// Cut is the number of Stream-K rounds, whose sums are divided so that blocks have equal shares; 0 for none.
 	Cut int64
 }
 
-// Walking are the knobs of a walk.
+// Walking returns the knobs of a walk.
 func Walking[P any](p *Product, b Box, field func(*P) *Walk) []space.Parameter[P] {
 	knob := func(name string, number func(*Walk) *int64, values ...int64) space.Parameter[P] {
 		return sketch.Knob(name, func(q *P) *int64 { return number(field(q)) }, values...)
@@ -37,15 +38,15 @@ func Walking[P any](p *Product, b Box, field func(*P) *Walk) []space.Parameter[P
 	}
 }
 
-// maxParts bounds the memory for parts of sums, in bytes.
+// maxParts bounds the memory for partial sums in bytes.
 const maxParts = 256 << 20
 
-// tiles is how many there are along rows and columns.
+// tiles returns the number of tiles along rows and columns.
 func (p *Product) tiles(b Box) (rows, columns int64) {
 	return sketch.CeilDiv(p.Extents[p.Rows], b.Rows), sketch.CeilDiv(p.Extents[p.Columns], b.Columns)
 }
 
-// Legal says why blocks cannot walk so, of which a multiprocessor holds so many.
+// Legal returns an error if blocks cannot walk this way. resident is the number of blocks per multiprocessor.
 func (w Walk) Legal(p *Product, b Box, resident int64) error {
 	tiles, blocks := p.Blocks(b), w.blocks(p)
 	steps, _ := p.Steps(b)
@@ -71,7 +72,7 @@ func (w Walk) Legal(p *Product, b Box, resident int64) error {
 	return nil
 }
 
-// Reconciled is a walk that is legal, as far as the tiles are concerned.
+// Reconciled returns a walk that is legal for the tiles.
 func (w Walk) Reconciled(p *Product, b Box, resident int64) Walk {
 	if rows, columns := p.tiles(b); w.Band < 1 || w.Band >= rows || columns < 2 {
 		w.Band = 1
@@ -91,22 +92,21 @@ func (w Walk) Reconciled(p *Product, b Box, resident int64) Walk {
 	return w
 }
 
-// blocks is how many walk.
+// blocks returns the number of persistent blocks.
 func (w Walk) blocks(p *Product) int64 { return w.Each * int64(p.GPU.Multiprocessors) }
 
-// whole is how many rounds are without cuts.
+// whole returns the number of data-parallel rounds, whose sums are not divided.
 func (w Walk) whole(p *Product, b Box) int64 {
 	return max(0, p.Blocks(b)/w.blocks(p)-(w.Cut-1))
 }
 
-// cutSteps is how many steps the tiles have whose sums may be cut.
+// cutSteps returns the number of steps of the tiles whose sums may be divided.
 func (w Walk) cutSteps(p *Product, b Box) int64 {
 	steps, _ := p.Steps(b)
 	return (p.Blocks(b) - w.whole(p, b)*w.blocks(p)) * steps
 }
 
-// Tiles puts the loops over tiles, of which one is along rows and one along columns, into the order in which they are
-// to be fused: for bands these two come last.
+// Tiles orders the loops over tiles for fusion. For bands, those along rows and columns come last.
 func (w Walk) Tiles(all []int, rows, columns int) []int {
 	if w.Band < 2 {
 		return all
@@ -115,7 +115,7 @@ func (w Walk) Tiles(all []int, rows, columns int) []int {
 	return append(others, rows, columns)
 }
 
-// Walk has the blocks of the results, which are bound, walk over tiles.
+// Walk makes the bound blocks of the results persistent.
 func (p *Product) Walk(b *sketch.Builder, w Walk) {
 	if w.Each > 0 && b.Err == nil {
 		b.Do(b.S.Persist(p.Unit.Out, w.blocks(p)))
@@ -128,26 +128,27 @@ func (p *Product) Walk(b *sketch.Builder, w Walk) {
 	}
 }
 
-// continues reports whether the last steps of a tile fetch for the first ones of the next tile of a block: where all
-// tiles have the same code, in more than one step.
+// continues reports whether the last steps of a tile prefetch for the first ones of a block's next tile. It requires
+// that all tiles have the same code and more than one step.
 func (p *Product) continues(b Box, stages int64) bool {
 	steps, _ := p.Steps(b)
 	whole := b.Guarded || p.Extents[p.Rows]%b.Rows == 0 && p.Extents[p.Columns]%b.Columns == 0
 	return stages > 1 && steps > 1 && whole && p.Terms(b)%b.Depth == 0
 }
 
-// Launch is how the tiles of a launch lie on the card.
+// Launch describes how the tiles of a launch occupy the GPU.
 type Launch struct {
-	// Together is how many blocks a multiprocessor computes at a time.
+	// Together is the number of concurrent blocks per multiprocessor.
 	Together float64
-	// Rounds is how many tiles a block's place computes one after another, Begun how many it begins to compute.
+	// Rounds is the number of tiles that each resident block slot computes in sequence, Begun the number of pipeline
+	// starts.
 	Rounds, Begun float64
-	// After is the cycles behind it, until parts of sums are added up.
+	// After is the cycles of adding up partial sums at the end.
 	After float64
 }
 
-// Launch is that of blocks that walk, of which a multiprocessor holds so many, and that fetch for so many steps at a
-// time.
+// Launch returns the launch of persistent blocks. resident is the number of blocks per multiprocessor, stages the
+// depth of the pipeline.
 func (p *Product) Launch(w Walk, b Box, stages, resident int64) Launch {
 	tiles, processors := p.Blocks(b), int64(p.GPU.Multiprocessors)
 	if w.Each > 0 {
@@ -169,7 +170,7 @@ func (p *Product) Launch(w Walk, b Box, stages, resident int64) Launch {
 	l.Together = float64(resident)
 	l.Rounds = float64(whole) + float64(sketch.CeilDiv(rest*steps, blocks))/float64(steps)
 	l.Begun = math.Ceil(l.Rounds) + 1
-	// All blocks leave parts of tiles; to add them up, each tile whose sums are cut has a block.
+	// All blocks store partial tiles. A block per divided tile adds them up.
 	tile := float64(b.Rows * b.Columns * p.Bytes)
 	parts := float64(blocks + rest)
 	adding := float64(sketch.CeilDiv(rest, processors)) * tile * parts / float64(rest)

@@ -6,11 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// Place is the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns of
-// a matrix, of which a thread has two.
+// Place holds the loops of a tile along one axis: over warps, over the matrices of each, and over the rows or columns
+// of a matrix. Each thread has two of them.
 type Place struct{ Warp, Matrix, Thread, Own int }
 
-// WarpRows cuts an axis whose matrices are 16 long: thread k of eight has row k and the one eight behind it.
+// WarpRows divides an axis into matrices of 16 rows. Thread k of eight has rows k and k+8.
 func WarpRows(b *sketch.Builder, stage, axis int, matrices int64) (p Place) {
 	var inside int
 	p.Warp, inside = b.Split(stage, axis, matrices*ir.MatrixRows, schedule.Peel)
@@ -19,7 +19,7 @@ func WarpRows(b *sketch.Builder, stage, axis int, matrices int64) (p Place) {
 	return p
 }
 
-// WarpColumns cuts an axis whose matrices are 8 long: thread k of four has two neighbours.
+// WarpColumns divides an axis into matrices of 8 columns. Thread k of four has two adjacent ones.
 func WarpColumns(b *sketch.Builder, stage, axis int, matrices int64) (p Place) {
 	var inside int
 	p.Warp, inside = b.Split(stage, axis, matrices*ir.MatrixColumns, schedule.Peel)

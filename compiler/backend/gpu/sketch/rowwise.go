@@ -1,6 +1,3 @@
-// Rowwise is the sketch of stages that a block of a GPU's threads computes row by row: softmax, normalisation,
-// reductions.
-
 package sketch
 
 import (
@@ -17,25 +14,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// rowwiseSketch is the structure: a block computes some rows, stage after stage. A row's threads each sum what lies
-// as many elements apart as there are of them, and add up these partial results by passing them between the
-// registers of a warp; of more than a warp, one thread adds up what warps have. What stages leave to the next ones
-// lies in shared memory. Of a single row, blocks and results are loops of one iteration.
+// rowwiseSketch is the sketch of stages that a block of threads computes row by row: softmax, normalisation,
+// reductions. A block computes some rows, stage after stage. The threads of a row each sum the elements at a stride
+// of their number, and combine the partial results by warp shuffles. If a row has several warps, one thread adds up
+// their results. Intermediate results are in shared memory. For a single row, the loops over blocks and rows have one
+// iteration.
 type rowwiseSketch struct {
 	*sketch.Rows
 	gpu *target.GPU
-	// side is the rows that lie side by side: along the last of the shared axes, if there is one.
+	// side is the number of adjacent rows along the last of the shared axes, if any.
 	side int64
 }
 
-// rowwiseParameters are the numbers that the sketch leaves open.
+// rowwiseParameters are the sketch's parameters.
 type rowwiseParameters struct {
-	// threads is those of a row, rows those of a block.
+	// threads is the number of threads per row, rows the number of rows per block.
 	threads, rows int64
 }
 
-// NewRowwise is the schedules of a workload; nil when it has no rows, or rows whose neighbours lie side by side, of
-// which each thread has one.
+// NewRowwise returns the schedules of a workload, or nil if it has no rows, or contiguous rows that each suit one
+// thread.
 func NewRowwise(w *expr.Workload, g *target.GPU) *sketch.Whole {
 	m := sketch.MatchRows(w)
 	if m == nil || m.Across || m.Length < rowwiseShortest {
@@ -62,8 +60,8 @@ func NewRowwise(w *expr.Workload, g *target.GPU) *sketch.Whole {
 	return &sketch.Whole{Out: m.Out, Inline: m.Inline, Family: family}
 }
 
-// single reports whether stages that share no axis have a single row, which they need in common. A sum alone needs
-// nothing but its terms, which more than a block can share.
+// single reports whether stages without shared axes have a single row in common. A sum alone only needs its terms,
+// which several blocks can share.
 func single(m *sketch.Rows, all []*schedule.Stage) bool {
 	one := func(stage int) bool { return array.Elements(all[stage].Tensor.Shape) == 1 }
 	for reduction := range m.Contiguous {
@@ -75,14 +73,14 @@ func single(m *sketch.Rows, all []*schedule.Stage) bool {
 }
 
 const (
-	// rowwiseShortest is the least elements of a row that several threads share.
+	// rowwiseShortest is the minimum number of a row's elements that several threads share.
 	rowwiseShortest = 8
-	// rowwiseWarp is the threads that pass values between their registers.
+	// rowwiseWarp is the number of threads that exchange registers.
 	rowwiseWarp = 32
 )
 
-// sharedBytes is at most what a block keeps: its rows of each stage, and partial results of warps. Rows that are left
-// over have code, and arrays, of their own.
+// sharedBytes returns an upper bound of a block's shared memory: its rows of each stage, and partial results of
+// warps. The remainder of rows has code and arrays of its own.
 func (s *rowwiseSketch) sharedBytes(p rowwiseParameters) int64 {
 	bytes := p.rows * (int64(len(s.Stages)+1)*(s.Length+16)*s.Widest + 2*max(rowwiseWarp, p.threads)*s.Widest)
 	if s.side%p.rows != 0 {
@@ -104,15 +102,15 @@ func (s *rowwiseSketch) Legal(p rowwiseParameters) error {
 	return nil
 }
 
-// What threads wait for, in cycles: a round of loads, an exchange of registers, and the others of the block.
+// Waiting times in cycles: a round of loads, a warp shuffle, and a barrier of the block.
 const (
 	roundWait          = 30.0
 	rowwiseShuffleWait = 25.0
 	rowwiseBarrierWait = 40.0
 )
 
-// Cost implements space.Structure: rounds over the row for each load, exchanges of partial results and barriers
-// between stages, for as many rows as multiprocessors compute after one another.
+// Cost implements space.Structure. It adds rounds over the row for each load, shuffles of partial results and
+// barriers between stages, for the rows that a multiprocessor computes in sequence.
 func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 	const lanes, bytesPerCycle, launch = 128.0, 16.0, 500.0
 	rounds := float64(sketch.CeilDiv(s.Length, p.threads))
@@ -127,7 +125,7 @@ func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 	if within*p.rows%rowwiseWarp != 0 || within&(within-1) != 0 { // partial results go through shared memory
 		exchanges = rowwiseBarrierWait + float64(within)*roundWait
 	}
-	if p.threads < rowwiseWarp { // rows that a warp reads together lie apart
+	if p.threads < rowwiseWarp { // rows that a warp reads together are not contiguous
 		work *= math.Sqrt(rowwiseWarp / float64(p.threads))
 	}
 	wait += float64(len(s.Contiguous)) * exchanges
@@ -182,8 +180,8 @@ func (s *rowwiseSketch) inRows(b *sketch.Builder, stages []int, block int) {
 	}
 }
 
-// nestOf gives the threads their part of a stage's rows: the elements of a map side by side, or a result of a
-// reduction. Row is the iterator over the rows of a block, -1 for a single one, and outer are those around it.
+// nestOf distributes a stage's rows over threads: adjacent elements of a map, or a result of a reduction. row is the
+// iterator over the rows of a block, -1 for a single one, and outer holds the iterators around it.
 func (s *rowwiseSketch) nestOf(b *sketch.Builder, id int, outer []int, row int, p rowwiseParameters) {
 	if b.Err != nil {
 		return
@@ -217,8 +215,8 @@ func (s *rowwiseSketch) nestOf(b *sketch.Builder, id int, outer []int, row int, 
 	}
 }
 
-// combined has a row's threads compute partial results of a reduction, which are then combined. It returns their
-// stages, consumers first.
+// combined makes a row's threads compute and combine partial results of a reduction. It returns their stages,
+// consumers first.
 func (s *rowwiseSketch) combined(b *sketch.Builder, id int, p rowwiseParameters) (partials []int) {
 	if b.S.Stages[id].Combiner == expr.None {
 		return nil
@@ -238,7 +236,7 @@ func (s *rowwiseSketch) combined(b *sketch.Builder, id int, p rowwiseParameters)
 	return []int{ofWarps, each}
 }
 
-// rowwiseWhole is how many of so many threads are whole warps, or a part of one that can be halved again and again.
+// rowwiseWhole returns how many of the threads form whole warps, or a power of two within one.
 func rowwiseWhole(threads int64) int64 {
 	if threads > rowwiseWarp {
 		return threads / rowwiseWarp * rowwiseWarp
@@ -246,14 +244,14 @@ func rowwiseWhole(threads int64) int64 {
 	return 1 << (bits.Len64(uint64(threads)) - 1)
 }
 
-// shuffle has a stage combine what threads have in their registers.
+// shuffle makes a stage combine the registers of threads.
 func (s *rowwiseSketch) shuffle(b *sketch.Builder, id int) {
 	if b.Err == nil {
 		b.Do(b.S.Shuffle(id, len(b.S.Stages[id].Axes)))
 	}
 }
 
-// factor gives each thread of a row, or each warp, a partial result of a reduction.
+// factor assigns a partial result of a reduction to each thread of a row, or to each warp.
 func (s *rowwiseSketch) factor(b *sketch.Builder, id, k int, threads int64, part schedule.Part) (partial int) {
 	if b.Err != nil {
 		return 0
@@ -276,7 +274,7 @@ func (s *rowwiseSketch) factor(b *sketch.Builder, id, k int, threads int64, part
 	return partial
 }
 
-// rowLoops are the loops of a stage over rows, which has the axes of another one: of a single row, a loop of one
+// rowLoops returns the loops over rows of a stage with the axes of another one. For a single row, the loop has one
 // iteration.
 func (s *rowwiseSketch) rowLoops(b *sketch.Builder, stage, like int) []int {
 	if len(s.Shared) == 0 {
@@ -285,7 +283,7 @@ func (s *rowwiseSketch) rowLoops(b *sketch.Builder, stage, like int) []int {
 	return s.Dims[like]
 }
 
-// leavesFirst is an order of all leaves with the given ones first.
+// leavesFirst returns an order of all leaves that starts with the given ones.
 func leavesFirst(g *schedule.Stage, first []int) []int {
 	order := slices.Clone(first)
 	for _, it := range g.Leaves {

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// New derives the space of a workload on a GPU, with the algorithms that numerics allow.
+// New returns the space of a workload on a GPU with the algorithms that numerics allow.
 func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
 	return sketch.New(w, t, sketch.Sketches{
 		Wholes: []func(*expr.Workload) *sketch.Whole{

@@ -1,6 +1,3 @@
-// Slices is the sketch of long sums whose results share nothing, such as products of a matrix and a vector:
-// the threads of a block have a few results together, of whose sums each adds up a slice. Begin to read at New.
-
 package sketch
 
 import (
@@ -15,53 +12,54 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// sums is the sketch. Where the results' terms lie side by side, neighbouring threads add up terms of one result and
-// exchange what they have; elsewhere neighbouring threads have neighbouring results, and their partial sums go through
-// shared memory.
+// sums is the sketch of long sums whose results share no data, such as matrix-vector products. The threads of a block
+// share a few results, and each adds up a slice of their sums. If the terms of a result are contiguous, neighbouring
+// threads add up terms of one result and exchange registers. Otherwise neighbouring threads have neighbouring
+// results, and their partial sums go through shared memory.
 type sums struct {
 	unit sketch.Unit
 	gpu  *target.GPU
-	// extents are those of the results, last is the last axis that is longer than one; -1 where there is no axis. Step
-	// is the reduction axis that is cut, by its place among the reduction's, and extent its own.
+	// extents holds those of the results. last is the last axis longer than one, or -1. step is the index of the
+	// divided reduction axis, and extent its extent.
 	extents []int64
 	last    int
 	step    int
 	extent  int64
-	// others is how many terms there are for each value of that axis, loads what each takes, and element the bytes
-	// of most of what is read.
+	// others is the number of terms per value of that axis, loads the number of loads per term, and element the size
+	// in bytes of most of the data.
 	others, loads, element int64
-	// wide is the bytes of a result.
+	// wide is the size of a result in bytes.
 	wide int64
-	// along is set where terms lie side by side.
+	// along is set if terms are contiguous.
 	along bool
-	// few is set where blocks with a result each leave multiprocessors without work: blocks are larger then, and sums
-	// are divided into more parts, which need not be equal.
+	// few is set if blocks with a result each leave multiprocessors idle. Blocks are then larger, and sums are
+	// divided into more parts, which need not be equal.
 	few bool
 }
 
-// slicesParameters are the numbers that the sketch leaves open.
+// slicesParameters are the sketch's parameters.
 type slicesParameters struct {
-	// side is the results of a block, across the threads of each.
+	// side is the number of results per block, across the number of threads per result.
 	side, across int64
-	// parts is in how many parts sums are computed, by blocks of their own.
+	// parts is the number of parts of a sum, computed by blocks of their own.
 	parts int64
-	// unroll is how many terms are written out.
+	// unroll is the number of unrolled terms.
 	unroll int64
 }
 
 const (
-	// slicesShortest is the least terms of a sum that several threads share.
+	// slicesShortest is the minimum number of a sum's terms that several threads share.
 	slicesShortest = 32
 	slicesWarp     = 32
-	// slicesLeastTerms is how many a part of a sum has at least.
+	// slicesLeastTerms is the minimum number of terms of a part of a sum.
 	slicesLeastTerms = 16
-	// mostParts is in how many parts few sums are divided at most: a block adds them up, a thread for each.
+	// mostParts is the maximum number of parts of few sums. A block adds them up with a thread for each.
 	mostParts = 512
-	// ahead is how many parts a thread that adds them up reads at once.
+	// ahead is the number of parts that an adding thread reads at once.
 	ahead = 8
 )
 
-// NewSlices is the schedules of a unit with a reduction, g; nil where sums are short.
+// NewSlices returns the schedules of a unit with a reduction g, or nil if sums are short.
 func NewSlices(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) space.Family {
 	if len(g.Reduce) == 0 {
 		return nil
@@ -89,9 +87,9 @@ func NewSlices(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	}
 }
 
-// findStep finds the axis to cut: that along which most of what is read lies side by side, or else the longest. Of few
-// results it is the longest where the other has less than a warp of terms, and the terms of a single result have no
-// other neighbours.
+// findStep finds the axis to divide: the one along which most data is contiguous, or else the longest. With few
+// results, it is the longest if the other has less than a warp of terms, unless a single result's terms have no other
+// neighbours.
 func (p *sums) findStep(g *schedule.Stage) {
 	var heaviest *expr.Load
 	for _, l := range expr.Loads(g.Body) {
@@ -126,7 +124,7 @@ func (p *sums) findStep(g *schedule.Stage) {
 	}
 }
 
-// row is how many results lie along the last axis.
+// row returns how many results lie along the last axis.
 func (p *sums) row() int64 {
 	if p.last < 0 {
 		return 1
@@ -134,7 +132,7 @@ func (p *sums) row() int64 {
 	return p.extents[p.last]
 }
 
-// sharers are the numbers of threads that a sum can have: a warp at most, or whole ones.
+// sharers returns the possible numbers of threads per sum: up to a warp, or whole warps.
 func (p *sums) sharers() []int64 {
 	list := sketch.AtMost(p.extent, 1, 2, 4, 8, 16, slicesWarp)
 	if p.few && p.along {
@@ -143,7 +141,7 @@ func (p *sums) sharers() []int64 {
 	return list
 }
 
-// divisions are the numbers of parts that sums can be divided into.
+// divisions returns the numbers of parts that sums can be divided into.
 func (p *sums) divisions() []int64 {
 	list := []int64{1}
 	for n := int64(2); n <= mostParts && p.extent/n >= slicesLeastTerms; n *= 2 {
@@ -165,7 +163,7 @@ func (p *sums) Legal(q slicesParameters) error {
 	return nil
 }
 
-// adders is how many threads add up so many parts of a sum.
+// adders returns how many threads add up the parts of a sum.
 func (p *sums) adders(parts int64) int64 {
 	if !p.few || parts < slicesWarp {
 		return 1

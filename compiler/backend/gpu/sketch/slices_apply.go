@@ -21,13 +21,13 @@ func (p *sums) Apply(s *schedule.Schedule, q slicesParameters) error {
 	return b.Err
 }
 
-// divide makes partial sums a unit of their own, and has threads add them up in a later launch.
+// divide makes partial sums a unit of their own, and makes threads add them up in a later launch.
 func (p *sums) divide(b *sketch.Builder, x *slicing, parts int64) {
 	if b.Err != nil {
 		return
 	}
 	part, length := schedule.Planes, sketch.CeilDiv(p.extent, parts)
-	if p.few { // neighbouring threads add up neighbours
+	if p.few { // neighbouring threads add up adjacent parts
 		part = schedule.Pieces
 	}
 	partial, err := b.S.RFactor(p.unit.Acc, p.step, length, part)
@@ -43,7 +43,7 @@ func (p *sums) divide(b *sketch.Builder, x *slicing, parts int64) {
 	p.addParts(b, sketch.CeilDiv(p.extent, length))
 }
 
-// addParts has threads add up so many parts of each sum.
+// addParts makes threads add up the parts of each sum.
 func (p *sums) addParts(b *sketch.Builder, parts int64) {
 	x := slicing{Unit: p.unit, last: p.last, along: true, side: 128, across: p.adders(parts), unroll: 1}
 	switch {

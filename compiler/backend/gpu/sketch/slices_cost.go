@@ -7,20 +7,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// What threads wait for, in cycles.
+// Waiting times in cycles.
 const (
 	loadWait          = 500.0
 	slicesBarrierWait = 60.0
-	// addWait is what a thread takes to add up a part, or what another thread has.
+	// addWait is the time of a thread to add up a part, or another thread's sum.
 	addWait = 30.0
-	// slicesShuffleWait is what an exchange of registers takes.
+	// slicesShuffleWait is the time of a warp shuffle.
 	slicesShuffleWait = 25.0
-	// blockStart is what beginning a block takes a multiprocessor.
+	// blockStart is the time of a multiprocessor to start a block.
 	blockStart = 40.0
 )
 
-// Cost implements space.Structure: operations, memory, and the time in which a thread's loads come one after another,
-// but for those that are written out.
+// Cost implements space.Structure. It adds operations, memory, and the latency of a thread's loads that are not
+// unrolled.
 func (p *sums) Cost(q slicesParameters) float64 {
 	const sector = 32
 	terms := float64(sketch.CeilDiv(sketch.CeilDiv(p.extent, q.parts), q.across) * p.others)
@@ -46,8 +46,8 @@ func (p *sums) Cost(q slicesParameters) float64 {
 	return cost
 }
 
-// exchange is how long so many threads take to add up what they have. Of few results whose terms lie side by side,
-// warps do it in registers, and then one thread adds up what they have.
+// exchange returns the time of the given number of threads to add up their sums. For few results with contiguous
+// terms, warps use registers, and then one thread adds up their sums.
 func (p *sums) exchange(threads int64, along bool) float64 {
 	switch {
 	case threads == 1:
@@ -58,7 +58,7 @@ func (p *sums) exchange(threads int64, along bool) float64 {
 	return 2*slicesBarrierWait + slicesShuffleWait*math.Log2(slicesWarp) + addWait*float64(threads/slicesWarp)
 }
 
-// addition is how long the parts of a sum take to be added up: by a thread, or by one for each.
+// addition returns the time of adding up the parts of a sum: by a thread, or by a thread per part.
 func (p *sums) addition(parts int64) float64 {
 	if across := p.adders(parts); across > 1 {
 		return loadWait + p.exchange(across, true)

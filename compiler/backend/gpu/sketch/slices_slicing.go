@@ -7,17 +7,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// slicing is how blocks compute a unit's results and sums.
+// slicing describes how blocks compute a unit's results and sums.
 type slicing struct {
 	sketch.Unit
-	// last is the axis along which a block has side results, -1 where there is no axis.
+	// last is the axis along which a block has side results, or -1.
 	last int
-	// step is the reduction axis that across threads share, by its place among the reduction's; along is set where its
-	// terms lie side by side.
+	// step is the index of the reduction axis that across threads share; along is set if its terms are contiguous.
 	step         int
 	along        bool
 	side, across int64
-	// unroll is how many terms are written out.
+	// unroll is the number of unrolled terms.
 	unroll int64
 }
 
@@ -44,7 +43,7 @@ func (x *slicing) apply(b *sketch.Builder) {
 		b.ComputeAt(x.Acc, x.Out, thread)
 	}
 	sum := each
-	if !x.along && b.Err == nil { // where nothing is exchanged, sums lie in registers on their way to shared memory
+	if !x.along && b.Err == nil { // without an exchange, sums are in registers before they go to shared memory
 		var err error
 		sum, err = b.S.CacheWrite(each)
 		b.Do(err)
@@ -53,7 +52,7 @@ func (x *slicing) apply(b *sketch.Builder) {
 	inBlock(b, each, x.Out, block)
 }
 
-// factor gives threads, or warps, partial sums.
+// factor assigns partial sums to threads or warps.
 func (x *slicing) factor(b *sketch.Builder, k int, factor int64, part schedule.Part) int {
 	if b.Err != nil {
 		return 0
@@ -63,7 +62,7 @@ func (x *slicing) factor(b *sketch.Builder, k int, factor int64, part schedule.P
 	return partial
 }
 
-// results gives the threads of a block results side by side.
+// results assigns adjacent results to the threads of a block.
 func (x *slicing) results(b *sketch.Builder, axes int) (block, thread int) {
 	last := x.line(b, x.Out)
 	outer, thread := b.Split(x.Out, last, x.side, schedule.Peel)
@@ -79,7 +78,7 @@ func (x *slicing) results(b *sketch.Builder, axes int) (block, thread int) {
 	return block, thread
 }
 
-// line is a stage's iterator over the results of a block: an axis, or a loop of one iteration.
+// line returns a stage's iterator over the results of a block: an axis, or a loop of one iteration.
 func (x *slicing) line(b *sketch.Builder, stage int) int {
 	if x.last < 0 {
 		return b.UnitLoop(stage)
@@ -87,7 +86,7 @@ func (x *slicing) line(b *sketch.Builder, stage int) int {
 	return x.last
 }
 
-// others are so many axes without one of them.
+// others returns the axes except one of them.
 func others(axes, without int) (list []int) {
 	for k := range axes {
 		if k != without {
@@ -97,8 +96,8 @@ func others(axes, without int) (list []int) {
 	return list
 }
 
-// exchanged has the threads of a result exchange their sums: those of each warp, where there are several, whose sums
-// one thread adds up.
+// exchanged makes the threads of a result exchange their sums. If there are several warps, one thread adds up their
+// sums.
 func (x *slicing) exchanged(b *sketch.Builder, ofWarps, block int) {
 	if b.Err != nil {
 		return
@@ -119,7 +118,7 @@ func (x *slicing) exchanged(b *sketch.Builder, ofWarps, block int) {
 	}
 }
 
-// slices gives threads the partial sums of a block's results, each with the stage that adds it up.
+// slices assigns partial sums of a block's results to threads, each with the stage that adds it up.
 func (x *slicing) slices(b *sketch.Builder, each, sum int) {
 	lane, thread := x.paired(b, each, x.along)
 	if sum != each {
@@ -131,8 +130,8 @@ func (x *slicing) slices(b *sketch.Builder, each, sum int) {
 	}
 }
 
-// paired gives threads the partial sums of a block's results, which are a stage's last axis: those of a result one
-// after the other, or those of all results.
+// paired assigns partial sums of a block's results, a stage's last axis, to threads: either the sums of one result
+// after another, or those of all results.
 func (x *slicing) paired(b *sketch.Builder, stage int, along bool) (lane, thread int) {
 	if b.Err != nil {
 		return 0, 0
@@ -151,7 +150,7 @@ func (x *slicing) paired(b *sketch.Builder, stage int, along bool) (lane, thread
 	return lane, thread
 }
 
-// unrolled writes terms out.
+// unrolled unrolls terms.
 func (x *slicing) unrolled(b *sketch.Builder, stage, axis int) {
 	if x.unroll < 2 || b.Err != nil {
 		return
@@ -163,7 +162,7 @@ func (x *slicing) unrolled(b *sketch.Builder, stage, axis int) {
 	b.Mark(b.S.Unroll, stage, inner)
 }
 
-// bindThread runs a loop on threads.
+// bindThread binds a loop to threads.
 func bindThread(b *sketch.Builder) func(stage, iter int) error {
 	return func(stage, iter int) error { return b.S.Bind(stage, iter, schedule.ThreadLevel) }
 }

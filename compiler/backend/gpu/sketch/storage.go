@@ -6,12 +6,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// rowBytes is what a thread copies at once, and what rows are multiples of that a card copies as boxes.
+// rowBytes is the size of a thread's copy, and the alignment of rows for TMA copies.
 const rowBytes = 16
 
-// Storage is how factors of products in float32 are stored: all of them in a type of 16 bits where numerics are fast
-// and a card has instructions for matrices, in bfloat16 unless another one is asked for. It has the range of float32,
-// so that no model overflows; float16 has three bits more, but who knows the range of activations?
+// Storage returns how factors of float32 products are stored: all of them in 16 bits if numerics are fast and a GPU
+// has matrix instructions, in bfloat16 unless another type is requested. bfloat16 has the range of float32, so that
+// no model overflows. float16 has three more bits of precision, but the range of activations is unknown.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
 	if !t.GPU.HasWarps() {
 		return array.Storage{}

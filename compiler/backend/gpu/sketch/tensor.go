@@ -1,7 +1,3 @@
-// Tensor is the sketch of products on a GPU whose instructions multiply matrices: a block computes a tile of
-// the results, of which each warp has a part in the registers of its threads, and reads its operands through shared
-// memory. Begin to read at New.
-
 package sketch
 
 import (
@@ -15,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// algorithms are the formats that products are computed in, in ascending order of their numbers.
+// algorithms lists the formats that products are computed in, in ascending order of their numbers.
 var algorithms = []struct {
 	by     space.Algorithm
 	format schedule.Format
@@ -32,15 +28,16 @@ var algorithms = []struct {
 	{space.Algorithm{Name: "warpgroup TF32", Number: 51}, schedule.WarpgroupTF32, schedule.Fast},
 }
 
-// tensorTile is the sketch in a format.
+// tensorTile is the sketch of products with matrix instructions of a format. A block computes a tile of the results.
+// Each warp holds a part of it in its threads' registers, and operands go through shared memory.
 type tensorTile struct {
 	*Product
 	format schedule.Format
-	// joined is the product of joint positions, nil where there is none.
+	// joined is the product of joint positions, or nil.
 	joined *Product
 }
 
-// of is the sketch with the positions that a point has.
+// of returns the sketch with the positions of a point.
 func (p *tensorTile) of(q tensorParameters) *tensorTile {
 	if q.joint == 0 || p.joined == nil {
 		return p
@@ -48,27 +45,27 @@ func (p *tensorTile) of(q tensorParameters) *tensorTile {
 	return &tensorTile{Product: p.joined, format: p.format}
 }
 
-// tensorParameters are the numbers that the sketch leaves open.
+// tensorParameters are the sketch's parameters.
 type tensorParameters struct {
-	// tall and wide are the warps of a block along rows and columns, or its warpgroups, rows and columns the matrices
-	// of each.
+	// tall and wide are the warps or warpgroups of a block along rows and columns, rows and columns the matrices of
+	// each.
 	tall, wide, rows, columns int64
-	// depth is how many terms operands are fetched for at a time, by the number that an instruction takes.
+	// depth is the number of terms fetched per step, in multiples of an instruction's terms.
 	depth int64
-	// stages is for how many steps operands are in shared memory or under way.
+	// stages is the depth of the pipeline: the number of steps whose operands are in shared memory or in flight.
 	stages int64
-	// parts is in how many parts sums are computed, by blocks of their own.
+	// parts is the number of parts of a sum, computed by blocks of their own.
 	parts int64
-	// joint is 1 where rows are joint positions: those of an image across the ends of its rows.
+	// joint is 1 if rows are joint positions: those of an image, across the ends of its rows.
 	joint int64
-	// walk is how blocks take tiles.
+	// walk selects how blocks traverse tiles.
 	walk Walk
-	// bulk is 1 where one thread begins copies of boxes, which bring operands to shared memory.
+	// bulk is 1 if one thread starts TMA copies of operands to shared memory.
 	bulk int64
 }
 
-// NewTensor is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is
-// none. Results need not be whole matrices: what tiles have beyond them is zero, and is not stored.
+// NewTensor returns the schedules of a unit with a reduction g in the formats that numerics allow, or nil if there
+// are none. Results need not be whole matrices: tiles are padded with zeros, which are not stored.
 func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU, numerics schedule.Numerics) space.Family {
 	a, b, ok := schedule.Factors(g.Body)
 	if !ok || g.Combiner != expr.Sum {
@@ -113,13 +110,13 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	return k
 }
 
-// unit is what multiplies together: the threads of an instruction, and the rows of its results.
+// unit is the scope of an instruction: its threads, and the rows of its results.
 type unit struct {
 	threads, rows int64
 	good          []tensorParameters
 }
 
-// The units.
+// The scopes.
 var (
 	warps      = unit{32, ir.MatrixRows, good}
 	warpgroups = unit{128, ir.WarpgroupRows, goodOfWarpgroups}
@@ -132,10 +129,10 @@ func (p *tensorTile) unit() unit {
 	return warps
 }
 
-// evenly is a walk of blocks in bands, with equal shares of the sums of the last round.
+// evenly is a walk of persistent blocks in bands, with equal shares of the sums of the last round.
 var evenly = Walk{Each: 1, Band: 8, Cut: 1}
 
-// good are tiles for products of many results, of some, and of few, also of those with long sums.
+// good lists tiles for products of many results, of some, and of few, including long sums.
 var good = []tensorParameters{
 	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1},
 	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1, walk: evenly},
@@ -145,8 +142,8 @@ var good = []tensorParameters{
 	{tall: 2, wide: 2, rows: 1, columns: 2, depth: 8, stages: 4, parts: 4},
 }
 
-// Reconciled implements space.Reconciler: tiles shrink until no half of them is beyond the results, and steps until
-// they leave no rest.
+// Reconciled implements space.Reconciler. Tiles shrink until no half of them is beyond the results, and steps until
+// they leave no remainder.
 func (p *tensorTile) Reconciled(q tensorParameters) tensorParameters {
 	p = p.of(q)
 	shrink := func(done func() bool, fields ...*int64) {
@@ -172,8 +169,8 @@ func (p *tensorTile) Reconciled(q tensorParameters) tensorParameters {
 	return q
 }
 
-// apart reports whether one operand has the rows and the other the columns. The one with the rows may be another for
-// each group of columns that is one of whole matrices.
+// apart reports whether one operand has the rows and the other the columns. The operand with the rows may differ per
+// group of columns if a group is a whole number of matrices.
 func apart(p *Product) bool {
 	uses := func(o Operand, axis int) bool { return expr.Uses(o.Load, p.Axes[axis]) }
 	a, b := p.Operands[0], p.Operands[1]
@@ -184,7 +181,7 @@ func apart(p *Product) bool {
 	return uses(a, p.Rows) && (!uses(a, p.Columns) || grouped) && uses(b, p.Columns) && p.GroupOf(b) == 0 && !uses(b, p.Rows)
 }
 
-// open are the knobs, where instructions take that many terms at least.
+// open returns the knobs for instructions with at least that many terms.
 func open(p *Product, terms int64) []space.Parameter[tensorParameters] {
 	type q = tensorParameters
 	positions := p.Extents[p.Rows]
@@ -206,7 +203,7 @@ func open(p *Product, terms int64) []space.Parameter[tensorParameters] {
 	return append(knobs, Walking(p, Box{Rows: ir.MatrixRows, Columns: ir.MatrixColumns}, func(p *q) *Walk { return &p.walk })...)
 }
 
-// joinable are the choices between positions of a row and joint ones.
+// joinable returns the choices between positions of a row and joint ones.
 func joinable(p *Product) []int64 {
 	if p.Joined() == nil {
 		return []int64{0}
@@ -214,10 +211,10 @@ func joinable(p *Product) []int64 {
 	return []int64{0, 1}
 }
 
-// vectorElements is how many neighbours a thread fetches at once, where they take no more than a copy does.
+// vectorElements is the number of neighbours that a thread fetches at once, up to the size of a copy.
 const vectorElements = 8
 
-// box is what a block computes.
+// box returns the box that a block computes.
 func (p *tensorTile) box(q tensorParameters) Box {
 	return Box{
 		Rows: q.tall * q.rows * p.unit().rows, Columns: q.wide * q.columns * ir.MatrixColumns,
@@ -225,7 +222,7 @@ func (p *tensorTile) box(q tensorParameters) Box {
 	}
 }
 
-// fetching is how a block fetches.
+// fetching returns how a block fetches.
 func (p *tensorTile) fetching(q tensorParameters) Fetching {
 	f := Fetching{Threads: q.tall * q.wide * p.unit().threads, Vector: vectorElements, Stages: q.stages, Skewed: true}
 	f.Matrices = p.format.Packed() > 1
@@ -235,7 +232,7 @@ func (p *tensorTile) fetching(q tensorParameters) Fetching {
 	return f
 }
 
-// registers is what a thread keeps of results and of operands, in 32 bits.
+// registers returns the number of 32-bit registers for a thread's results and operands.
 func (p *tensorTile) registers(q tensorParameters) int64 {
 	parts := int64(1)
 	switch {
@@ -280,5 +277,5 @@ func (p *tensorTile) Legal(q tensorParameters) error {
 	return q.walk.Legal(p.Product, b, p.resident(q))
 }
 
-// tensorMaxRegisters bounds what a thread keeps, so that addresses have room.
+// tensorMaxRegisters limits a thread's results and operands, so that addresses have room.
 const tensorMaxRegisters = 200

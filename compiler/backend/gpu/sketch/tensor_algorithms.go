@@ -12,8 +12,8 @@ type TensorAlgorithm struct {
 	Format schedule.Format
 }
 
-// TensorAlgorithms are the formats of a warp's instructions that numerics allow for sums of a type of products of
-// factors in d.
+// TensorAlgorithms returns the formats of warp instructions that numerics allow, for sums of a type and factors of
+// type d.
 func TensorAlgorithms(sum, d array.DType, numerics schedule.Numerics) (list []TensorAlgorithm) {
 	for _, x := range algorithms {
 		level := x.level
@@ -27,5 +27,5 @@ func TensorAlgorithms(sum, d array.DType, numerics schedule.Numerics) (list []Te
 	return list
 }
 
-// halved reports whether a format takes factors of a type in half as many terms at a time as another does.
+// halved reports whether a format takes half as many terms of a type at a time as another does.
 func halved(f schedule.Format, d array.DType) bool { return f == schedule.TF32 && f.Holds(d) }

@@ -21,7 +21,7 @@ func (p *tensorTile) Apply(s *schedule.Schedule, q tensorParameters) error {
 	return b.Err
 }
 
-// nests builds those of the results, of the sums, and of what they read.
+// nests builds the nests of the results, the sums, and their operands.
 func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
 	if b.Err != nil {
 		return
@@ -29,7 +29,7 @@ func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
 	s := b.S
 	p.Positions(b)
 	block, result := p.results(b, q)
-	// A thread's results do not lie side by side: what is computed from one is stored with it.
+	// A thread's results are not contiguous: what is computed from one is stored with it.
 	for _, o := range slices.Backward(p.Unit.Also) {
 		b.ComputeAt(o, p.Unit.Out, result)
 	}
@@ -41,15 +41,15 @@ func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
 	p.Walk(b, q.walk)
 }
 
-// tensorPlace is the loops of a tile along one axis: over groups of threads, which are warps or warpgroups, over the
-// matrices of each, and over the rows or columns of a matrix, of which a thread has two.
+// tensorPlace holds the loops of a tile along one axis: over groups of threads (warps or warpgroups), over the
+// matrices of each, and over the rows or columns of a matrix. Each thread has two of them.
 type tensorPlace struct {
 	group, matrix, own int
 	threads            []int
 }
 
-// rows cuts an axis whose matrices are 16 long: thread k of eight has row k and the one eight behind it. Those of a
-// warpgroup are four times as long, and each warp has a quarter of them.
+// rows divides an axis into matrices of 16 rows. Thread k of eight has rows k and k+8. The matrices of a warpgroup
+// are four times as tall, and each warp has a quarter of them.
 func (p *tensorTile) rows(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace) {
 	var inside, thread int
 	at.group, inside = b.Split(stage, axis, matrices*p.unit().rows, schedule.Peel)
@@ -64,7 +64,7 @@ func (p *tensorTile) rows(b *sketch.Builder, stage, axis int, matrices int64) (a
 	return at
 }
 
-// columns cuts an axis whose matrices are 8 long: thread k of four has two neighbours.
+// columns divides an axis into matrices of 8 columns. Thread k of four has two adjacent ones.
 func columns(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace) {
 	var inside, thread int
 	at.group, inside = b.Split(stage, axis, matrices*ir.MatrixColumns, schedule.Peel)
@@ -74,12 +74,12 @@ func columns(b *sketch.Builder, stage, axis int, matrices int64) (at tensorPlace
 	return at
 }
 
-// threads are the loops over the threads of a block, outer ones first.
+// threads returns the loops over the threads of a block, outer ones first.
 func threads(tall, wide tensorPlace) []int {
 	return slices.Concat([]int{tall.group, wide.group}, tall.threads, wide.threads)
 }
 
-// results builds the loops over the results, and returns that over blocks and the innermost one.
+// results builds the loops over the results, and returns the loop over blocks and the innermost one.
 func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, result int) {
 	out, s, box := p.Unit.Out, b.S, p.box(q)
 	var blocks []int
@@ -114,7 +114,7 @@ func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, resu
 	return block, wide.own
 }
 
-// sums builds the loops of the reduction inside of a tile, and returns that over its steps.
+// sums builds the loops of the reduction inside a tile, and returns the loop over its steps.
 func (p *tensorTile) sums(b *sketch.Builder, q tensorParameters) (step int) {
 	acc, s := p.Unit.Acc, b.S
 	if b.Err != nil {

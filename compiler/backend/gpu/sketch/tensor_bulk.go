@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// bulk is the choice between copies by all threads and copies of boxes, where any format has both.
+// bulk returns the knob that selects between cooperative and TMA copies, if any format has both.
 func bulk(variants []space.Variant[tensorParameters]) space.Parameter[tensorParameters] {
 	values := []int64{0}
 	for _, v := range variants {
@@ -20,12 +20,12 @@ func bulk(variants []space.Variant[tensorParameters]) space.Parameter[tensorPara
 	return sketch.Knob("bulk", func(p *tensorParameters) *int64 { return &p.bulk }, values...)
 }
 
-// boxed reports whether boxes of an operand can be copied ahead; others are copied by all threads beside them.
+// boxed reports whether TMA can copy boxes of an operand ahead. All threads copy other operands cooperatively.
 func (p *tensorTile) boxed() bool {
 	return p.format.Warpgroup() && p.MostStages(vectorElements) > 1 && (p.Boxed(p.Operands[0]) || p.Boxed(p.Operands[1]))
 }
 
-// boxes says why no operand is copied as boxes where one is to be.
+// boxes returns an error if no operand can be copied by TMA but one should be.
 func (p *tensorTile) boxes(q tensorParameters) error {
 	switch {
 	case q.bulk == 0:
@@ -43,7 +43,7 @@ func (p *tensorTile) boxes(q tensorParameters) error {
 	return nil
 }
 
-// linesOf is how many lines of an operand a block reads.
+// linesOf returns how many lines of an operand a block reads.
 func (p *tensorTile) linesOf(o Operand, q tensorParameters) int64 {
 	if p.lines(o) == p.Axes[p.Columns] {
 		return p.box(q).Columns
@@ -52,13 +52,14 @@ func (p *tensorTile) linesOf(o Operand, q tensorParameters) int64 {
 }
 
 const (
-	// copyShare is the share of the time that threads take for copies in which they begin no products.
+	// copyShare is the fraction of the copy time in which threads start no products.
 	copyShare = 1.0 / 8
-	// boxOperations is what one thread issues for each panel of a step, boxLatency how much longer boxes take to come.
+	// boxOperations is the number of instructions that one thread issues for each panel of a step, boxLatency the
+	// additional latency of TMA copies.
 	boxOperations, boxLatency = 20.0, 150.0
 )
 
-// copying is the cycles that a step takes to begin its copies, and those from there until they have come.
+// copying returns the cycles in which a step starts its copies, and the latency until they arrive.
 func (p *tensorTile) copying(q tensorParameters) (issued, latency float64) {
 	box, latency := p.box(q), machine.Latency
 	for _, o := range p.Operands {

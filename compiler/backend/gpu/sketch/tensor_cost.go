@@ -6,19 +6,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// tensorCopyOperations is the instructions of a thread for each copy into shared memory, loadOperations those for each
-// element of a fragment that it loads and rounds or packs.
+// tensorCopyOperations is a thread's instructions per copy to shared memory, tensorLoadOperations those per element
+// of a fragment that it loads and rounds or packs.
 const tensorCopyOperations, tensorLoadOperations = 6.0, 2.0
 
-// tensorStepWait is the cycles of a step in which a block's warps multiply nothing: they wait for one another, and
-// for their first fragments.
+// tensorStepWait is the cycles of a step in which a block's warps do not multiply: they wait for one another, and for
+// their first fragments.
 const tensorStepWait = 60.0
 
-// matrixBytes is what a thread gets of four matrices that the warp loads by one instruction.
+// matrixBytes is a thread's share of four matrices that the warp loads with one instruction.
 const matrixBytes = 16.0
 
-// Cost implements space.Structure: the longest of tensor cores, other instructions, shared and global memory in each
-// step, and waves of blocks that do not fit side by side.
+// Cost implements space.Structure. It takes the maximum of tensor cores, other instructions, shared and global memory
+// per step, and adds up the waves of blocks.
 func (p *tensorTile) Cost(q tensorParameters) float64 {
 	p = p.of(q)
 	if p.format.Warpgroup() {
@@ -41,7 +41,7 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	issued := (loads*products + copies*tensorCopyOperations) / machine.Lanes
 	l := p.Launch(q.walk, box, q.stages, p.resident(q))
 	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l))
-	// A warp alone does not keep the cores busy: an instruction waits for the one before.
+	// A single warp does not saturate the cores: an instruction depends on the previous one.
 	if busy := l.Together * warps; busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
@@ -49,7 +49,8 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }
 
-// fragments is what warps load of so many terms in all: in words of shared memory, and in instructions of threads.
+// fragments returns the loads of warps for the given number of terms: words of shared memory, and thread
+// instructions.
 func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operations float64) {
 	box, f := p.box(q), p.fetching(q)
 	for _, o := range p.Operands {
@@ -63,7 +64,7 @@ func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operat
 			continue
 		}
 		each := bytes / matrixBytes
-		if lines == ir.MatrixColumns { // of a single matrix, two registers at once
+		if lines == ir.MatrixColumns { // for a single matrix, two registers at once
 			each *= 2
 		}
 		words, operations = words+elements*bytes/4, operations+elements*each
@@ -71,7 +72,7 @@ func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operat
 	return words, operations
 }
 
-// resident is how many blocks a multiprocessor holds.
+// resident returns how many blocks a multiprocessor holds.
 func (p *tensorTile) resident(q tensorParameters) int64 {
 	f := p.fetching(q)
 	return machine.Residents(p.GPU, f.Threads, OwnRegisters+p.registers(q), p.SharedBytes(p.box(q), f))

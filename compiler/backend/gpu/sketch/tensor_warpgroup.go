@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// goodOfWarpgroups are tiles for products of many results, of some, and of few.
+// goodOfWarpgroups lists tiles for products of many results, of some, and of few.
 var goodOfWarpgroups = []tensorParameters{
 	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, bulk: 1},
 	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, walk: evenly, bulk: 1},
@@ -17,8 +17,8 @@ var goodOfWarpgroups = []tensorParameters{
 	{tall: 1, wide: 1, rows: 1, columns: 4, depth: 4, stages: 5, parts: 1, bulk: 1},
 }
 
-// fitsWarpgroups reports whether a card has warpgroups, both operands are matrices of lines and terms as they read
-// them, and results have the columns of their narrowest instruction.
+// fitsWarpgroups reports whether a GPU has warpgroup instructions, both operands are matrices of lines and terms in a
+// supported layout, and results have the columns of the narrowest instruction.
 func (p *tensorTile) fitsWarpgroups() bool {
 	if p.Extents[p.Columns] <= ir.MatrixColumns {
 		return false
@@ -34,7 +34,7 @@ func (p *tensorTile) fitsWarpgroups() bool {
 	return p.GPU.Warpgroups() && a && b && same && p.Group == 0
 }
 
-// lines is the axis of an operand's lines.
+// lines returns the axis of an operand's lines.
 func (p *tensorTile) lines(o Operand) *expr.Var {
 	if expr.Uses(o.Load, p.Axes[p.Rows]) {
 		return p.Axes[p.Rows]
@@ -42,8 +42,8 @@ func (p *tensorTile) lines(o Operand) *expr.Var {
 	return p.Axes[p.Columns]
 }
 
-// turned reports whether lines of an operand lie side by side in shared memory, not terms; ok is false where neither
-// do, or instructions do not read elements of that size so.
+// turned reports whether lines of an operand rather than terms are contiguous in shared memory. ok is false if
+// neither are, or if instructions do not support that for the element size.
 func (p *tensorTile) turned(o Operand) (turned, ok bool) {
 	lines, terms := p.lines(o), p.Reduce[p.Step]
 	for _, x := range o.Load.Index {
@@ -63,13 +63,13 @@ func (p *tensorTile) turned(o Operand) (turned, ok bool) {
 	return false, false
 }
 
-// The bytes of a row in shared memory that lie side by side at most, and of the terms of an instruction.
+// The maximum contiguous bytes of a row in shared memory, and the bytes of an instruction's terms.
 const (
 	panelBytes = 128
 	termBytes  = 32
 )
 
-// legalForWarpgroups says what instructions of a warpgroup cannot do of what a warp's can.
+// legalForWarpgroups returns an error for what warp instructions support and warpgroup instructions do not.
 func (p *tensorTile) legalForWarpgroups(q tensorParameters) error {
 	columns := q.columns * ir.MatrixColumns
 	switch {
@@ -87,11 +87,11 @@ func (p *tensorTile) legalForWarpgroups(q tensorParameters) error {
 	return nil
 }
 
-// productWait is the cycles between the end of products and the beginning of the next ones, for threads that wait for
-// the end.
+// productWait is the cycles between the end of products and the start of the next ones, for threads that wait for the
+// end.
 const productWait = 120.0
 
-// costOfWarpgroups is like that of warps, but products go on while threads fetch what follows.
+// costOfWarpgroups is like the cost of warps, but products overlap with the threads' fetches for later steps.
 func (p *tensorTile) costOfWarpgroups(q tensorParameters) float64 {
 	box := p.box(q)
 	steps, terms := p.Steps(box)

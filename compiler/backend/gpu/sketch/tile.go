@@ -1,6 +1,3 @@
-// Tile is the sketch of products on a GPU without tensor cores: a block computes a tile of the results, of
-// which each thread keeps a part in registers, and reads its operands through shared memory.
-
 package sketch
 
 import (
@@ -13,29 +10,31 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// tileTile is the sketch.
+// tileTile is the sketch of products without tensor cores. A block computes a tile of the results. Each thread holds
+// a part of it in registers, and operands go through shared memory.
 type tileTile struct{ *Product }
 
-// tileParameters are the numbers that the sketch leaves open.
+// tileParameters are the sketch's parameters.
 type tileParameters struct {
 	// tall and wide are the threads of a block along rows and columns, rows and columns the results of each.
 	tall, wide, rows, columns int64
-	// depth is how many steps of the reduction operands are fetched for at a time.
+	// depth is the number of terms fetched per step.
 	depth int64
-	// unroll is how many of them are written out.
+	// unroll is the number of unrolled terms.
 	unroll int64
-	// stages is for how many steps operands are in shared memory or under way; 1 = for the step that is computed.
+	// stages is the depth of the pipeline: the number of steps whose operands are in shared memory or in flight. 1
+	// means only the current step.
 	stages int64
-	// vector is how many neighbours a thread fetches at once.
+	// vector is the number of neighbours that a thread fetches at once.
 	vector int64
-	// parts is in how many parts sums are computed, by blocks of their own.
+	// parts is the number of parts of a sum, computed by blocks of their own.
 	parts int64
-	// walk is how blocks take tiles.
+	// walk selects how blocks traverse tiles.
 	walk Walk
 }
 
-// NewTile is the schedules of a unit with a reduction, g; nil where no operand is read by several results, so that
-// there is nothing to share, or where a block has no room for what the smallest tile reads.
+// NewTile returns the schedules of a unit with a reduction g, or nil if no operand is shared by several results, or
+// the smallest tile exceeds a block's resources.
 func NewTile(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) space.Family {
 	p := NewProduct(s, g, u, gpu)
 	if p == nil {
@@ -43,7 +42,7 @@ func NewTile(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target
 	}
 	t := &tileTile{p}
 	fixed, open := tileParameters{}, t.open()
-	for _, k := range open { // what leaves no choice
+	for _, k := range open { // knobs without a choice
 		*k.Field(&fixed) = k.Values[0]
 	}
 	if !t.fits(fixed) {
@@ -53,7 +52,7 @@ func NewTile(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target
 		Variants: []space.Variant[tileParameters]{{By: space.Direct, Structure: t}}}
 }
 
-// fits reports whether any tile is legal, of those that have the fewest results of a thread.
+// fits reports whether any tile with the fewest results per thread is legal.
 func (p *tileTile) fits(smallest tileParameters) bool {
 	for _, tall := range []int64{1, 2, 4, 8, 16, 32} {
 		for _, wide := range []int64{4, 8, 16, 32} {
@@ -67,7 +66,7 @@ func (p *tileTile) fits(smallest tileParameters) bool {
 	return false
 }
 
-// open are the knobs.
+// open returns the knobs.
 func (p *tileTile) open() []space.Parameter[tileParameters] {
 	type q = tileParameters
 	rows, columns, steps := p.Extents[p.Rows], p.Extents[p.Columns], p.Reduce[p.Step].Extent
@@ -85,7 +84,7 @@ func (p *tileTile) open() []space.Parameter[tileParameters] {
 	return append(knobs, Walking(p.Product, Box{Rows: 8, Columns: 32}, func(p *q) *Walk { return &p.walk })...)
 }
 
-// ofGroups are numbers of columns, with that of a group where a thread can have all of it.
+// ofGroups returns numbers of columns, including that of a group if a thread can hold all of it.
 func (p *tileTile) ofGroups(columns []int64) []int64 {
 	if p.Group > 1 && p.Group <= 16 && p.Group < p.Extents[p.Columns] && !slices.Contains(columns, p.Group) {
 		columns = append(columns, p.Group)
@@ -94,23 +93,23 @@ func (p *tileTile) ofGroups(columns []int64) []int64 {
 	return columns
 }
 
-// tileLeastTerms is how many terms a part of a sum has at least.
+// tileLeastTerms is the minimum number of terms of a part of a sum.
 const tileLeastTerms = 8
 
-// box is what a block computes.
+// box returns the box that a block computes.
 func (q tileParameters) box() Box {
 	return Box{Rows: q.tall * q.rows, Columns: q.wide * q.columns, Depth: q.depth, Parts: q.parts}
 }
 
-// fetching is how a block fetches.
+// fetching returns how a block fetches.
 func (q tileParameters) fetching() Fetching {
 	return Fetching{Threads: q.tall * q.wide, Vector: q.vector, Stages: q.stages, Skewed: true}
 }
 
-// tileRegisters bounds what a thread keeps of the results, so that operands and addresses have room.
+// tileRegisters limits a thread's results, so that operands and addresses have room.
 const tileRegisters = 160
 
-// Reconciled implements space.Reconciler: blocks walk as their tiles allow.
+// Reconciled implements space.Reconciler. Blocks walk as their tiles allow.
 func (p *tileTile) Reconciled(q tileParameters) tileParameters {
 	q.walk = q.walk.Reconciled(p.Product, q.box(), p.resident(q))
 	return q

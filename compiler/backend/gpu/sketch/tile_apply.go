@@ -19,7 +19,7 @@ func (p *tileTile) Apply(s *schedule.Schedule, q tileParameters) error {
 	return b.Err
 }
 
-// nests builds those of the results, of the sums, and of what they read.
+// nests builds the nests of the results, the sums, and their operands.
 func (p *tileTile) nests(b *sketch.Builder, q tileParameters) {
 	s := b.S
 	if b.Err != nil {
@@ -38,11 +38,10 @@ func (p *tileTile) nests(b *sketch.Builder, q tileParameters) {
 	p.Walk(b, q.walk)
 }
 
-// tilePlace is the loops of a tile along one axis: on blocks, on threads, and in a thread.
+// tilePlace holds the loops of a tile along one axis: over blocks, over threads, and in a thread.
 type tilePlace struct{ block, thread, own int }
 
-// cut tiles an axis. Threads that are interleaved have neighbouring elements; otherwise each has neighbours of its
-// own.
+// cut tiles an axis. Interleaved threads have neighbouring elements; otherwise each thread has contiguous elements.
 func cut(b *sketch.Builder, stage, axis int, threads, own int64, interleaved bool) tilePlace {
 	block, rest := b.Split(stage, axis, threads*own, schedule.Peel)
 	p := inside(b, stage, rest, threads, own, interleaved)
@@ -50,7 +49,7 @@ func cut(b *sketch.Builder, stage, axis int, threads, own int64, interleaved boo
 	return p
 }
 
-// inside tiles what a block has of an axis.
+// inside tiles a block's part of an axis.
 func inside(b *sketch.Builder, stage, axis int, threads, own int64, interleaved bool) (p tilePlace) {
 	if interleaved {
 		p.own, p.thread = b.Split(stage, axis, threads, schedule.Peel)
@@ -60,9 +59,9 @@ func inside(b *sketch.Builder, stage, axis int, threads, own int64, interleaved 
 	return p
 }
 
-// interleaved reports whether neighbouring threads have neighbouring rows or columns, so that they use memory together
-// and other banks of it: where all tiles along them are whole, and no other output is computed from what a thread has
-// side by side. Columns of a group are a thread's own, who reads what they share once.
+// interleaved reports whether neighbouring threads have neighbouring rows or columns, so that accesses coalesce and
+// use different banks. It requires that all tiles along the axis are whole, and that no other output is computed from
+// a thread's contiguous results. Columns of a group belong to one thread, which reads their shared data once.
 func (p *tileTile) interleaved(axis int, tile int64) bool {
 	if axis == p.Columns && p.Group > 1 {
 		return false
@@ -99,7 +98,7 @@ func (p *tileTile) results(b *sketch.Builder, q tileParameters) (block, thread i
 	return block, thread
 }
 
-// sums builds the loops of the reduction inside of a tile, and returns that over its steps.
+// sums builds the loops of the reduction inside a tile, and returns the loop over its steps.
 func (p *tileTile) sums(b *sketch.Builder, q tileParameters) (step int) {
 	acc, s := p.Unit.Acc, b.S
 	if b.Err != nil {

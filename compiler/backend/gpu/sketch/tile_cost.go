@@ -5,40 +5,40 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// tileCopyOperations is the instructions of a thread for each copy into shared memory.
+// tileCopyOperations is a thread's instructions per copy to shared memory.
 const tileCopyOperations = 6.0
 
-// Cost implements space.Structure: the longest of arithmetic, shared and global memory in each step, and waves of
-// blocks that do not fit side by side.
+// Cost implements space.Structure. It takes the maximum of arithmetic, shared and global memory per step, and adds up
+// the waves of blocks.
 func (p *tileTile) Cost(q tileParameters) float64 {
 	box, f := q.box(), q.fetching()
 	blocks, resident := p.Blocks(box), p.resident(q)
 	l := p.Launch(q.walk, box, q.stages, resident)
 	steps, terms := p.Steps(box)
-	// A tile at the end of an axis has less to do.
+	// A tile at the end of an axis has less work.
 	perStep := float64(terms*sketch.Product(p.Extents)*q.parts) / float64(blocks)
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
 	copies := float64(p.AllCopies(box, f))
 	arithmetic := (perStep*loop*p.idle(q) + copies*tileCopyOperations) / machine.Lanes
 	work := max(arithmetic, p.shared(q, perStep), p.Traffic(q.walk, box, l))
-	// A warp alone does not keep a multiprocessor busy: an instruction waits for the one before.
+	// A single warp does not saturate a multiprocessor: an instruction depends on the previous one.
 	if busy := l.Together * float64(sketch.CeilDiv(p.active(q), tileWarpThreads)); busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
-	// While a step is computed, what its block has begun to fetch for later ones is under way.
+	// Fetches for later steps are in flight while a step is computed.
 	wait := max(0, machine.Latency-float64(q.stages-1)*work) / l.Together
 	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }
 
 const tileWarpThreads = 32
 
-// idle is how many lanes of warps there are for each that has results.
+// idle returns the number of warp lanes per lane with results.
 func (p *tileTile) idle(q tileParameters) float64 {
 	active := p.active(q)
 	return float64(sketch.CeilDiv(active, tileWarpThreads)*tileWarpThreads) / float64(active)
 }
 
-// active is how many threads of an average block have results.
+// active returns how many threads of an average block have results.
 func (p *tileTile) active(q tileParameters) int64 {
 	along := func(extent, threads, own int64) int64 {
 		return sketch.CeilDiv(sketch.CeilDiv(extent, sketch.CeilDiv(extent, threads*own)), own)
@@ -46,8 +46,8 @@ func (p *tileTile) active(q tileParameters) int64 {
 	return along(p.Extents[p.Rows], q.tall, q.rows) * along(p.Extents[p.Columns], q.wide, q.columns)
 }
 
-// shared is the turns of the banks of shared memory for so many multiplications, of which each of a thread's rows
-// shares what its columns read, and the other way round.
+// shared returns the turns of the shared memory banks for the given number of multiplications. A thread's rows share
+// the data of its columns, and vice versa.
 func (p *tileTile) shared(q tileParameters, multiplications float64) (turns float64) {
 	place := func(thread int64) (row, column int64) {
 		row, column = thread/q.wide%q.tall, thread%q.wide
@@ -70,7 +70,7 @@ func (p *tileTile) shared(q tileParameters, multiplications float64) (turns floa
 	return turns
 }
 
-// resident is how many blocks a multiprocessor holds.
+// resident returns how many blocks a multiprocessor holds.
 func (p *tileTile) resident(q tileParameters) int64 {
 	return machine.Residents(p.GPU, q.tall*q.wide, OwnRegisters+q.rows*q.columns*p.Bytes/4, p.SharedBytes(q.box(), q.fetching()))
 }

@@ -1,6 +1,3 @@
-// Windows is the sketch of reductions over windows that keep channels apart, such as depthwise convolution and
-// pooling: a thread computes some neighbouring results of a channel. Begin to read at New.
-
 package sketch
 
 import (
@@ -14,39 +11,39 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// patches is the structure: neighbouring threads have neighbouring channels, and each reads all that its results need,
-// the patch, into registers once.
+// patches is the sketch of windowed reductions that keep channels separate, such as depthwise convolution and
+// pooling. Neighbouring threads have neighbouring channels. Each thread computes some adjacent results of a channel
+// and reads all the data that they need, the patch, into registers once.
 type patches struct {
 	unit sketch.Unit
 	gpu  *target.GPU
-	// extents are those of the results. Down and along are the axes that windows move along, -1 for none; channel is
-	// that of the channels.
+	// extents holds those of the results. down and along are the axes that windows move along, or -1; channel is the
+	// axis of the channels.
 	extents              []int64
 	down, along, channel int
-	// window is the load whose elements overlap, feed the stage that computes it for this reduction alone, -1 for
-	// none.
+	// window is the load with overlapping elements, feed the stage that computes it for this reduction alone, or -1.
 	window *expr.Load
 	axes   []*expr.Var
 	reduce []*expr.Var
 	feed   int
-	// terms is how many a window has, bytes the size of an element.
+	// terms is the number of terms per window, bytes the size of an element.
 	terms, bytes int64
 }
 
-// windowsParameters are the numbers that the sketch leaves open.
+// windowsParameters are the sketch's parameters.
 type windowsParameters struct {
-	// threads is those of a block, tall and wide the results of each along the two axes.
+	// threads is the number of threads per block, tall and wide the results of each along the two axes.
 	threads, tall, wide int64
 }
 
 const (
-	// maxTerms bounds the windows, maxCode the terms that are written out, maxRegisters what a thread keeps.
+	// maxTerms bounds the windows, maxCode the unrolled terms, and maxRegisters the registers of a thread.
 	maxTerms            = 81
 	maxCode             = 600
 	windowsMaxRegisters = 160
 )
 
-// NewWindows is the schedules of a unit with a reduction, g; nil where it is not over windows of channels.
+// NewWindows returns the schedules of a unit with a reduction g, or nil if it is not over windows of channels.
 func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) space.Family {
 	p := &patches{unit: u, gpu: gpu, extents: g.Tensor.Shape, down: -1, along: -1, channel: -1, feed: -1, axes: g.Axes, reduce: g.Reduce,
 		terms: 1, bytes: g.Tensor.DType.Bytes()}
@@ -77,8 +74,7 @@ func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *tar
 	}
 }
 
-// findChannel finds the last axis that is longer than one, along which all that is read lies side by side, or does not
-// move.
+// findChannel finds the last axis longer than one, along which all data is contiguous or invariant.
 func (p *patches) findChannel(g *schedule.Stage) bool {
 	for k, v := range g.Axes {
 		if v.Extent > 1 {
@@ -90,8 +86,8 @@ func (p *patches) findChannel(g *schedule.Stage) bool {
 	})
 }
 
-// findWindow finds the load whose elements several results read, and the axes that it moves along. All of the
-// reduction moves it within a window.
+// findWindow finds the load whose elements several results share, and the axes that move it. The reduction may only
+// move it within a window.
 func (p *patches) findWindow(s *schedule.Schedule, g *schedule.Stage) bool {
 	for _, l := range expr.Loads(g.Body) {
 		moved := map[*expr.Var]bool{}
@@ -125,7 +121,7 @@ func (p *patches) findWindow(s *schedule.Schedule, g *schedule.Stage) bool {
 	return true
 }
 
-// takes notes an axis that windows move along; false for a third one.
+// takes records an axis that windows move along. It returns false for a third one.
 func (p *patches) takes(axis int) bool {
 	switch {
 	case axis == p.along || axis == p.down:
@@ -142,7 +138,7 @@ func (p *patches) takes(axis int) bool {
 	return true
 }
 
-// elements is how many a patch has.
+// elements returns the number of elements of a patch.
 func (p *patches) elements(q windowsParameters) int64 {
 	n := int64(1)
 	for _, x := range p.window.Index {
@@ -159,7 +155,7 @@ func (p *patches) elements(q windowsParameters) int64 {
 	return n
 }
 
-// within is how many values a variable takes in a patch.
+// within returns how many values a variable takes in a patch.
 func (p *patches) within(v *expr.Var, q windowsParameters) int64 {
 	switch k := slices.Index(p.axes, v); {
 	case k >= 0 && k == p.down:
@@ -184,7 +180,8 @@ func (p *patches) Legal(q windowsParameters) error {
 	return nil
 }
 
-// Cost implements space.Structure: operations and loads of threads, memory, and a wait for each round of blocks.
+// Cost implements space.Structure. It adds the operations and loads of threads, memory, and the latency of each wave
+// of blocks.
 func (p *patches) Cost(q windowsParameters) float64 {
 	const lanes, bytesPerCycle, latency, start = 128.0, 16.0, 900.0, 40.0
 	patch, results := float64(p.elements(q)), float64(q.tall*q.wide)
@@ -204,7 +201,7 @@ func (p *patches) Cost(q windowsParameters) float64 {
 	resident := max(1, min(int64(p.gpu.MultiprocessorThreads)/q.threads, int64(p.gpu.MultiprocessorRegisters)/(registers*q.threads), 32))
 	together := float64(min(resident, sketch.CeilDiv(blocks, int64(p.gpu.Multiprocessors))))
 	waves := float64(sketch.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
-	// Patches overlap: what neighbours have read comes from a cache, four times as fast.
+	// Patches overlap: data that neighbours have read comes from a cache, four times as fast.
 	memory := float64(q.threads*p.bytes) * (2*results + patch/4) / bytesPerCycle
 	perBlock := max(work*float64(q.threads)/lanes, memory)
 	return waves*(perBlock*together+latency) + start*float64(blocks)/float64(p.gpu.Multiprocessors)

@@ -36,7 +36,7 @@ func (p *patches) Apply(s *schedule.Schedule, q windowsParameters) error {
 	return b.Err
 }
 
-// results builds the loops over the results: all tiles of all channels are one axis, which is cut into blocks.
+// results builds the loops over the results. All tiles of all channels form one axis, which is divided into blocks.
 func (p *patches) results(b *sketch.Builder, q windowsParameters) (thread int, own []int) {
 	out := p.unit.Out
 	var all []int
@@ -66,7 +66,7 @@ func (p *patches) results(b *sketch.Builder, q windowsParameters) (thread int, o
 	return thread, own
 }
 
-// patch is the stage that has the elements of windows.
+// patch returns the stage that holds the elements of windows.
 func (p *patches) patch(b *sketch.Builder) int {
 	if p.feed >= 0 || b.Err != nil {
 		return p.feed
@@ -86,8 +86,7 @@ func (p *patches) patch(b *sketch.Builder) int {
 	return patch
 }
 
-// unrolled writes all loops of a stage out, those of a reduction outside, so that what each term has of its own is
-// read once.
+// unrolled unrolls all loops of a stage with those of a reduction outside, so that each term's own data is read once.
 func (p *patches) unrolled(b *sketch.Builder, id int) {
 	if b.Err != nil {
 		return
