@@ -164,7 +164,7 @@ func TestComposeSecretsAreApart(t *testing.T) {
 	}
 }
 
-// Agents reach the tracker and nothing beyond the farm.
+// TestComposeAgentsStayInTheFarm checks that agents reach the tracker, but nothing beyond the farm.
 func TestComposeAgentsStayInTheFarm(t *testing.T) {
 	p := project(t, withDatabase)
 	if !p.Networks["farm"].Internal {

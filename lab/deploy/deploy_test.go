@@ -1,5 +1,6 @@
-// Package deploy checks deploy/ and docker-compose.yml by the libraries of the programs that read them, and runs the
-// services of docker-compose.yml by runc. It is a module of its own, so that the program's has none of those libraries.
+// Package deploy checks deploy/ and docker-compose.yml with the libraries of the programs that read them, and runs
+// the services of docker-compose.yml with runc. It is a separate module, to keep those libraries out of the program's
+// dependencies.
 package deploy
 
 import (

@@ -85,8 +85,8 @@ func TestDockerfileIsPinnedAndRunsAsNobody(t *testing.T) {
 	}
 }
 
-// TestDockerfileMakesFoldersOfVolumes checks that services may write to their volumes, which take over the owners of the
-// images' folders.
+// TestDockerfileMakesFoldersOfVolumes checks that services may write to their volumes, which inherit the owners of
+// the images' folders.
 func TestDockerfileMakesFoldersOfVolumes(t *testing.T) {
 	owned := map[string]bool{}
 	for _, in := range instructions(t) {

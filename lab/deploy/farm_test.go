@@ -21,10 +21,10 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// patience bounds a farm's test on a machine that is busy with other things.
+// patience is the timeout of a farm's test on a busy machine.
 const patience = 10 * time.Minute
 
-// buildPrograms runs the builds of the Dockerfile, and lays the programs of both images out.
+// buildPrograms runs the builds of the Dockerfile and installs the programs of both images in dir.
 func buildPrograms(dir string) error {
 	text, err := os.ReadFile(filepath.Join(root, "deploy/docker/Dockerfile"))
 	if err != nil {
@@ -52,17 +52,17 @@ func buildPrograms(dir string) error {
 	)
 }
 
-// farm is a Compose project whose services run.
+// farm is a running Compose project.
 type farm struct {
 	t       *testing.T
 	project *types.Project
 	volumes string
-	// hosts are the last bytes of the addresses of a service's containers.
+	// hosts holds the last bytes of the addresses of each service's containers.
 	hosts   map[string][]int
 	running map[string][]*running
 }
 
-// names serves the names of services to the containers, as engines do.
+// names serves DNS names of services to the containers, like an engine.
 func (f *farm) names() {
 	conn, err := net.ListenPacket("udp", gateway+":53")
 	if err != nil {
@@ -81,12 +81,12 @@ func (f *farm) names() {
 				reply.Answer = append(reply.Answer, &dns.A{Hdr: head, A: net.ParseIP(fmt.Sprint(subnet, host))})
 			}
 		}
-		_ = w.WriteMsg(reply) // who gets no answer asks again
+		_ = w.WriteMsg(reply) // the client retries
 	})}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.ActivateAndServe() // until it is shut down
+		_ = server.ActivateAndServe() // until Shutdown
 	}()
 	f.t.Cleanup(func() {
 		_ = server.Shutdown()
@@ -94,7 +94,7 @@ func (f *farm) names() {
 	})
 }
 
-// up starts services in the order of their dependencies, and waits for their health checks.
+// up starts services in dependency order and waits for their health checks.
 func (f *farm) up(ctx context.Context, services ...string) {
 	f.t.Helper()
 	host := 2
@@ -143,7 +143,7 @@ func (f *farm) healthy(ctx context.Context, service string) {
 	}
 }
 
-// container is the container of a service.
+// container returns the container of a service.
 func (f *farm) container(s *types.ServiceConfig, name string) container {
 	f.t.Helper()
 	c := container{name: name, network: name, user: 65532, host: s.Image != "tilth:service"}
@@ -154,7 +154,7 @@ func (f *farm) container(s *types.ServiceConfig, name string) container {
 		}
 		c.user = uint32(user)
 	}
-	c.env = []string{"XDG_DATA_HOME=/var/lib", "XDG_CACHE_HOME=/var/cache"} // as the Dockerfile has it
+	c.env = []string{"XDG_DATA_HOME=/var/lib", "XDG_CACHE_HOME=/var/cache"} // as in the Dockerfile
 	entrypoint := []string{"/usr/local/bin/tilth"}
 	if s.Name == "prometheus" {
 		c.user, c.env, entrypoint = 65534, nil, []string{"/usr/bin/prometheus"}
@@ -188,8 +188,8 @@ func (f *farm) container(s *types.ServiceConfig, name string) container {
 	return c
 }
 
-// volume returns the folder of a volume. The first service that mounts it owns it, as the images' folders are of their
-// users; TestDockerfileMakesFoldersOfVolumes checks these.
+// volume returns the folder of a volume. The user of the first service that mounts it owns it, like the images'
+// folders; TestDockerfileMakesFoldersOfVolumes checks these.
 func (f *farm) volume(name string, user int) string {
 	f.t.Helper()
 	dir := filepath.Join(f.volumes, name)
@@ -206,7 +206,7 @@ func (f *farm) volume(name string, user int) string {
 	return dir
 }
 
-// tilth runs a command of a client in a container of the farm's network, in a folder with the clients' secrets.
+// tilth runs a client command in a container of the farm's network, in a folder with the clients' secrets.
 func (f *farm) tilth(ctx context.Context, line string) (string, error) {
 	work := filepath.Join(f.volumes, "client-secrets")
 	c := container{
@@ -219,21 +219,21 @@ func (f *farm) tilth(ctx context.Context, line string) (string, error) {
 	}
 	r := start(f.t, c)
 	err := r.wait(ctx)
-	_ = runc("delete", "--force", c.name).Run() // runc has done so, if it ended well
+	_ = runc("delete", "--force", c.name).Run() // runc deletes it after a clean exit
 	return r.output.String(), err
 }
 
 var jobID = regexp.MustCompile(`\bjob-[\w.-]+`)
 
-// TestComposeRunsAFarm runs the services of docker-compose.yml, all but Grafana, with their commands, users, rights,
-// mounts and health checks, and does with them what deploy/README.md says.
+// TestComposeRunsAFarm runs the services of docker-compose.yml, except Grafana, with their commands, users,
+// capabilities, mounts and health checks, and follows deploy/README.md.
 func TestComposeRunsAFarm(t *testing.T) {
 	needContainers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	p := project(t)
 	prometheus := p.Services["prometheus"]
-	prometheus.HealthCheck = nil // Debian's promtool does not know it
+	prometheus.HealthCheck = nil // Debian's promtool lacks this command
 	p.Services["prometheus"] = prometheus
 	f := &farm{t: t, project: p, volumes: t.TempDir(), hosts: map[string][]int{}, running: map[string][]*running{}}
 	for dir := f.volumes; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
@@ -265,7 +265,7 @@ func TestComposeRunsAFarm(t *testing.T) {
 	must("compile model.onnx -o model.tar"+tracker, "of 10 tasks tuned")
 	must("run model.tar"+tracker, "pooler_output f32[1 128]")
 
-	// A tracker that is restarted forgets nothing.
+	// A restarted tracker loses no data.
 	jobs := must("jobs list"+tracker, job)
 	r := f.running["tracker"][0]
 	if err := r.stop(30 * time.Second); err != nil {
@@ -296,7 +296,7 @@ func (f *farm) prometheus() *prometheus {
 	return &prometheus{base: fmt.Sprintf("http://%s%d:9090", subnet, f.hosts["prometheus"][0])}
 }
 
-// secretsAreApart checks the owners and modes of what setup.sh makes.
+// secretsAreApart checks the owners and modes of the files that setup.sh creates.
 func (f *farm) secretsAreApart() {
 	f.t.Helper()
 	for file, want := range map[string]string{
@@ -324,8 +324,8 @@ func (f *farm) secretsAreApart() {
 	}
 }
 
-// TestReadmesFarmRunsForAnOrdinaryUser runs the commands of README's "A farm in five commands" as they are written, as a
-// user who may write to a home and to /tmp only. The model is a small one, and the last command ends after a few trials.
+// TestReadmesFarmRunsForAnOrdinaryUser runs the commands of README's "A farm in five commands" verbatim, as a user
+// who may only write to a home and to /tmp. The model is small, and the last command ends after a few trials.
 func TestReadmesFarmRunsForAnOrdinaryUser(t *testing.T) {
 	needContainers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are the API's own types. Strict decoding into them refuses fields that do not exist.
+// kinds maps kinds to API types. Strict decoding rejects unknown fields.
 var kinds = map[string]func() metav1.Object{
 	"v1 Namespace":                           func() metav1.Object { return &corev1.Namespace{} },
 	"v1 Secret":                              func() metav1.Object { return &corev1.Secret{} },
@@ -32,7 +32,7 @@ var kinds = map[string]func() metav1.Object{
 	"postgresql.cnpg.io/v1 Cluster":          func() metav1.Object { return &databaseCluster{} },
 }
 
-// databaseCluster has the fields of CloudNativePG's kind that deploy/ uses.
+// databaseCluster is the part of CloudNativePG's kind that deploy/ uses.
 type databaseCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -62,7 +62,8 @@ type databaseCluster struct {
 	}
 }
 
-// manifests returns the objects that kustomize makes of a folder, by kind and name: "Deployment/tuner".
+// manifests returns the objects that kustomize builds from a folder, keyed by "kind/name", such as
+// "Deployment/tuner".
 func manifests(t *testing.T, folder string) map[string]metav1.Object {
 	t.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(manifestFiles(t), "/"+folder)
@@ -88,12 +89,12 @@ func manifests(t *testing.T, folder string) map[string]metav1.Object {
 	return objects
 }
 
-// manifestFiles has the kustomizations of deploy/, and an empty file for each secret that setup.sh makes.
+// manifestFiles returns the kustomizations of deploy/, with an empty file for each secret that setup.sh creates.
 func manifestFiles(t *testing.T) filesys.FileSystem {
 	t.Helper()
 	files, dir := filesys.MakeFsInMemory(), filepath.Join(root, "deploy")
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(dir, path) // path lies in dir
+		name, _ := filepath.Rel(dir, path) // path is below dir
 		if err != nil || entry.IsDir() || !strings.HasPrefix(name, "kubernetes") {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// place is a pod, or with an empty namespace a host beyond the cluster.
+// place is a pod, or a host outside the cluster if the namespace is empty.
 type place struct {
 	namespace               string
 	labels, namespaceLabels map[string]string
@@ -67,8 +67,8 @@ func TestNetworkPoliciesSeparatePods(t *testing.T) {
 	}
 }
 
-// permits reports whether the policies that select a pod permit traffic with a peer in a direction. A direction that no
-// policy restricts is open.
+// permits reports whether the policies that select a pod permit traffic with a peer. A direction without policies is
+// open.
 func permits(policies []*networkingv1.NetworkPolicy, direction networkingv1.PolicyType, pod, peer place, port int) bool {
 	open := true
 	for _, p := range policies {

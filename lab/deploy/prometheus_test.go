@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// prometheus is a client of a Prometheus.
+// prometheus is a client of a Prometheus server.
 type prometheus struct {
 	base string
 }
 
-// ask decodes what an answer of its API has as data.
+// ask queries the API and decodes the data of its answer.
 func (p *prometheus) ask(ctx context.Context, path string, data any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+path, nil)
 	if err != nil {
@@ -43,13 +43,13 @@ func (p *prometheus) ask(ctx context.Context, path string, data any) error {
 	return nil
 }
 
-// scrapeInterval is that of prometheus.yml, and of Grafana's data source.
+// scrapeInterval is the interval in prometheus.yml and in Grafana's data source.
 const scrapeInterval = 15 * time.Second
 
-// points is how many values a query of a panel has between a time and now, asked for as Grafana does. It shows no
-// others than numbers.
+// points returns the number of values of a panel's query between since and now, queried like Grafana. It only counts
+// numbers, because Grafana shows no others.
 func (p *prometheus) points(ctx context.Context, query string, since time.Time) (n int, err error) {
-	// Grafana's own rule: four scrapes.
+	// Grafana's rule is four scrapes.
 	query = strings.ReplaceAll(query, "$__rate_interval", "1m")
 	values := url.Values{"query": {query}, "step": {scrapeInterval.String()}}
 	values.Set("start", strconv.FormatInt(since.Unix(), 10))
@@ -68,7 +68,7 @@ func (p *prometheus) points(ctx context.Context, query string, since time.Time) 
 	return n, nil
 }
 
-// seesTheFarm waits until every target of prometheus.yml is scraped, and fails on rules that cannot be evaluated.
+// seesTheFarm waits until every target in prometheus.yml is scraped. It fails if a rule cannot be evaluated.
 func (p *prometheus) seesTheFarm(ctx context.Context, t *testing.T, targets map[string]int) {
 	t.Helper()
 	for job, want := range targets {
@@ -99,7 +99,7 @@ func (p *prometheus) seesTheFarm(ctx context.Context, t *testing.T, targets map[
 	}
 }
 
-// eventually tries until something succeeds.
+// eventually retries until try succeeds.
 func eventually(ctx context.Context, t *testing.T, try func() error) {
 	t.Helper()
 	poll := time.NewTicker(500 * time.Millisecond)
@@ -117,7 +117,7 @@ func eventually(ctx context.Context, t *testing.T, try func() error) {
 	}
 }
 
-// panelQueries are the queries of the dashboard, with the panels that ask them.
+// panelQueries maps the queries of the dashboard to their panels.
 func panelQueries(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "grafana", "dashboards", "farm.json"))
@@ -142,14 +142,13 @@ func panelQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// silent are queries that a job in peace makes no data for.
+// silent lists queries without data in an undisturbed job.
 var silent = map[string]string{
 	"count by (job) (tilth_agent_connected == 0)": "every agent has its tracker",
 	"1 + tilth_tracker_device_drift_ratio":        "a reference is learnt over more than one job",
 }
 
-// showsPanels waits until each query of the dashboard has data of the time since; the silent ones need to be
-// understood only.
+// showsPanels waits until each query of the dashboard has data since a time. Silent queries must only be valid.
 func (p *prometheus) showsPanels(ctx context.Context, t *testing.T, since time.Time) {
 	t.Helper()
 	for query, panel := range panelQueries(t) {

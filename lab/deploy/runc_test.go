@@ -20,11 +20,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programsVariable has the folder of the programs that the Dockerfile builds. It marks the process in namespaces.
+// programsVariable holds the folder of the Dockerfile's programs. It marks the process in namespaces.
 const programsVariable = "TILTH_DEPLOY_TEST_PROGRAMS"
 
-// TestMain builds the programs, and runs the tests as the first process of mount, PID and network namespaces: everything
-// that they start and mount ends with it.
+// TestMain builds the programs and runs the tests as the first process in new mount, PID and network namespaces. All
+// of their processes and mounts end with it.
 func TestMain(m *testing.M) {
 	if os.Getenv(programsVariable) != "" {
 		if err := enterNamespaces(); err != nil {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	runInNamespaces()
 }
 
-// needContainers skips a test where containers cannot run.
+// needContainers skips a test if containers cannot run.
 func needContainers(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -55,11 +55,11 @@ func needContainers(t *testing.T) {
 	}
 }
 
-// runInNamespaces builds the programs, and runs this process again in namespaces.
+// runInNamespaces builds the programs and restarts this process in namespaces.
 func runInNamespaces() {
 	dir, err := os.MkdirTemp("", "tilth-deploy-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // mkdir made it private
+		err = os.Chmod(dir, 0o755) // MkdirTemp uses mode 0700
 	}
 	if err == nil {
 		err = buildPrograms(dir)
@@ -88,7 +88,7 @@ func runInNamespaces() {
 	os.Exit(0)
 }
 
-// enterNamespaces detaches the mounts, shows this namespace's processes, and makes room for network namespaces.
+// enterNamespaces detaches the mounts, mounts /proc, and prepares the folder of network namespaces.
 func enterNamespaces() error {
 	if err := os.MkdirAll("/run/netns", 0o755); err != nil {
 		return err
@@ -111,13 +111,13 @@ func ip(args ...string) error {
 	return nil
 }
 
-// Addresses of the containers' network; the tests have the first one, and serve its names there.
+// Addresses of the containers' network. The tests have the first one and serve DNS there.
 const (
 	gateway = "172.30.0.1"
 	subnet  = "172.30.0."
 )
 
-// addNetwork makes a network namespace with an address in the containers' network.
+// addNetwork creates a network namespace with an address in the containers' network.
 func addNetwork(name string, host int) error {
 	wire := fmt.Sprintf("veth%d", host)
 	return errors.Join(
@@ -136,13 +136,13 @@ type container struct {
 	args, env     []string
 	user          uint32
 	capabilities  []string
-	// host is set for images with compilers: the machine's own /usr is there.
+	// host is set for images with compilers. It mounts the machine's /usr.
 	host   bool
 	mounts []specs.Mount
 	dir    string
 }
 
-// running is a container that was started.
+// running is a started container.
 type running struct {
 	container
 	t      *testing.T
@@ -155,8 +155,7 @@ func bind(source, destination string, options ...string) specs.Mount {
 	return specs.Mount{Type: "bind", Source: source, Destination: destination, Options: append([]string{"rbind", "rprivate"}, options...)}
 }
 
-// start starts a container by runc, as engines do, with Docker's filter of system calls, a root that is read only, and
-// no way to new privileges.
+// start starts a container with runc, with Docker's seccomp filter, a read-only root and no new privileges.
 func start(t *testing.T, c container) *running {
 	t.Helper()
 	bundle := t.TempDir()
@@ -181,10 +180,10 @@ func start(t *testing.T, c container) *running {
 	}
 	go func() {
 		defer close(r.done)
-		_ = r.cmd.Wait() // its state has the status
+		_ = r.cmd.Wait() // the state has the status
 	}()
 	t.Cleanup(func() {
-		_ = runc("delete", "--force", c.name).Run() // it may have ended
+		_ = runc("delete", "--force", c.name).Run() // it may be gone
 		<-r.done
 		if t.Failed() {
 			t.Logf("%s: %s", c.name, r.output.String())
@@ -197,7 +196,7 @@ func runc(args ...string) *exec.Cmd {
 	return exec.Command("runc", append([]string{"--root", filepath.Join(os.Getenv(programsVariable), "runc")}, args...)...)
 }
 
-// spec returns what runc reads, and makes the container's root.
+// spec creates the container's root and returns its runtime specification.
 func (c *container) spec(rootfs string) (*specs.Spec, error) {
 	programs := os.Getenv(programsVariable)
 	for _, dir := range []string{"etc", "tmp", "usr/local/bin", "proc", "dev", "sys"} {
@@ -205,7 +204,7 @@ func (c *container) spec(rootfs string) (*specs.Spec, error) {
 			return nil, err
 		}
 	}
-	if err := os.Chmod(filepath.Join(rootfs, "tmp"), 0o777|os.ModeSticky); err != nil { // runc gives a tmpfs this mode
+	if err := os.Chmod(filepath.Join(rootfs, "tmp"), 0o777|os.ModeSticky); err != nil { // runc copies this mode to the tmpfs
 		return nil, err
 	}
 	mounts := []specs.Mount{
@@ -236,7 +235,7 @@ func (c *container) spec(rootfs string) (*specs.Spec, error) {
 		mounts = append(mounts, bind(path, "/etc/"+name, "ro"))
 	}
 	mounts = append(mounts, c.mounts...)
-	for _, m := range c.mounts { // the root is read only
+	for _, m := range c.mounts { // mount points in the read-only root
 		if err := makeMountPoint(filepath.Join(rootfs, m.Destination), m); err != nil {
 			return nil, err
 		}
@@ -283,7 +282,7 @@ func makeMountPoint(at string, m specs.Mount) error {
 	return os.MkdirAll(at, 0o755)
 }
 
-// wait waits until the container has ended, with status 0.
+// wait waits until the container has ended with status 0.
 func (r *running) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -307,7 +306,7 @@ func (r *running) exec(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// stop asks the container to end, which it does with status 0 within its grace.
+// stop asks the container to end. It must do so with status 0 within its grace period.
 func (r *running) stop(grace time.Duration) error {
 	if said, err := runc("kill", r.name, "TERM").CombinedOutput(); err != nil {
 		return fmt.Errorf("stop %s: %w: %s", r.name, err, said)

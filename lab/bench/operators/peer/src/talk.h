@@ -1,5 +1,5 @@
-// What the programs that time other libraries share: they read questions from their standard input, one a line, and
-// answer each with one line. Package peer says what the lines are.
+// Common part of the programs that time other libraries. They read requests from standard input, one per line, and
+// answer each with one line. ../../peer.go documents the lines.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +78,7 @@ inline void time(const Answer &a, double seconds) {
 	std::printf("\n");
 }
 
-// serve answers questions until there are none. Whatever prepare throws is an answer, too.
+// serve answers requests until the end of the input. An exception from prepare becomes an answer.
 inline int serve(const std::string &name, const std::function<Answer(std::istringstream &)> &prepare) {
 	std::printf("peer %s\n", name.c_str());
 	std::fflush(stdout);
