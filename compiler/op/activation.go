@@ -27,7 +27,7 @@ var activationFns = map[string]activationFn{
 	},
 }
 
-// activation is activation k of a recurrent layer's step, of a gate after the clip.
+// activation applies activation k of a recurrent layer's step to a gate, after the clip.
 func (n *Node) activation(k int, x expr.Expr) expr.Expr {
 	if clip := n.Float("clip", 0); clip > 0 {
 		x = clamp(x, -clip, clip)
@@ -35,7 +35,7 @@ func (n *Node) activation(k int, x expr.Expr) expr.Expr {
 	return n.unclipped(k, x)
 }
 
-// unclipped is an activation of the cell state, which ONNX Runtime does not clip either.
+// unclipped applies an activation to the cell state, which ONNX Runtime does not clip either.
 func (n *Node) unclipped(k int, x expr.Expr) expr.Expr {
 	names, alphas, betas := n.Texts("activations"), n.Floats("alphas"), n.Floats("betas")
 	if k >= min(len(names), len(alphas), len(betas)) || activationFns[names[k]] == nil {
@@ -45,7 +45,7 @@ func (n *Node) unclipped(k int, x expr.Expr) expr.Expr {
 	return activationFns[names[k]](x, float64(alphas[k]), float64(betas[k]))
 }
 
-// ActivationDefaults has the parameters that an activation takes, "alphas" and "betas", with their default values.
+// ActivationDefaults returns the parameters of an activation, "alphas" and "betas", with their default values.
 func ActivationDefaults(name string) map[string]float32 {
 	switch name {
 	case "Affine", "ScaledTanh":

@@ -53,7 +53,7 @@ func inferArg(n *Node) (Type, error) {
 	return Type{array.Int64, out}, nil
 }
 
-// lowerArg finds the extreme element, then the first (or last) position that has it. NaN counts as the extreme.
+// lowerArg finds the extreme element, then its first (or last) position. NaN counts as the extreme.
 func lowerArg(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	x = l.Readable(x)
 	set := argAxis(n)

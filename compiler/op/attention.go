@@ -7,15 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// FusedAttention is softmax attention as one operator, which the graph compiler finds written out; it stands in no
-// model.
+// FusedAttention is softmax attention as one operator. Models do not contain it; the graph compiler recognises its
+// decomposed form.
 //
 //	softmax(scale * a b + mask) c        over the last axis of a b
 //
-// Its operands are a [..., M, D], b [..., D, N], c [..., N, E] of equal leading axes, of which b and c may have one
-// where those of a share them, and, optionally, a mask that broadcasts to [..., M, N]: numbers to add or, as Bool,
-// which scores count, the others being -infinity or what the attribute fill says. The scores of a block of rows are
-// computed, normalised and used while they lie in the cache.
+// Its operands are a [..., M, D], b [..., D, N], c [..., N, E] with equal leading axes, except that those of b and
+// c may be one where those of a share them. An optional mask broadcasts to [..., M, N]: it holds numbers to add or,
+// as Bool, selects the scores that count; others become -infinity or the attribute fill. The scores of a block of
+// rows are computed, normalised and used while they lie in the cache.
 const FusedAttention = "attention"
 
 var attentionDefs = []Def{{
@@ -56,9 +56,9 @@ func sharedBy(shape, whole []int64) bool {
 	return err == nil && sameShape(all, whole)
 }
 
-// lowerAttention has stages for the two products and the softmax between them; the sum's reciprocal is applied to the
-// result, which is smaller than the scores. The operands b and c are stages, too, so that a schedule can lay them out
-// as the products read them.
+// lowerAttention has stages for the two products and the softmax between them. The sum's reciprocal is applied to
+// the result, which is smaller than the scores. The operands b and c are stages, too, so that a schedule can choose
+// their layout.
 func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	rank := len(n.Out.Shape)
 	a, b, c := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])
@@ -101,7 +101,7 @@ func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// maskedScore is a score scaled and masked.
+// maskedScore returns a scaled and masked score.
 func maskedScore(l *Lowering, n *Node, in []Operand, product Operand, shape []int64) func(i []expr.Expr) expr.Expr {
 	scale, fill := n.Float("scale", 1), n.Float("fill", 0)
 	var mask Operand

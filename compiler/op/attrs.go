@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// The getters below return def when the attribute is absent. One of another type fails the node's Infer.
+// The getters below return def if the attribute is absent. A wrong attribute type fails the node's Infer.
 
 func (n *Node) attr(name string, t onnx.AttributeType) *onnx.Attribute {
 	a := n.Attrs[name]
@@ -27,10 +27,10 @@ func (n *Node) fail(format string, args ...any) {
 	}
 }
 
-// Err is the first failure of a getter.
+// Err returns the first failure of a getter.
 func (n *Node) Err() error { return n.err }
 
-// Int is an integer attribute.
+// Int returns an integer attribute.
 func (n *Node) Int(name string, def int64) int64 {
 	if a := n.attr(name, onnx.AttrInt); a != nil {
 		return a.Int
@@ -38,7 +38,7 @@ func (n *Node) Int(name string, def int64) int64 {
 	return def
 }
 
-// Float is a floating point attribute.
+// Float returns a floating-point attribute.
 func (n *Node) Float(name string, def float64) float64 {
 	if a := n.attr(name, onnx.AttrFloat); a != nil {
 		return float64(a.Float)
@@ -46,7 +46,7 @@ func (n *Node) Float(name string, def float64) float64 {
 	return def
 }
 
-// Text is a string attribute.
+// Text returns a string attribute.
 func (n *Node) Text(name, def string) string {
 	if a := n.attr(name, onnx.AttrString); a != nil {
 		return a.String
@@ -54,7 +54,7 @@ func (n *Node) Text(name, def string) string {
 	return def
 }
 
-// Ints is a list of integers.
+// Ints returns a list of integers.
 func (n *Node) Ints(name string, def []int64) []int64 {
 	if a := n.attr(name, onnx.AttrInts); a != nil {
 		return a.Ints
@@ -62,7 +62,7 @@ func (n *Node) Ints(name string, def []int64) []int64 {
 	return def
 }
 
-// Floats is a list of floating point numbers.
+// Floats returns a list of floating-point numbers.
 func (n *Node) Floats(name string) []float32 {
 	if a := n.attr(name, onnx.AttrFloats); a != nil {
 		return a.Floats
@@ -70,7 +70,7 @@ func (n *Node) Floats(name string) []float32 {
 	return nil
 }
 
-// Texts is a list of strings.
+// Texts returns a list of strings.
 func (n *Node) Texts(name string) []string {
 	if a := n.attr(name, onnx.AttrStrings); a != nil {
 		return a.Strings
@@ -78,7 +78,7 @@ func (n *Node) Texts(name string) []string {
 	return nil
 }
 
-// Graph is a graph attribute, which must be there.
+// Graph returns a graph attribute, which is required.
 func (n *Node) Graph(name string) *onnx.Graph {
 	if n.Attrs[name] == nil {
 		n.fail("attribute %q is missing", name)
@@ -89,7 +89,7 @@ func (n *Node) Graph(name string) *onnx.Graph {
 	return nil
 }
 
-// Tensor is a tensor attribute; nil when absent.
+// Tensor returns a tensor attribute, or nil if it is absent.
 func (n *Node) Tensor(name string) *array.Array {
 	if a := n.attr(name, onnx.AttrTensor); a != nil && a.Tensor != nil {
 		return a.Tensor.Value
@@ -97,18 +97,18 @@ func (n *Node) Tensor(name string) *array.Array {
 	return nil
 }
 
-// maxListed bounds the known operands that are read as lists of integers: shapes, axes, pads.
+// maxListed limits the known operands that are read as lists of integers: shapes, axes, pads.
 const maxListed = 1 << 16
 
 // Has reports whether operand k was given.
 func (n *Node) Has(k int) bool { return k < len(n.In) && n.In[k].Present() }
 
-// IsChoice reports whether the result is one of two operands, as one bool says that is computed.
+// IsChoice reports whether the result is one of two operands, selected by a single computed bool.
 func (n *Node) IsChoice() bool {
 	return n.Is(Where) && array.Elements(n.In[0].Shape) == 1 && n.In[0].Const == nil
 }
 
-// KnownInts reads operand k, which must be known, as a list of integers; what names it in the message.
+// KnownInts returns operand k, which must be known, as a list of integers; what names it in errors.
 func (n *Node) KnownInts(k int, what string) []int64 {
 	a := n.In[k].Const
 	if a == nil {
@@ -126,8 +126,8 @@ func (n *Node) KnownInts(k int, what string) []int64 {
 	return values
 }
 
-// IntsOr reads a list of integers that is operand k in newer versions of an operator and an attribute in older ones;
-// nil when neither is given.
+// IntsOr returns a list of integers that is operand k in newer versions of an operator and an attribute in older
+// ones; nil if neither is given.
 func (n *Node) IntsOr(k int, name string) []int64 {
 	if n.Has(k) {
 		return n.KnownInts(k, name)

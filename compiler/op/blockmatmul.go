@@ -7,11 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// BlockMatMul is a product of a matrix, or several, with weights that are quantised by blocks; it stands in no
-// model. Operand 0 is (..., K). Operand 1 has the codes, u8 or i8: (K, N), or, where the attribute "bits" is 4, two
-// neighbours along K in each u8 as expr.Nibble has them, (ceil(K/2), N). Operand 2 has the scales, (blocks, N):
-// "block_size" codes of a column have one. Operand 3 is what is subtracted from codes: one number, or one for each
-// scale; zero when it is left out.
+// BlockMatMul is a product of one or more matrices with block-quantised weights; models do not contain it. Operand
+// 0 is (..., K). Operand 1 holds the codes, u8 or i8: (K, N), or, if the attribute "bits" is 4, two neighbours
+// along K in each u8 as in expr.Nibble, (ceil(K/2), N). Operand 2 holds the scales, (blocks, N), one per
+// "block_size" codes of a column. Operand 3 is the zero point of the codes: one number, or one per scale; zero if
+// omitted.
 const BlockMatMul = "block_matmul"
 
 var blockMatMulDefs = []Def{{
@@ -23,7 +23,7 @@ func blockMatMulDetail(n *Node) string {
 	return fmt.Sprintf("x %s in %d bits by %d", times([]int64{depthOf(n), n.In[2].Shape[1]}), n.Int("bits", 8), n.Int("block_size", 1))
 }
 
-// depthOf is the extent that a product sums over.
+// depthOf returns the extent of a product's sum.
 func depthOf(n *Node) int64 { return n.In[0].Shape[len(n.In[0].Shape)-1] }
 
 func inferBlockMatMul(n *Node) (Type, error) {
@@ -49,8 +49,8 @@ func inferBlockMatMul(n *Node) (Type, error) {
 	return Type{x.DType, shape}, nil
 }
 
-// PairsOfRows has two neighbouring rows of codes in each byte, the first in its lower half, as a BlockMatMul of 4 bits
-// takes them.
+// PairsOfRows packs two neighbouring rows of codes into each byte, the first in the low half, as a 4-bit
+// BlockMatMul expects them.
 func PairsOfRows(codes *array.Array) *array.Array {
 	rows, columns := codes.Shape[0], codes.Shape[1]
 	packed := array.New(array.Uint8, (rows+1)/2, columns)
@@ -63,7 +63,7 @@ func PairsOfRows(codes *array.Array) *array.Array {
 	return packed
 }
 
-// lowerBlockMatMul is the sum over k of x[..., k] * ((code[k, n] - zero[k/block, n]) * scale[k/block, n]).
+// lowerBlockMatMul computes the sum over k of x[..., k] * ((code[k, n] - zero[k/block, n]) * scale[k/block, n]).
 func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	const f = array.Float32
 	x, codes, scale := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])

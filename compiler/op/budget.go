@@ -6,41 +6,42 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// MaxNodes bounds the nodes of a model with its loops unrolled and its functions inlined.
+// MaxNodes limits the nodes of a model after loop unrolling and function inlining.
 const MaxNodes = 1 << 18
 
-// Limits are what a model may cost while it is read, whatever its file says: nodes; bytes of constants, tables, nodes
-// and names, of which many are garbage soon; and scalar operations to compute them.
+// Limits bounds the cost of reading a model, whatever its file contains: nodes; bytes of constants, tables, nodes
+// and names, many of them short-lived; and scalar operations to compute them.
 type Limits struct{ Nodes, Bytes, Steps int64 }
 
-// DefaultLimits are far above what models need that are no attack.
+// DefaultLimits are far above the needs of legitimate models.
 var DefaultLimits = Limits{Nodes: MaxNodes, Bytes: 512 << 20, Steps: 1 << 36}
 
-// Each byte of constant data in the file allows for more, since copies of weights in other types and layouts are in
-// proportion to them.
+// Each byte of constant data in the file raises the limits, since copies of weights in other types and layouts are
+// proportional to it.
 const bytesPerByte, stepsPerByte = 8, 256
 
-// Budget is what reading a model may still cost. It is charged before memory is taken, by everything that can multiply
-// the size of a file: constant folding, tables that operators compute, unrolled loops, inlined functions, and passes
-// that join or rearrange weights. A nil budget has no bound: it is for operators that no file asks for.
+// Budget is the remaining allowance for reading a model. It is charged before memory is allocated, by every step
+// that can multiply the size of a file: constant folding, tables that operators compute, unrolled loops, inlined
+// functions, and passes that join or rearrange weights. A nil budget is unlimited; it is for operators that do not
+// come from a file.
 type Budget struct {
-	// left is what is left of whole.
+	// left is the remainder of whole.
 	left, whole Limits
 	given       int64
 	name, op    string
 }
 
-// NewBudget is the budget of a model whose file has the given bytes of constant data.
+// NewBudget returns the budget of a model whose file has the given bytes of constant data.
 func NewBudget(l Limits, given int64) *Budget {
 	l.Bytes += bytesPerByte * given
 	l.Steps += stepsPerByte * given
 	return &Budget{left: l, whole: l, given: given}
 }
 
-// overBudget is the panic of a Budget that is spent; Catch makes an error of it.
+// overBudget is the panic value of an exhausted Budget; Catch converts it to an error.
 type overBudget struct{ error }
 
-// Catch sets err when the budget was overdrawn below. Who reads a model defers it.
+// Catch sets err if the budget was exhausted by a callee. Callers that read a model must defer it.
 func (b *Budget) Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -51,14 +52,14 @@ func (b *Budget) Catch(err *error) {
 	}
 }
 
-// For names the node that is charged from here on.
+// For names the node for subsequent charges.
 func (b *Budget) For(name, op string) {
 	if b != nil {
 		b.name, b.op = name, op
 	}
 }
 
-// Node takes one node.
+// Node charges one node.
 func (b *Budget) Node() {
 	if b == nil {
 		return
@@ -69,7 +70,7 @@ func (b *Budget) Node() {
 	}
 }
 
-// Bytes takes memory, before it is allocated.
+// Bytes charges memory, before it is allocated.
 func (b *Budget) Bytes(size int64) {
 	if b == nil {
 		return
@@ -82,7 +83,7 @@ func (b *Budget) Bytes(size int64) {
 	b.left.Bytes -= size
 }
 
-// Steps takes scalar operations, before they are done.
+// Steps charges scalar operations, before they are executed.
 func (b *Budget) Steps(count float64) {
 	if b == nil {
 		return
@@ -94,13 +95,13 @@ func (b *Budget) Steps(count float64) {
 	b.left.Steps -= int64(count)
 }
 
-// array takes the memory of an array and returns it, of zeros. The extents are not negative.
+// array charges for an array and returns it, filled with zeros. The extents are not negative.
 func (b *Budget) array(d array.DType, shape ...int64) *array.Array {
 	b.reserve(d, shape)
 	return array.New(d, shape...)
 }
 
-// reserve takes the memory of an array.
+// reserve charges the memory of an array.
 func (b *Budget) reserve(d array.DType, shape []int64) {
 	size, err := array.CheckedBytes(d, shape)
 	if err != nil {
@@ -109,7 +110,7 @@ func (b *Budget) reserve(d array.DType, shape []int64) {
 	b.Bytes(size)
 }
 
-// ints is a list of integers as an array.
+// ints returns a list of integers as an array.
 func (b *Budget) ints(values []int64, shape ...int64) *array.Array {
 	b.Bytes(8 * int64(len(values)))
 	return array.FromInt64(values, shape...)

@@ -32,8 +32,8 @@ func inferTensorScatter(n *Node) (Type, error) {
 	return cache.Type, nil
 }
 
-// tensorScatterAt reads the update where it was written, from the write index of the batch on, and the cache
-// elsewhere.
+// tensorScatterAt reads the update at the positions written, which start at the write index of the batch, and the
+// cache elsewhere.
 func tensorScatterAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	axis := n.axis(n.Int("axis", -2), len(i))
 	at := i[axis]

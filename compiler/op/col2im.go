@@ -18,7 +18,7 @@ var col2ImDefs = []Def{
 	moveDef("CenterCropPad", 2, 2, inferCenterCropPad, centerCropPadAt),
 }
 
-// blockWindow slides blocks over the image that they are added up to.
+// blockWindow returns the window of blocks over the image into which they are accumulated.
 func blockWindow(n *Node) (window, error) {
 	image, block := n.KnownInts(1, "image_shape"), n.KnownInts(2, "block_shape")
 	if n.err != nil {
@@ -44,7 +44,7 @@ func inferCol2Im(n *Node) (Type, error) {
 	return Type{n.In[0].DType, append([]int64{x[0], x[1] / block}, win.in...)}, nil
 }
 
-// lowerCol2Im lets each element of the image look, for each element of a block, for the position that puts it there.
+// lowerCol2Im finds, for each element of the image and each element of a block, the position that contributes it.
 func lowerCol2Im(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	win, err := blockWindow(n)
 	if err != nil {
@@ -72,7 +72,7 @@ func lowerCol2Im(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return narrow(l, n, acc), nil
 }
 
-// centred is for each axis how far the operand is shifted into the result: negative where it is cropped.
+// centred returns the offset of the operand in the result for each axis: negative where it is cropped.
 func centred(n *Node) (shift, shape []int64) {
 	x := n.In[0].Shape
 	shift, shape = make([]int64, len(x)), slices.Clone(x)

@@ -33,7 +33,7 @@ func inferConv(n *Node) (Type, error) {
 	return inferWindows(n, d)
 }
 
-// inferWindows is the type of a convolution that sums in type d.
+// inferWindows returns the type of a convolution that sums in type d.
 func inferWindows(n *Node, d array.DType) (Type, error) {
 	x, w := n.In[0].Shape, n.In[1].Shape
 	if len(x) < 3 || len(w) != len(x) {
@@ -53,7 +53,7 @@ func inferWindows(n *Node, d array.DType) (Type, error) {
 	return Type{d, append([]int64{x[0], w[0]}, win.out...)}, nil
 }
 
-// weightLayout is the order KH, KW, IC/g, OC; without the input channels for a depthwise convolution.
+// weightLayout returns the order KH, KW, IC/g, OC; without the input channels for a depthwise convolution.
 func weightLayout(rank int, depthwise bool) []int {
 	l := RowMajor(rank)[2:]
 	if depthwise {
@@ -67,7 +67,7 @@ func isDepthwise(n *Node) bool {
 	return g > 1 && g == n.In[0].Shape[1] && g == n.In[1].Shape[0]
 }
 
-// lowerConv is out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] *
+// lowerConv computes out[n,oc,o] = sum over kernel positions r and input channels c of x[n,c,o*stride+r*dilation] *
 // w[oc,c,r].
 func lowerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	acc, err := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
@@ -77,7 +77,7 @@ func lowerConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return addBias(l, n, acc, in, 2), nil
 }
 
-// lowerConvSum is a convolution without bias of an input that is padded with fill.
+// lowerConvSum returns a convolution without bias of an input that is padded with fill.
 func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, error) {
 	win, err := convWindow(n)
 	if err != nil {
@@ -105,7 +105,7 @@ func lowerConvSum(l *Lowering, n *Node, x, w Operand, fill expr.Expr) (Operand, 
 	}), nil
 }
 
-// groupChannel is the input channel that channel c of the group of output channel oc reads.
+// groupChannel returns the input channel for channel c of the group of output channel oc.
 func groupChannel(n *Node, oc, c expr.Expr) expr.Expr {
 	groups, w := n.Int("group", 1), n.In[1].Shape
 	if groups == 1 {

@@ -12,8 +12,8 @@ var convTransposeDefs = []Def{{
 	Traits: Traits{Product: convTransposeProduct},
 }}
 
-// transposedWindow reads the attributes of a ConvTranspose of x with weights w. The window's operand and result are
-// those of the convolution that is transposed: in is the extent of the result, out that of x.
+// transposedWindow reads the attributes of a ConvTranspose of x with weights w. The window describes the
+// convolution that is transposed: in is the extent of the result, out that of x.
 func transposedWindow(n *Node, x, w []int64) (window, error) {
 	rank := len(x) - 2
 	ones := make([]int64, rank)
@@ -43,8 +43,8 @@ func transposedWindow(n *Node, x, w []int64) (window, error) {
 	return win, win.placeTransposed(n, extra)
 }
 
-// placeTransposed computes the extents of the result; output_shape and auto_pad decide the pads instead of being
-// decided by them.
+// placeTransposed computes the extents of the result; output_shape and auto_pad determine the pads, not the
+// reverse.
 func (w *window) placeTransposed(n *Node, extra []int64) error {
 	rank := len(w.out)
 	auto := n.Text("auto_pad", "NOTSET")
@@ -74,7 +74,7 @@ func (w *window) placeTransposed(n *Node, extra []int64) error {
 			return fmt.Errorf("the result would have extent %d", want)
 		}
 		if given != nil || auto != "NOTSET" && auto != "" {
-			total := max(0, natural-want) // what is longer than natural ends in zeros
+			total := max(0, natural-want) // a result longer than natural ends in zeros
 			w.padBegin[k] = total - total/2
 			if auto == "SAME_UPPER" {
 				w.padBegin[k] = total / 2
@@ -112,7 +112,7 @@ func inferConvTranspose(n *Node) (Type, error) {
 	return Type{d, append([]int64{x[0], w[1] * groups}, win.in...)}, nil
 }
 
-// lowerConvTranspose orders the weights by phase, now when they are known, and computes the phases.
+// lowerConvTranspose orders the weights by phase, at compile time if they are known, and computes the phases.
 func lowerConvTranspose(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	win, err := transposedWindow(n, n.In[0].Shape, n.In[1].Shape)
 	if err != nil {

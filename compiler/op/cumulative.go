@@ -27,7 +27,7 @@ func cumulativeDef(name string, c expr.Combiner) Def {
 	}
 }
 
-// scanAxis is operand 1, a constant.
+// scanAxis returns operand 1, a constant.
 func scanAxis(n *Node) int {
 	list := n.KnownInts(1, "axis")
 	if len(list) != 1 {
@@ -37,13 +37,13 @@ func scanAxis(n *Node) int {
 	return n.axis(list[0], len(n.In[0].Shape))
 }
 
-// scanRadix is how many partial results each step of a scan combines: the work for n elements is n times scanRadix
-// times the logarithm of n to that base, in as many passes, each of which is vectorized along the last axis and
+// scanRadix is the number of partial results that each step of a scan combines. The work for n elements is n times
+// scanRadix times the base-scanRadix logarithm of n, in as many passes, each vectorized along the last axis and
 // parallel.
 const scanRadix = 8
 
-// lowerCumulative is the scan of Hillis and Steele ("Data parallel algorithms", 1986) with a larger radix: after the
-// step of distance d, each element combines the radix*d elements that end with it.
+// lowerCumulative is the scan of Hillis and Steele ("Data parallel algorithms", 1986) with a larger radix: after
+// the step of distance d, each element combines the radix*d elements that end with it.
 func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	x = l.Readable(x)
 	axis := scanAxis(n)
@@ -57,7 +57,7 @@ func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 		}
 		return j
 	}
-	// term is what the scan starts from, at a position in its direction.
+	// term returns the scan's input at a position in its direction.
 	term := func(i []expr.Expr) expr.Expr {
 		if !exclusive {
 			return wide(x.At(mirrored(i)...))
@@ -70,7 +70,7 @@ func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, term(mirrored(i))) })
 }
 
-// scan combines each term with those before it on an axis.
+// scan combines each term with its predecessors on an axis.
 func (l *Lowering) scan(c expr.Combiner, shape []int64, layout []int, axis int, term func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
 	extent := shape[axis]
 	for d := int64(1); d < extent; d *= scanRadix {

@@ -10,8 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// The operators below have results whose shapes depend on the elements of an operand, which therefore must be
-// constant.
+// The result shapes of the operators below depend on the elements of an operand, which therefore must be constant.
 
 var dataShapeDefs = []Def{
 	knownDef("NonZero", 1, 1, evalNonZero),
@@ -19,7 +18,7 @@ var dataShapeDefs = []Def{
 	{Name: "Compress", Kind: Injective, MinIn: 2, MaxIn: 2, Infer: inferCompress, Lower: lowerCompress},
 }
 
-// known is operand k; nil, and a failure, when it is not constant.
+// known returns operand k, or nil and a failure if it is not constant.
 func (n *Node) known(k int) *array.Array {
 	a := n.In[k].Const
 	if a == nil {
@@ -28,7 +27,7 @@ func (n *Node) known(k int) *array.Array {
 	return a
 }
 
-// evalNonZero has a column for each element other than zero: its index.
+// evalNonZero returns a column for each nonzero element: its index.
 func evalNonZero(n *Node) (*array.Array, error) {
 	a := n.known(0)
 	if n.err != nil {
@@ -66,7 +65,7 @@ func inferCompress(n *Node) (Type, error) {
 	return Type{n.In[0].DType, shape}, nil
 }
 
-// compressed are the positions that the condition, operand 1, selects on the axis, or in the flattened operand.
+// compressed returns the positions that the condition, operand 1, selects on the axis, or in the flattened operand.
 func compressed(n *Node) []int64 {
 	condition := n.known(1)
 	shape := n.In[0].Shape
@@ -107,8 +106,8 @@ func lowerCompress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// evalUnique has the distinct slices along an axis, or the distinct elements; then the position of the first of each,
-// which of them each slice is, and how many are of each.
+// evalUnique returns the distinct slices along an axis, or the distinct elements; then the first position of each,
+// the number of the distinct slice for each slice, and the multiplicities.
 func evalUnique(n *Node) (*array.Array, error) {
 	a := n.known(0)
 	if n.err != nil {
@@ -140,7 +139,7 @@ func evalUnique(n *Node) (*array.Array, error) {
 	return nil, fmt.Errorf("there is no result %d", n.Output)
 }
 
-// sliced is an array as a number of slices along an axis: outer x count x inner.
+// sliced is an array as slices along an axis: outer x count x inner.
 type sliced struct {
 	a                   *array.Array
 	shape               []int64
@@ -159,7 +158,7 @@ func slicesOf(n *Node, a *array.Array) *sliced {
 	return &sliced{a, a.Shape, axis, array.Elements(a.Shape[:axis]), a.Shape[axis], array.Elements(a.Shape[axis+1:])}
 }
 
-// element is the position in the array of element e of slice s.
+// element returns the position in the array of element e of slice s.
 func (u *sliced) element(s, e int64) int64 { return (e/u.inner*u.count+s)*u.inner + e%u.inner }
 
 func (u *sliced) compare(s, t int64) int {
@@ -176,7 +175,7 @@ func (u *sliced) compare(s, t int64) int {
 	return 0
 }
 
-// distinct are the first slices of each kind, sorted by content or by position, and the kind of every slice.
+// distinct returns the first slice of each kind, sorted by content or by position, and the kind of every slice.
 func (u *sliced) distinct(sorted bool) (first, which []int64) {
 	order := make([]int64, u.count)
 	for s := range order {
@@ -202,7 +201,7 @@ func (u *sliced) distinct(sorted bool) (first, which []int64) {
 	return byPosition, which
 }
 
-// pick is the array of some slices.
+// pick returns the array of the chosen slices.
 func (u *sliced) pick(chosen []int64) *array.Array {
 	shape := slices.Clone(u.shape)
 	shape[u.axis] = int64(len(chosen))

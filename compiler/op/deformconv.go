@@ -39,8 +39,8 @@ func inferDeformConv(n *Node) (Type, error) {
 	return t, nil
 }
 
-// lowerDeformConv samples the operand where the offsets say, for each kernel element and output, then sums the
-// products with the weights as a convolution does.
+// lowerDeformConv samples the operand at the offsets, for each kernel element and output, then sums the products
+// with the weights as a convolution does.
 func lowerDeformConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	win, err := convWindow(n)
 	if err != nil {

@@ -14,7 +14,7 @@ var detDefs = []Def{{
 	},
 }}
 
-// maxDet bounds the matrices, for each column is a stage of its own.
+// maxDet limits the size of matrices, since each column is a stage of its own.
 const maxDet = 16
 
 func inferDet(n *Node) (Type, error) {
@@ -28,8 +28,8 @@ func inferDet(n *Node) (Type, error) {
 	return Type{n.In[0].DType, x[:len(x)-2]}, nil
 }
 
-// lowerDet is Gaussian elimination with partial pivoting: after each column, the largest element below has been
-// exchanged to the diagonal, which changes the sign.
+// lowerDet is Gaussian elimination with partial pivoting: for each column, the largest element below is exchanged
+// to the diagonal, which changes the sign.
 func lowerDet(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	rank := len(x.Shape)

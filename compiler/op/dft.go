@@ -9,9 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Discrete Fourier transforms are products with a constant matrix of cosines and sines, whose real and imaginary parts
-// lie side by side: a transform of n elements costs 4*n*n multiplications, as one matrix product over all transforms.
-// That beats the passes of a fast transform up to a few hundred elements; maxTransform bounds the matrix.
+// Discrete Fourier transforms are products with a constant matrix of cosines and sines, whose real and imaginary
+// parts are adjacent: a transform of n elements costs 4*n*n multiplications, as one matrix product over all
+// transforms. That is faster than the passes of a fast transform up to a few hundred elements; maxTransform limits
+// the matrix.
 
 var dftDefs = []Def{
 	{
@@ -40,10 +41,11 @@ const maxTransform = 1 << 12
 
 // transform is a discrete Fourier transform.
 type transform struct {
-	// axis is that of the operand, whose last axis has the parts: the real one, or the imaginary one too.
+	// axis is the transformed axis of the operand, whose last axis holds the real part and possibly the imaginary
+	// one.
 	axis  int
 	parts int64
-	// length is that of the transform, read the number of elements that it takes, bins the number that it gives.
+	// length is that of the transform, read the number of input elements, bins the number of output elements.
 	length, read, bins int64
 	inverse            bool
 }
@@ -98,7 +100,7 @@ func inferDFT(n *Node) (Type, error) {
 	return Type{n.In[0].DType, shape}, nil
 }
 
-// matrix has the contribution of part p of element j to part q of bin k, at [j, p, k, q].
+// matrix returns the contribution of part p of element j to part q of bin k, at [j, p, k, q].
 func (t *transform) matrix(b *Budget, d array.DType, rows int64) *array.Array {
 	m := b.array(d, rows, t.parts, t.bins, 2)
 	sign, scale := -1.0, 1.0
@@ -190,7 +192,7 @@ func inferSTFT(n *Node) (Type, error) {
 	return Type{n.In[0].DType, []int64{n.In[0].Shape[0], t.count, t.bins, 2}}, nil
 }
 
-// lowerSTFT multiplies the matrix by the window, now when that is known.
+// lowerSTFT multiplies the matrix by the window, at compile time if that is known.
 func lowerSTFT(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	t, err := newSTFT(n)
 	if err != nil {

@@ -15,8 +15,8 @@ var einsumDefs = []Def{{
 	Detail: func(n *Node) string { return strings.ReplaceAll(n.Text("equation", ""), " ", "") },
 }}
 
-// subscripts is an Einsum's equation: for each operand and the result a label for each axis. Axes of an ellipsis have
-// the labels '0', '1', ... counted from the last, so that they broadcast as numpy's do.
+// subscripts is an Einsum's equation: axis labels for each operand and the result. Axes of an ellipsis have the
+// labels '0', '1', ... counted from the last, so that they broadcast as in numpy.
 type subscripts struct {
 	operands [][]rune
 	result   []rune
@@ -62,7 +62,8 @@ func parseSubscripts(n *Node) (*subscripts, error) {
 	return s, nil
 }
 
-// expandLabels gives each axis of a term its label; the ellipsis stands for what is missing of rank, or for dots axes.
+// expandLabels returns the label of each axis of a term. The ellipsis stands for the axes missing from rank, or for
+// dots axes.
 func expandLabels(term string, rank, dots int) ([]rune, int, error) {
 	before, after, ellipsis := strings.Cut(term, "...")
 	for _, label := range before + after {
@@ -85,12 +86,12 @@ func expandLabels(term string, rank, dots int) ([]rune, int, error) {
 	return append(labels, []rune(after)...), dots, nil
 }
 
-// dotLabel is the label of the k-th axis from the last of an ellipsis.
+// dotLabel returns the label of the k-th last axis of an ellipsis.
 func dotLabel(k int) rune { return rune('0' - 1 - k) }
 
 func isDotLabel(label rune) bool { return label < '0' }
 
-// setExtent wants equal extents for a label; those of an ellipsis may be 1 too.
+// setExtent checks that extents of a label agree; those of an ellipsis may also be 1.
 func (s *subscripts) setExtent(label rune, extent int64) error {
 	known, seen := s.extent[label]
 	switch {
@@ -102,7 +103,7 @@ func (s *subscripts) setExtent(label rune, extent int64) error {
 	return nil
 }
 
-// implicitResult has the axes of the ellipsis, then the labels that occur once, in alphabetical order.
+// implicitResult returns the axes of the ellipsis, then the labels that occur once, in alphabetical order.
 func (s *subscripts) implicitResult(dots int) []rune {
 	var result []rune
 	for k := dots - 1; k >= 0; k-- {
@@ -151,14 +152,14 @@ func inferEinsum(n *Node) (Type, error) {
 	return Type{d, s.shape(s.result)}, nil
 }
 
-// labelled is an operand or a product of some, as Einsum sees it.
+// labelled is an operand, or a product of some, with axis labels.
 type labelled struct {
 	Operand
 	labels []rune
 }
 
-// lowerEinsum multiplies operands from left to right, two at a time, and sums each label as soon as nothing that is
-// left uses it. A product of two is a matrix product to the scheduler.
+// lowerEinsum multiplies operands pairwise from left to right, and sums over each label as soon as no remaining
+// operand uses it. The scheduler sees a product of two as a matrix product.
 func lowerEinsum(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	s, err := parseSubscripts(n)
 	if err != nil {
@@ -178,7 +179,7 @@ func lowerEinsum(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return narrow(l, n, acc.Operand), nil
 }
 
-// kept are the labels of a product with operand k that the result or a later operand uses.
+// kept returns the labels of a product with operand k that the result or a later operand uses.
 func (s *subscripts) kept(labels []rune, k int) []rune {
 	var kept []rune
 	for _, label := range slices.Concat(labels, s.operands[k]) {
@@ -193,7 +194,7 @@ func (s *subscripts) kept(labels []rune, k int) []rune {
 	return kept
 }
 
-// contract is the product of factors with the given labels, summed over all others.
+// contract returns the product of factors with the given labels, summed over all others.
 func (s *subscripts) contract(l *Lowering, labels []rune, factors ...labelled) labelled {
 	var summed []rune
 	for _, f := range factors {
@@ -236,7 +237,7 @@ func (s *subscripts) contract(l *Lowering, labels []rune, factors ...labelled) l
 	return labelled{l.Reduce("einsum", expr.Sum, shape, RowMajor(len(shape)), s.shape(summed), product), labels}
 }
 
-// einsumWork is that of the first product and those that follow, as lowerEinsum orders them.
+// einsumWork returns the work of the products in the order of lowerEinsum.
 func einsumWork(n *Node) float64 {
 	s, err := parseSubscripts(n)
 	if err != nil {

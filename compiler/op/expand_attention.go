@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// windowAttribute is of no operator of ONNX: the causal attention of ONNX Runtime has a window of so many keys.
+// windowAttribute is not in ONNX: the causal attention of ONNX Runtime has a window of that many keys.
 const windowAttribute = "window"
 
 var expandAttentionDefs = []Def{
@@ -16,8 +16,8 @@ var expandAttentionDefs = []Def{
 	def("RotaryEmbedding", 3, 4, (*expansion).rotaryEmbedding),
 }
 
-// attention is softmax(scale * q kᵀ + bias) v for each head, where groups of query heads may share a head of k and v.
-// Outputs 1 and 2 are keys and values with those of the past in front, output 3 the scores.
+// attention computes softmax(scale * q kᵀ + bias) v for each head, where groups of query heads may share a head of
+// k and v. Outputs 1 and 2 are keys and values with those of the past in front, output 3 the scores.
 func (e *expansion) attention() []*Item {
 	q, k, v := e.tensor(0), e.tensor(1), e.tensor(2)
 	if e.failed() {
@@ -62,7 +62,7 @@ func (e *expansion) attention() []*Item {
 	return []*Item{tensorItem(y), tensorItem(k), tensorItem(v), tensorItem(shown)}
 }
 
-// heads is an operand as [batch, heads, positions, size]; of rank 3 it is [batch, positions, heads*size].
+// heads returns an operand as [batch, heads, positions, size]; with rank 3 it is [batch, positions, heads*size].
 func (e *expansion) heads(v *Value, attribute string) *Value {
 	if e.failed() || len(v.Shape) == 4 {
 		return v
@@ -76,7 +76,7 @@ func (e *expansion) heads(v *Value, attribute string) *Value {
 	return e.op(Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, v)
 }
 
-// withPast puts the positions of input k in front of v's.
+// withPast prepends the positions of input k to those of v.
 func (e *expansion) withPast(k int, v *Value) *Value {
 	past := e.tensor(k)
 	if past == nil || e.failed() {
@@ -95,7 +95,7 @@ func (e *expansion) headsFit(q, k, v *Value) bool {
 	return true
 }
 
-// scores is scale * q kᵀ [batch, heads, positions of q, positions of k], softly capped where the node says so.
+// scores returns scale * q kᵀ [batch, heads, positions of q, positions of k], with a soft cap if the node has one.
 func (e *expansion) scores(q, k *Value) *Value {
 	if e.failed() {
 		return nil
@@ -113,14 +113,14 @@ func (e *expansion) scores(q, k *Value) *Value {
 	return s
 }
 
-// grouped is an operand [batch, heads, positions, size] with an axis for the heads of queries that share one of keys:
+// grouped splits the heads of an operand [batch, heads, positions, size] into groups that share a head of keys:
 // [batch, heads of keys, heads that share, positions, size].
 func (e *expansion) grouped(v, keys *Value) *Value {
 	s, groups := v.Shape, keys.Shape[1]
 	return e.reshape(v, s[0], groups, s[1]/groups, s[2], s[3])
 }
 
-// groupedBias is a bias that broadcasts to [batch, heads, positions of q, positions of k] for scores of grouped heads.
+// groupedBias reshapes a bias that broadcasts to [batch, heads, positions of q, positions of k] for grouped heads.
 func (e *expansion) groupedBias(bias, q, k *Value) *Value {
 	groups := k.Shape[1]
 	if e.failed() || q.Shape[1] == groups || len(bias.Shape) < 3 {
@@ -133,7 +133,7 @@ func (e *expansion) groupedBias(bias, q, k *Value) *Value {
 	return e.reshape(bias, s[0], groups, s[1]/groups, s[2], s[3])
 }
 
-// weights is the softmax of the scores, in the precision that the node says.
+// weights returns the softmax of the scores, in the node's precision.
 func (e *expansion) weights(scores *Value, d array.DType) *Value {
 	if code := e.node.Int("softmax_precision", 0); code != 0 {
 		precision := onnx.FromDataType(int32(code))
@@ -146,8 +146,7 @@ func (e *expansion) weights(scores *Value, d array.DType) *Value {
 	return e.cast(d, e.op(Softmax, attributes{intOf("axis", -1)}, scores))
 }
 
-// attentionBias is what is added to the scores; nil for nothing. It is minus infinity where a query must not see a
-// key.
+// attentionBias returns the term added to the scores, or nil. It is minus infinity for masked keys.
 func (e *expansion) attentionBias(q, k *Value) *Value {
 	var terms []*Value
 	if mask := e.tensor(3); mask != nil {
@@ -171,7 +170,7 @@ func (e *expansion) attentionBias(q, k *Value) *Value {
 	return bias
 }
 
-// maskBias is a mask, which may be shorter than the keys.
+// maskBias returns the bias for a mask, which may be shorter than the keys.
 func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
 	if len(mask.Shape) == 0 || mask.DType != array.Bool && mask.DType != d {
 		e.fail("mask %v is not bool or %v", mask.Type, d)
@@ -197,9 +196,8 @@ func (e *expansion) hidden(d array.DType, visible *Value) *Value {
 	return e.op(Where, nil, visible, e.scalar(d, 0), e.scalar(d, math.Inf(-1)))
 }
 
-// causalBias hides the keys after a query's own place: queries are the last positions of the past and the present, or
-// of the valid keys where their lengths are given. A window, where there is one, is how many keys up to its own place
-// a query sees.
+// causalBias masks the keys after a query's position. Queries are the last positions of the past and present keys,
+// or of the valid keys if their lengths are given. A window limits a query to that many keys up to its position.
 func (e *expansion) causalBias(q, k, lengths *Value, window int64) *Value {
 	if e.failed() {
 		return nil
@@ -220,13 +218,13 @@ func (e *expansion) causalBias(q, k, lengths *Value, window int64) *Value {
 	return e.hidden(q.DType, visible)
 }
 
-// extent is how many elements an axis of a value has, as a list of one. Unlike the number itself, it is known to be
-// that of the axis, which may be open.
+// extent returns the extent of an axis as a list of one element. Unlike a number, it stays tied to the axis, which
+// may be open.
 func (e *expansion) extent(v *Value, axis int64) *Value {
 	return e.op(Shape, attributes{intOf("start", axis), intOf("end", axis+1)}, v)
 }
 
-// placesOn are the positions 0, 1, 2, ... of an axis of a value, on axis at of four.
+// placesOn returns the positions 0, 1, 2, ... of an axis of a value, on axis at of four.
 func (e *expansion) placesOn(v *Value, axis, at int64) *Value {
 	if e.failed() {
 		return nil
@@ -236,7 +234,7 @@ func (e *expansion) placesOn(v *Value, axis, at int64) *Value {
 	return e.reshape(e.op(Range, nil, e.ints(0), e.extent(v, axis), e.ints(1)), shape...)
 }
 
-// positions are 0, 1, 2, ... in a shape.
+// positions returns 0, 1, 2, ... in a shape.
 func (e *expansion) positions(shape ...int64) *Value {
 	e.Budget().Bytes(16 * array.Elements(shape))
 	list := make([]int64, array.Elements(shape))
@@ -246,7 +244,7 @@ func (e *expansion) positions(shape ...int64) *Value {
 	return e.known(array.FromInt64(list, shape...))
 }
 
-// rotaryEmbedding rotates pairs of elements of each head by angles that depend on the position (Su et al. 2021), whose
+// rotaryEmbedding rotates pairs of elements of each head by position-dependent angles (Su et al. 2021), whose
 // cosines and sines are inputs 1 and 2.
 func (e *expansion) rotaryEmbedding() []*Item {
 	x := e.tensor(0)
@@ -284,8 +282,8 @@ func (e *expansion) rotaryEmbedding() []*Item {
 	return only(e.reshape(y, shape...))
 }
 
-// angles is input k [batch, positions, pairs], picked by the positions of input 3 where that is given, with an axis
-// for the heads.
+// angles returns input k [batch, positions, pairs], indexed by the positions of input 3 if given, with an axis for
+// heads.
 func (e *expansion) angles(k int, axis int64) *Value {
 	v := e.tensor(k)
 	if places := e.tensor(3); places != nil {
@@ -294,7 +292,7 @@ func (e *expansion) angles(k int, axis int64) *Value {
 	return e.op(Unsqueeze, nil, v, e.ints(axis))
 }
 
-// rotate takes the pairs from the two halves of the last axis or, interleaved, from neighbours.
+// rotate forms pairs from the two halves of the last axis or, if interleaved, from neighbours.
 func (e *expansion) rotate(x, cos, sin *Value) *Value {
 	if e.failed() {
 		return nil

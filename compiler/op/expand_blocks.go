@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// blockWeights are known weights that are quantised by blocks, as op.BlockMatMul takes them.
+// blockWeights are known block-quantised weights in the form of BlockMatMul.
 type blockWeights struct {
-	// codes are (K, N), or two to a byte; scale is (blocks, N), and zero is that or one number.
+	// codes are (K, N), or two per byte; scale is (blocks, N), and zero has that shape or is one number.
 	codes, scale, zero *array.Array
 	bits, block        int64
 }
 
-// blockMatMul is the product of x by weights.
+// blockMatMul returns the product of x and w.
 func (e *expansion) blockMatMul(x *Value, w blockWeights) *Value {
 	if e.failed() {
 		return nil
@@ -26,7 +26,7 @@ func (e *expansion) blockMatMul(x *Value, w blockWeights) *Value {
 	return e.op(BlockMatMul, attributes{intOf("bits", w.bits), intOf("block_size", w.block)}, in...)
 }
 
-// oneZero is one number where all zero points are the same.
+// oneZero returns a single number if all zero points are equal.
 func oneZero(zero *array.Array) *array.Array {
 	for i := range zero.Len() {
 		if zero.Float(i) != zero.Float(0) {
@@ -40,10 +40,10 @@ func oneZero(zero *array.Array) *array.Array {
 	return one
 }
 
-// transposed is an array of two axes with these exchanged.
+// transposed returns a transposed matrix.
 func transposed(a *array.Array) *array.Array { return Arrange(a, []int{1, 0}) }
 
-// depthAxis is the axis of a product's weights that is summed over.
+// depthAxis returns the axis of a product's weights that is summed over.
 func depthAxis(n *Node) int64 {
 	if n.Op == Gemm && n.Int("transB", 0) != 0 {
 		return 1
@@ -51,19 +51,19 @@ func depthAxis(n *Node) int64 {
 	return 0
 }
 
-// blockForm is the form of products whose weights are dequantised from bytes, or from four bits, with a scale for each
-// block along the depth, or for each column: weights stay as they are, and are dequantised where they are multiplied.
-// Weights that were left for that, and are of no such product, are dequantised here.
+// blockForm is the form of products with known weights dequantised from 8 or 4 bits, with a scale per block along
+// the depth, or per column: weights stay quantised and are dequantised in the product. Deferred weights of other
+// products are dequantised here.
 func blockForm(name string) Form {
 	return Form{Name: name, Expand: expand((*expansion).productOfDequantised), Applies: func(n *Node, in []*Item) bool {
 		return isBlockProduct(n, in) || len(in) > 1 && in[1] != nil && in[1].Tensor != nil && isLeft(in[1].Tensor)
 	}}
 }
 
-// isLeft reports whether known weights were not dequantised when they were read.
+// isLeft reports whether the dequantisation of known weights was deferred.
 func isLeft(w *Value) bool { return w.Const == nil && w.From != nil && isBlockWeights(w.From) }
 
-// transposedWeights is the form of transpositions of weights that were left for products to dequantise.
+// transposedWeights is the form of transpositions of weights with deferred dequantisation.
 var transposedWeights = Form{Name: Transpose, Expand: expand((*expansion).transposeWeights), Applies: func(n *Node, in []*Item) bool {
 	return len(in) == 1 && in[0] != nil && in[0].Tensor != nil && isLeft(in[0].Tensor)
 }}
@@ -74,7 +74,7 @@ func (e *expansion) transposeWeights() []*Item {
 	case slices.Equal(perm, []int64{0, 1}):
 		return only(w)
 	case !slices.Equal(perm, []int64{1, 0}):
-		return only(e.itself(w)) // which says what is wrong
+		return only(e.itself(w)) // reports the error
 	}
 	for _, v := range []**Value{&from.Integer, &from.Scale, &from.Zero} {
 		if *v != nil && len((*v).Shape) == 2 {
@@ -92,7 +92,7 @@ func (e *expansion) transposeWeights() []*Item {
 	return only(result)
 }
 
-// isBlockProduct reports whether a product may take its weights as they are.
+// isBlockProduct reports whether a product can use its weights in quantised form.
 func isBlockProduct(n *Node, in []*Item) bool {
 	if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {
 		return false
@@ -122,7 +122,8 @@ func (e *expansion) productOfDequantised() []*Item {
 	return only(e.itself(in...))
 }
 
-// blocksOf is how many positions along the depth have one scale; 0 where that is none, or where blocks lie otherwise.
+// blocksOf returns the number of positions along the depth that share a scale; 0 if there is no such number, or
+// blocks lie along another axis.
 func blocksOf(from *Dequantised, depth int64) int64 {
 	axis, all := from.Axis, from.Integer.Shape[depth]
 	if axis < 0 {
@@ -139,8 +140,8 @@ func blocksOf(from *Dequantised, depth int64) int64 {
 	return 0
 }
 
-// isBlockWeights reports whether products may take weights as they are, whichever axis they sum over: known bytes with
-// a scale for each whole block, or one for each position on an axis.
+// isBlockWeights reports whether products along any axis can use the quantised weights: known bytes with a scale
+// per whole block, or one per position on an axis.
 func isBlockWeights(from *Dequantised) bool {
 	x, scale := from.Integer, from.Scale
 	if !areBytes(from) || !isKnown(x) || len(x.Shape) != 2 || array.Elements(x.Shape) == 0 {
@@ -189,7 +190,7 @@ func (e *expansion) productOfBlocks() []*Item {
 	return only(result)
 }
 
-// shifted are zero points plus a number: bytes, if they are such.
+// shifted returns zero points plus a number; bytes stay bytes.
 func shifted(zero *array.Array, by float64) *array.Array {
 	floats, bytes, fit := array.New(array.Float32, zero.Shape...), array.New(array.Uint8, zero.Shape...), true
 	for i := range zero.Len() {
@@ -204,7 +205,7 @@ func shifted(zero *array.Array, by float64) *array.Array {
 	return floats
 }
 
-// unsigned are integers of 8 bits plus a shift, with which none is negative: 8 for those of 4 bits.
+// unsigned returns 8-bit integers plus a shift that makes them non-negative: 8 for those of 4 bits.
 func unsigned(a *array.Array) (codes *array.Array, shift float64) {
 	codes = array.New(array.Uint8, a.Shape...)
 	if a.DType == array.Uint8 {
@@ -240,7 +241,7 @@ func largest(codes *array.Array) byte {
 	return most
 }
 
-// everyBlock are scales or zero points of weights of some shape as (blocks, N), one for each block of a column.
+// everyBlock returns scales or zero points of weights as (blocks, N), one for each block of a column.
 func (e *expansion) everyBlock(a *array.Array, shape []int64, depth, block int64) *array.Array {
 	blocks, columns := (shape[depth]-1)/block+1, shape[1-depth]
 	if a.Len() == blocks*columns && len(a.Shape) == 2 {

@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// controlDefs run control flow when the model is read.
+// controlDefs execute control flow while the model is read.
 var controlDefs = []Def{
 	def("If", 1, 1, (*expansion).branch),
-	def("Loop", 0, -1, (*expansion).loop), // the first two inputs may be left out
-	def("Scan", 0, -1, (*expansion).scan), // input 0 of operator set 8 may be left out
+	def("Loop", 0, -1, (*expansion).loop), // the first two inputs are optional
+	def("Scan", 0, -1, (*expansion).scan), // input 0 of operator set 8 is optional
 }
 
-// body adds the nodes of a graph of the node and gives its outputs.
+// body adds the nodes of a graph attribute and returns its outputs.
 func (e *expansion) body(g *onnx.Graph, in []*Item) []*Item {
 	if e.failed() {
 		return nil
@@ -27,7 +27,7 @@ func (e *expansion) body(g *onnx.Graph, in []*Item) []*Item {
 	return out
 }
 
-// truth is the value of a condition; known is false when it is computed from data.
+// truth returns the value of a condition; known is false if it is computed from data.
 func (e *expansion) truth(v *Value) (is, known bool) {
 	if v == nil || e.failed() {
 		return true, true
@@ -42,7 +42,7 @@ func (e *expansion) truth(v *Value) (is, known bool) {
 	return v.Const.Int(0) != 0, true
 }
 
-// branch is If: the branch that is taken, or, where the condition is computed from data, the choice between the
+// branch expands If: to the selected branch or, if the condition is computed from data, to a choice between the
 // results of both.
 func (e *expansion) branch() []*Item {
 	cond := e.tensor(0)
@@ -77,7 +77,7 @@ func (e *expansion) branch() []*Item {
 	return outs
 }
 
-// loop is Loop, unrolled: the number of iterations must follow from what is known when the model is read.
+// loop unrolls Loop. The number of iterations must be known when the model is read.
 func (e *expansion) loop() []*Item {
 	g := e.node.Graph("body")
 	trips, endless := e.tripCount()
@@ -122,7 +122,7 @@ func (e *expansion) loop() []*Item {
 	return append(slices.Clone(carried), e.stack(scans, infos, 0)...)
 }
 
-// tripCount is the bound on the number of iterations; endless is true without one.
+// tripCount returns the limit on iterations; endless is true if there is none.
 func (e *expansion) tripCount() (trips int64, endless bool) {
 	v := e.tensor(0)
 	switch {

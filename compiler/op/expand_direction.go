@@ -1,21 +1,21 @@
 package op
 
-// direction is one direction of a recurrent layer: its weights, and the state while it is unrolled.
+// direction is one direction of a recurrent layer: its weights, and its state during unrolling.
 type direction struct {
 	*recurrentLayer
 	index   int64
 	reverse bool
 	attrs   attributes
-	// x [steps*batch, inputs] has the inputs of all steps; w, rec and bias are the direction's weights, bias nil
-	// without.
+	// x [steps*batch, inputs] holds the inputs of all steps; w, rec and bias are the direction's weights, bias
+	// possibly nil.
 	x, w, rec, bias, peepholes *Value
-	// parts are the products of x with the input weights, for all steps; recs and recBiases the recurrent weights with
-	// which a step multiplies, and their biases where those cannot go into the parts.
+	// parts holds the products of x with the input weights, for all steps; recs and recBiases hold the recurrent
+	// weights of a step, and their biases where these cannot be folded into the parts.
 	parts, recs, recBiases []*Value
-	// quantisedRec are the recurrent weights of a layer in bytes.
+	// quantisedRec holds the recurrent weights of a layer with 8-bit weights.
 	quantisedRec quantisedWeights
-	// hidden and cell are the states [batch, hidden]; nil for zeros. shown is the hidden state that the last step put
-	// into the output: zero for sequences that are over.
+	// hidden and cell are the states [batch, hidden]; nil for zeros. shown is the hidden state of the last step as
+	// it appears in the output: zero for finished sequences.
 	hidden, cell, shown *Value
 }
 
@@ -40,7 +40,7 @@ func (r *recurrentLayer) direction(k int64, x *Value) *direction {
 	return d
 }
 
-// own is the direction's part of input k along an axis; nil when the input was left out.
+// own returns the direction's part of input k along an axis; nil if the input was omitted.
 func (d *direction) own(k int, axis int64, shape ...int64) *Value {
 	v := d.tensor(k)
 	if v == nil {
@@ -52,7 +52,7 @@ func (d *direction) own(k int, axis int64, shape ...int64) *Value {
 	return d.reshape(v, shape...)
 }
 
-// initial is the state before the first step; nil where it is zero, so that the first step needs no product.
+// initial returns the state before the first step; nil if it is zero, so that the first step needs no product.
 func (d *direction) initial(k int, axis int64) *Value {
 	if isZero(d.tensor(k)) {
 		return nil
@@ -60,7 +60,7 @@ func (d *direction) initial(k int, axis int64) *Value {
 	return d.own(k, axis, d.batch, d.size)
 }
 
-// run goes through the steps and puts the hidden states in their places in all.
+// run unrolls the steps and stores their hidden states in all.
 func (d *direction) run(all []*Value) {
 	for k := range d.steps {
 		t := k
@@ -82,7 +82,7 @@ func (d *direction) run(all []*Value) {
 	}
 }
 
-// keep is the new state of sequences that have the step, and the one before, or zeros, of the others.
+// keep returns the new state for sequences that include the step, and the previous one, or zeros, for others.
 func (d *direction) keep(mask, state, before *Value) *Value {
 	if before == nil {
 		before = d.scalar(d.dtype, 0)
@@ -90,8 +90,8 @@ func (d *direction) keep(mask, state, before *Value) *Value {
 	return d.op(Where, nil, mask, state, before)
 }
 
-// gatesOf are rows from*hidden to to*hidden of weights, or of a bias of which half (0 for the input's, 1 for the
-// recurrent one) is meant.
+// gatesOf returns rows from*hidden to to*hidden of weights, or of the given half of a bias (0 for the input's, 1
+// for the recurrent one).
 func (d *direction) gatesOf(v *Value, half, from, to int64) *Value {
 	if v == nil {
 		return nil
@@ -103,8 +103,8 @@ func (d *direction) gatesOf(v *Value, half, from, to int64) *Value {
 	return d.slice(v, 0, begin+from*d.size, begin+to*d.size)
 }
 
-// addPart adds the product of all inputs with the weights of gates from to to, biases included; with the recurrent
-// biases too where both are true.
+// addPart adds the product of all inputs with the weights of gates from to to, with the biases; the recurrent
+// biases are included if both is set.
 func (d *direction) addPart(from, to int64, both bool) {
 	bias := d.gatesOf(d.bias, 0, from, to)
 	if bias != nil && both {
@@ -113,12 +113,12 @@ func (d *direction) addPart(from, to int64, both bool) {
 	d.parts = append(d.parts, d.dense(d.x, d.gatesOf(d.w, 0, from, to), bias))
 }
 
-// dense is x times the transposed weights, plus c.
+// dense returns x times the transposed weights, plus c.
 func (d *direction) dense(x, weights, c *Value) *Value {
 	return d.op(Gemm, attributes{intOf("transB", 1)}, x, weights, c)
 }
 
-// part is step t of part k.
+// part returns step t of part k.
 func (d *direction) part(k int, t int64) *Value {
 	if d.steps == 1 {
 		return d.parts[k]
@@ -126,12 +126,12 @@ func (d *direction) part(k int, t int64) *Value {
 	return d.slice(d.parts[k], 0, t*d.batch, (t+1)*d.batch)
 }
 
-// prepareOne is for layers that multiply the hidden state once in a step.
+// prepareOne prepares layers with a single recurrent product per step.
 func (d *direction) prepareOne() {
 	d.addPart(0, d.gates, true)
 }
 
-// summed is the part of a step plus the hidden state times recurrent weights.
+// summed returns the part of a step plus the hidden state times recurrent weights.
 func (d *direction) summed(k int, t int64, hidden, weights *Value) *Value {
 	if hidden == nil {
 		return d.part(k, t)
@@ -147,13 +147,13 @@ func (d *direction) lstmStep(t int64, hidden, cell *Value) (*Value, *Value) {
 	return d.lstmStates(d.summed(0, t, hidden, d.rec), cell)
 }
 
-// lstmStates are the new hidden and cell states, from gates before their activations.
+// lstmStates returns the new hidden and cell states, from gates before their activations.
 func (d *direction) lstmStates(z, cell *Value) (*Value, *Value) {
 	cell = d.op(LSTMCell, d.attrs, z, cell, d.peepholes)
 	return d.op(LSTMHidden, d.attrs, z, cell, d.peepholes), cell
 }
 
-// prepareGRU keeps the bias of the candidate's recurrent product apart where the reset gate comes after it.
+// prepareGRU separates the bias of the candidate's recurrent product if the reset gate comes after it.
 func (d *direction) prepareGRU() {
 	if d.resetsAfter() {
 		zero := d.scalar(d.dtype, 0)

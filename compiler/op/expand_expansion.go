@@ -7,20 +7,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// expandedOpset is the operator set of the nodes that expansions make.
+// expandedOpset is the operator set of the nodes that expansions create.
 const expandedOpset = 18
 
-// expansion is one node while it is written as others. The first failure sticks: after it, all results are nil.
+// expansion is one node under expansion. The first failure is sticky: after it, all results are nil.
 type expansion struct {
 	Builder
 	node *Node
 	in   []*Item
-	// used tells which outputs somebody reads.
+	// used holds for each output whether it is read.
 	used []bool
 	err  error
 }
 
-// def is an operator that is written as others by f, which gives the node's outputs. Errors go to the expansion.
+// def returns an operator that f expands, which returns the node's outputs. Errors go to the expansion.
 func def(name string, minIn, maxIn int, f func(e *expansion) []*Item) Def {
 	return Def{Name: name, MinIn: minIn, MaxIn: maxIn, Expand: expand(f)}
 }
@@ -40,7 +40,7 @@ func (e *expansion) fail(format string, args ...any) {
 	}
 }
 
-// failed reports whether something failed, an attribute of a wrong type included.
+// failed reports whether an error occurred, including an attribute of a wrong type.
 func (e *expansion) failed() bool {
 	if e.err == nil {
 		e.err = e.node.Err()
@@ -48,10 +48,10 @@ func (e *expansion) failed() bool {
 	return e.err != nil
 }
 
-// wants reports whether somebody reads output k.
+// wants reports whether output k is read.
 func (e *expansion) wants(k int) bool { return k < len(e.used) && e.used[k] }
 
-// tensor is input k; nil when it was left out, or is no tensor, which is a failure.
+// tensor returns input k; nil if it was omitted. An input that is not a tensor is an error.
 func (e *expansion) tensor(k int) *Value {
 	if k >= len(e.in) || e.in[k] == nil {
 		return nil
@@ -62,7 +62,7 @@ func (e *expansion) tensor(k int) *Value {
 	return e.in[k].Tensor
 }
 
-// tensors are all inputs; one that is no tensor is a failure.
+// tensors returns all inputs, which must be tensors.
 func (e *expansion) tensors() []*Value {
 	values := make([]*Value, len(e.in))
 	for k := range e.in {
@@ -71,7 +71,7 @@ func (e *expansion) tensors() []*Value {
 	return values
 }
 
-// attributes are those of a node that is made.
+// attributes are those of a new node.
 type attributes []*onnx.Attribute
 
 func intsOf(name string, v ...int64) *onnx.Attribute {
@@ -86,7 +86,7 @@ func floatOf(name string, v float64) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, Float: float32(v)}
 }
 
-// op applies an operator of package op, of set expandedOpset, under the node's own name. It is nil after a failure.
+// op applies an operator of set expandedOpset, under the node's own name. It returns nil after a failure.
 func (e *expansion) op(name string, attrs attributes, in ...*Value) *Value {
 	if e.failed() {
 		return nil
@@ -98,7 +98,7 @@ func (e *expansion) op(name string, attrs attributes, in ...*Value) *Value {
 	return e.add(n, in)
 }
 
-// itself is the first result of the node's own operator, with its attributes and set.
+// itself returns the first result of the node's own operator, with its attributes and set.
 func (e *expansion) itself(in ...*Value) *Value {
 	if e.failed() {
 		return nil
@@ -117,15 +117,15 @@ func (e *expansion) add(n Node, in []*Value) *Value {
 	return v
 }
 
-// known makes a constant.
+// known returns a constant.
 func (e *expansion) known(a *array.Array) *Value { return e.Constant(e.node.Name, a) }
 
-// ints is a constant list of integers.
+// ints returns a constant list of integers.
 func (e *expansion) ints(v ...int64) *Value {
 	return e.known(array.FromInt64(v, int64(len(v))))
 }
 
-// scalar is a constant of one element and no axes.
+// scalar returns a constant of one element without axes.
 func (e *expansion) scalar(d array.DType, v float64) *Value {
 	a := array.New(d)
 	a.SetFloat(0, v)
@@ -140,17 +140,17 @@ func (e *expansion) cast(d array.DType, v *Value) *Value {
 	return e.op(Cast, attributes{intOf("to", int64(onnx.DataType(d)))}, v)
 }
 
-// reshape gives a value another shape.
+// reshape returns a value in another shape.
 func (e *expansion) reshape(v *Value, shape ...int64) *Value {
 	return e.op(Reshape, attributes{intOf("allowzero", 1)}, v, e.ints(shape...))
 }
 
-// slice takes positions begin to end of an axis.
+// slice returns positions begin to end of an axis.
 func (e *expansion) slice(v *Value, axis, begin, end int64) *Value {
 	return e.op(Slice, nil, v, e.ints(begin), e.ints(end), e.ints(axis))
 }
 
-// tensorItem is a tensor as an output; nil after a failure.
+// tensorItem returns a tensor as an output; nil after a failure.
 func tensorItem(v *Value) *Item {
 	if v == nil {
 		return nil
@@ -158,5 +158,5 @@ func tensorItem(v *Value) *Item {
 	return &Item{Tensor: v}
 }
 
-// only are the outputs of an operator with one.
+// only returns the outputs of an operator with one.
 func only(v *Value) []*Item { return []*Item{tensorItem(v)} }

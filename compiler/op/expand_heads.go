@@ -4,9 +4,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// multiHeadAttention is attention with queries, keys and values of (batch, positions, heads*size), to which input 3 is
-// added; keys and values may be (batch, heads, positions, size) as well. Inputs 4 and 5 are a padding mask and what is
-// added to scores, 6 and 7 a past. Outputs 1 and 2 are keys and values with those of the past in front.
+// multiHeadAttention is attention with queries, keys and values of (batch, positions, heads*size), to which input 3
+// is added; keys and values may also be (batch, heads, positions, size). Inputs 4 and 5 are a padding mask and a
+// bias of the scores, 6 and 7 a past. Outputs 1 and 2 are keys and values with those of the past in front.
 func (e *expansion) multiHeadAttention() []*Item {
 	q, k, v := e.tensor(0), e.tensor(1), e.tensor(2)
 	switch {
@@ -36,7 +36,8 @@ func (e *expansion) multiHeadAttention() []*Item {
 	return e.maskedHeads(q, k, v, e.tensor(6), e.tensor(7), e.tensor(4), e.tensor(5))
 }
 
-// maskedHeads is attention as ONNX Runtime masks it: a padding mask leaves keys out, and bias is added to the scores.
+// maskedHeads is attention with the masks of ONNX Runtime: a padding mask excludes keys, and bias is added to the
+// scores.
 func (e *expansion) maskedHeads(q, k, v, pastKeys, pastValues, padding, bias *Value) []*Item {
 	if e.failed() {
 		return nil
@@ -57,9 +58,9 @@ func (e *expansion) maskedHeads(q, k, v, pastKeys, pastValues, padding, bias *Va
 	return e.as((*expansion).attention, attrs, q, k, v, bias, pastKeys, pastValues)[:3]
 }
 
-// projectedAttention is attention with the products that make queries, keys and values of input 0, by weights and
-// biases that are inputs 1 and 2. Input 3 is a padding mask, 4 a past of (2, batch, heads, positions, size), which
-// output 1 continues, and 5 what is added to scores.
+// projectedAttention is attention with the projections of input 0 to queries, keys and values, by the weights and
+// biases in inputs 1 and 2. Input 3 is a padding mask, 4 a past of (2, batch, heads, positions, size), which output
+// 1 continues, and 5 a bias of the scores.
 func (e *expansion) projectedAttention() []*Item {
 	if !e.isProjected() {
 		return nil
@@ -71,8 +72,8 @@ func (e *expansion) projectedAttention() []*Item {
 	return e.attendProjected(all, e.tensor(4), e.tensor(3), e.tensor(5))
 }
 
-// qAttention is projected attention by a product of integers: inputs 3 and 4 are the scales of input and weights,
-// 6 and 7 their zero points, 2 is the bias, 5 a padding mask and 8 a past.
+// qAttention is projected attention by an integer product: inputs 3 and 4 are the scales of input and weights, 6
+// and 7 their zero points, 2 is the bias, 5 a padding mask and 8 a past.
 func (e *expansion) qAttention() []*Item {
 	if !e.isProjected() {
 		return nil
@@ -87,7 +88,7 @@ func (e *expansion) qAttention() []*Item {
 	return e.attendProjected(all[0].Tensor, e.tensor(8), e.tensor(5), nil)
 }
 
-// oneOrColumns is a scale or zero point without axes where it is one for all; others have one for each column.
+// oneOrColumns returns a scale or zero point without axes if it has one element; others have one per column.
 func (e *expansion) oneOrColumns(v *Value) *Value {
 	if v == nil || array.Elements(v.Shape) != 1 {
 		return v
@@ -95,7 +96,7 @@ func (e *expansion) oneOrColumns(v *Value) *Value {
 	return e.reshape(v)
 }
 
-// isProjected reports whether inputs 0 and 1 are what attention projects and by which weights, and fails otherwise.
+// isProjected checks that inputs 0 and 1 are the data and weights of the projections, and fails otherwise.
 func (e *expansion) isProjected() bool {
 	x, weights := e.tensor(0), e.tensor(1)
 	if e.failed() {
@@ -108,7 +109,7 @@ func (e *expansion) isProjected() bool {
 	return true
 }
 
-// attendProjected is attention with queries, keys and values side by side in all, (batch, positions, features).
+// attendProjected is attention with adjacent queries, keys and values in all, (batch, positions, features).
 func (e *expansion) attendProjected(all, past, padding, bias *Value) []*Item {
 	if e.failed() {
 		return nil

@@ -19,11 +19,11 @@ var integerDefs = []Def{
 	def("QLinearConv", 8, 9, (*expansion).qLinearConv),
 }
 
-// integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, one for all, or one for each row of a and
-// each column of b.
+// integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, single numbers, or one per row of a and
+// column of b.
 //
-// With known b it is a times b' minus aZero times the sums of b's columns, where b' has its zero points taken off
-// already: then the product is one of narrow integers, and what follows one addition for each column.
+// With known b it is a times b' minus aZero times the column sums of b, where b' is b with its zero points
+// subtracted: then the product is one of narrow integers, followed by one addition per column.
 func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	if e.failed() {
 		return nil
@@ -46,7 +46,7 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	return e.lessZero(product, aZero, e.columnSums(b, len(a.Shape) > 1))
 }
 
-// columnSums are those of b's columns, a row of them where asked for. They are a row of ones times b, which needs no
+// columnSums returns the column sums of b, as a row if requested. They are a row of ones times b, which needs no
 // copy of b in a wider type.
 func (e *expansion) columnSums(b *Value, row bool) *Value {
 	if e.failed() {
@@ -63,13 +63,13 @@ func (e *expansion) columnSums(b *Value, row bool) *Value {
 	return e.op(IntegerMatMul, nil, e.known(ones), b)
 }
 
-// lessZero takes from a product what the zero point of its first operand adds to it.
+// lessZero subtracts from a product the contribution of its first operand's zero point.
 func (e *expansion) lessZero(product, zero, sums *Value) *Value {
 	return e.op(Sub, nil, product, e.op(Mul, nil, e.toInt32(zero), sums))
 }
 
-// integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for
-// all; wZero may have one for each output channel.
+// integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or a
+// single number; wZero may have one per output channel.
 func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if e.failed() {
 		return nil
@@ -105,9 +105,9 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	return e.op(Sub, nil, sum, e.op(Mul, nil, e.reshape(e.toInt32(xZero)), sums))
 }
 
-// padChannels adds channels to an image and to known weights, as the first convolution of a network with its three
-// colours needs them, so that instructions find whole groups of neighbours to multiply. The weights' are zero, so that
-// nothing changes.
+// padChannels adds channels to an image and to known weights, such as those of the first convolution of a network
+// with three colours, so that instructions can multiply whole groups of neighbours. The added weights are zero and
+// leave the result unchanged.
 func (e *expansion) padChannels(x, w *Value) (image, weights *Value) {
 	if e.failed() {
 		return nil, nil
@@ -121,13 +121,13 @@ func (e *expansion) padChannels(x, w *Value) (image, weights *Value) {
 	return e.op(Pad, nil, x, e.ints(pads...)), e.op(Pad, nil, w, e.ints(pads...))
 }
 
-// missingChannels is how many channels lack for whole groups of neighbours.
+// missingChannels returns the number of channels missing from a whole group.
 func missingChannels(channels int64) int64 { return (dotTerms - channels%dotTerms) % dotTerms }
 
-// isKnown reports whether an operand is a constant or was left out.
+// isKnown reports whether an operand is a constant or was omitted.
 func isKnown(v *Value) bool { return v == nil || v.Const != nil }
 
-// isZero reports whether an operand was left out or is known to be zero.
+// isZero reports whether an operand was omitted or is known to be zero.
 func isZero(v *Value) bool {
 	if v == nil {
 		return true
@@ -147,7 +147,7 @@ func (e *expansion) toInt32(v *Value) *Value { return e.cast(array.Int32, v) }
 
 func (e *expansion) toFloat32(v *Value) *Value { return e.cast(array.Float32, v) }
 
-// centred is a value minus its zero point, in i32 unless there is nothing to take off.
+// centred returns a value minus its zero point, in i32 unless there is nothing to subtract.
 func (e *expansion) centred(v, zero *Value) *Value {
 	v = e.toInt32(v)
 	if isZero(zero) {
@@ -156,8 +156,8 @@ func (e *expansion) centred(v, zero *Value) *Value {
 	return e.op(Sub, nil, v, e.toInt32(zero))
 }
 
-// narrow is known integers minus their zero point, in the smallest signed type that holds them. Most are so already,
-// and some are hundreds of megabytes.
+// narrow returns known integers minus their zero point, in the smallest signed type that holds them. Most need no
+// conversion, and some take hundreds of megabytes.
 func (e *expansion) narrow(v, zero *Value) *Value {
 	if v.DType == array.Int8 && isZero(zero) {
 		return v
@@ -181,7 +181,7 @@ func (e *expansion) narrow(v, zero *Value) *Value {
 	return e.cast(d, v)
 }
 
-// requantize turns sums into integers of the type of the zero point: sums times factor, rounded, plus the zero point.
+// requantize converts sums to integers of the zero point's type: sums times factor, rounded, plus the zero point.
 func (e *expansion) requantize(sums, factor, zero *Value) *Value {
 	if e.failed() {
 		return nil
@@ -190,12 +190,12 @@ func (e *expansion) requantize(sums, factor, zero *Value) *Value {
 	return e.quantize(onnx.DataType(zero.DType), scaled, e.scalar(array.Float32, 1), zero)
 }
 
-// ratio is a*b/c in f32.
+// ratio returns a*b/c in f32.
 func (e *expansion) ratio(a, b, c *Value) *Value {
 	return e.op(Div, nil, e.op(Mul, nil, e.toFloat32(a), e.toFloat32(b)), e.toFloat32(c))
 }
 
-// perRow lets a vector stand for rows of a matrix.
+// perRow reshapes a vector to broadcast along rows of a matrix.
 func (e *expansion) perRow(v *Value) *Value {
 	if v == nil || len(v.Shape) != 1 {
 		return v
@@ -216,7 +216,7 @@ func (e *expansion) qLinearMatMul() []*Item {
 	return only(e.requantize(sums, factor, e.perRow(in[7])))
 }
 
-// qLinearConv adds the bias, whose scale is that of input and weights multiplied, before it rounds.
+// qLinearConv adds the bias, whose scale is the product of the scales of input and weights, before rounding.
 func (e *expansion) qLinearConv() []*Item {
 	in := e.tensors()
 	if e.failed() {

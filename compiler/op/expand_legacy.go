@@ -4,12 +4,12 @@ import (
 	"slices"
 )
 
-// legacyOpset is the operator set from which on operands are broadcast by the rules of numpy.
+// legacyOpset is the operator set from which on operands broadcast as in numpy.
 const legacyOpset = 7
 
-// AlignLegacy gives the second operand of an operator before legacyOpset the axes of extent 1 with which the rules of
-// numpy do what the attributes "broadcast" and "axis" said: its axes stand for those of the first operand from axis
-// on. The slope of PRelu stands for channels.
+// AlignLegacy gives the second operand of an operator before legacyOpset axes of extent 1, so that numpy
+// broadcasting matches the attributes "broadcast" and "axis": its axes correspond to those of the first operand
+// from axis on. The slope of PRelu is per channel.
 func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error {
 	if n.Opset >= legacyOpset || len(values) != 2 || values[0] == nil || values[1] == nil {
 		return nil
@@ -31,7 +31,7 @@ func AlignLegacy(b Builder, way LegacyBroadcast, n *Node, values []*Value) error
 	}
 	missing := int64(rank-own) - axis
 	if axis < 0 || missing <= 0 || n.Err() != nil {
-		return nil // what does not fit is refused by the operator itself
+		return nil // the operator itself rejects a mismatch
 	}
 	shape := slices.Concat(values[1].Shape, slices.Repeat([]int64{1}, int(missing)))
 	e := &expansion{Builder: b, node: n}

@@ -24,8 +24,8 @@ var lossDefs = []Def{
 }
 
 // likelihoodLoss is minus the logarithm x[n,target[n,...],...] of each target's class times the class's weight,
-// without those targets that are the attribute "ignore_index"; reduced as the attribute "reduction" says, where the
-// mean is over the weights.
+// without targets equal to the attribute "ignore_index"; reduced by the attribute "reduction", where the mean is
+// weighted.
 func (e *expansion) likelihoodLoss(x, target, weight *Value) *Value {
 	if e.failed() || !e.fitsClasses(x, target, weight) {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// matMulNBits is the product of input 0 (..., K) by the transpose of weights (N, K) that are quantised by blocks along
-// K, plus input 5. Input 1 has the codes, (N, blocks, bytes of a block), the first in the lowest bits; input 2 has a
-// scale, and input 3 a zero point for each block: integers are packed like codes, row by row.
+// matMulNBits is the product of input 0 (..., K) and the transpose of weights (N, K), block-quantised along K, plus
+// input 5. Input 1 holds the codes, (N, blocks, bytes of a block), the first in the lowest bits; input 2 a scale,
+// and input 3 a zero point for each block: integer zero points are packed like codes, row by row.
 func (e *expansion) matMulNBits() []*Item {
 	x, bias := e.tensor(0), e.tensor(5)
 	w := e.packedWeights()
@@ -22,13 +22,13 @@ func (e *expansion) matMulNBits() []*Item {
 	return only(result)
 }
 
-// least and most bound the size of a block, which is a power of two.
+// least and most bound the block size, which is a power of two.
 const (
 	leastBlock = 16
 	mostBlock  = 1 << 16
 )
 
-// packedWeights are the weights of a MatMulNBits.
+// packedWeights returns the weights of a MatMulNBits.
 func (e *expansion) packedWeights() (w blockWeights) {
 	x, codes, scales, zeros := e.tensor(0), e.tensor(1), e.tensor(2), e.tensor(3)
 	if e.failed() {
@@ -66,7 +66,7 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	return w
 }
 
-// checkOrder refuses columns of weights in another order than that of input 0.
+// checkOrder rejects columns of weights in another order than that of input 0.
 func (e *expansion) checkOrder(depth, block int64) {
 	order := e.tensor(4)
 	if order == nil || e.failed() {
@@ -84,7 +84,7 @@ func (e *expansion) checkOrder(depth, block int64) {
 	}
 }
 
-// rowsOfCodes are the first bytes of each column's codes, as rows with a byte of each column.
+// rowsOfCodes returns the first bytes of each column's codes, as rows with a byte per column.
 func rowsOfCodes(codes *array.Array, rows int64) *array.Array {
 	columns := codes.Shape[0]
 	each := codes.Len() / columns
@@ -97,7 +97,7 @@ func rowsOfCodes(codes *array.Array, rows int64) *array.Array {
 	return out
 }
 
-// packedZeros are the zero points of each block, (blocks, N); one for all where the node has none.
+// packedZeros returns the zero point of each block, (blocks, N), or a single one if the node has none.
 func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *array.Array {
 	if zeros == nil {
 		middle := array.New(array.Float32)

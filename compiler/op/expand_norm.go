@@ -11,7 +11,7 @@ var expandNormDefs = []Def{
 	def("Dropout", 1, 3, (*expansion).dropout),
 }
 
-// batchNormForm is for training mode, and refuses it where an older operator set does not say it.
+// batchNormForm is for training mode. Older operator sets do not express the mode and are rejected.
 var batchNormForm = Form{
 	Name: BatchNormalization, Expand: expand((*expansion).batchNormalization),
 	Applies: func(*Node, []*Item) bool { return true },
@@ -58,8 +58,8 @@ func (e *expansion) running(before, batch *Value) *Value {
 	return e.op(Add, nil, old, e.op(Mul, nil, e.cast(before.DType, batch), e.scalar(before.DType, 1-momentum)))
 }
 
-// groupNormalization normalises groups of channels: layer normalisation of the input seen as [n, groups, channels of a
-// group, ...]. Before operator set 21 there are a scale and a bias for each group, since then for each channel.
+// groupNormalization normalises groups of channels: layer normalisation of the input as [n, groups, channels of a
+// group, ...]. Scale and bias are per group before operator set 21, and per channel since.
 func (e *expansion) groupNormalization() []*Item {
 	x, scale, bias := e.tensor(0), e.tensor(1), e.tensor(2)
 	if e.failed() {
@@ -109,7 +109,7 @@ func (e *expansion) lpNormalization() []*Item {
 	return only(e.op(Div, nil, x, e.op(Where, nil, none, e.scalar(x.DType, 1), norm)))
 }
 
-// meanVarianceNormalization is (x-mean)/(deviation+1e-9), as its definition has it.
+// meanVarianceNormalization is (x-mean)/(deviation+1e-9), by its definition.
 func (e *expansion) meanVarianceNormalization() []*Item {
 	x := e.tensor(0)
 	if e.failed() {
@@ -122,8 +122,7 @@ func (e *expansion) meanVarianceNormalization() []*Item {
 	return only(e.op(Div, nil, centred, deviation))
 }
 
-// dropout changes nothing when a model runs, and its mask keeps everything; in training mode that is so only at
-// ratio 0.
+// dropout is the identity at inference, and its mask keeps everything; training mode requires ratio 0.
 func (e *expansion) dropout() []*Item {
 	x, training := e.tensor(0), e.tensor(2)
 	if e.failed() {

@@ -4,8 +4,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// open makes a value one that has as many elements on an axis as a scalar says, from none to all. Where the count is
-// known, it is the part that is there.
+// open turns a value into an open one with as many elements on an axis as a scalar count, from none to all. If the
+// count is known, it returns that part.
 func (e *expansion) open(v *Value, axis int, count *Value) *Value {
 	switch {
 	case e.failed() || array.Elements(v.Shape) == 0:
@@ -19,7 +19,7 @@ func (e *expansion) open(v *Value, axis int, count *Value) *Value {
 	return v
 }
 
-// closed is a value with another one, a scalar, where it has padding.
+// closed replaces the padding of a value by a scalar.
 func (e *expansion) closed(v, padding *Value) *Value {
 	if e.failed() || v.Open == nil {
 		return v

@@ -6,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// visibleKeys tells by a padding mask of ONNX Runtime which keys queries see: a bool that broadcasts to (batch, heads,
-// queries, keys), those of the past included. A mask is one element for each key, (batch, keys), or for each query and
-// key, (batch, queries, keys), zero where a key is left out; or how many keys there are, (batch), or the ends and then
-// the starts of them, (2*batch). It is nil for no mask, and for one that has the same element for all keys.
+// visibleKeys converts a padding mask of ONNX Runtime to a bool that broadcasts to (batch, heads, queries, keys),
+// past keys included. A mask has an element per key, (batch, keys), or per query and key, (batch, queries, keys),
+// zero for excluded keys; or it holds the number of keys, (batch), or their ends and then starts, (2*batch). It
+// returns nil without a mask, and for one with equal elements for all keys.
 func (e *expansion) visibleKeys(mask, q, k, pastKeys *Value) *Value {
 	if mask == nil || e.failed() {
 		return nil
@@ -38,7 +38,7 @@ func (e *expansion) visibleKeys(mask, q, k, pastKeys *Value) *Value {
 	return nil
 }
 
-// keyPlaces are the places 0, 1, 2, ... of keys, those of the past first, as (1, 1, 1, keys).
+// keyPlaces returns the positions 0, 1, 2, ... of keys, those of the past first, as (1, 1, 1, keys).
 func (e *expansion) keyPlaces(k, pastKeys *Value, keys int64) *Value {
 	count := e.extent(k, int64(len(k.Shape)-2))
 	if pastKeys != nil {
@@ -47,7 +47,7 @@ func (e *expansion) keyPlaces(k, pastKeys *Value, keys int64) *Value {
 	return e.reshape(e.op(Range, nil, e.ints(0), count, e.ints(1)), 1, 1, 1, keys)
 }
 
-// perSequence is one number of each sequence as (batch, 1, 1, 1).
+// perSequence returns one number per sequence as (batch, 1, 1, 1).
 func (e *expansion) perSequence(v *Value) *Value {
 	if e.failed() {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// quantisedMoves are operators that move elements, or choose the largest of some. Of dequantised values they do so
-// with the integers, a quarter of the bytes, and the result is dequantised: what reads it may take the integers, too.
-// A scale is positive, so the largest of integers is the largest of the values.
+// quantisedMoves are operators that move elements, or select the largest. For dequantised values they operate on
+// the integers, a quarter of the bytes, and the result is dequantised, so that its readers may use the integers,
+// too. A scale is positive, so the order of integers is that of the values.
 var quantisedMoves = []Form{
 	quantisedMove("MaxPool"), quantisedMove("GlobalMaxPool"), quantisedMove(Concat), quantisedMove(Reshape), quantisedMove("Flatten"),
 	quantisedMove(Squeeze), quantisedMove("Unsqueeze"), quantisedMove(Transpose).or(transposedWeights), quantisedMove(Slice),
@@ -19,8 +19,8 @@ func quantisedMove(name string) Form {
 	return Form{Name: name, Applies: movesIntegers, Expand: expand((*expansion).quantisedMove)}
 }
 
-// movesIntegers reports whether a node has one result, and all its data was made of bytes with one scale and zero
-// point.
+// movesIntegers reports whether a node has one result, and all its data was dequantised from bytes with one scale
+// and zero point.
 func movesIntegers(n *Node, in []*Item) bool {
 	data := movedData(n.Op, in)
 	if n.Outputs > 1 || len(data) == 0 {
@@ -35,7 +35,7 @@ func movesIntegers(n *Node, in []*Item) bool {
 	})
 }
 
-// movedData are the inputs whose elements a node moves: all of a concatenation, elsewhere the first.
+// movedData returns the inputs whose elements a node moves: all of a concatenation, or else the first.
 func movedData(name string, in []*Item) []*Item {
 	if name == Concat {
 		return in
@@ -43,13 +43,13 @@ func movedData(name string, in []*Item) []*Item {
 	return in[:min(1, len(in))]
 }
 
-// isScale reports whether a scale is one for all, and neither so small nor so large that products with it overflow.
+// isScale reports whether a scale is a single number in a range in which products do not overflow.
 func isScale(v *Value) bool {
 	const smallest, largest = 1e-30, 1e30
 	return v.Const != nil && v.Const.Len() == 1 && v.Const.Float(0) > smallest && v.Const.Float(0) < largest
 }
 
-// sameQuantisation reports whether integers of two values stand for the same numbers; both have one scale for all.
+// sameQuantisation reports whether two values with single scales are quantised alike.
 func sameQuantisation(a, b *Dequantised) bool {
 	return a.Integer.DType == b.Integer.DType && a.Scale.DType == b.Scale.DType && isScale(a.Scale) && isScale(b.Scale) &&
 		a.Scale.Const.Float(0) == b.Scale.Const.Float(0) && sameZero(a.Zero, b.Zero)
@@ -76,7 +76,7 @@ func (e *expansion) quantisedMove() []*Item {
 	return only(result)
 }
 
-// oneForAll gives a scale or zero point no axes.
+// oneForAll returns a scale or zero point without axes.
 func (e *expansion) oneForAll(v *Value) *Value {
 	if v == nil {
 		return nil

@@ -6,11 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// windowAttributes are those of a pooling that place its windows.
+// windowAttributes are the attributes of a pooling that define its windows.
 var windowAttributes = []string{"kernel_shape", "strides", "pads", "auto_pad", "ceil_mode"}
 
-// qLinearGlobalAveragePool sums the integers of each image, which is exact. The factor of the sum is the ratio of the
-// scales by the number of elements; the zero point is added to what was rounded.
+// qLinearGlobalAveragePool sums the integers of each image, which is exact. The factor of the sum is the ratio of
+// the scales divided by the number of elements; the zero point is added after rounding.
 func (e *expansion) qLinearGlobalAveragePool() []*Item {
 	x, zero := e.tensor(0), e.oneForAll(e.tensor(2))
 	e.refuseChannelsLast()
@@ -27,9 +27,9 @@ func (e *expansion) qLinearGlobalAveragePool() []*Item {
 	return only(e.op(Quantize, attributes{intOf("to", e.resultType(4))}, result, e.scalar(array.Float32, 1), e.oneForAll(e.tensor(4))))
 }
 
-// qLinearAveragePool sums the integers of each window, divides by their number, scales, and rounds with the zero point
-// in the sum: each schedule gives the same bytes. ONNX Runtime sums floats; where a mean is a tie but for the rounding
-// errors of that, these turn it.
+// qLinearAveragePool sums the integers of each window, divides by their number, scales, and rounds with the zero
+// point included, so that each schedule gives the same bytes. ONNX Runtime sums floats, whose rounding errors may
+// resolve ties of the mean differently.
 func (e *expansion) qLinearAveragePool() []*Item {
 	e.refuseChannelsLast()
 	x, zero := e.tensor(0), e.oneForAll(e.tensor(2))
@@ -49,7 +49,7 @@ func (e *expansion) qLinearAveragePool() []*Item {
 	return only(e.op(Quantize, attrs, result, e.scalar(array.Float32, 1), e.oneForAll(e.tensor(4))))
 }
 
-// windowSums are those of the size elements of each window, with the zero point taken off each, which padding has.
+// windowSums returns the sums over each window of size elements minus the zero point, which padding equals.
 func (e *expansion) windowSums(x, zero *Value, window attributes, size int64) *Value {
 	if !isKnown(zero) {
 		return e.op(WindowSum, window, e.centred(x, zero))
@@ -63,7 +63,7 @@ func (e *expansion) windowSums(x, zero *Value, window attributes, size int64) *V
 	return e.op(Sub, nil, e.op(WindowSum, padded, x), e.known(taken))
 }
 
-// windowCounts is how many elements count in each window: all size of them, or those of the image.
+// windowCounts returns the number of counted elements in each window: all size of them, or those of the image.
 func (e *expansion) windowCounts(x *Value, window attributes, size int64) *Value {
 	auto := e.node.Text("auto_pad", "NOTSET")
 	inside := (auto == "NOTSET" || auto == "" || auto == "VALID") && e.node.Int("ceil_mode", 0) == 0 &&
@@ -75,12 +75,12 @@ func (e *expansion) windowCounts(x *Value, window attributes, size int64) *Value
 	return e.op(WindowSum, window, e.op(Expand, nil, e.scalar(array.Int32, 1), shape))
 }
 
-// spatial are the extents of a value's axes behind the first two.
+// spatial returns the extents of a value's axes after the first two.
 func (e *expansion) spatial(x *Value) *Value {
 	return e.op(Shape, attributes{intOf("start", 2)}, x)
 }
 
-// refuseChannelsLast fails for an order of axes that ONNX Runtime chooses when it optimises a model.
+// refuseChannelsLast fails for an axis order that ONNX Runtime chooses when it optimises a model.
 func (e *expansion) refuseChannelsLast() {
 	if e.node.Int("channels_last", 0) != 0 {
 		e.fail("channels_last is not supported: save the model before ONNX Runtime optimises it")

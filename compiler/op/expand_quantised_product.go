@@ -5,15 +5,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// quantisedProducts write products of dequantised values as products of the integers, scaled afterwards: the sum is
-// exact, and rounded once to a float, where that of the floats is rounded at each term.
+// quantisedProducts turn products of dequantised values into products of the integers, scaled afterwards: the sum
+// is exact and rounded once, whereas a float sum is rounded at each term.
 var quantisedProducts = []Form{
 	quantisedProduct(Conv, convSums, (*expansion).quantisedConv),
 	quantisedProduct(MatMul, matmulSums, (*expansion).quantisedMatMul).or(blockForm(MatMul)),
 	quantisedProduct(Gemm, gemmSums, (*expansion).quantisedGemm).or(blockForm(Gemm)),
 }
 
-// or is the form where it applies, and another one elsewhere.
+// or returns the form where it applies, and another one elsewhere.
 func (f Form) or(other Form) Form {
 	first := f
 	f.Applies = func(n *Node, in []*Item) bool { return first.Applies(n, in) || other.Applies(n, in) }
@@ -26,23 +26,24 @@ func (f Form) or(other Form) Form {
 	return f
 }
 
-// sums describes those that a product makes of integers.
+// sums describes the integer sums of a product.
 type sums struct {
-	// axis counts the results in the weights.
+	// axis is the result axis of the weights.
 	axis int64
-	// terms are those of a sum; pays says that integers are worth it.
+	// terms is the number of terms of a sum; pays is set if integers are worth it.
 	terms int64
 	pays  bool
 }
 
 const (
-	// dotTerms is how many neighbouring terms instructions multiply at once, at most; without them floats are as fast.
+	// dotTerms is the largest number of neighbouring terms that instructions multiply at once; without such
+	// instructions floats are as fast.
 	dotTerms = 4
-	// maxIntegerTerms bounds the products of 9 bits each that 32 bits hold the sum of.
+	// maxIntegerTerms is the number of products of 9-bit factors whose sum fits into 32 bits.
 	maxIntegerTerms = 1 << 31 / (255 * 255)
 )
 
-// quantisedProduct is the form of nodes whose operands are dequantised values that products of integers pay for.
+// quantisedProduct is the form of nodes with dequantised operands for which integer products pay.
 func quantisedProduct(name string, of func(n *Node, weights []int64) (sums, bool), f func(e *expansion) []*Item) Form {
 	return Form{Name: name, Expand: expand(f), Applies: func(n *Node, in []*Item) bool {
 		if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {
@@ -61,13 +62,13 @@ func quantisedProduct(name string, of func(n *Node, weights []int64) (sums, bool
 	}}
 }
 
-// areBytes reports whether a value was made of integers of 8 bits, with a known scale and zero point.
+// areBytes reports whether a value was dequantised from 8-bit integers with a known scale and zero point.
 func areBytes(q *Dequantised) bool {
 	return q.Integer.DType.Bytes() == 1 && isKnown(q.Scale) && isKnown(q.Zero)
 }
 
-// convSums are over the channels, which lie side by side, and the window. Channels are added where few are missing. A
-// depthwise convolution has one term a window element, and gains by reading a quarter of the bytes.
+// convSums describes sums over the channels, which are contiguous, and the window. It adds channels if few are
+// missing. A depthwise convolution has one term per window element, and gains by reading a quarter of the bytes.
 func convSums(n *Node, weights []int64) (sums, bool) {
 	if len(weights) < 3 {
 		return sums{}, false
@@ -94,7 +95,7 @@ func matmulSums(_ *Node, weights []int64) (sums, bool) {
 	return sums{1, weights[0], weights[0]%dotTerms == 0}, true
 }
 
-// operands are the two dequantised values, and the factor of a product's sums.
+// operands returns the two dequantised values, and the factor of a product's sums.
 func (e *expansion) operands() (data, weights Dequantised, factor *Value) {
 	data, weights = *e.tensor(0).From, *e.tensor(1).From
 	data.Scale = e.reshape(data.Scale)
@@ -110,7 +111,7 @@ func (e *expansion) operands() (data, weights Dequantised, factor *Value) {
 	return data, weights, e.op(Mul, nil, e.toFloat32(data.Scale), e.toFloat32(weights.Scale))
 }
 
-// scaled are sums in floats, with what is added to them.
+// scaled converts sums to floats and adds the bias.
 func (e *expansion) scaled(sums, factor, bias *Value) []*Item {
 	if e.failed() {
 		return nil

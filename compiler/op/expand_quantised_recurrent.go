@@ -6,11 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// quantisedWeights are weights of a recurrent layer in bytes, made ready for the products of all steps.
+// quantisedWeights are 8-bit weights of a recurrent layer, prepared for the products of all steps.
 type quantisedWeights struct {
-	// codes [depth, gates*hidden] have their zero points taken off; sums [1, gates*hidden] are those of their columns.
+	// codes [depth, gates*hidden] have their zero points subtracted; sums [1, gates*hidden] are their column sums.
 	codes, sums *Value
-	// scale is one for all, or one for each column.
+	// scale is a single number, or one per column.
 	scale *Value
 }
 
@@ -38,7 +38,7 @@ func (r *recurrentLayer) wantQuantised(k int, depth int64, first int) {
 	}
 }
 
-// quantisedWeights makes weights ready whose scale and zero point are inputs k and k+1.
+// quantisedWeights prepares weights whose scale and zero point are inputs k and k+1.
 func (d *direction) quantisedWeights(w *Value, k int) quantisedWeights {
 	zero := d.columns(k + 1)
 	if d.failed() {
@@ -51,7 +51,7 @@ func (d *direction) quantisedWeights(w *Value, k int) quantisedWeights {
 	return quantisedWeights{codes, d.columnSums(codes, true), d.columns(k)}
 }
 
-// columns is the direction's part of a scale or zero point: one for all, or one for each column of the weights.
+// columns returns the direction's part of a scale or zero point: a single number, or one per column of the weights.
 func (d *direction) columns(k int) *Value {
 	if v := d.tensor(k); v != nil && len(v.Shape) == 2 {
 		return d.own(k, 0, d.gates*d.size)
@@ -70,8 +70,8 @@ func (d *direction) quantisedProduct(x *Value, w quantisedWeights) *Value {
 	return d.op(Mul, nil, d.toFloat32(sums), d.op(Mul, nil, scale, w.scale))
 }
 
-// prepareQuantised multiplies the inputs of all steps at once. Those behind the end of the longest sequence do not
-// count for the range.
+// prepareQuantised multiplies the inputs of all steps at once. Those after the end of the longest sequence do not
+// affect the range.
 func (d *direction) prepareQuantised() {
 	x := d.x
 	if d.masks != nil {
@@ -91,8 +91,8 @@ func (d *direction) prepareQuantised() {
 	d.quantisedRec = d.quantisedWeights(d.rec, 10)
 }
 
-// quantisedLSTMStep quantises the hidden states of all sequences together. Of those that are over, zeros count for the
-// range.
+// quantisedLSTMStep quantises the hidden states of all sequences together. Finished sequences contribute zeros to
+// the range.
 func (d *direction) quantisedLSTMStep(t int64, hidden, cell *Value) (*Value, *Value) {
 	z := d.part(0, t)
 	if hidden != nil {

@@ -60,8 +60,7 @@ func (e *expansion) dequantizeLinear() []*Item {
 	return only(result)
 }
 
-// dequantisedWeights are known weights as floats, which are not computed here: whole blocks have an axis of their own
-// for that.
+// dequantisedWeights returns known weights as floats, computed at run time. Whole blocks get an axis of their own.
 func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
 	x, scale, zero := from.Integer, from.Scale, from.Zero
 	shape := slices.Clone(x.Shape)
@@ -84,13 +83,13 @@ func (e *expansion) dequantisedWeights(from *Dequantised, to int64) *Value {
 	return e.reshape(e.add(n, []*Value{x, scale, zero}), shape...)
 }
 
-// perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for
-// each position on the attribute "axis", or one for each block of "block_size" positions there.
+// perElement reshapes a scale or zero point to broadcast to data of the given shape: a single number, one per
+// position on the attribute "axis", or one per block of "block_size" positions there.
 func (e *expansion) perElement(v *Value, shape []int64) *Value {
 	return e.perPosition(v, shape, e.node.Int("axis", 1), e.node.Int("block_size", 0))
 }
 
-// perPosition does so for a given axis and size of blocks, 0 for none.
+// perPosition does so for a given axis and block size, 0 for none.
 func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Value {
 	if v == nil || e.failed() {
 		return v
@@ -116,14 +115,14 @@ func (e *expansion) perPosition(v *Value, shape []int64, axis, block int64) *Val
 	return e.along(v, axis, rank)
 }
 
-// along gives a vector the rank of a value that it goes along an axis of.
+// along reshapes a vector to the given rank, along an axis.
 func (e *expansion) along(v *Value, axis, rank int64) *Value {
 	shape := slices.Repeat([]int64{1}, int(rank-axis))
 	shape[0] = array.Elements(v.Shape)
 	return e.reshape(v, shape...)
 }
 
-// repeatBlocks repeats each position of v on an axis so that it has one for each of shape.
+// repeatBlocks repeats each position of v on an axis to match shape.
 func (e *expansion) repeatBlocks(v *Value, shape []int64, axis, block int64) *Value {
 	extent := shape[axis]
 	want := slices.Clone(shape)
@@ -140,7 +139,7 @@ func (e *expansion) repeatBlocks(v *Value, shape []int64, axis, block int64) *Va
 	return e.slice(e.reshape(v, want...), axis, 0, extent)
 }
 
-// dynamicQuantizeLinear quantises to u8 with the scale that the data's range, zero included, needs.
+// dynamicQuantizeLinear quantises to u8 with the scale for the data's range, extended to zero.
 func (e *expansion) dynamicQuantizeLinear() []*Item {
 	x := e.tensor(0)
 	if e.failed() {
@@ -151,7 +150,7 @@ func (e *expansion) dynamicQuantizeLinear() []*Item {
 	low := e.op(Min, nil, e.op(ReduceMin, flat, x), zero)
 	high := e.op(Max, nil, e.op(ReduceMax, flat, x), zero)
 	scale := e.op(Div, nil, e.op(Sub, nil, high, low), steps)
-	// Data of zeros only has no range: any scale will do but zero.
+	// All-zero data has no range: any nonzero scale will do.
 	scale = e.op(Where, nil, e.op(Equal, nil, high, low), e.scalar(x.DType, 1), scale)
 	u8 := onnx.DataType(array.Uint8)
 	point := e.quantize(u8, e.op(Neg, nil, low), scale, nil)

@@ -8,7 +8,7 @@ import (
 )
 
 // expandRecurrentDefs unroll recurrent layers over time: one matrix product of the inputs of all steps, and in each
-// step a product with the hidden state and element-wise operators. The kernels of all steps are the same tasks.
+// step a product with the hidden state and elementwise operators. The kernels of all steps are the same tasks.
 var expandRecurrentDefs = []Def{
 	def("LSTM", 3, 8, func(e *expansion) []*Item { return e.recurrent(lstmKind) }),
 	def("GRU", 3, 6, func(e *expansion) []*Item { return e.recurrent(gruKind) }),
@@ -16,16 +16,16 @@ var expandRecurrentDefs = []Def{
 	ofRuntime(def("DynamicQuantizeLSTM", 3, 12, func(e *expansion) []*Item { return e.recurrent(quantisedLSTMKind) })),
 }
 
-// recurrentKind is what tells the layers apart.
+// recurrentKind holds the differences between the layers.
 type recurrentKind struct {
 	gates       int64
 	activations []string // of one direction
-	// hasCell tells that there is a cell state beside the hidden one.
+	// hasCell is set if there is a cell state beside the hidden one.
 	hasCell bool
-	// inBytes tells that weights are bytes with scales and zero points, and have the gates on their last axis.
+	// inBytes is set if weights are bytes with scales and zero points, and have the gates on their last axis.
 	inBytes bool
-	// prepare adds to a direction what is computed once; step gives the new states from those before, nil for zeros,
-	// given the number of the step in the input.
+	// prepare adds the computations that a direction shares between steps. step returns the new states from the
+	// previous ones, nil for zeros, given the number of the step in the input.
 	prepare func(d *direction)
 	step    func(d *direction, t int64, hidden, cell *Value) (*Value, *Value)
 }
@@ -44,18 +44,19 @@ var (
 	}
 )
 
-// recurrentLayer has the sizes of a layer: steps, batch, inputs, size of the hidden state and directions.
+// recurrentLayer holds the sizes of a layer: steps, batch, inputs, size of the hidden state and directions.
 type recurrentLayer struct {
 	*expansion
 	recurrentKind
 	steps, batch, inputs, size, directions int64
 	dtype                                  array.DType
 	batchFirst                             bool
-	// masks has for each step a bool[batch,1] that tells which sequences have it; nil when all have all steps.
+	// masks holds for each step a bool[batch,1] of the sequences that include it; nil if all sequences have all
+	// steps.
 	masks []*Value
 }
 
-// recurrent gives the outputs: the hidden states of all steps, the last hidden state and the last cell state.
+// recurrent returns the outputs: the hidden states of all steps, the last hidden state and the last cell state.
 func (e *expansion) recurrent(kind recurrentKind) []*Item {
 	r := &recurrentLayer{expansion: e, recurrentKind: kind}
 	r.readSizes()
@@ -89,7 +90,7 @@ func (e *expansion) recurrent(kind recurrentKind) []*Item {
 	return outs
 }
 
-// readSizes checks the operands against each other.
+// readSizes reads the sizes and checks that the operands agree.
 func (r *recurrentLayer) readSizes() {
 	n := r.node
 	r.batchFirst = n.Int("layout", 0) != 0
@@ -151,7 +152,7 @@ func (r *recurrentLayer) want(k int, shape ...int64) {
 	}
 }
 
-// stepMasks compares the lengths of the sequences with the numbers of the steps, for all steps at once.
+// stepMasks compares the lengths of the sequences with the step numbers, for all steps at once.
 func (r *recurrentLayer) stepMasks() []*Value {
 	lengths := r.tensor(4)
 	if lengths == nil {
@@ -211,7 +212,7 @@ func (r *recurrentLayer) join(axis int64, parts []*Value) *Value {
 	return r.op(Concat, attributes{intOf("axis", axis)}, parts...)
 }
 
-// activationAttributes are the activations of a direction as attributes of its element-wise operators.
+// activationAttributes returns the activations of a direction as attributes of its elementwise operators.
 func (r *recurrentLayer) activationAttributes(direction int64) attributes {
 	n := r.node
 	count := len(r.activations)

@@ -5,10 +5,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// runtimeDomain has ONNX Runtime's own operators, which exporters of language models write.
+// runtimeDomain contains ONNX Runtime's own operators, which exporters of language models write.
 const runtimeDomain = "com.microsoft"
 
-// runtimeDefs are in ONNX Runtime's domain; the first is in ONNX's as well, where exporters leave it.
+// runtimeDefs are in ONNX Runtime's domain; the first is also in ONNX's, where some exporters write it.
 var runtimeDefs = []Def{
 	def("SimplifiedLayerNormalization", 2, 2, (*expansion).simplifiedLayerNormalization),
 	ofRuntime(def("SimplifiedLayerNormalization", 2, 2, (*expansion).simplifiedLayerNormalization)),
@@ -26,7 +26,7 @@ func ofRuntime(d Def) Def {
 	return d
 }
 
-// as is what another operator would be written as, with other attributes and inputs; nil inputs are left out.
+// as expands another operator, with the given attributes and inputs; nil inputs are omitted.
 func (e *expansion) as(f func(*expansion) []*Item, attrs attributes, in ...*Value) []*Item {
 	if e.failed() {
 		return make([]*Item, 4)
@@ -98,8 +98,7 @@ func (e *expansion) cachedRotaryEmbedding() []*Item {
 	return e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)
 }
 
-// rotatedHeads is the number of heads of (batch, positions, heads*size), which follows from the angles where it is not
-// given.
+// rotatedHeads returns the number of heads of (batch, positions, heads*size), derived from the angles if not given.
 func (e *expansion) rotatedHeads(x, cosines *Value) int64 {
 	heads := e.node.Int("num_heads", 0)
 	if heads == 0 && cosines.Shape[1] > 0 {
@@ -108,19 +107,19 @@ func (e *expansion) rotatedHeads(x, cosines *Value) int64 {
 	return heads
 }
 
-// repeated are the positions 0, 1, 2, ... of each sequence of a batch.
+// repeated returns the positions 0, 1, 2, ... of each sequence of a batch.
 func (e *expansion) repeated(batch, positions int64) *Value {
 	return e.op(Expand, nil, e.positions(1, positions), e.ints(batch, positions))
 }
 
-// groupQueryAttention is causal attention whose groups of query heads share keys and values. Inputs 3 and 4 are keys
-// and values of the past, 7 and 8 cosines and sines of rotations, by the positions of input 9 or by those behind the
-// past, and 10 is added to the scores. Outputs 1 and 2 are keys, rotated, and values, those of the past in front:
-// (batch, heads, positions, size).
+// groupQueryAttention is causal attention whose groups of query heads share keys and values. Inputs 3 and 4 are
+// keys and values of the past, 7 and 8 cosines and sines of rotations, by the positions of input 9 or by those
+// after the past, and 10 is added to the scores. Outputs 1 and 2 are keys, rotated, and values, those of the past
+// in front: (batch, heads, positions, size).
 //
-// Input 5 says how many keys each sequence of the batch has, less one, and input 6 how many the longest has, which
-// follows from the shapes. Without a past, shorter sequences end with padding, whose results mean nothing. Behind a
-// past, all must have one length. Both inputs are checked where they are known, and not read.
+// Input 5 is the number of keys of each sequence of the batch, less one, and input 6 that of the longest, which
+// follows from the shapes. Without a past, shorter sequences end with padding, whose results are undefined. With a
+// past, all must have one length. Both inputs are checked if known, and otherwise ignored.
 func (e *expansion) groupQueryAttention() []*Item {
 	heads, groups := e.node.Int("num_heads", 0), e.node.Int("kv_num_heads", 0)
 	q, k, v := e.queryKeyValue(heads, groups)
@@ -139,7 +138,7 @@ func (e *expansion) groupQueryAttention() []*Item {
 	return e.as((*expansion).attention, attrs, q, k, v, e.tensor(10), e.tensor(3), e.tensor(4))[:3]
 }
 
-// placesBehindPast are the positions of the tokens of x (batch, positions, features): (batch or 1, positions).
+// placesBehindPast returns the positions of the tokens of x (batch, positions, features): (batch or 1, positions).
 func (e *expansion) placesBehindPast(x *Value) *Value {
 	past := e.tensor(3)
 	switch places := e.tensor(9); {
@@ -152,7 +151,7 @@ func (e *expansion) placesBehindPast(x *Value) *Value {
 	return e.op(Add, nil, first, e.extent(past, 2))
 }
 
-// queryKeyValue are inputs 0 to 2, or the parts of input 0 where the others are left out.
+// queryKeyValue returns inputs 0 to 2, or the parts of input 0 if the others are omitted.
 func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 	q, k, v = e.tensor(0), e.tensor(1), e.tensor(2)
 	if e.failed() {
@@ -177,7 +176,7 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 	return part(0, heads), part(heads, heads+groups), part(heads+groups, heads+2*groups)
 }
 
-// isPlainAttention refuses what is not supported.
+// isPlainAttention rejects unsupported variants.
 func (e *expansion) isPlainAttention() bool {
 	if e.node.Int("smooth_softmax", 0) > 0 || e.wants(3) {
 		e.fail("smooth softmax and output 3, the scores, are not supported")
@@ -185,7 +184,7 @@ func (e *expansion) isPlainAttention() bool {
 	return !e.failed()
 }
 
-// pastFits checks the past, where there is one, and the lengths that are known, against so many new tokens.
+// pastFits checks the past, if any, and the known lengths, against the number of new tokens.
 func (e *expansion) pastFits(tokens int64) bool {
 	keys, values := e.tensor(3), e.tensor(4)
 	all := tokens
@@ -217,7 +216,7 @@ func (e *expansion) pastFits(tokens int64) bool {
 	return !e.failed()
 }
 
-// turned rotates queries or keys by the angles of their places, where the node does so.
+// turned rotates queries or keys by the angles of their positions, if the node does so.
 func (e *expansion) turned(x *Value, heads int64, places *Value) *Value {
 	if e.failed() || e.node.Int("do_rotary", 0) == 0 {
 		return x

@@ -5,9 +5,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// runtimeQuantisedDefs are ONNX Runtime's operators on integers, which its quantiser writes where ONNX has none, and
-// where ONNX's do not have a type yet. They are operators on floats between dequantisations and a quantisation, which
-// later passes fold, or products of integers.
+// runtimeQuantisedDefs are ONNX Runtime's operators on integers. Its quantiser writes them where ONNX has none, or
+// none of the type. They expand to operators on floats between dequantisations and a quantisation, which later
+// passes fold, or to integer products.
 var runtimeQuantisedDefs = []Def{
 	ofRuntime(def("QuantizeLinear", 2, 3, (*expansion).quantizeLinear)),
 	ofRuntime(def("DequantizeLinear", 2, 3, (*expansion).dequantizeLinear)),
@@ -25,20 +25,20 @@ var runtimeQuantisedDefs = []Def{
 	ofRuntime(def("DynamicQuantizeMatMul", 3, 5, (*expansion).dynamicQuantizeMatMul)),
 }
 
-// between is an operator on so many quantised operands, each followed by its scale and zero point, those of the result
-// last.
+// between returns the expansion of an operator on quantised operands, each followed by its scale and zero point,
+// with those of the result last.
 func between(name string, operands int) func(*expansion) []*Item {
 	return func(e *expansion) []*Item { return only(e.quantised(e.onDequantised(name, operands), 3*operands)) }
 }
 
-// roundedLast is between for operators that ONNX Runtime rounds with the zero point in the sum.
+// roundedLast is like between, for operators that ONNX Runtime rounds with the zero point included.
 func roundedLast(name string, operands int) func(*expansion) []*Item {
 	return func(e *expansion) []*Item {
 		return only(e.quantisedRoundedLast(e.onDequantised(name, operands), 3*operands))
 	}
 }
 
-// onDequantised applies an operator to so many quantised operands.
+// onDequantised applies an operator to the given number of quantised operands.
 func (e *expansion) onDequantised(name string, operands int) *Value {
 	in := make([]*Value, operands)
 	for k := range in {
@@ -47,7 +47,7 @@ func (e *expansion) onDequantised(name string, operands int) *Value {
 	return e.onFloats(name, in...)
 }
 
-// dequantised is input k, by the scale and the zero point behind it.
+// dequantised returns input k, dequantised by the scale and the zero point that follow it.
 func (e *expansion) dequantised(k int) *Value {
 	if x := e.as((*expansion).dequantizeLinear, nil, e.tensor(k), e.tensor(k+1), e.tensor(k+2))[0]; x != nil {
 		return x.Tensor
@@ -55,8 +55,8 @@ func (e *expansion) dequantised(k int) *Value {
 	return nil
 }
 
-// quantised is a value by the scale that is input k and the zero point behind it, in the type of input 0 where there
-// is no zero point.
+// quantised quantises a value by the scale in input k and the zero point that follows, in the type of input 0 if
+// there is no zero point.
 func (e *expansion) quantised(x *Value, k int) *Value {
 	if e.failed() {
 		return nil
@@ -68,7 +68,7 @@ func (e *expansion) quantised(x *Value, k int) *Value {
 	return nil
 }
 
-// quantisedRoundedLast does so with the zero point added before it is rounded.
+// quantisedRoundedLast does so with the zero point added before rounding.
 func (e *expansion) quantisedRoundedLast(x *Value, k int) *Value {
 	if e.failed() {
 		return nil
@@ -77,7 +77,7 @@ func (e *expansion) quantisedRoundedLast(x *Value, k int) *Value {
 	return e.op(Quantize, attrs, x, e.perElement(e.tensor(k), x.Shape), e.perElement(e.tensor(k+1), x.Shape))
 }
 
-// resultType is TensorProto's number of the type of the zero point that is input k, or of input 0.
+// resultType returns TensorProto's number for the type of the zero point in input k, or of input 0.
 func (e *expansion) resultType(k int) int64 {
 	if zero := e.tensor(k); zero != nil {
 		return int64(onnx.DataType(zero.DType))
@@ -85,7 +85,7 @@ func (e *expansion) resultType(k int) int64 {
 	return int64(onnx.DataType(e.tensor(0).DType))
 }
 
-// onFloats applies an operator of ONNX with the node's attributes; a softmax says of which set.
+// onFloats applies an ONNX operator with the node's attributes; a softmax selects the operator set.
 func (e *expansion) onFloats(name string, in ...*Value) *Value {
 	if e.failed() {
 		return nil
@@ -93,13 +93,13 @@ func (e *expansion) onFloats(name string, in ...*Value) *Value {
 	return e.add(Node{Name: e.node.Name, Op: name, Opset: e.node.Int("opset", expandedOpset), Attrs: e.node.Attrs, Outputs: 1}, in)
 }
 
-// qLinearWhere chooses by input 0 between two quantised values.
+// qLinearWhere selects between two quantised values by input 0.
 func (e *expansion) qLinearWhere() []*Item {
 	x, y := e.dequantised(1), e.dequantised(4)
 	return only(e.quantised(e.onFloats(Where, e.tensor(0), x, y), 7))
 }
 
-// qLinearConcat has the scale and the zero point of the result first. Parts that have these already stay as they are.
+// qLinearConcat has the scale and the zero point of the result first. Parts quantised alike stay unchanged.
 func (e *expansion) qLinearConcat() []*Item {
 	if len(e.in)%3 != 2 {
 		e.fail("%d inputs are not a scale, a zero point and three of each part", len(e.in))
@@ -112,7 +112,7 @@ func (e *expansion) qLinearConcat() []*Item {
 	return only(e.onFloats(Concat, parts...))
 }
 
-// qGemm adds input 6, whose scale is that of the product, and quantises where the result has a scale.
+// qGemm adds input 6, whose scale is that of the product, and quantises if the result has a scale.
 func (e *expansion) qGemm() []*Item {
 	a, aZero, b, bZero := e.tensor(0), e.tensor(2), e.tensor(3), e.tensor(5)
 	if e.failed() {
@@ -143,7 +143,7 @@ func (e *expansion) qGemm() []*Item {
 	return only(e.quantised(scaled, 7))
 }
 
-// transposedIf is a matrix, transposed if an attribute says so.
+// transposedIf returns a matrix, transposed if an attribute is set.
 func (e *expansion) transposedIf(v *Value, attribute string) *Value {
 	if e.node.Int(attribute, 0) == 0 {
 		return v
@@ -151,7 +151,7 @@ func (e *expansion) transposedIf(v *Value, attribute string) *Value {
 	return e.op(Transpose, attributes{intsOf("perm", 1, 0)}, v)
 }
 
-// matMulIntegerToFloat scales a product of integers, and adds input 6.
+// matMulIntegerToFloat scales an integer product, and adds input 6.
 func (e *expansion) matMulIntegerToFloat() []*Item {
 	sums := e.integerMatMul(e.tensor(0), e.tensor(4), e.tensor(1), e.tensor(5))
 	return e.scaled(sums, e.op(Mul, nil, e.perRow(e.tensor(2)), e.tensor(3)), e.tensor(6))

@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// scans collects for each scan output the elements of all iterations.
+// scans collects the elements of all iterations for each scan output.
 type scans [][]*Item
 
-// newScans is nil when count is negative.
+// newScans returns nil if count is negative.
 func newScans(count int) scans {
 	if count < 0 {
 		return nil
@@ -24,8 +24,8 @@ func (s scans) add(elements []*Item) {
 	}
 }
 
-// stack joins the elements of each scan output along a new axis. Without iterations the shape is taken from what the
-// graph says about its output.
+// stack joins the elements of each scan output along a new axis. Without iterations it takes the shape from the
+// graph's output declaration.
 func (e *expansion) stack(s scans, infos []*onnx.ValueInfo, axis int64) []*Item {
 	outs := make([]*Item, len(s))
 	for k, elements := range s {
@@ -58,13 +58,13 @@ func (e *expansion) emptyScan(info *onnx.ValueInfo, axis int64) *Item {
 	return tensorItem(e.known(array.New(info.DType, shape...)))
 }
 
-// scanShape says how a Scan goes over its operands.
+// scanShape describes how a Scan iterates over its operands.
 type scanShape struct {
 	states, inputs, outputs                               int
 	inputAxes, outputAxes, inputDirections, outDirections []int64
 }
 
-// scan is Scan, unrolled over the extent of its inputs.
+// scan unrolls Scan over the extent of its inputs.
 func (e *expansion) scan() []*Item {
 	g := e.node.Graph("body")
 	if e.failed() {
@@ -136,7 +136,7 @@ func (e *expansion) runScan(g *onnx.Graph, s scanShape, in []*Item) []*Item {
 	return outs
 }
 
-// scanLength is the extent that all scanned inputs share.
+// scanLength returns the common extent of the scanned inputs.
 func (e *expansion) scanLength(s scanShape, in []*Item) int64 {
 	length := int64(-1)
 	for k, it := range in {
@@ -158,13 +158,13 @@ func (e *expansion) scanLength(s scanShape, in []*Item) int64 {
 	return length
 }
 
-// take is position at of an axis, without the axis.
+// take returns position at of an axis, without the axis.
 func (e *expansion) take(v *Value, axis, at int64) *Value {
 	return e.op(Squeeze, nil, e.slice(v, axis, at, at+1), e.ints(axis))
 }
 
-// batchedScan is Scan of operator set 8: all operands have a batch axis in front, and input 0 may have the lengths of
-// the sequences.
+// batchedScan expands Scan of operator set 8: all operands have a leading batch axis, and input 0 may hold the
+// lengths of the sequences.
 func (e *expansion) batchedScan(g *onnx.Graph) []*Item {
 	if len(e.in) < 2 || e.in[0] != nil {
 		e.fail("sequence_lens of operator set 8 is not supported: convert the model to operator set 9 or newer")

@@ -4,8 +4,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// selections are forms of operators that select by data, whose results are open: as long as what is selected, and at
-// most as long as what is selected from.
+// selections are forms of operators that select by data. Their results are open: their extent is the number of
+// selected elements, bounded by that of the candidates.
 var selections = []Form{
 	{Name: "NonZero", Expand: expand((*expansion).nonZero), Applies: func(_ *Node, in []*Item) bool { return isComputed(in, 0) }},
 	{Name: "Compress", Expand: expand((*expansion).compress), Applies: func(_ *Node, in []*Item) bool {
@@ -17,7 +17,7 @@ var selections = []Form{
 	{Name: Shape, Expand: expand((*expansion).shape), Applies: func(_ *Node, in []*Item) bool { return isOpen(in, 0) }},
 }
 
-// nonZero has a column for each element other than zero: its index.
+// nonZero returns a column for each nonzero element: its index.
 func (e *expansion) nonZero() []*Item {
 	x := e.tensor(0)
 	if e.failed() {
@@ -42,7 +42,7 @@ func (e *expansion) nonZero() []*Item {
 	return only(e.open(e.op(Concat, attributes{intOf("axis", 0)}, rows...), 1, e.trues(mask)))
 }
 
-// compress takes what a vector of bools says of an axis, or of all elements.
+// compress selects by a vector of bools on an axis, or among all elements.
 func (e *expansion) compress() []*Item {
 	x, condition := e.tensor(0), e.tensor(1)
 	if e.failed() {
@@ -69,7 +69,7 @@ func (e *expansion) compress() []*Item {
 	return only(e.open(chosen, int(axis), e.trues(mask)))
 }
 
-// topK sorts an axis as far as k may reach. A computed k outside zero to the extent is taken as the nearer of both.
+// topK sorts an axis as far as k may reach. A computed k is clamped to the range from zero to the extent.
 func (e *expansion) topK() []*Item {
 	x, k := e.tensor(0), e.tensor(1)
 	if e.failed() {
@@ -110,7 +110,7 @@ func (e *expansion) topK() []*Item {
 	return items
 }
 
-// shape has the count where the extent depends on data.
+// shape returns the count where the extent depends on data.
 func (e *expansion) shape() []*Item {
 	x := e.tensor(0)
 	rank := int64(len(x.Shape))
@@ -129,7 +129,7 @@ func (e *expansion) shape() []*Item {
 	return only(e.op(Concat, attributes{intOf("axis", 0)}, parts...))
 }
 
-// clamped is a position that counts from the end when it is negative, from zero to the extent.
+// clamped returns a position, possibly counted from the end, clamped to the range from zero to the extent.
 func (e *expansion) clamped(v, extent int64) int64 {
 	if v < 0 {
 		v += extent
@@ -137,7 +137,7 @@ func (e *expansion) clamped(v, extent int64) int64 {
 	return max(0, min(v, extent))
 }
 
-// axis is an axis that counts from the end when it is negative.
+// axis returns an axis, possibly counted from the end.
 func (e *expansion) axis(v int64, rank int) int64 {
 	if v < -int64(rank) || v >= int64(rank) {
 		e.fail("axis %d of a value of rank %d", v, rank)

@@ -6,8 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// sequenceDefs work on sequences and optionals, which are known when the model is read: how long they are, and
-// which tensor stands where.
+// sequenceDefs operate on sequences and optionals, whose lengths and tensors are known when the model is read.
 var sequenceDefs = []Def{
 	def("SequenceEmpty", 0, 0, func(e *expansion) []*Item { return e.onlySequence(nil) }),
 	def("SequenceConstruct", 0, -1, func(e *expansion) []*Item { return e.onlySequence(e.tensors()) }),
@@ -24,13 +23,13 @@ var sequenceDefs = []Def{
 	def("Identity", 1, 1, func(e *expansion) []*Item { return []*Item{e.in[0]} }),
 }
 
-// onlySequence is a sequence as the only output, at the cost of its list.
+// onlySequence returns a sequence as the only output, and charges for its list.
 func (e *expansion) onlySequence(elements []*Value) []*Item {
 	e.Budget().Bytes(8 * int64(len(elements)))
 	return []*Item{{Sequence: &Sequence{Elements: elements}}}
 }
 
-// elements are those of input k, which must be a sequence.
+// elements returns the elements of input k, which must be a sequence.
 func (e *expansion) elements(k int) []*Value {
 	if e.in[k] == nil || e.in[k].Sequence == nil {
 		e.fail("input %d is no sequence", k)
@@ -39,7 +38,7 @@ func (e *expansion) elements(k int) []*Value {
 	return e.in[k].Sequence.Elements
 }
 
-// position is input k as a position among count; it counts from the end when it is negative.
+// position returns input k as a position among count, possibly counted from the end.
 func (e *expansion) position(k, count int) int {
 	v := e.tensor(k)
 	if e.failed() {
@@ -102,8 +101,8 @@ func (e *expansion) sequenceErase() []*Item {
 	return e.onlySequence(slices.Delete(slices.Clone(elements), at, at+1))
 }
 
-// sequenceMap applies a graph to the elements at each position of its sequences; inputs that are tensors are the same
-// for all.
+// sequenceMap applies a graph to the elements at each position of its sequences; tensor inputs are the same for
+// all.
 func (e *expansion) sequenceMap() []*Item {
 	g := e.node.Graph("body")
 	count := len(e.elements(0))
@@ -141,7 +140,7 @@ func (e *expansion) sequenceMap() []*Item {
 	return outs
 }
 
-// splitToSequence cuts an axis into single positions, equal parts, or parts of given lengths.
+// splitToSequence splits an axis into single positions, equal parts, or parts of given lengths.
 func (e *expansion) splitToSequence() []*Item {
 	v := e.tensor(0)
 	if e.failed() {
@@ -173,7 +172,7 @@ func (e *expansion) splitToSequence() []*Item {
 	return e.onlySequence(parts)
 }
 
-// splitLengths are the lengths of the parts of an axis.
+// splitLengths returns the lengths of the parts of an axis.
 func (e *expansion) splitLengths(extent int64) []int64 {
 	split, part := e.tensor(1), int64(1)
 	if split != nil {

@@ -9,11 +9,11 @@ import (
 
 var expandSuppressionDefs = []Def{def("NonMaxSuppression", 2, 5, (*expansion).nonMaxSuppression)}
 
-// maxSuppressions bounds the boxes that are selected of a class, each by a round of kernels.
+// maxSuppressions limits the boxes selected per class, each by a round of kernels.
 const maxSuppressions = 2048
 
-// nonMaxSuppression selects in each round the best box of each class of each batch, and takes out those that overlap
-// it. The result has rows of batch, class and box. A negative number of boxes is none, a large one all that there are.
+// nonMaxSuppression selects in each round the best box of each class of each batch, and removes those that overlap
+// it. The result has rows of batch, class and box. A negative number of boxes means none, a large one all.
 func (e *expansion) nonMaxSuppression() []*Item {
 	boxes, scores := e.tensor(0), e.tensor(1)
 	if e.failed() || !e.boxesFit(boxes, scores) {
@@ -53,7 +53,7 @@ func (e *expansion) boxesFit(boxes, scores *Value) bool {
 	return !e.failed()
 }
 
-// parameter is input k, one number, as a scalar; def where it was left out.
+// parameter returns input k, a single number, as a scalar; def if it was omitted.
 func (e *expansion) parameter(k int, d array.DType, def float64) *Value {
 	v := e.tensor(k)
 	if v == nil || e.failed() {
@@ -65,7 +65,7 @@ func (e *expansion) parameter(k int, d array.DType, def float64) *Value {
 	return e.reshape(e.cast(d, v))
 }
 
-// corners are those of the boxes, in any of both formats.
+// corners returns the corners of the boxes, in either format.
 func (e *expansion) corners(boxes *Value) *Value {
 	format := e.node.Int("center_point_box", 0)
 	if format != 0 && format != 1 {
@@ -74,12 +74,13 @@ func (e *expansion) corners(boxes *Value) *Value {
 	return e.op(Corners, attributes{intOf("center_point_box", format)}, boxes)
 }
 
-// candidates are boxes that may be selected, of each class: their scores, -inf for those that are out, their corners,
-// and their numbers where they are not 0, 1, 2 ...
+// candidates are the remaining boxes of each class: their scores, -inf for removed ones, their corners, and their
+// numbers unless these are 0, 1, 2 ...
 type candidates struct{ scores, corners, numbers *Value }
 
-// suppressed are the boxes that each round selects, (batch, classes, rounds); -1 where none is left. Few of many boxes
-// are selected from a pool of those with the best scores, and from all only where a pool did not have enough.
+// suppressed returns the boxes selected in each round, (batch, classes, rounds); -1 if none is left. If few of many
+// boxes are selected, they come from a pool of those with the best scores, and from all only if a pool was too
+// small.
 func (e *expansion) suppressed(corners, scores *Value, rounds int64) *Value {
 	limit := e.parameter(3, scores.DType, 0)
 	least := e.parameter(4, scores.DType, math.Inf(-1))
@@ -93,10 +94,10 @@ func (e *expansion) suppressed(corners, scores *Value, rounds int64) *Value {
 	none := e.op(Less, nil, e.slice(some, 2, rounds-1, rounds), e.scalar(array.Int64, 0))
 	short := e.op(And, nil, none, e.op(Greater, nil, cut, e.scalar(scores.DType, math.Inf(-1))))
 	again := e.op(Greater, nil, e.trues(e.reshape(short, -1)), e.scalar(array.Int64, 0))
-	return e.op(Where, nil, again, all(), some) // the condition first, so that it is known before what it decides
+	return e.op(Where, nil, again, all(), some) // the condition first, so that it is known before its uses
 }
 
-// rounds select one box of each class after the other, and take out those that overlap it.
+// rounds selects one box of each class after the other, and removes those that overlap it.
 func (e *expansion) rounds(c candidates, corners, limit *Value, rounds int64) *Value {
 	chosen := make([]*Value, rounds)
 	for k := range chosen {
@@ -109,20 +110,20 @@ func (e *expansion) rounds(c candidates, corners, limit *Value, rounds int64) *V
 	return e.cast(array.Int64, e.op(Concat, attributes{intOf("axis", 2)}, chosen...))
 }
 
-// A pool has the best poolBest of each poolGroup boxes. Ranks among few take few comparisons. Of 3234 boxes of SSD
-// with random weights, up to 159 are looked at until 100 are selected. In the class with the fewest, 181 are above the
-// cut, and would be 65 with the best 4. A larger pool leaves the second cache: with the best 6, a round over 90
-// classes took 85 µs, and 33 with the best 4.
+// A pool holds the best poolBest of each poolGroup boxes; ranking within small groups takes few comparisons. Of
+// 3234 boxes of SSD with random weights, up to 159 are examined until 100 are selected. In the class with the
+// fewest, 181 are above the cut, against 65 with the best 4. A larger pool exceeds the second-level cache: with the
+// best 6, a round over 90 classes took 85 µs, and 33 with the best 4.
 const poolGroup, poolBest = 16, 5
 
-// pools reports whether a pool is worth its while: there are many boxes beside it, and it is likely to have enough.
+// pools reports whether a pool pays: it is much smaller than the set of boxes, and likely to suffice.
 func pools(boxes, rounds int64) bool {
 	return boxes >= 1024 && 4*rounds <= poolBest*boxes/poolGroup
 }
 
-// pool has the boxes of each class with scores above a cut, the highest score of those that are not in it, (batch,
-// classes, 1). Neighbours, whose scores are alike, are in different groups: those that are a multiple of some number
-// apart are one.
+// pool returns the boxes of each class with scores above a cut, and the highest score of the others, (batch,
+// classes, 1). Neighbours have similar scores and belong to different groups: a group holds boxes at a fixed
+// stride.
 func (e *expansion) pool(scores, corners *Value) (candidates, *Value) {
 	s, out := scores.Shape, e.scalar(scores.DType, math.Inf(-1))
 	groups := (s[2] + poolGroup - 1) / poolGroup
@@ -142,7 +143,7 @@ func (e *expansion) pool(scores, corners *Value) (candidates, *Value) {
 	}, cut
 }
 
-// best are the largest elements along an axis, the largest first, and where they are.
+// best returns the largest elements along an axis in descending order, with their positions.
 func (e *expansion) best(v *Value, axis, count int64) (values, places *Value) {
 	if e.failed() {
 		return nil, nil
@@ -154,7 +155,7 @@ func (e *expansion) best(v *Value, axis, count int64) (values, places *Value) {
 	return values, e.add(n, in)
 }
 
-// selectedBoxes are the rows of the result that positions in what was chosen stand for.
+// selectedBoxes returns the rows of the result for positions in the selection.
 func (e *expansion) selectedBoxes(chosen, at *Value) *Value {
 	if e.failed() {
 		return nil

@@ -4,11 +4,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// trainingDomain has the optimisers of training.
+// trainingDomain contains the training optimisers.
 const trainingDomain = "ai.onnx.preview.training"
 
-// trainingDefs are the optimisers. Their inputs are the rate, the count of updates, and for each tensor that is
-// optimised its value, its gradient and its state; their outputs the new values and states.
+// trainingDefs are the optimisers. Their inputs are the rate, the update count, and for each optimised tensor its
+// value, its gradient and its state; their outputs the new values and states.
 var trainingDefs = []Def{
 	training("Adagrad", 5, func(e *expansion) []*Item { return e.optimise(1, (*optimiser).adagrad) }),
 	training("Adam", 6, func(e *expansion) []*Item { return e.optimise(2, (*optimiser).adam) }),
@@ -21,16 +21,16 @@ func training(name string, minIn int, f func(e *expansion) []*Item) Def {
 	return d
 }
 
-// optimiser writes the update of one tensor.
+// optimiser expands the update of one tensor.
 type optimiser struct {
 	*expansion
 	dtype array.DType
-	// rate is that of the first update; updates their count, in the tensors' type.
+	// rate is the initial rate; updates is their count, in the tensors' type.
 	rate, updates *Value
 }
 
-// optimise applies update to each tensor x with its gradient g and its states. Inputs and outputs are ordered by kind,
-// then by tensor.
+// optimise applies update to each tensor x with its gradient g and its states. Inputs and outputs are ordered by
+// kind, then by tensor.
 func (e *expansion) optimise(states int, update func(o *optimiser, x, g *Value, state []*Value) []*Value) []*Item {
 	in := e.tensors()
 	count := (len(in) - 2) / (2 + states)
@@ -67,7 +67,7 @@ func (o *optimiser) div(a, b *Value) *Value            { return o.op(Div, nil, a
 func (o *optimiser) sqrt(a *Value) *Value              { return o.op(Sqrt, nil, a) }
 func (o *optimiser) scaled(f float64, v *Value) *Value { return o.mul(v, o.number(f)) }
 
-// regularised is the gradient with that of the squared norm of x.
+// regularised returns the gradient plus that of the squared norm of x.
 func (o *optimiser) regularised(x, g *Value) *Value {
 	factor := o.node.Float("norm_coefficient", 0)
 	if factor == 0 {
@@ -76,7 +76,7 @@ func (o *optimiser) regularised(x, g *Value) *Value {
 	return o.add(g, o.scaled(factor, x))
 }
 
-// adagrad is Duchi et al. 2011, with a rate that decays.
+// adagrad is Duchi et al. 2011, with a decaying rate.
 func (o *optimiser) adagrad(x, g *Value, state []*Value) []*Value {
 	decay := o.add(o.number(1), o.scaled(o.node.Float("decay_factor", 0), o.updates))
 	g = o.regularised(x, g)
@@ -104,10 +104,10 @@ func (o *optimiser) adam(x, g *Value, state []*Value) []*Value {
 	return []*Value{x, mean, square}
 }
 
-// started tells whether there were updates before.
+// started returns the condition that there were updates before.
 func (o *optimiser) started() *Value { return o.op(Greater, nil, o.updates, o.number(0)) }
 
-// momentum is gradient descent with momentum, by Nesterov's rule where the attribute "mode" says so.
+// momentum is gradient descent with momentum, by Nesterov's rule if the attribute "mode" selects it.
 func (o *optimiser) momentum(x, g *Value, state []*Value) []*Value {
 	alpha := o.node.Float("alpha", 0)
 	g = o.regularised(x, g)

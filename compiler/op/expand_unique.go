@@ -6,14 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// uniqueForm compares all slices with one another. They are as many as distinct ones at most.
+// uniqueForm compares all slices with one another. Their number bounds that of the distinct ones.
 var uniqueForm = Form{
 	Name: "Unique", Expand: expand((*expansion).unique),
 	Applies: func(_ *Node, in []*Item) bool { return isComputed(in, 0) },
 }
 
-// unique has the distinct slices along an axis, or the distinct elements; then the position of the first of each,
-// which of them each slice is, and how many are of each.
+// unique returns the distinct slices along an axis, or the distinct elements; then the first position of each, the
+// number of the distinct slice for each slice, and the multiplicities.
 func (e *expansion) unique() []*Item {
 	x := e.tensor(0)
 	if e.failed() {
@@ -40,7 +40,7 @@ func (e *expansion) unique() []*Item {
 	places := e.counted(extent)
 	isFirst := e.op(Equal, nil, first, places)
 	count := e.trues(isFirst)
-	// Row k of these matrices is of the k-th distinct slice.
+	// Row k of these matrices belongs to the k-th distinct slice.
 	members := e.op(Equal, nil, e.reshape(which, 1, extent), e.reshape(places, extent, 1))
 	firsts := e.op(And, nil, members, e.reshape(isFirst, 1, extent))
 	flat := attributes{intOf("keepdims", 0)}
@@ -53,7 +53,7 @@ func (e *expansion) unique() []*Item {
 	}
 }
 
-// rows are the slices of a value along an axis as rows of a matrix.
+// rows returns the slices of a value along an axis as rows of a matrix.
 func (e *expansion) rows(x *Value, axis int) *Value {
 	if e.failed() {
 		return nil
@@ -68,7 +68,7 @@ func (e *expansion) rows(x *Value, axis int) *Value {
 	return e.reshape(e.op(Transpose, attributes{intsOf("perm", perm...)}, x), x.Shape[axis], array.Elements(others))
 }
 
-// counted are the numbers from zero up to a count.
+// counted returns the numbers from zero up to a count.
 func (e *expansion) counted(count int64) *Value {
 	e.Budget().Bytes(8 * count)
 	list := make([]int64, count)

@@ -7,8 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Evaluate computes the node's result when all its operands are known, at the cost of its Budget. Infer must have
-// succeeded.
+// Evaluate computes the result of a node with known operands, and charges its Budget. Infer must have succeeded.
 func Evaluate(n *Node) (*array.Array, error) {
 	switch n.def.Kind {
 	case Known:
@@ -48,7 +47,7 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 	return l.evaluate(w)
 }
 
-// Lower gives the node's tensor expressions. A Permute becomes another order of indices.
+// Lower returns the node's tensor expressions. A Permute becomes another order of indices.
 func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	if n.def.Kind == Permute {
 		x, perm := l.Readable(in[0]), n.def.Perm(n)
@@ -69,8 +68,8 @@ func Lower(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return l.bounded(out), nil
 }
 
-// PermuteLayout is the layout of a value whose axis k is axis perm[k] of a value in the given layout, in the same
-// memory.
+// PermuteLayout returns the layout of a value whose axis k is axis perm[k] of a value in the given layout, in the
+// same memory.
 func PermuteLayout(layout, perm []int) []int {
 	inverse := make([]int, len(perm))
 	for k, axis := range perm {
@@ -83,8 +82,8 @@ func PermuteLayout(layout, perm []int) []int {
 	return out
 }
 
-// Perm is the order of axes of a Permute.
+// Perm returns the axis order of a Permute.
 func Perm(n *Node) []int { return n.def.Perm(n) }
 
-// Copy is the operator that changes nothing but, possibly, the layout. It stands in no model.
+// Copy is the identity, possibly with another layout. Models do not contain it.
 const Copy = "copy"

@@ -42,8 +42,8 @@ func gatherAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	return in[0].At(append(index, i[axis+rank:]...)...)
 }
 
-// position is an index that counts from the end when it is negative, kept inside the extent: a kernel must not read
-// outside its operand whatever its inputs hold.
+// position returns an index, possibly counted from the end, clamped to the extent: a kernel must not read outside
+// its operand for any input.
 func position(e expr.Expr, extent int64) expr.Expr {
 	if c, ok := e.(*expr.Int); ok {
 		v := c.Value

@@ -10,7 +10,7 @@ import (
 
 var gatherNDDefs = []Def{moveDef("GatherND", 2, 2, inferGatherND, gatherNDAt)}
 
-// tupleAxes is how many axes of a value of the given rank each tuple of indices selects on, after the batch axes.
+// tupleAxes returns the number of axes that each index tuple selects on, after the batch axes, for the given rank.
 func tupleAxes(n *Node, rank, batch int, index Type) int {
 	if index.DType != array.Int64 && index.DType != array.Int32 {
 		n.fail("indices are %v and not i64", index.DType)

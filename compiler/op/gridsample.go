@@ -42,8 +42,8 @@ func inferGridSample(n *Node) (Type, error) {
 	return Type{x.DType, slices.Concat(x.Shape[:2], grid.Shape[1:rank-1])}, nil
 }
 
-// gridFilters are the taps around the floor of a coordinate, and their weights given its fraction. A filter without
-// weights takes the nearest element.
+// gridFilters holds the taps around the floor of a coordinate, and their weights for a given fraction. A filter
+// without weights takes the nearest element.
 var gridFilters = map[string]struct {
 	taps   int64
 	weight func(tap int64, fraction expr.Expr) expr.Expr
@@ -75,12 +75,12 @@ type gridAxis struct {
 	extent  int64
 	aligned bool
 	padding string
-	// wide is set when taps reach further than the elements beside a coordinate: those inside still count when it is
+	// wide is set if taps reach beyond the neighbours of a coordinate: inner taps then count even for a coordinate
 	// outside.
 	wide bool
 }
 
-// place maps a coordinate of the grid, -1 to 1, to one of the axis; padding by border or reflection brings it inside.
+// place maps a grid coordinate, -1 to 1, to one of the axis; padding by border or reflection moves it inside.
 func (g gridAxis) place(e expr.Expr) expr.Expr {
 	length := float64(g.extent)
 	x := linear(e, length/2, (length-1)/2)
@@ -111,7 +111,7 @@ func (g gridAxis) reflect(x expr.Expr) expr.Expr {
 	return expr.AddE(t, like(t, low))
 }
 
-// index is the element at a whole coordinate, and whether it is one of the operand's.
+// index returns the element at an integral coordinate, and the condition that it is within the operand.
 func (g gridAxis) index(at expr.Expr) (i, inside expr.Expr) {
 	inside = &expr.Int{Value: 1, Type: array.Bool}
 	switch g.padding {
@@ -123,17 +123,17 @@ func (g gridAxis) index(at expr.Expr) (i, inside expr.Expr) {
 	return nearestIndex(at, g.extent), inside
 }
 
-// nearestIndex converts a coordinate; what is outside, or NaN, becomes an index inside too.
+// nearestIndex converts a coordinate to an index; coordinates outside, and NaN, also give an index inside.
 func nearestIndex(at expr.Expr, extent int64) expr.Expr {
 	at = expr.MaxE(like(at, -1), expr.MinE(like(at, float64(extent)), at))
 	return expr.MaxE(expr.I(0), expr.MinE(expr.To(array.Int64, at), expr.I(extent-1)))
 }
 
-// tapTable is what the elements of a value read along one axis of another: for each element and tap an index, which is
-// always inside, and a weight, which is zero for what is outside. It is computed once for all channels.
+// tapTable lists the elements read along one axis of another value: for each element and tap an index, which is
+// always inside, and a weight, which is zero for taps outside. It is computed once for all channels.
 type tapTable struct{ index, weight Operand }
 
-// at is one tap of the element at index i.
+// at returns one tap of the element at index i.
 func (t tapTable) at(i []expr.Expr, tap expr.Expr) (index, weight expr.Expr) {
 	j := append(slices.Clone(i), tap)
 	return t.index.At(j...), t.weight.At(j...)
@@ -172,8 +172,8 @@ func (g gridAxis) table(l *Lowering, shape []int64, taps int64, weight func(int6
 	return tapTable{index, weights}
 }
 
-// lowerGridSample sums the weighed elements around each place of the grid, which has the coordinate of the last axis
-// first.
+// lowerGridSample sums the weighted elements around each grid position; the grid has the coordinate of the last
+// axis first.
 func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, grid := l.Readable(in[0]), l.Readable(in[1])
 	spatial := x.Shape[2:]
@@ -225,7 +225,7 @@ func inferAffineGrid(n *Node) (Type, error) {
 	return Type{theta.DType, append(append([]int64{size[0]}, size[2:]...), d)}, nil
 }
 
-// affineGridAt is theta times the homogeneous coordinates of a position, that of the last axis first.
+// affineGridAt returns theta times the homogeneous coordinates of a position, that of the last axis first.
 func affineGridAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	d := len(i) - 2
 	row := i[len(i)-1]

@@ -16,7 +16,7 @@ var hardmaxDefs = []Def{{
 	Work:  func(n *Node) float64 { return 3 * firstOperandWork(n) },
 }}
 
-// lowerHardmax has a one at the first of the largest elements and zeros elsewhere: stages largest, first.
+// lowerHardmax is one at the first of the largest elements and zero elsewhere: stages largest, first.
 func lowerHardmax(l *Lowering, n *Node, x Operand) Operand {
 	x = l.Readable(x)
 	axes := softmaxAxes(n)
@@ -31,7 +31,7 @@ func lowerHardmax(l *Lowering, n *Node, x Operand) Operand {
 	})
 }
 
-// place is the row-major position of an index on the flagged axes.
+// place returns the row-major position of an index on the flagged axes.
 func place(i []expr.Expr, shape []int64, axes []bool) expr.Expr {
 	at := expr.I(0)
 	for k, e := range i {

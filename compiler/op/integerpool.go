@@ -5,16 +5,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// The operators below stand in no model: package expand writes means of bytes with them.
+// Internal operators, from which expansions build means of bytes.
 const (
-	// WindowSum is the sum of the integers of up to 32 bits in each window of a pooling, in i32. The attribute "fill"
-	// is what padding has; zero when it is left out.
+	// WindowSum is the i32 sum of the integers of up to 32 bits in each window of a pooling. The attribute "fill"
+	// is the value of padding; zero if omitted.
 	WindowSum = "window_sum"
-	// ImageSum is the sum of such integers over all spatial axes, whose extents become 1, in i32.
+	// ImageSum is the i32 sum of such integers over all spatial axes, whose extents become 1.
 	ImageSum = "image_sum"
 )
 
-// integerPoolDef is a pooling of integers, whose result has the shape that infer says.
+// integerPoolDef returns a pooling of integers with the result shape of infer.
 func integerPoolDef(d Def, infer func(n *Node) (Type, error)) Def {
 	d.Internal = true
 	d.Infer = func(n *Node) (Type, error) {
@@ -41,7 +41,7 @@ func lowerImageSum(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return overImage(l, n, asInt32(l, l.Readable(in[0])), expr.Sum), nil
 }
 
-// asInt32 is an operand whose elements are cast where they are read.
+// asInt32 returns an operand whose elements are cast where they are read.
 func asInt32(l *Lowering, x Operand) Operand {
 	return l.Lazy(Type{array.Int32, x.Shape}, x.Layout, func(i []expr.Expr) expr.Expr { return expr.To(array.Int32, x.At(i...)) })
 }

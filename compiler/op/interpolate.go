@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// sampler is a sampling as a kernel reads it; weights have the type of the arithmetic.
+// sampler is a sampling in a kernel; weights have the computation type.
 type sampler struct {
 	*sampling
 	positions, weights, outside Operand
@@ -38,8 +38,8 @@ func (l *Lowering) sampler(s *sampling, d array.DType) sampler {
 	return r
 }
 
-// regular is the position of the only tap of element o where it is o divided by a whole number, or a multiple of o and
-// a constant, as it is for whole scales.
+// regular returns the position of the only tap of element o if it is o divided by an integer, or a multiple of o
+// and a constant, as for integral scales.
 func (s *sampling) regular(o expr.Expr) (position expr.Expr, ok bool) {
 	if s.taps != 1 {
 		return nil, false
@@ -63,7 +63,7 @@ func (s *sampling) regular(o expr.Expr) (position expr.Expr, ok bool) {
 	return nil, false
 }
 
-// position is what tap t of element o reads.
+// position returns the position of tap t of element o.
 func (s sampler) position(o, t expr.Expr) expr.Expr {
 	if p, ok := s.regular(o); ok {
 		return p
@@ -71,7 +71,7 @@ func (s sampler) position(o, t expr.Expr) expr.Expr {
 	return s.positions.At(o, t)
 }
 
-// fill puts the value for what is outside of the operand where tf_crop_and_resize says so.
+// fill returns the fill value for positions outside the operand with tf_crop_and_resize.
 func (r *resize) fill(n *Node, samplers []sampler, i []expr.Expr, e expr.Expr) expr.Expr {
 	for _, s := range samplers {
 		if s.beyond != nil {
@@ -102,7 +102,7 @@ func lowerNearest(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// maxCorners bounds the elements that are weighed together: those of linear interpolation along three axes.
+// maxCorners limits the elements that are weighted together: those of linear interpolation along three axes.
 const maxCorners = 8
 
 func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
@@ -131,7 +131,7 @@ func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// weighCorners interpolates along all axes at once, without memory in between.
+// weighCorners interpolates along all axes at once, without intermediate storage.
 func weighCorners(samplers []sampler, at func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
 	for _, s := range samplers {
 		inner := at

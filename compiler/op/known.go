@@ -108,7 +108,7 @@ func evalRange(n *Node) (*array.Array, error) {
 	return a, nil
 }
 
-// evalEyeLike is a matrix of zeros with ones on diagonal k, of the shape of its operand.
+// evalEyeLike returns a matrix of zeros with ones on diagonal k, of the shape of its operand.
 func evalEyeLike(n *Node) (*array.Array, error) {
 	d := n.In[0].DType
 	if code := n.Int("dtype", 0); code != 0 {

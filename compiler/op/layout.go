@@ -6,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// A layout is the order of a value's axes in memory: entry k is the axis that lies at position k, slowest first. For
-// constants, axes of extent 1 may be left out.
+// A layout is the order of a value's axes in memory: entry k is the axis at position k, slowest first. For
+// constants, axes of extent 1 may be omitted.
 
-// RowMajor is the layout of ONNX: axes in order.
+// RowMajor returns the layout of ONNX: axes in order.
 func RowMajor(rank int) []int {
 	l := make([]int, rank)
 	for k := range l {
@@ -18,7 +18,7 @@ func RowMajor(rank int) []int {
 	return l
 }
 
-// ChannelsLast is the layout N, spatial axes, C; for a 4-D value NHWC.
+// ChannelsLast returns the layout N, spatial axes, C; for a 4-D value NHWC.
 func ChannelsLast(rank int) []int {
 	if rank < 3 {
 		return RowMajor(rank)
@@ -27,7 +27,7 @@ func ChannelsLast(rank int) []int {
 	return append(l, 1)
 }
 
-// Physical is the shape in memory of a value of the given shape.
+// Physical returns the shape in memory of a value of the given shape.
 func Physical(shape []int64, layout []int) []int64 {
 	p := make([]int64, len(layout))
 	for k, axis := range layout {
@@ -52,7 +52,7 @@ func withoutUnits(shape []int64, layout []int) []int {
 	return l
 }
 
-// dropAxes is a layout of the value that is left when some axes are removed and the others renumbered.
+// dropAxes returns the layout after some axes are removed and the others renumbered.
 func dropAxes(layout []int, dropped []bool) []int {
 	number := make([]int, len(dropped))
 	kept := 0
@@ -92,8 +92,8 @@ func Arrange(a *array.Array, layout []int) *array.Array {
 	return out
 }
 
-// gatherStrided fills out with the elements of data at the given byte strides. Nobody else has out yet, and data are
-// constants, which nobody writes; following both, the race detector would take longer than all else of an import.
+// gatherStrided fills out with the elements of data at the given byte strides. out is not shared yet, and data is
+// constant. The race detector is disabled, since it would dominate the time of an import.
 //
 //go:norace
 func gatherStrided(out *array.Array, data []byte, strides []int64) {

@@ -2,7 +2,7 @@ package op
 
 import "slices"
 
-// Lowered are the operators that have tensor expressions, or are known when the model is read.
+// Lowered lists the operators that have tensor expressions, or are known when the model is read.
 var Lowered = slices.Concat(
 	convDefs, convTransposeDefs, poolDefs, matmulDefs, normDefs, reduceDefs, softmaxDefs,
 	unaryDefs, binaryDefs, otherScalarDefs,

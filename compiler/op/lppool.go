@@ -12,7 +12,7 @@ var lpPoolDefs = []Def{
 	lpDef(globalPoolDef("GlobalLpPool", lowerGlobalLpPool, "globallppool")),
 }
 
-// lpDef checks the power.
+// lpDef adds a check of the power.
 func lpDef(d Def) Def {
 	infer := d.Infer
 	d.Infer = func(n *Node) (Type, error) {
@@ -27,7 +27,7 @@ func lpDef(d Def) Def {
 	return d
 }
 
-// lowerGlobalLpPool is that root of the sum over each image.
+// lowerGlobalLpPool computes that root of the sum over each image.
 func lowerGlobalLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	acc := l.Reduce("lppool", expr.Sum, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
@@ -36,7 +36,7 @@ func lowerGlobalLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return lpRoot(l, n, acc), nil
 }
 
-// lowerLpPool is the p-th root of the sum of |x|^p over each window.
+// lowerLpPool computes the p-th root of the sum of |x|^p over each window.
 func lowerLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	win, err := poolWindow(n)
 	if err != nil {
@@ -53,7 +53,7 @@ func lowerLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return lpRoot(l, n, acc), nil
 }
 
-// lpTerm is |x|^p.
+// lpTerm returns |x|^p.
 func lpTerm(n *Node, x expr.Expr) expr.Expr {
 	switch p := n.Int("p", 2); p {
 	case 1:
@@ -65,7 +65,7 @@ func lpTerm(n *Node, x expr.Expr) expr.Expr {
 	}
 }
 
-// lpRoot is the p-th root of a sum, rounded to the result's type.
+// lpRoot returns the p-th root of a sum, rounded to the result's type.
 func lpRoot(l *Lowering, n *Node, acc Operand) Operand {
 	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
 		e := acc.At(i...)

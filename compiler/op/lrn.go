@@ -26,8 +26,8 @@ func inferLRN(n *Node) (Type, error) {
 	return Type{d, n.In[0].Shape}, nil
 }
 
-// lowerLRN is local response normalisation across channels (Krizhevsky et al. 2012, section 3.3):
-// x / (bias + alpha/size * sum of squares over the size channels around)^beta.
+// lowerLRN is local response normalisation across channels (Krizhevsky et al. 2012, section 3.3): x / (bias +
+// alpha/size * sum of squares over the size channels around)^beta.
 func lowerLRN(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	size := n.Int("size", 1)
@@ -45,7 +45,7 @@ func lowerLRN(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// power is base to an exponent that is known; the usual ones of normalisations are roots.
+// power returns base to a known exponent; the usual ones of normalisations are roots.
 func power(base expr.Expr, exponent float64) expr.Expr {
 	root := func(e expr.Expr) expr.Expr { return expr.Un(expr.Sqrt, e) }
 	switch exponent {

@@ -32,7 +32,7 @@ func matmulWork(n *Node) float64 {
 
 func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape) }
 
-// inferProduct follows numpy: leading axes are broadcast; an operand of rank 1 gets an axis that the result loses
+// inferProduct follows numpy: leading axes broadcast; an operand of rank 1 gets an axis that the result loses
 // again.
 func inferProduct(n *Node, rule typeRule) (Type, error) {
 	d, err := rule(n)
@@ -60,7 +60,7 @@ func inferProduct(n *Node, rule typeRule) (Type, error) {
 	return Type{d, shape}, nil
 }
 
-// leading are the batch axes of an operand of a matrix product.
+// leading returns the batch axes of an operand of a matrix product.
 func leading(shape []int64) []int64 { return shape[:max(0, len(shape)-2)] }
 
 func lowerMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
@@ -86,7 +86,7 @@ func lowerMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return narrow(l, n, acc), nil
 }
 
-// factor is an operand of a product in the type in which the node sums.
+// factor converts an operand of a product to the accumulator type.
 func factor(n *Node, e expr.Expr) expr.Expr {
 	if e.DType().IsFloat() {
 		return wide(e)
@@ -94,7 +94,8 @@ func factor(n *Node, e expr.Expr) expr.Expr {
 	return expr.To(wideType(n.Out.DType), e)
 }
 
-// matrix makes an operand of a product readable: even one element stays in memory, so that the product has two loads.
+// matrix makes an operand of a product readable: even one element stays in memory, so that the product has two
+// loads.
 func (l *Lowering) matrix(o Operand) Operand { return l.Arrange(o, o.Layout) }
 
 // matrixAt reads an operand of lower rank than the batch, or with broadcast batch axes.
@@ -149,7 +150,7 @@ func inferGemm(n *Node) (Type, error) {
 	return out, nil
 }
 
-// lowerGemm is out[m,n] = alpha * sum over k of a[m,k]*b[k,n], plus beta*c[m,n].
+// lowerGemm computes out[m,n] = alpha * sum over k of a[m,k]*b[k,n], plus beta*c[m,n].
 func lowerGemm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	transA, transB := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0
 	a, b := l.matrix(in[0]), in[1]

@@ -16,8 +16,8 @@ var maxUnpoolDefs = []Def{{
 	},
 }}
 
-// lowerMaxIndices is MaxPool's second result: the position of the largest element in the flattened operand, with the
-// last axis fastest, or the first spatial one where storage_order is 1.
+// lowerMaxIndices computes MaxPool's second result: the position of the largest element in the flattened operand,
+// with the last axis fastest, or the first spatial one if storage_order is 1.
 func lowerMaxIndices(l *Lowering, n *Node, win window, x Operand) Operand {
 	best := slide(l, n, win, x, "best", expr.Maximum)
 	rank, shape := len(x.Shape), n.In[0].Shape
@@ -80,7 +80,7 @@ func inferMaxUnpool(n *Node) (Type, error) {
 	return Type{x.DType, shape}, nil
 }
 
-// unpooled is the shape that a MaxPool with the same attributes makes smaller.
+// unpooled returns the shape that a MaxPool with the same attributes reduces to the operand's.
 func unpooled(n *Node) ([]int64, error) {
 	x := n.In[0].Shape
 	rank := len(x) - 2
@@ -107,9 +107,8 @@ func unpooled(n *Node) ([]int64, error) {
 	return shape, nil
 }
 
-// lowerMaxUnpool lets each element of a plane look for the index that names it among those of its plane, the last one
-// where several do; where none does, it is zero. Indices count elements of the natural shape, wherever output_shape
-// then ends.
+// lowerMaxUnpool finds, for each element of a plane, the last index of its plane that names it, or zero if there is
+// none. Indices refer to the natural shape, regardless of output_shape.
 func lowerMaxUnpool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, index := l.Readable(in[0]), l.Readable(in[1])
 	natural, err := unpooled(n)

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// moveDef is an operator that reads each element of its result from one place.
+// moveDef returns an operator that reads each element of its result from one place.
 func moveDef(name string, minIn, maxIn int, infer func(n *Node) (Type, error),
 	at func(n *Node, in []Operand, i []expr.Expr) expr.Expr) Def {
 	return Def{
@@ -93,7 +93,7 @@ func concatAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	return e
 }
 
-// ZeroPads are the amounts of a Pad that puts zeros around its operand; false for others, and where it crops.
+// ZeroPads returns the amounts of a Pad that adds zeros; ok is false for others, and if it crops.
 func ZeroPads(n *Node) (before, after []int64, ok bool) {
 	if !n.Is(Pad) || n.Text("mode", "constant") != "constant" {
 		return nil, nil, false
@@ -109,7 +109,7 @@ func ZeroPads(n *Node) (before, after []int64, ok bool) {
 	return before, after, slices.Min(slices.Concat(before, after)) >= 0
 }
 
-// padAmounts are a Pad's pads before and after each axis; negative ones crop.
+// padAmounts returns a Pad's pads before and after each axis; negative ones crop.
 func padAmounts(n *Node) (before, after []int64) {
 	rank := len(n.In[0].Shape)
 	before, after = make([]int64, rank), make([]int64, rank)
@@ -180,7 +180,7 @@ func padAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 			index[k] = expr.MinE(expr.MaxE(p, expr.I(0)), expr.I(extent-1))
 		case mode == "wrap":
 			index[k] = expr.Bin(expr.FloorMod, p, expr.I(extent))
-		default: // reflect: |p| at the beginning, mirrored at the last element
+		default: // reflect: |p| at the start, mirrored at the last element
 			p = expr.MaxE(p, expr.SubE(expr.I(0), p))
 			index[k] = expr.MinE(p, expr.SubE(expr.I(2*(extent-1)), p))
 		}

@@ -1,6 +1,6 @@
 package op
 
-// Names of ONNX's operators, as far as code speaks of single ones. What holds of several is a trait.
+// Names of ONNX's operators that code refers to individually. Properties of several operators are traits.
 const (
 	Add         = "Add"
 	And         = "And"

@@ -37,8 +37,8 @@ var normDefs = []Def{
 	},
 }
 
-// lowerRMSNorm is x / sqrt(mean of squares + epsilon) * scale (Zhang and Sennrich 2019): stages sum of squares,
-// reciprocal.
+// lowerRMSNorm computes x / sqrt(mean of squares + epsilon) * scale (Zhang and Sennrich 2019): stages sum of
+// squares, reciprocal.
 func lowerRMSNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, scale, axes := l.Readable(in[0]), l.Readable(in[1]), layerNormAxes(n)
 	count := 1.0
@@ -76,7 +76,8 @@ func inferBatchNorm(n *Node) (Type, error) {
 	return Type{d, x}, nil
 }
 
-// lowerBatchNorm is scale * (x-mean) / sqrt(var+epsilon) + bias. With known statistics the graph folds it before.
+// lowerBatchNorm computes scale * (x-mean) / sqrt(var+epsilon) + bias. The graph folds it if the statistics are
+// known.
 func lowerBatchNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	p := make([]Operand, len(in))
 	for k, o := range in {

@@ -10,7 +10,7 @@ import (
 
 var oneHotDefs = []Def{moveDef("OneHot", 3, 3, inferOneHot, oneHotAt)}
 
-// oneHotAxis is the axis of the result that the positions lie on, and their number.
+// oneHotAxis returns the result axis of the positions, and its extent.
 func oneHotAxis(n *Node) (axis int, depth int64) {
 	axis = n.axis(n.Int("axis", -1), len(n.In[0].Shape)+1)
 	a := n.In[1].Const
@@ -32,8 +32,7 @@ func inferOneHot(n *Node) (Type, error) {
 	return Type{n.In[2].DType, slices.Insert(slices.Clone(n.In[0].Shape), axis, depth)}, nil
 }
 
-// oneHotAt is the second of the two values where the position is the index, which counts from the end when it is
-// negative.
+// oneHotAt returns the second of the two values at the position of the index, possibly counted from the end.
 func oneHotAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	axis, depth := oneHotAxis(n)
 	index := expr.To(array.Int64, in[0].At(slices.Delete(slices.Clone(i), axis, axis+1)...))

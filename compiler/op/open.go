@@ -8,14 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Open says that the extent of a value depends on data: its shape has the largest one on Axis, and Count, a scalar of
-// type i64, says how many elements are there. What lies behind them is padding, which no result depends on.
+// Open describes an extent that depends on data: the shape has the largest one on Axis, and Count, a scalar of type
+// i64, is the actual one. The elements beyond it are padding, which no result depends on.
 type Open struct {
 	Axis  int
 	Count *Value
 }
 
-// Close makes an open value one of its whole shape: operand 0 as far as operand 1, the count, on an axis, and then
+// Close turns an open value into one of full shape: operand 0 up to operand 1, the count, on an axis, and then
 // operand 2.
 const Close = "close"
 
@@ -31,8 +31,8 @@ func closeDef() Def {
 	}).internal()
 }
 
-// OpenOf is what is open of a node's result, which follows from its operands; nil for nothing. Where a result would
-// depend on padding, or on a count that the model does not have, the error says so.
+// OpenOf returns the open extent of a node's result, derived from its operands, or nil. It returns an error if a
+// result would depend on padding, or on a count that the model does not have.
 func OpenOf(n *Node) (*Open, error) {
 	if n.Op == Close {
 		return nil, nil
@@ -58,7 +58,7 @@ func OpenOf(n *Node) (*Open, error) {
 	return result, n.meets(result.Axis)
 }
 
-// meets checks that operands whose elements stand beside those of an open one have an extent of one there.
+// meets checks that operands combined elementwise with an open one have an extent of one on its open axis.
 func (n *Node) meets(axis int) error {
 	if n.def.Kind != ElementWise && n.Op != Concat {
 		return nil
@@ -71,8 +71,8 @@ func (n *Node) meets(axis int) error {
 	return nil
 }
 
-// through is the axis of the result whose elements are made of those at the same place on an axis of operand k, and of
-// no others of it; -1 when there is none.
+// through returns the result axis whose elements depend only on those at the same position on an axis of operand k;
+// -1 if there is none.
 func (n *Node) through(k, axis int) int {
 	switch n.def.Kind {
 	case ElementWise:
@@ -88,7 +88,7 @@ func (n *Node) through(k, axis int) int {
 	return -1
 }
 
-// reshapedAxis is the axis of a reshaped value that is an axis of the value.
+// reshapedAxis returns the axis of a reshaped value that equals an axis of the value.
 func reshapedAxis(from, to []int64, axis int) int {
 	for k := range to {
 		if to[k] == from[axis] && array.Elements(to[:k]) == array.Elements(from[:axis]) {
@@ -98,7 +98,7 @@ func reshapedAxis(from, to []int64, axis int) int {
 	return -1
 }
 
-// throughs are the rules of operators that are neither element-wise nor move whole axes.
+// throughs holds the rules of operators that are neither elementwise nor move whole axes.
 var throughs = map[string]func(n *Node, k, axis int) int{
 	Gather:     throughGather,
 	"GatherND": throughGatherND,
@@ -164,7 +164,7 @@ func throughReduction(n *Node, k, axis int, reduced []bool) int {
 	return at
 }
 
-// Extreme is the smallest or the largest element of a type, as a scalar.
+// Extreme returns the smallest or the largest element of a type, as a scalar.
 func Extreme(d array.DType, largest bool) *array.Array {
 	e := expr.Lowest(d)
 	if largest {

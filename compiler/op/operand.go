@@ -8,15 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Operand is a value inside a kernel: a tensor in memory, a constant whose layout the reader still chooses, or
+// Operand is a value inside a kernel: a tensor in memory, a constant with a layout chosen by its reader, or
 // expressions that are computed where they are read.
 type Operand struct {
-	// Type has the type that operators see. Elements in memory may have fewer bits: they are those of the tensor, or
-	// of the constant.
+	// Type is the type seen by operators. Elements in memory may have fewer bits: those of the tensor, or of the
+	// constant.
 	Type
-	// Layout is the order of the axes in memory, or the natural one of a value that is not in memory.
+	// Layout is the memory order of the axes, or the natural one of a value that is not in memory.
 	Layout []int
-	// Tensor is set when the value is in memory.
+	// Tensor is set if the value is in memory.
 	Tensor *expr.Tensor
 	// Const is set for constants.
 	Const *array.Array
@@ -25,7 +25,7 @@ type Operand struct {
 	at func(i []expr.Expr) expr.Expr
 }
 
-// At is the element at an index by the value's own axes.
+// At returns the element at an index by the value's own axes.
 func (o Operand) At(i ...expr.Expr) expr.Expr {
 	if len(i) != len(o.Shape) {
 		panic(fmt.Sprintf("op: %d indices into %v", len(i), o.Type))
@@ -40,7 +40,7 @@ func (o Operand) At(i ...expr.Expr) expr.Expr {
 	return expr.To(o.DType, o.Tensor.At(index...))
 }
 
-// inMemory is the operand with the type that its elements have in memory, for stages that only move them.
+// inMemory returns the operand with the type of its elements in memory, for stages that only move them.
 func (o Operand) inMemory() Operand {
 	if o.Tensor != nil {
 		o.DType = o.Tensor.DType
@@ -53,30 +53,31 @@ func (o Operand) computed() bool {
 	return o.Const == nil && (o.Tensor == nil || o.Tensor.Role == expr.Computed)
 }
 
-// Arg is what a kernel's argument stands for: the value id that was given to Input or Constant, in a layout; or Made.
+// Arg is the meaning of a kernel's argument: the value id that was given to Input or Constant, in a layout; or
+// Made.
 type Arg struct {
 	ID     int
 	Layout []int
-	// Made is set for a constant that an operator computed from others: its elements, as they lie in memory.
+	// Made is set for a constant that an operator computed from others: its elements in memory order.
 	Made *array.Array
 }
 
-// Lowering collects what the operators of one kernel read.
+// Lowering collects the inputs of the operators of one kernel.
 type Lowering struct {
-	// Args tells for each input and constant tensor where its elements come from.
+	// Args maps each input and constant tensor to the source of its elements.
 	Args  map[*expr.Tensor]Arg
 	bound map[string]*expr.Tensor
 	known map[int]*array.Array
-	// budget pays for what is computed when the kernel is made.
+	// budget is charged for computation at compile time.
 	budget *Budget
 }
 
-// NewLowering starts a kernel; the budget pays for the constants that it makes.
+// NewLowering starts a kernel; its constants are charged to the budget.
 func NewLowering(b *Budget) *Lowering {
 	return &Lowering{Args: map[*expr.Tensor]Arg{}, bound: map[string]*expr.Tensor{}, known: map[int]*array.Array{}, budget: b}
 }
 
-// Input is an operand that arrives with each execution, lying in memory in the given layout.
+// Input returns an operand that each execution receives in memory in the given layout.
 func (l *Lowering) Input(id int, name string, t Type, layout []int) Operand {
 	tensor := l.bind(id, layout, func() *expr.Tensor {
 		return expr.NewInput(name, t.DType, Physical(t.Shape, layout)...)
@@ -84,20 +85,20 @@ func (l *Lowering) Input(id int, name string, t Type, layout []int) Operand {
 	return Operand{Type: t, Layout: layout, Tensor: tensor, id: id}
 }
 
-// Constant is an operand whose elements are known.
+// Constant returns an operand with known elements.
 func (l *Lowering) Constant(id int, a *array.Array) Operand {
 	l.known[id] = a
 	return Operand{Type: Type{a.DType, a.Shape}, Layout: RowMajor(len(a.Shape)), Const: a, id: id}
 }
 
-// Made is a constant that an operator computes from others when the kernel is made.
+// Made returns a constant that an operator computes from others at compile time.
 func (l *Lowering) Made(a *array.Array) Operand {
 	t := expr.NewConstant("constant", a.DType, a.Shape...)
 	l.Args[t] = Arg{Made: a}
 	return Operand{Type: Type{a.DType, a.Shape}, Layout: RowMajor(len(a.Shape)), Tensor: t}
 }
 
-// settle computes a row-major stage now when it reads nothing but constants.
+// settle evaluates a row-major stage at compile time if it reads only constants.
 func (l *Lowering) settle(o Operand) (Operand, error) {
 	w, err := expr.NewWorkload([]*expr.Tensor{o.Tensor})
 	if err != nil || len(w.Inputs) > 0 {
@@ -131,7 +132,7 @@ func (l *Lowering) evaluate(w *expr.Workload) (*array.Array, error) {
 	return outs[0], nil
 }
 
-// stepsOf counts the scalar operations of a stage.
+// stepsOf returns the number of scalar operations of a stage.
 func stepsOf(t *expr.Tensor) float64 {
 	steps := float64(expr.Size(t.Body))
 	for _, v := range append(append([]*expr.Var{}, t.Axes...), t.Reduce...) {
@@ -151,8 +152,8 @@ func (l *Lowering) bind(id int, layout []int, make func() *expr.Tensor) *expr.Te
 	return t
 }
 
-// Arrange gives a constant the layout it is read in, which may leave out axes of extent 1. Other operands stay as they
-// are.
+// Arrange sets the layout in which a constant is read, which may omit axes of extent 1. Other operands stay
+// unchanged.
 func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 	if o.Const == nil {
 		return o
@@ -164,13 +165,13 @@ func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 	return o
 }
 
-// Map is a stage that computes each element of a value from its index.
+// Map adds a stage that computes each element of a value from its index.
 func (l *Lowering) Map(name string, shape []int64, layout []int, body func(i []expr.Expr) expr.Expr) Operand {
 	t := expr.Compute(name, Physical(shape, layout), func(p []expr.Expr) expr.Expr { return body(logical(p, layout)) })
 	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
 }
 
-// Reduce is a stage that combines terms over reduction axes of the given extents.
+// Reduce adds a stage that combines terms over reduction axes of the given extents.
 func (l *Lowering) Reduce(name string, c expr.Combiner, shape []int64, layout []int, extents []int64,
 	body func(i, r []expr.Expr) expr.Expr) Operand {
 	t := expr.ReduceOver(name, c, Physical(shape, layout), extents, func(p, r []expr.Expr) expr.Expr {
@@ -179,12 +180,12 @@ func (l *Lowering) Reduce(name string, c expr.Combiner, shape []int64, layout []
 	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
 }
 
-// Lazy is a value that is computed wherever it is read.
+// Lazy returns a value that is computed wherever it is read.
 func (l *Lowering) Lazy(t Type, layout []int, at func(i []expr.Expr) expr.Expr) Operand {
 	return Operand{Type: t, Layout: layout, at: at}
 }
 
-// Materialise puts a value into memory, in its own layout, unless it is there.
+// Materialise stores a value in memory, in its own layout, unless it is there.
 func (l *Lowering) Materialise(name string, o Operand) Operand {
 	if o.Const != nil {
 		return l.Arrange(o, o.Layout)
@@ -195,11 +196,11 @@ func (l *Lowering) Materialise(name string, o Operand) Operand {
 	return l.Map(name, o.Shape, o.Layout, o.at)
 }
 
-// maxLazyNodes bounds the expression of a value that is computed where it is read, far above those of real models.
+// maxLazyNodes limits the expression of a value that is computed where it is read, far above those of real models.
 const maxLazyNodes = 1 << 10
 
-// bounded puts a value with a large expression into memory: a chain of operators that read their operand twice would
-// double it at every link.
+// bounded stores a value with a large expression in memory: a chain of operators that read their operand twice
+// would double it at every link.
 func (l *Lowering) bounded(o Operand) Operand {
 	if o.Tensor != nil || o.Const != nil {
 		return o
@@ -214,8 +215,8 @@ func (l *Lowering) bounded(o Operand) Operand {
 	return l.Materialise("part", o)
 }
 
-// Store is the stage that writes a result as elements of a type: o itself when it was computed so in the wanted
-// layout, else a copy of it.
+// Store returns the stage that writes a result as elements of a type: o itself if it was computed so in the wanted
+// layout, or else a copy of it.
 func (l *Lowering) Store(o Operand, d array.DType, layout []int) *expr.Tensor {
 	o = l.Readable(o)
 	if o.Tensor != nil && o.Tensor.Role == expr.Computed && o.Tensor.DType == d && slices.Equal(o.Layout, layout) {
@@ -224,7 +225,7 @@ func (l *Lowering) Store(o Operand, d array.DType, layout []int) *expr.Tensor {
 	return l.Map("out", o.Shape, layout, func(i []expr.Expr) expr.Expr { return narrowed(d, o.At(i...)) }).Tensor
 }
 
-// narrowed is an expression in a type. What had the type before it was widened is taken as it was.
+// narrowed returns an expression in a type. It drops a preceding conversion from that type.
 func narrowed(d array.DType, e expr.Expr) expr.Expr {
 	if c, ok := e.(*expr.Cast); ok && c.A.DType() == d && wideType(d) == c.Type {
 		return c.A
@@ -232,7 +233,8 @@ func narrowed(d array.DType, e expr.Expr) expr.Expr {
 	return expr.To(d, e)
 }
 
-// Readable makes sure that At works: a constant gets its natural layout, or becomes a literal when it has one element.
+// Readable makes an operand usable with At: a constant gets its natural layout, or becomes a literal if it has one
+// element.
 func (l *Lowering) Readable(o Operand) Operand {
 	if o.Const == nil {
 		return o
@@ -243,7 +245,7 @@ func (l *Lowering) Readable(o Operand) Operand {
 	return l.Arrange(o, o.Layout)
 }
 
-// literal is the element of a constant that has only one.
+// literal returns the element of a constant with a single one.
 func literal(o Operand) (expr.Expr, bool) {
 	if o.Const == nil || o.Const.Len() != 1 {
 		return nil, false
@@ -254,7 +256,7 @@ func literal(o Operand) (expr.Expr, bool) {
 	return &expr.Int{Value: o.Const.Int(0), Type: o.DType}, true
 }
 
-// logical orders the index expressions of a tensor by the value's axes.
+// logical reorders the index expressions of a tensor to the value's axes.
 func logical(p []expr.Expr, layout []int) []expr.Expr {
 	i := make([]expr.Expr, len(p))
 	for k, axis := range layout {
@@ -263,8 +265,8 @@ func logical(p []expr.Expr, layout []int) []expr.Expr {
 	return i
 }
 
-// wide converts the 16-bit floating point types to float32, in which arithmetic is done. A value that was just
-// narrowed is taken as it was before.
+// wide converts the 16-bit floating-point types to float32, in which arithmetic is done. It drops a preceding
+// narrowing conversion.
 func wide(e expr.Expr) expr.Expr {
 	if d := e.DType(); d != array.Float16 && d != array.BFloat16 {
 		return e
@@ -278,7 +280,7 @@ func wide(e expr.Expr) expr.Expr {
 	return expr.To(array.Float32, e)
 }
 
-// wideType is the type in which arithmetic on d is done.
+// wideType returns the type in which arithmetic on d is done.
 func wideType(d array.DType) array.DType {
 	if d == array.Float16 || d == array.BFloat16 {
 		return array.Float32

@@ -8,8 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// phases computes a transposed convolution without inserting zeros: outputs whose positions have the same remainder by
-// the stride, a phase, read the same weights, so each phase is an ordinary convolution with every stride-th weight.
+// phases computes a transposed convolution without inserting zeros. Outputs whose positions are congruent modulo
+// the stride form a phase and read the same weights, so each phase is an ordinary convolution with every stride-th
+// weight.
 //
 // The result's element o, counted from the first position that the padding cuts off, is u = o+pad, and
 //
@@ -22,12 +23,13 @@ type phases struct {
 	out                      []int64
 	kernel, stride, dilation []int64
 	groups, inner, channels  int64
-	// Of each spatial axis: taps is the number of weights of a phase, step the distance of what they read, count the
-	// number of phases that have weights, places the number of positions of each.
+	// For each spatial axis: taps is the number of weights of a phase, step the distance between their inputs,
+	// count the number of phases that have weights, places the number of positions of each.
 	taps, step, count, places []int64
 	shift, rest               []int64
-	// joint is, where the output channels alone would not fill vectors, the extent of an axis with the phases and
-	// channels together (element phase*channels + channel), rounded up with zeros; else 0, and each phase is an axis.
+	// joint is set if the output channels alone would not fill vectors. It is the extent of an axis that combines
+	// phases and channels (element phase*channels + channel), rounded up with zeros. If joint is 0, each phase is
+	// an axis.
 	joint int64
 }
 
@@ -36,7 +38,7 @@ type phases struct {
 // does not divide the padding.
 const jointChannels, jointMultiple = 16, 16
 
-// newPhases takes a transposed window apart; w is the shape of the weights.
+// newPhases splits a transposed window into phases; w is the shape of the weights.
 func newPhases(win window, groups int64, w []int64) (*phases, error) {
 	p := &phases{out: win.in, kernel: win.kernel, stride: win.stride, dilation: win.dilation}
 	p.groups, p.inner, p.channels = groups, w[0]/groups, w[1]*groups
@@ -53,7 +55,7 @@ func newPhases(win window, groups int64, w []int64) (*phases, error) {
 	return p, nil
 }
 
-// addAxis settles one axis. Dilation of strided kernels is written out with zeros, since its phases would read at
+// addAxis splits one axis. Dilation of strided kernels is materialised as zeros, since the phases would read at
 // different distances.
 func (p *phases) addAxis(k int, pad int64, joint bool) {
 	s, reach := p.stride[k], (p.kernel[k]-1)*p.dilation[k]+1
@@ -69,7 +71,7 @@ func (p *phases) addAxis(k int, pad int64, joint bool) {
 	p.places = append(p.places, (p.out[k]+shift-1)/s+1)
 }
 
-// tapsShape is [phases, taps, input channels of a group, output channels], or [taps, input channels, joint].
+// tapsShape returns [phases, taps, input channels of a group, output channels], or [taps, input channels, joint].
 func (p *phases) tapsShape() []int64 {
 	if p.joint > 0 {
 		return append(append([]int64{}, p.taps...), p.inner, p.joint)
@@ -78,7 +80,7 @@ func (p *phases) tapsShape() []int64 {
 	return append(shape, p.inner, p.channels)
 }
 
-// order is the weights w[c, oc, r] as taps; places beyond the kernel are zero.
+// order returns the weights w[c, oc, r] as taps; places beyond the kernel are zero.
 func (p *phases) order(l *Lowering, w Operand) Operand {
 	w = l.Readable(w)
 	shape := p.tapsShape()
@@ -107,8 +109,7 @@ func (p *phases) order(l *Lowering, w Operand) Operand {
 	})
 }
 
-// separate takes a position on the joint axis apart; beyond its last phase, the result is inside the axes but
-// meaningless.
+// separate splits a position on the joint axis; beyond its last phase, the result is within bounds but meaningless.
 func (p *phases) separate(j expr.Expr) (phase []expr.Expr, channel expr.Expr) {
 	channel = expr.Bin(expr.FloorMod, j, expr.I(p.channels))
 	rest := expr.Bin(expr.FloorDiv, j, expr.I(p.channels))
@@ -120,8 +121,8 @@ func (p *phases) separate(j expr.Expr) (phase []expr.Expr, channel expr.Expr) {
 	return phase, channel
 }
 
-// weight is the position in the kernel of tap t of a phase, and the condition that there is one. Taps are in the order
-// of what they read, which is the reverse of the kernel's.
+// weight returns the position in the kernel of tap t of a phase, and the condition that it exists. Taps are in
+// input order, the reverse of the kernel's.
 func (p *phases) weight(k int, phase, t expr.Expr) (r, valid expr.Expr) {
 	t = expr.SubE(expr.I(p.taps[k]-1), t)
 	if p.stride[k] == 1 {
@@ -137,12 +138,12 @@ func (p *phases) weight(k int, phase, t expr.Expr) (r, valid expr.Expr) {
 	return expr.Bin(expr.FloorDiv, at, expr.I(d)), valid
 }
 
-// first is the position in x that the first tap of a phase reads at place 0.
+// first returns the position in x that the first tap of a phase reads at place 0.
 func (p *phases) first(k int, phase int64) int64 {
 	return expr.FloorDivInt(phase+p.rest[k], p.stride[k]) - p.step[k]*(p.taps[k]-1)
 }
 
-// reach is what padSpatial adds to x, or leaves out, so that it begins and ends with what any phase reads.
+// reach returns the padding or cropping of x, for padSpatial, to the range that the phases read.
 func (p *phases) reach() (begin, extent []int64) {
 	for k := range p.out {
 		first, last := p.first(k, 0), p.first(k, p.count[k]-1)
@@ -152,7 +153,7 @@ func (p *phases) reach() (begin, extent []int64) {
 	return begin, extent
 }
 
-// ahead is how much further along x a phase reads than phase 0.
+// ahead returns the input offset of a phase relative to phase 0.
 func (p *phases) ahead(k int, phase expr.Expr) expr.Expr {
 	if p.first(k, 0) == p.first(k, p.count[k]-1) {
 		return expr.I(0)
@@ -162,7 +163,7 @@ func (p *phases) ahead(k int, phase expr.Expr) expr.Expr {
 	return expr.Bin(expr.FloorDiv, expr.AddE(phase, expr.I(rest)), expr.I(s))
 }
 
-// lower computes every phase, and the result from them; w are ordered taps, all the node's operands.
+// lower computes every phase, and the result from them; w holds ordered taps, all the node's operands.
 func (p *phases) lower(l *Lowering, n *Node, x, w Operand, all []Operand) Operand {
 	begin, extent := p.reach()
 	x = l.padSpatial(x, begin, extent, expr.Zero(x.DType))
@@ -202,7 +203,7 @@ func (p *phases) sum(l *Lowering, batch int64, x, w Operand) Operand {
 	})
 }
 
-// channel is the input channel that channel c of the group of output channel oc reads.
+// channel returns the input channel for channel c of the group of output channel oc.
 func (p *phases) channel(oc, c expr.Expr) expr.Expr {
 	if p.groups == 1 {
 		return c
@@ -234,7 +235,7 @@ func (p *phases) interleave(l *Lowering, n *Node, acc Operand) Operand {
 	})
 }
 
-// together is the position on the joint axis.
+// together returns the position on the joint axis.
 func (p *phases) together(phase []expr.Expr, channel expr.Expr) expr.Expr {
 	j := expr.I(0)
 	for k, e := range phase {

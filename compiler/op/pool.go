@@ -115,8 +115,8 @@ func lowerAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// count is how many kernel elements of output o count along axis k: those inside the operand, or inside its padding
-// too.
+// count returns the number of kernel elements of output o that count along axis k: those inside the operand, or
+// inside its padding too.
 func (w *window) count(k int, o expr.Expr, includePad bool) expr.Expr {
 	before, limit := w.padBegin[k], w.in[k]
 	if includePad {
@@ -148,7 +148,7 @@ func globalPoolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand
 	}
 }
 
-// inferImage leaves one element of each image.
+// inferImage returns a type with one element per image.
 func inferImage(n *Node) (Type, error) {
 	x := n.In[0].Shape
 	if len(x) < 3 {

@@ -2,13 +2,14 @@ package op
 
 import "slices"
 
-// convProduct: the weights are [channels out, channels in of a group, window].
+// convProduct describes a Conv: the weights are [output channels, input channels of a group, window].
 func convProduct(n *Node) Product {
 	whole := n.Int("group", 1) == 1
 	return Product{Axis: 1, WeightAxis: 0, Mergeable: whole, Scalable: true, Pointwise: whole && areOnes(n.In[1].Shape[2:])}
 }
 
-// convTransposeProduct: the weights are [channels in, channels out of a group, window].
+// convTransposeProduct describes a ConvTranspose: the weights are [input channels, output channels of a group,
+// window].
 func convTransposeProduct(n *Node) Product {
 	return Product{Axis: 1, WeightAxis: 1, Scalable: n.Int("group", 1) == 1}
 }
@@ -27,7 +28,7 @@ func gemmProduct(n *Node) Product {
 	return p
 }
 
-// matmulProduct: there is no operand that a term for each channel could go into.
+// matmulProduct describes a MatMul, which has no bias operand.
 func matmulProduct(n *Node) Product {
 	return Product{
 		Axis: len(n.Out.Shape) - 1, WeightAxis: 1, Pointwise: known(n.In[1:]),
@@ -37,7 +38,7 @@ func matmulProduct(n *Node) Product {
 
 func areOnes(v []int64) bool { return !slices.ContainsFunc(v, func(x int64) bool { return x != 1 }) }
 
-// known reports whether all operands that were given are constants.
+// known reports whether all given operands are constants.
 func known(operands []Value) bool {
 	return !slices.ContainsFunc(operands, func(v Value) bool { return v.Present() && v.Const == nil })
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// The operators below stand in no model: package expand writes the quantised operators with them. Scales and zero
-// points are broadcast to the data by the rules of numpy.
+// Internal operators, into which quantised operators expand. Scales and zero points broadcast to the data as in
+// numpy.
 const (
-	// Quantize is x/scale, within the attributes "low" and "high" (optional), rounded to even, plus the zero point
-	// (optional), clamped to the integer type whose TensorProto.DataType is the attribute "to". With the attribute
-	// "round_last" the zero point is added before it is rounded: an odd one turns ties the other way.
+	// Quantize is x/scale, clipped to the attributes "low" and "high" (optional), rounded to even, plus the zero
+	// point (optional), clamped to the integer type whose TensorProto.DataType is the attribute "to". With the
+	// attribute "round_last" the zero point is added before rounding: an odd one resolves ties the other way.
 	Quantize = "quantize"
 	// Dequantize is x minus the zero point (optional), times the scale, in the type of the attribute "to".
 	Dequantize = "dequantize"
-	// IntegerMatMul is a matrix product of integers of up to 32 bits, which need not have one type, summed in i32.
+	// IntegerMatMul is a matrix product of integers of up to 32 bits, possibly of different types, summed in i32.
 	IntegerMatMul = "integer_matmul"
 	// IntegerConv is a convolution of integers of up to 32 bits, summed in i32. Operand 2, a scalar of the input's
-	// type, is what padding has; zero when it is left out.
+	// type, is the value of padding; zero if omitted.
 	IntegerConv = "integer_conv"
 )
 
@@ -40,7 +40,7 @@ var quantizeDefs = []Def{
 	},
 }
 
-// integers wants integers of up to 32 bits; the result is i32.
+// integers requires integers of up to 32 bits; the result is i32.
 func integers(n *Node) (array.DType, error) {
 	for k, v := range n.In {
 		if v.Present() && !(v.DType.IsInt() && v.DType.Bytes() <= 4) {
@@ -50,7 +50,7 @@ func integers(n *Node) (array.DType, error) {
 	return array.Int32, nil
 }
 
-// typeAttribute is the element type that the attribute "to" names.
+// typeAttribute returns the element type in the attribute "to".
 func (n *Node) typeAttribute() array.DType { return onnx.FromDataType(int32(n.Int("to", 0))) }
 
 func quantizeType(n *Node) (array.DType, error) {
@@ -64,9 +64,9 @@ func quantizeType(n *Node) (array.DType, error) {
 	return d, nil
 }
 
-// quantize is computed in the type of the scale; the integers in question are exact in it. By a known scale nothing is
-// divided: its reciprocal is multiplied with, which takes a tenth of the time. A value within a rounding error of the
-// middle between two integers may become the other of them.
+// quantize computes in the type of the scale, in which the integers are exact. It multiplies by the reciprocal of a
+// known scale, which takes a tenth of the time of a division. Values within a rounding error of the midpoint
+// between two integers may round the other way.
 func quantize(n *Node, x []expr.Expr) expr.Expr {
 	e := expr.To(x[1].DType(), x[0])
 	switch inverse, ok := reciprocal(x[1]); {
@@ -90,7 +90,7 @@ func quantize(n *Node, x []expr.Expr) expr.Expr {
 		}
 		return expr.MinE(expr.MaxE(e, limit(e, expr.Lowest(to))), limit(e, expr.Highest(to)))
 	}
-	// Bounds that are whole numbers are the same before and after rounding.
+	// Integral bounds are the same before and after rounding.
 	low, high := limit(e, expr.Lowest(to)).(*expr.Float).Value-zero, limit(e, expr.Highest(to)).(*expr.Float).Value-zero
 	low, high = max(low, min(n.Float("low", low), high)), min(high, max(n.Float("high", high), low))
 	e = expr.MinE(expr.MaxE(e, like(e, low)), like(e, high))
@@ -104,7 +104,7 @@ func quantize(n *Node, x []expr.Expr) expr.Expr {
 	return e
 }
 
-// bounded is a value within the attributes "low" and "high", those of them that the node has.
+// bounded clips a value to the attributes "low" and "high", if present.
 func (n *Node) bounded(e expr.Expr) expr.Expr {
 	if n.Attrs["low"] != nil {
 		e = expr.MaxE(e, like(e, n.Float("low", 0)))
@@ -115,7 +115,7 @@ func (n *Node) bounded(e expr.Expr) expr.Expr {
 	return e
 }
 
-// zeroPoint is the zero point of a quantisation, zero where it has none; ok is false where it is not known.
+// zeroPoint returns the zero point of a quantisation, zero if it has none; ok is false if it is not known.
 func zeroPoint(x []expr.Expr) (zero float64, ok bool) {
 	if len(x) < 3 || x[2] == nil {
 		return 0, true
@@ -127,7 +127,7 @@ func zeroPoint(x []expr.Expr) (zero float64, ok bool) {
 	return float64(z.Value), true
 }
 
-// reciprocal is that of a known float32 within the range in which it is as exact as any; ok is false for others.
+// reciprocal returns the reciprocal of a known float32 in the range of full precision; ok is false for others.
 func reciprocal(e expr.Expr) (inverse float64, ok bool) {
 	const smallest, largest = 0x1p-100, 0x1p100
 	f, ok := e.(*expr.Float)
@@ -163,7 +163,7 @@ func dequantize(n *Node, x []expr.Expr) expr.Expr {
 	}
 	to := wideType(n.typeAttribute())
 	if !to.IsFloat() {
-		to = x[1].DType() // the type rule refuses it
+		to = x[1].DType() // the type rule rejects it
 	}
 	return expr.MulE(expr.To(to, e), expr.To(to, x[1]))
 }

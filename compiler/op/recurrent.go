@@ -6,15 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// The operators below are the element-wise parts of one step of a recurrent layer, for batch n and hidden size h. They
-// stand in no model: package expand writes LSTM, GRU and RNN with them. Their attributes are "activations" (names),
-// "alphas" and "betas" (a parameter of each activation) and "clip" (a bound on what goes into an activation, 0 for
-// none).
+// Internal operators: the elementwise parts of one step of a recurrent layer, for batch n and hidden size h. LSTM,
+// GRU and RNN expand into them. Their attributes are "activations" (names), "alphas" and "betas" (a parameter of
+// each activation) and "clip" (a bound on the input of an activation, 0 for none).
 const (
 	// Activation applies one activation to each element.
 	Activation = "activation"
-	// LSTMCell is the new cell state [n,h] from the gates z[n,4h] (input, output, forget, cell), the cell state
-	// before (left out: zeros) and the peepholes [3h] (input, output, forget; optional). With the attribute
+	// LSTMCell is the new cell state [n,h] from the gates z[n,4h] (input, output, forget, cell), the previous cell
+	// state (zeros if omitted) and the peepholes [3h] (input, output, forget; optional). With the attribute
 	// "input_forget" the forget gate is one minus the input gate.
 	LSTMCell = "lstm_cell"
 	// LSTMHidden is the new hidden state [n,h] from the gates z[n,4h], the new cell state and the peepholes.
@@ -22,11 +21,11 @@ const (
 	// GRUReset is the hidden state [n,h], operand 1, times the reset gate of z[n,2h] (update, reset).
 	GRUReset = "gru_reset"
 	// GRUHidden is the new hidden state [n,h] from z[n,2h] (update, reset), the candidate before its activation
-	// [n,h], and the hidden state before (left out: zeros).
+	// [n,h], and the previous hidden state (zeros if omitted).
 	GRUHidden = "gru_hidden"
-	// GRULinear is the new hidden state [n,h] where the reset gate comes after the product: from the input's part
-	// [n,3h] and the hidden state's part [n,3h] (update, reset, candidate), and the hidden state before (left out:
-	// zeros).
+	// GRULinear is the new hidden state [n,h] if the reset gate comes after the product: from the input's part
+	// [n,3h] and the hidden state's part [n,3h] (update, reset, candidate), and the previous hidden state (zeros if
+	// omitted).
 	GRULinear = "gru_linear"
 )
 
@@ -48,12 +47,12 @@ var recurrentDefs = []Def{
 	}}.def(),
 }
 
-// step is a part of a step whose operand 0 has a number of gates side by side.
+// step is a part of a step whose operand 0 holds several gates side by side.
 type step struct {
 	name  string
 	gates int64
 	minIn int
-	// shapes are those of operands 1 and 2, given operand 0's and the result's.
+	// shapes returns the shapes of operands 1 and 2, given those of operand 0 and the result.
 	shapes func(z, out []int64) [2][]int64
 	f      func(n *Node, g gates) expr.Expr
 }
@@ -101,7 +100,7 @@ func (s step) infer(n *Node) (Type, error) {
 		}
 		probes[k] = Operand{Type: v.Type, at: func([]expr.Expr) expr.Expr { return expr.Zero(d) }}
 	}
-	// This reads the attributes, so that a bad one fails here.
+	// Reading the attributes here reports invalid ones.
 	s.f(n, gates{n, probes, out.Shape[1], []expr.Expr{expr.I(0), expr.I(0)}})
 	return out, nil
 }
@@ -115,12 +114,12 @@ type gates struct {
 	i []expr.Expr
 }
 
-// gate is gate k of operand j, which has several side by side.
+// gate returns gate k of operand j, which has several side by side.
 func (g gates) gate(j, k int) expr.Expr {
 	return wide(g.in[j].At(g.i[0], expr.AddE(g.i[1], expr.I(int64(k)*g.hidden))))
 }
 
-// at is operand k; nil when it was left out.
+// at returns operand k; nil if it was omitted.
 func (g gates) at(k int) expr.Expr {
 	if !g.n.Has(k) {
 		return nil
@@ -128,7 +127,7 @@ func (g gates) at(k int) expr.Expr {
 	return wide(g.in[k].At(g.i...))
 }
 
-// peephole adds to x peephole k times the cell state.
+// peephole adds peephole k times the cell state to x.
 func (g gates) peephole(x expr.Expr, k int, cell expr.Expr) expr.Expr {
 	if !g.n.Has(2) || cell == nil {
 		return x
@@ -157,7 +156,7 @@ func lstmHidden(n *Node, g gates) expr.Expr {
 	return expr.MulE(output, n.unclipped(2, cell))
 }
 
-// mixed is (1-update)*candidate + update*before.
+// mixed returns (1-update)*candidate + update*before.
 func mixed(update, candidate, before expr.Expr) expr.Expr {
 	e := expr.MulE(expr.SubE(like(update, 1), update), candidate)
 	if before == nil {

@@ -58,7 +58,7 @@ func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 	}
 }
 
-// reducedAxes flags the axes that are combined: all when none are given, unless the node says otherwise.
+// reducedAxes flags the reduced axes: all if none are given, unless an attribute changes that.
 func reducedAxes(n *Node) []bool {
 	rank := len(n.In[0].Shape)
 	list := n.IntsOr(1, "axes")
@@ -121,8 +121,8 @@ func reduceLayout(n *Node, in [][]int) []int {
 	return dropAxes(in[0], reducedAxes(n))
 }
 
-// reduceAxes combines a term of each element of x over the flagged axes; the result has the other axes only. Without
-// flagged axes it is the term itself.
+// reduceAxes combines a term of each element of x over the flagged axes; the result has the other axes only.
+// Without flagged axes it is the term itself.
 func (l *Lowering) reduceAxes(name string, c expr.Combiner, x Operand, reduced []bool,
 	term func(i, kept []expr.Expr) expr.Expr) Operand {
 	var shape, extents []int64
@@ -158,7 +158,7 @@ func (l *Lowering) reduceAxes(name string, c expr.Combiner, x Operand, reduced [
 	return l.Reduce(name, c, shape, layout, extents, func(i, r []expr.Expr) expr.Expr { return term(full(i, r), i) })
 }
 
-// keptOf are the index expressions of the axes that are not reduced.
+// keptOf returns the index expressions of the axes that are not reduced.
 func keptOf(i []expr.Expr, reduced []bool) []expr.Expr {
 	kept := []expr.Expr{}
 	for k, e := range i {
@@ -188,7 +188,7 @@ func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after func(e
 	})
 }
 
-// lowerLogSumExp subtracts the largest element first, so that nothing overflows.
+// lowerLogSumExp subtracts the largest element first to avoid overflow.
 func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, reduced := l.Readable(in[0]), reducedAxes(n)
 	largest := l.reduceAxes("largest", expr.Maximum, x, reduced, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })

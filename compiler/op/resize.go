@@ -12,12 +12,12 @@ var resizeDefs = []Def{
 	{Name: Upsample, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "resize", Infer: inferResize, Lower: lowerResize, Work: resizeWork},
 }
 
-// resize is how a node samples its operand: one sampling for each axis that changes.
+// resize describes how a node samples its operand: one sampling for each axis that changes.
 type resize struct {
 	mode  string
 	shape []int64
 	axes  []*sampling
-	// outside fills what tf_crop_and_resize reads beyond the operand.
+	// outside is the fill value for positions of tf_crop_and_resize beyond the operand.
 	outside float64
 }
 
@@ -71,21 +71,21 @@ func newResize(n *Node) (*resize, error) {
 	return r, n.err
 }
 
-// maxSamples bounds the extents and the number of weights along one axis.
+// maxSamples limits the extents and the number of weights along one axis.
 const maxSamples = 1 << 24
 
 func resizeMode(n *Node) (string, error) {
 	switch mode := n.Text("mode", "nearest"); mode {
 	case "nearest", "linear", "cubic":
 		return mode, n.err
-	case "bilinear", "trilinear": // what Upsample called it once
+	case "bilinear", "trilinear": // the former names in Upsample
 		return "linear", n.err
 	default:
 		return "", fmt.Errorf("mode %q is unknown", mode)
 	}
 }
 
-// resizedAxis is one axis with its scale and the part of it that is sampled, relative to its length.
+// resizedAxis is one axis with its scale and the sampled part, relative to its length.
 type resizedAxis struct {
 	axis       int
 	in, out    int64
@@ -93,7 +93,7 @@ type resizedAxis struct {
 	start, end float64
 }
 
-// resizeExtents reads scales or sizes, in the form that the operator's version gives them in.
+// resizeExtents reads scales or sizes, in the form of the operator's version.
 func resizeExtents(n *Node) ([]resizedAxis, error) {
 	shape := n.In[0].Shape
 	axes := make([]resizedAxis, len(shape))
@@ -156,7 +156,7 @@ func readScales(n *Node, k int, axes []resizedAxis) error {
 	return nil
 }
 
-// readSizes follows the policy for the aspect ratio, if any: one scale, the least or largest, for all axes.
+// readSizes applies the policy for the aspect ratio, if any: the smallest or largest scale for all axes.
 func readSizes(n *Node, k int, axes []resizedAxis) error {
 	sizes := n.KnownInts(k, "sizes")
 	if n.err != nil {
@@ -215,7 +215,7 @@ func readRegion(n *Node, k int, axes []resizedAxis) error {
 	return nil
 }
 
-// knownFloats reads operand k, which must be known, as a list of numbers.
+// knownFloats returns operand k, which must be known, as a list of numbers.
 func (n *Node) knownFloats(k int, what string) ([]float64, error) {
 	if !n.Has(k) || n.In[k].Const == nil || n.In[k].Const.Len() > maxListed {
 		return nil, fmt.Errorf("input %d (%s) is not a constant list: dynamic shapes are not supported, export the model with static shapes", k, what)

@@ -21,7 +21,7 @@ func inferReverseSequence(n *Node) (Type, error) {
 	return x.Type, nil
 }
 
-// reverseSequenceAt reads the first elements of each sequence, as many as its length says, backwards.
+// reverseSequenceAt reads the first elements of each sequence, up to its length, backwards.
 func reverseSequenceAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	shape := n.In[0].Shape
 	batch, time := n.axis(n.Int("batch_axis", 1), len(shape)), n.axis(n.Int("time_axis", 0), len(shape))

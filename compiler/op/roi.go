@@ -47,7 +47,8 @@ func inferRoiAlign(n *Node) (Type, error) {
 	return Type{x.DType, []int64{rois.Shape[0], x.Shape[1], height, width}}, nil
 }
 
-// roiTransformation is half a pixel off in the input too since opset 16.
+// roiTransformation returns the coordinate transformation: since opset 16, half a pixel is subtracted in the input,
+// too.
 func roiTransformation(n *Node) string {
 	if n.Opset < 16 {
 		return "output_half_pixel"
@@ -55,13 +56,13 @@ func roiTransformation(n *Node) string {
 	return n.Text("coordinate_transformation_mode", "half_pixel")
 }
 
-// lowerRoiAlign combines ratio x ratio samples of each bin. As ONNX's reference does, mode max takes the largest of
-// the weighed corners of all samples, not of the samples.
+// lowerRoiAlign combines ratio x ratio samples of each bin. Like ONNX's reference, mode max takes the largest of
+// the weighted corners of all samples, not of the samples.
 func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, rois, batch := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
 	ratio, isMax := n.Int("sampling_ratio", 0), n.Text("mode", "avg") == "max"
 	sizes := n.Out.Shape[2:]
-	// sample is a coordinate on spatial axis k (0: height), given the bin and the sample in it.
+	// sample returns a coordinate on spatial axis k (0: height), given the bin and the sample in it.
 	sample := func(k int, roi, bin, s expr.Expr) expr.Expr {
 		at := func(column int64) expr.Expr {
 			v := wide(rois.At(roi, expr.I(column)))
@@ -102,8 +103,8 @@ func lowerRoiAlign(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// cornerTable tabulates the two elements beside a place on an axis of the given extent, whose first and last elements
-// reach one element further out.
+// cornerTable tabulates the two elements beside a place on an axis of the given extent, whose first and last
+// elements extend one element further.
 func cornerTable(l *Lowering, shape []int64, extent int64, place func(i []expr.Expr) expr.Expr) tapTable {
 	shape = append(slices.Clone(shape), 2)
 	last := len(shape) - 1
@@ -139,12 +140,13 @@ func inferMaxRoiPool(n *Node) (Type, error) {
 	return Type{x.DType, append([]int64{rois.Shape[0], x.Shape[1]}, pooled...)}, nil
 }
 
-// lowerMaxRoiPool looks at every element for each bin, whose extent depends on data, along one axis after the other.
+// lowerMaxRoiPool scans every element for each bin, since its extent depends on data, along one axis after the
+// other.
 func lowerMaxRoiPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, rois := l.Readable(in[0]), l.Readable(in[1])
 	scale := n.Float("spatial_scale", 1)
-	// within tells whether element e of spatial axis k is in a bin; bins are cut from the rounded region, at least one
-	// wide.
+	// within returns the condition that element e of spatial axis k is in a bin; bins divide the rounded region,
+	// and are at least one wide.
 	within := func(k int, roi, bin, e expr.Expr) expr.Expr {
 		at := func(column int64) expr.Expr {
 			v := wide(rois.At(roi, expr.I(column)))

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// sampling says which elements along an axis make each element of the result, and with which weights.
+// sampling lists the elements along an axis that contribute to each element of the result, with their weights.
 type sampling struct {
 	axis    int
 	in, out int64
@@ -14,20 +14,20 @@ type sampling struct {
 	// index[o*taps+t] is the position of tap t, weight its weight; all are inside the axis.
 	index  []int64
 	weight []float64
-	// beyond flags, where it is not nil, elements that tf_crop_and_resize takes from outside the operand.
+	// beyond, if not nil, flags elements that tf_crop_and_resize takes from outside the operand.
 	beyond []bool
 }
 
-// kernel is the interpolation of a Resize, as in ONNX's definition and reference implementation.
+// kernel is the interpolation of a Resize, by ONNX's definition and reference implementation.
 type kernel struct {
 	// place maps a position of the result to one of the operand.
 	place func(o float64, a resizedAxis) float64
-	// round is the nearest position, for mode nearest.
+	// round returns the nearest position, for mode nearest.
 	round func(x, scale float64) float64
 	// weight is the filter, of the given radius, for the other modes.
 	weight func(distance float64) float64
 	radius float64
-	// antialias stretches the filter when the axis shrinks; exclude leaves out what is outside; crop fills it.
+	// antialias stretches the filter if the axis shrinks; exclude drops taps outside; crop fills them.
 	antialias, exclude, crop bool
 }
 
@@ -110,7 +110,7 @@ var roundings = map[string]func(x, scale float64) float64{
 	"round_prefer_ceil":  func(x, _ float64) float64 { return math.Floor(x + 0.5) },
 	"floor":              func(x, _ float64) float64 { return math.Floor(x) },
 	"ceil":               func(x, _ float64) float64 { return math.Ceil(x) },
-	"simple": func(x, scale float64) float64 { // what ONNX Runtime does for opset 10, which does not say
+	"simple": func(x, scale float64) float64 { // the behaviour of ONNX Runtime for opset 10, which does not specify it
 		if scale < 1 {
 			return math.Ceil(x)
 		}
@@ -118,7 +118,7 @@ var roundings = map[string]func(x, scale float64) float64{
 	},
 }
 
-// sample settles an axis of at least one element.
+// sample computes the sampling of an axis of at least one element.
 func (k *kernel) sample(b *Budget, a resizedAxis) (*sampling, error) {
 	if a.in == 0 {
 		return nil, fmt.Errorf("nothing to sample on axis %d", a.axis)
@@ -155,7 +155,7 @@ func (s *sampling) add(position, weight float64) {
 	s.weight = append(s.weight, weight)
 }
 
-// addTaps weighs the elements around position x; their weights add up to one.
+// addTaps weights the elements around position x; their weights add up to one.
 func (k *kernel) addTaps(s *sampling, x, stretch float64) {
 	first := math.Floor(x) - float64(s.taps/2-1)
 	weights := make([]float64, s.taps)

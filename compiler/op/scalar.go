@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// scalarFn is an element-wise operator on single elements. Operands that were left out are nil; 16-bit floating point
-// operands arrive as float32.
+// scalarFn is an elementwise operator on single elements. Omitted operands are nil; 16-bit floating-point operands
+// arrive as float32.
 type scalarFn func(n *Node, x []expr.Expr) expr.Expr
 
-// typeRule checks the operands' element types and gives the result's.
+// typeRule checks the operands' element types and returns the result's.
 type typeRule func(n *Node) (array.DType, error)
 
-// scalarDef is an element-wise operator with broadcasting of all its operands.
+// scalarDef returns an elementwise operator that broadcasts all its operands.
 func scalarDef(name string, minIn, maxIn int, rule typeRule, f scalarFn) Def {
 	return Def{
 		Name: name, Kind: ElementWise, MinIn: minIn, MaxIn: maxIn,
@@ -24,7 +24,7 @@ func scalarDef(name string, minIn, maxIn int, rule typeRule, f scalarFn) Def {
 	}
 }
 
-// sameTypes wants one numeric type for all operands; it is the result's.
+// sameTypes requires one numeric type for all operands, and returns it.
 func sameTypes(n *Node) (array.DType, error) {
 	d := n.In[0].DType
 	for k, v := range n.In {
@@ -35,7 +35,7 @@ func sameTypes(n *Node) (array.DType, error) {
 	return d, nil
 }
 
-// floats wants one floating point type.
+// floats requires one floating-point type.
 func floats(n *Node) (array.DType, error) {
 	d, err := sameTypes(n)
 	if err == nil && !d.IsFloat() {
@@ -44,7 +44,7 @@ func floats(n *Node) (array.DType, error) {
 	return d, err
 }
 
-// numbers wants one type other than bool.
+// numbers requires one type other than bool.
 func numbers(n *Node) (array.DType, error) {
 	d, err := sameTypes(n)
 	if err == nil && d == array.Bool {
@@ -53,7 +53,7 @@ func numbers(n *Node) (array.DType, error) {
 	return d, err
 }
 
-// bitwise wants one integer type.
+// bitwise requires one integer type.
 func bitwise(n *Node) (array.DType, error) {
 	d, err := sameTypes(n)
 	if err == nil && !d.IsInt() {
@@ -62,7 +62,7 @@ func bitwise(n *Node) (array.DType, error) {
 	return d, err
 }
 
-// bools wants operands of type bool.
+// bools requires operands of type bool.
 func bools(n *Node) (array.DType, error) {
 	d, err := sameTypes(n)
 	if err == nil && d != array.Bool {
@@ -71,7 +71,7 @@ func bools(n *Node) (array.DType, error) {
 	return d, err
 }
 
-// comparison wants one type and gives bool.
+// comparison requires one type and returns bool.
 func comparison(n *Node) (array.DType, error) {
 	_, err := sameTypes(n)
 	return array.Bool, err
@@ -91,11 +91,11 @@ func inferScalar(n *Node, rule typeRule, f scalarFn) (Type, error) {
 			return Type{}, fmt.Errorf("input %d: %w", k, err)
 		}
 	}
-	f(n, probes(n, literals(n))) // reads the attributes, so that a bad one fails here
+	f(n, probes(n, literals(n))) // reads the attributes to report invalid ones
 	return Type{d, shape}, nil
 }
 
-// Broadcast is the shape of two values of the given shapes combined, by the rules of numpy.
+// Broadcast returns the combined shape of two values, by the rules of numpy.
 func Broadcast(a, b []int64) ([]int64, error) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -114,7 +114,7 @@ func Broadcast(a, b []int64) ([]int64, error) {
 	return out, nil
 }
 
-// literals are the operands that have one known element.
+// literals returns the operands that have one known element.
 func literals(n *Node) []expr.Expr {
 	lits := make([]expr.Expr, len(n.In))
 	for k, v := range n.In {
@@ -125,7 +125,7 @@ func literals(n *Node) []expr.Expr {
 	return lits
 }
 
-// probes are operands that stand for any element, each a load of its own tensor, where there is no literal.
+// probes returns operands that stand for any element, each a load of its own tensor, where there is no literal.
 func probes(n *Node, lits []expr.Expr) []expr.Expr {
 	x := make([]expr.Expr, len(n.In))
 	for k, v := range n.In {
@@ -139,7 +139,7 @@ func probes(n *Node, lits []expr.Expr) []expr.Expr {
 	return x
 }
 
-// scalarLayout follows the first operand that has the result's shape.
+// scalarLayout returns the layout of the first operand that has the result's shape.
 func scalarLayout(n *Node, in [][]int) []int {
 	for k, v := range n.In {
 		if v.Const == nil && v.Present() && sameShape(v.Shape, n.Out.Shape) {
@@ -198,7 +198,8 @@ func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 
 func (t Type) present() bool { return t.DType != array.Invalid }
 
-// constantLayout is the result's layout for a constant of lower rank or with broadcast axes, without axes of extent 1.
+// constantLayout returns the result's layout for a constant of lower rank or with broadcast axes, without axes of
+// extent 1.
 func constantLayout(shape []int64, rank int, layout []int) []int {
 	l := []int{}
 	for _, axis := range layout {
@@ -209,7 +210,7 @@ func constantLayout(shape []int64, rank int, layout []int) []int {
 	return l
 }
 
-// Broadcast is the element of o that is combined with index i of a result of the given shape.
+// Broadcast returns the element of o that corresponds to index i of a result of the given shape.
 func (o Operand) Broadcast(shape []int64, i []expr.Expr) expr.Expr {
 	own := append([]expr.Expr{}, i[len(i)-len(o.Shape):]...)
 	for k, e := range o.Shape {

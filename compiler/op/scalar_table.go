@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// like is a literal of the type of x.
+// like returns a literal of the type of x.
 func like(x expr.Expr, v float64) expr.Expr { return expr.F(x.DType(), v) }
 
 func unary(name string, rule typeRule, f func(n *Node, x expr.Expr) expr.Expr) Def {
@@ -24,9 +24,9 @@ func clamp(x expr.Expr, lo, hi float64) expr.Expr {
 	return expr.MinE(expr.MaxE(x, like(x, lo)), like(x, hi))
 }
 
-// scaled multiplies by the reciprocal where x is a quotient by a constant, as in a written-out GELU: it takes a fifth
-// of the time, and where the function is nowhere steeper than 1.13 half a unit in the last place of its argument does
-// not matter.
+// scaled multiplies by the reciprocal if x is a quotient by a constant, as in a decomposed GELU: it takes a fifth
+// of the time, and where the slope never exceeds 1.13, an argument error of half a unit in the last place is
+// negligible.
 func scaled(x expr.Expr) expr.Expr {
 	q, ok := x.(*expr.Binary)
 	if !ok || q.Op != expr.Div {
@@ -148,7 +148,7 @@ func binary(name string, rule typeRule, o expr.BinaryOp) Def {
 	return scalarDef(name, 2, 2, rule, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(o, x[0], x[1]) })
 }
 
-// swapped is a comparison that is written with its operands exchanged.
+// swapped returns a comparison with exchanged operands.
 func swapped(name string, o expr.BinaryOp) Def {
 	return scalarDef(name, 2, 2, comparison, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(o, x[1], x[0]) })
 }
@@ -167,7 +167,7 @@ func commutative(d Def) Def {
 	return d
 }
 
-// fold is an operator on any number of operands.
+// fold returns an operator on any number of operands.
 func fold(name string, rule typeRule, o expr.BinaryOp) Def {
 	return commutative(scalarDef(name, 1, -1, rule, func(_ *Node, x []expr.Expr) expr.Expr { return foldAll(o, x) }))
 }
@@ -215,7 +215,7 @@ var binaryDefs = []Def{
 	scalarDef(Pow, 2, 2, powTypes, pow).with(legacy),
 }
 
-// mean divides what the operator gives by the number of its operands.
+// mean divides the result of an operator by the number of its operands.
 func (d Def) mean() Def {
 	return scalarDef(d.Name, d.MinIn, d.MaxIn, floats, func(_ *Node, x []expr.Expr) expr.Expr {
 		return expr.DivE(foldAll(expr.Add, x), like(x[0], float64(len(x))))
@@ -229,7 +229,7 @@ func powTypes(n *Node) (array.DType, error) {
 	return n.In[0].DType, nil
 }
 
-// pow spells out the exponents that are common.
+// pow expands common exponents.
 func pow(_ *Node, x []expr.Expr) expr.Expr {
 	if e, ok := number(x[1]); ok && x[0].DType().IsFloat() {
 		switch e {

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// ScaledConv is a convolution of floats by weights in i8 with a scale for each output channel, [channels out]; it
-// stands in no model. Operands are those of Conv, the bias optional, and then the scales. Sums are of floats times
+// ScaledConv is a convolution of floats by i8 weights with a scale per output channel, [output channels]; models do
+// not contain it. Operands are those of Conv, with optional bias, followed by the scales. Sums are of floats times
 // integers, and are scaled once.
 const ScaledConv = "scaled_conv"
 
@@ -19,7 +19,7 @@ var scaledConvDefs = []Def{{
 	Traits: Traits{Product: scaledConvProduct, ZeroPads: true, Tiled: true},
 }}
 
-// scaledConvProduct: what could go into the weights of a convolution does not go into integers.
+// scaledConvProduct describes a ScaledConv: nothing can be folded into integer weights.
 func scaledConvProduct(n *Node) Product {
 	p := convProduct(n)
 	p.Mergeable, p.Scalable = false, false

@@ -9,9 +9,9 @@ import (
 )
 
 // A scatter is computed from the result's side: each element looks for the updates that name it. With known indices
-// the search happens when the model is compiled, and an element costs one look-up. With others it costs a comparison
-// for each update of its line (ScatterElements) or for each tuple of indices (ScatterND, once for all elements that
-// tuples do not tell apart), which is right for the few updates of caches and masks.
+// the search happens at compile time, and an element costs one look-up. Otherwise it costs a comparison for each
+// update of its line (ScatterElements) or for each index tuple (ScatterND, once for all elements with equal keys),
+// which suits the few updates of caches and masks.
 
 var scatterDefs = []Def{
 	{Name: "ScatterElements", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "scatter", Infer: inferScatterElements, Lower: lowerScatterElements, Work: scatterElementsWork},
@@ -19,7 +19,7 @@ var scatterDefs = []Def{
 	{Name: "ScatterND", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "scatter", Infer: inferScatterND, Lower: lowerScatterND, Work: scatterNDWork},
 }
 
-// reductions are how updates of the same element are combined, with it and with one another.
+// reductions maps the attribute to the combiner of an element and its updates.
 var reductions = map[string]expr.Combiner{
 	"none": expr.None, "add": expr.Sum, "mul": expr.Prod, "max": expr.Maximum, "min": expr.Minimum,
 }
@@ -66,7 +66,7 @@ func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return x, nil
 	}
 	axis := n.axis(n.Int("axis", 0), len(shape))
-	// An element of a line beyond the indices' reads those of another one, and takes nothing of it.
+	// An element of a line outside the indices reads those of another line, and ignores them.
 	clamped := func(i []expr.Expr, u expr.Expr) (at []expr.Expr, inside expr.Expr) {
 		at, inside = slices.Clone(i), &expr.Int{Value: 1, Type: array.Bool}
 		for k := range at {
@@ -96,8 +96,8 @@ func lowerScatterElements(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return s.lower(in[1])
 }
 
-// scatter is what the two operators have in common: count updates for each element of shape, in the order in which
-// later ones win, and which of them name it.
+// scatter is common to the two operators: count updates for each element of shape, in the order in which later ones
+// win, and the condition that an update names an element.
 type scatter struct {
 	l      *Lowering
 	n      *Node
@@ -105,13 +105,14 @@ type scatter struct {
 	count  int64
 	shape  []int64
 	layout []int
-	// key is the part of an element's index that decides which updates name it; shape and layout are of keys.
+	// key returns the part of an element's index that determines which updates name it; shape and layout are those
+	// of keys.
 	key func(i []expr.Expr) []expr.Expr
-	// names tells, given the indices, whether update u names key i.
+	// names returns, given the indices, the condition that update u names key i.
 	names func(indices Operand) func(i []expr.Expr, u expr.Expr) expr.Expr
-	// update is update u of element i.
+	// update returns update u of element i.
 	update func(i []expr.Expr, u expr.Expr) expr.Expr
-	// last has for each key the last update that names it, or -1, when the indices are known.
+	// last holds for each key the last update that names it, or -1, if the indices are known.
 	last *array.Array
 }
 
@@ -143,7 +144,7 @@ func (s *scatter) lower(indices Operand) (Operand, error) {
 	}), nil
 }
 
-// lastElements has for each element of shape the position on the axis of the last index that names it, or -1.
+// lastElements returns for each element of shape the position on the axis of the last index that names it, or -1.
 func lastElements(b *Budget, index *array.Array, shape []int64, axis int) *array.Array {
 	last := b.array(array.Int64, shape...)
 	for i := range last.Len() {
@@ -171,7 +172,7 @@ func knownPosition(v, extent int64) int64 {
 	return max(0, min(v, extent-1))
 }
 
-// flatten is the row-major position of an index.
+// flatten returns the row-major position of an index.
 func flatten(at, shape []int64) int64 {
 	var flat int64
 	for k, v := range at {

@@ -62,7 +62,7 @@ func lowerScatterND(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return s.lower(in[1])
 }
 
-// unflatten is the index of a row-major position.
+// unflatten returns the index of a row-major position.
 func unflatten(flat expr.Expr, shape []int64) []expr.Expr {
 	index := make([]expr.Expr, len(shape))
 	for k := len(shape) - 1; k > 0; k-- {
@@ -75,7 +75,7 @@ func unflatten(flat expr.Expr, shape []int64) []expr.Expr {
 	return index
 }
 
-// lastTuples has for each key the number of the last tuple that names it, or -1.
+// lastTuples returns for each key the number of the last tuple that names it, or -1.
 func lastTuples(b *Budget, index *array.Array, keys []int64) *array.Array {
 	last := b.array(array.Int64, keys...)
 	for i := range last.Len() {

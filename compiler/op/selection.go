@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Positions is the operator that lists where in a vector of bools the true ones are, in order. It has as many results
-// as there are bools; those behind the last true one are the last position.
+// Positions lists the positions of the true elements in a vector of bools, in order. It has as many results as
+// there are bools; those beyond the last true element are the last position.
 const Positions = "positions"
 
 var selectionDefs = []Def{{
@@ -23,8 +23,8 @@ var selectionDefs = []Def{{
 	Work:  func(n *Node) float64 { return 32 * firstOperandWork(n) },
 }}
 
-// lowerPositions counts the true ones up to each position, and looks for each number among the counts: in steps of a
-// power of a radix, then of the next smaller one.
+// lowerPositions counts the true elements up to each position, and searches the counts for each number: in steps of
+// a power of a radix, then of the next smaller one.
 func lowerPositions(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	mask := l.Readable(in[0])
 	extent := mask.Shape[0]
@@ -40,7 +40,7 @@ func lowerPositions(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		from, width := before, step
 		steps := l.Reduce("steps", expr.Sum, mask.Shape, RowMajor(1), []int64{scanRadix - 1}, func(i, r []expr.Expr) expr.Expr {
 			next := expr.AddE(from(i), expr.MulE(expr.AddE(r[0], expr.I(1)), expr.I(width)))
-			// Bounds that are seen here keep reads inside.
+			// Bounds that are visible here keep reads inside.
 			last := expr.MaxE(expr.I(0), expr.MinE(expr.SubE(next, expr.I(1)), expr.I(extent-1)))
 			passed := expr.Bin(expr.Le, upTo.At(last), expr.To(array.Int32, i[0]))
 			return expr.To(array.Int64, expr.Bin(expr.And, expr.Bin(expr.Le, next, expr.I(extent)), passed))

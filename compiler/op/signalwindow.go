@@ -39,7 +39,7 @@ func cosineWindow(name string, a, b, c float64) Def {
 	})
 }
 
-// outputType is the attribute output_datatype.
+// outputType returns the attribute output_datatype.
 func outputType(n *Node) (array.DType, error) {
 	code := n.Int("output_datatype", int64(onnx.DataType(array.Float32)))
 	if n.err != nil {
@@ -52,7 +52,8 @@ func outputType(n *Node) (array.DType, error) {
 	return d, nil
 }
 
-// evalMelWeights has a triangle for each mel bin, over the bins of a spectrum, with corners at equal distances in mel.
+// evalMelWeights returns a triangle for each mel bin, over the bins of a spectrum, with corners at equal distances
+// in mel.
 func evalMelWeights(n *Node) (*array.Array, error) {
 	var v [5]float64
 	for k := range v {

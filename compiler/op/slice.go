@@ -25,7 +25,7 @@ var sliceDefs = []Def{
 	}).with(Traits{Part: splitPart}),
 }
 
-// slicePart is where a slice with steps of one begins.
+// slicePart returns the start of a slice with steps of one.
 func slicePart(n *Node) (begin []int64, ok bool) {
 	start, step, _ := sliceRange(n)
 	return start, areOnes(step)
@@ -38,7 +38,7 @@ func splitPart(n *Node) (begin []int64, ok bool) {
 	return begin, true
 }
 
-// sliceRange is for each axis the first element, the step and the number of elements taken.
+// sliceRange returns for each axis the first element, the step and the number of elements taken.
 func sliceRange(n *Node) (start, step, count []int64) {
 	shape := n.In[0].Shape
 	rank := len(shape)
@@ -99,8 +99,8 @@ func inferSlice(n *Node) (Type, error) {
 	return Type{n.In[0].DType, count}, n.err
 }
 
-// splitRange is the part of the axis that the node's result takes: equal parts, the last one smaller, unless lengths
-// are given.
+// splitRange returns the part of the axis that the node's result takes: equal parts, the last one smaller, unless
+// lengths are given.
 func splitRange(n *Node, axis int) (begin, length int64) {
 	extent := n.In[0].Shape[axis]
 	if lengths := n.IntsOr(1, "split"); lengths != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Steps is a Range that each execution computes: operand 0, and then as many more as attribute "count" says, less one,
-// each larger by operand 1. Unlike the elements of a constant, what it computes may depend on an open extent.
+// Steps is a Range that each execution computes: operand 0, followed by values that each increase by operand 1, as
+// many in total as the attribute "count". Unlike the elements of a constant, its result may depend on an open
+// extent.
 const Steps = "steps"
 
 var stepsDefs = []Def{moveDef(Steps, 2, 2, inferSteps, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {

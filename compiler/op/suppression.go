@@ -9,25 +9,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// The operators below are parts of a NonMaxSuppression. Scores are (batch, classes, boxes), of which those that are
-// out are -inf; corners are (batch, 4, boxes): both lower ends, then both upper ones.
+// Parts of a NonMaxSuppression. Scores are (batch, classes, boxes), -inf for removed boxes; corners are (batch, 4,
+// boxes): both lower ends, then both upper ones.
 const (
-	// Corners are those of boxes (batch, boxes, 4), which are any two opposite corners or, where "center_point_box" is
-	// set, centres and sizes.
+	// Corners returns the corners of boxes (batch, boxes, 4), given as any two opposite corners or, if
+	// "center_point_box" is set, as centres and sizes.
 	Corners = "corners"
-	// BestBox is for each class the box with the highest score, the first of equal ones; -1 where all are out. Operand
-	// 1 has the numbers of boxes, of the scores' shape, where they are not 0, 1, 2 ...
+	// BestBox returns for each class the box with the highest score, the first of equal ones; -1 if all are
+	// removed. Operand 1 holds the numbers of boxes, in the scores' shape, unless these are 0, 1, 2 ...
 	BestBox = "bestbox"
-	// BoxCorners are the corners, operand 0, of boxes by their numbers, operand 1, (batch, classes) or (batch,
+	// BoxCorners returns the corners, operand 0, of boxes by their numbers, operand 1, (batch, classes) or (batch,
 	// classes, boxes): (batch, classes, 4) or (batch, classes, 4, boxes).
 	BoxCorners = "boxcorners"
-	// Suppress takes out of the scores the box that BestBox found and those that overlap it: whose intersection is
-	// more than a share of their union. Operands are scores, corners, the box, its corners, the share, a scalar, and
-	// the numbers of boxes. Where these are given, corners are each class's own, (batch, classes, 4, boxes).
+	// Suppress removes from the scores the box that BestBox found and those that overlap it, with an intersection
+	// above a share of their union. Operands are scores, corners, the box, its corners, the share, a scalar, and
+	// the numbers of boxes. If these are given, corners are each class's own, (batch, classes, 4, boxes).
 	Suppress = "suppress"
 )
 
-// Each is a kernel of its own: what is looked up in one would be looked up for each element of the next.
+// suppressionDefs each form their own kernel: a look-up in one would otherwise be repeated for each element of the
+// next.
 var suppressionDefs = []Def{
 	{
 		Name: Corners, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "corners", Layout: rowMajorResult,
@@ -117,7 +118,7 @@ func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// boxNumbers are operand k as 32 bits, or 0, 1, 2 ... where it was left out.
+// boxNumbers returns operand k as 32 bits, or 0, 1, 2 ... if it was omitted.
 func boxNumbers(l *Lowering, n *Node, in []Operand, k int) func(i ...expr.Expr) expr.Expr {
 	if !n.Has(k) {
 		return func(i ...expr.Expr) expr.Expr { return expr.To(array.Int32, i[2]) }
@@ -126,7 +127,7 @@ func boxNumbers(l *Lowering, n *Node, in []Operand, k int) func(i ...expr.Expr) 
 	return func(i ...expr.Expr) expr.Expr { return expr.To(array.Int32, numbers.At(i...)) }
 }
 
-// lowerSuppress leaves boxes without an area alone, which overlap nothing.
+// lowerSuppress keeps boxes without an area, which overlap nothing.
 func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	scores, corners, best := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
 	chosen, limit, number := l.Readable(in[3]), l.Readable(in[4]), boxNumbers(l, n, in, 5)
@@ -151,7 +152,7 @@ func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
-// boxArea is that of a box by its corners.
+// boxArea returns the area of a box by its corners.
 func boxArea(corner func(k int64) expr.Expr) expr.Expr {
 	return expr.MulE(expr.SubE(corner(2), corner(0)), expr.SubE(corner(3), corner(1)))
 }

@@ -1,7 +1,3 @@
-// Table is the one list of all operators, each of which has tensor expressions (package op) or is written as
-// others (package expand); a few have expressions, and a form that some nodes are written in. To add an operator, add
-// its Def to a family in one of the two. Who applies an operator finds it here.
-
 package op
 
 import (
@@ -10,10 +6,10 @@ import (
 	"slices"
 )
 
-// name is that of an operator in its domain.
+// name identifies an operator in its domain.
 type name struct{ domain, op string }
 
-// defs has every operator once.
+// defs holds every operator once: those with tensor expressions, those that are expanded, and the forms of some.
 var defs = index(Lowered, Operators, Forms)
 
 func index(lowered, expanded []Def, forms []Form) map[name]*Def {
@@ -28,11 +24,11 @@ func index(lowered, expanded []Def, forms []Form) map[name]*Def {
 	return m
 }
 
-// Find is the operator of a domain, which is empty for ONNX's own; nil when there is none.
+// Find returns the operator of a domain, which is empty for ONNX's own; nil if there is none.
 func Find(domain, operator string) *Def { return defs[name{domain, operator}] }
 
-// InferNode finds the node's operator among ONNX's own, checks operands and attributes, and sets Out. The error is a
-// reason without the node's name.
+// InferNode finds the node's operator among ONNX's own, checks operands and attributes, and sets Out. The error
+// does not include the node's name.
 func InferNode(n *Node) error {
 	if why, ok := refused[n.Op]; ok {
 		return errors.New(why)
@@ -44,7 +40,7 @@ func InferNode(n *Node) error {
 	return Infer(n, d)
 }
 
-// Supported lists the names of the operators of a domain that models may use, in alphabetical order.
+// Supported lists the operators of a domain that models may use, in alphabetical order.
 func Supported(domain string) []string {
 	var names []string
 	for n, d := range defs {

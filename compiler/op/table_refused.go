@@ -1,6 +1,6 @@
 package op
 
-// refused says of operators that are known why they are not supported, and what would work.
+// refused gives the reason why known operators are unsupported, and a remedy.
 var refused = map[string]string{
 	"Bernoulli":         random,
 	"Multinomial":       random,
@@ -20,5 +20,5 @@ var refused = map[string]string{
 	"FeatureVectorizer": "operators of ai.onnx.ml are not supported: export the model without them",
 }
 
-// random is why operators that draw random numbers are refused: no two runs give the same.
+// random is the error for operators that draw random numbers: their results are not reproducible.
 const random = "random numbers are not supported: export the model for inference, or with the numbers as an input"

@@ -18,7 +18,7 @@ var topKDefs = []Def{{
 
 func topKAxis(n *Node) int { return n.axis(n.Int("axis", -1), len(n.In[0].Shape)) }
 
-// topKCount is how many elements are wanted: operand 1, or an attribute before opset 10.
+// topKCount returns the number of elements wanted: operand 1, or an attribute before opset 10.
 func topKCount(n *Node) int64 {
 	if !n.Has(1) {
 		return n.Int("k", -1)
@@ -53,8 +53,8 @@ func inferTopK(n *Node) (Type, error) {
 }
 
 // topKBlock is the number of elements among which ranks are counted. The work for n elements is about n*topKBlock
-// comparisons, in vectors, in each round; a round leaves the k best of every block, until one block has all that are
-// left or k is too large to leave fewer (then n*n).
+// comparisons, in vectors, in each round; a round keeps the k best of every block, until one block holds the rest
+// or k is too large to reduce it (then n*n).
 const topKBlock = 1024
 
 // topK selects along one axis. An index has the other axes' expressions and that of the axis.
@@ -63,19 +63,19 @@ type topK struct {
 	axis  int
 	shape []int64
 	k     int64
-	// beats tells whether a comes before b by value; worst is no better than any value.
+	// beats returns the condition that a comes before b by value; worst is no better than any value.
 	beats func(a, b expr.Expr) expr.Expr
 	worst expr.Expr
 }
 
-// contest is the elements that are left in a round: their values and original positions by their places on the axis.
+// contest holds the elements left in a round: their values and original positions by their places on the axis.
 type contest struct {
 	count           int64
 	value, position func(i []expr.Expr) expr.Expr
 }
 
-// lowerTopK counts for each element those that come before it, by value and then by position, and takes the element of
-// rank r as the r-th result.
+// lowerTopK counts for each element those that come before it, by value and then by position, and takes the element
+// of rank r as the r-th result.
 func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape}
@@ -104,7 +104,7 @@ func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return l.Lazy(n.Out, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, chosen(i)) }), nil
 }
 
-// round leaves the best `keep` of each block, in order.
+// round keeps the best `keep` of each block, in order.
 func (t *topK) round(c contest, blocks, size, keep int64) contest {
 	if blocks*size > c.count {
 		c = t.fill(c, blocks*size)
@@ -122,7 +122,7 @@ func (t *topK) round(c contest, blocks, size, keep int64) contest {
 		earlier := expr.Bin(expr.And, expr.Bin(expr.Eq, other, own), expr.Bin(expr.Lt, r[0], i[t.axis+1]))
 		return expr.To(array.Int32, expr.Bin(expr.Or, t.beats(other, own), earlier))
 	})
-	// With NaN, ranks may be missing or taken twice; the largest position keeps reads inside whatever happens.
+	// With NaN, ranks may be missing or duplicated; the largest position keeps reads inside in any case.
 	place := t.l.Reduce("place", expr.Maximum, cut(keep), rows, []int64{size}, func(i, r []expr.Expr) expr.Expr {
 		at := slices.Clone(i)
 		at[t.axis+1] = r[0]
@@ -162,7 +162,7 @@ func (t *topK) fill(c contest, count int64) contest {
 	return contest{count, func(i []expr.Expr) expr.Expr { return values.At(i...) }, position}
 }
 
-// store puts what is left into memory, so that the next round reads it without looking it up.
+// store stores the remaining elements, so that the next round reads them without a look-up.
 func (t *topK) store(c contest) contest {
 	values, positions := t.stage("values", c.count, c.value), t.stage("positions", c.count, c.position)
 	return contest{

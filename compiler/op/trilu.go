@@ -20,7 +20,7 @@ func inferTrilu(n *Node) (Type, error) {
 	return n.In[0].Type, nil
 }
 
-// triluAt keeps what is on the k-th diagonal, and above or below it.
+// triluAt keeps the elements on the k-th diagonal, and above or below it.
 func triluAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	row, column := i[len(i)-2], i[len(i)-1]
 	diagonal := row
@@ -36,7 +36,7 @@ func triluAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
 	return expr.Sel(kept, in[0].At(i...), expr.Zero(n.Out.DType))
 }
 
-// zeros is the first index of a value of the given rank.
+// zeros returns the first index of a value of the given rank.
 func zeros(rank int) []expr.Expr {
 	index := make([]expr.Expr, rank)
 	for k := range index {

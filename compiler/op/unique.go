@@ -8,11 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// The operators below are parts of a Unique of data, whose slices are the rows of a matrix.
+// Parts of a Unique of data, whose slices are the rows of a matrix.
 const (
-	// UniqueFirst is for each row the first that equals it.
+	// UniqueFirst returns for each row the first one equal to it.
 	UniqueFirst = "uniquefirst"
-	// UniqueRank is for each row how many distinct ones come before it: by content where "sorted" is set, and by
+	// UniqueRank returns for each row the number of distinct ones before it: by content if "sorted" is set, and by
 	// position otherwise. Operand 1 is the result of UniqueFirst.
 	UniqueRank = "uniquerank"
 )
@@ -48,7 +48,7 @@ func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return first, nil
 }
 
-// lowerUniqueRank counts the rows that are the first of their kind and come earlier.
+// lowerUniqueRank counts the earlier rows that are the first of their kind.
 func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	rows := n.In[0].Shape[0]
 	order, first := l.rowOrder(in[0]), l.Readable(in[1])
@@ -63,15 +63,15 @@ func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	return rank, nil
 }
 
-// rowOrder compares two rows of a matrix by their first difference: negative, zero or positive, as i32. NaN equals NaN
-// and comes first.
+// rowOrder compares two rows of a matrix by their first difference: negative, zero or positive, as i32. NaN equals
+// NaN and comes first.
 func (l *Lowering) rowOrder(o Operand) func(a, b expr.Expr) expr.Expr {
 	x := l.Readable(o)
 	rows, width := x.Shape[0], x.Shape[1]
 	if width == 1 {
 		return func(a, b expr.Expr) expr.Expr { return elementOrder(x.At(a, expr.I(0)), x.At(b, expr.I(0))) }
 	}
-	// A difference is twice its place, plus one where the first row is the larger: the least decides.
+	// A difference is twice its place, plus one if the first row is the larger: the smallest decides.
 	const none = 1<<31 - 1
 	first := l.Reduce("difference", expr.Minimum, []int64{rows, rows}, RowMajor(2), []int64{width}, func(i, r []expr.Expr) expr.Expr {
 		order := elementOrder(x.At(i[0], r[0]), x.At(i[1], r[0]))
@@ -87,7 +87,7 @@ func (l *Lowering) rowOrder(o Operand) func(a, b expr.Expr) expr.Expr {
 	}
 }
 
-// elementOrder is -1, 0 or 1.
+// elementOrder returns -1, 0 or 1.
 func elementOrder(a, b expr.Expr) expr.Expr {
 	a, b = wide(a), wide(b)
 	less, greater := expr.Bin(expr.Lt, a, b), expr.Bin(expr.Lt, b, a)

@@ -6,18 +6,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// OnlyUnits reports whether a reshape does nothing but put in and leave out axes of extent 1. Such a one can be
-// computed inside a kernel.
+// OnlyUnits reports whether a reshape only inserts and removes axes of extent 1. A kernel can compute it inline.
 func OnlyUnits(n *Node) bool {
 	return n.def.Kind == Reshaping && slices.Equal(longer(n.In[0].Shape), longer(n.Out.Shape))
 }
 
-// longer are the extents that are not 1.
+// longer returns the extents other than 1.
 func longer(shape []int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(shape), func(e int64) bool { return e == 1 })
 }
 
-// lowerUnits is a reshape that puts in and leaves out axes of extent 1. In memory, those come first.
+// lowerUnits is a reshape that inserts and removes axes of extent 1. In memory, those come first.
 func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
 	x := l.Readable(in)
 	from := axesOf(x.Shape) // of the operand, in order
@@ -45,7 +44,7 @@ func lowerUnits(l *Lowering, n *Node, in Operand) Operand {
 	})
 }
 
-// axesOf are the axes that are longer than 1.
+// axesOf returns the axes longer than 1.
 func axesOf(shape []int64) []int {
 	var axes []int
 	for k, e := range shape {

@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// window is how a convolution or pooling slides over the spatial axes of its operand.
+// window describes how a convolution or pooling slides over the spatial axes of its operand.
 type window struct {
 	in, kernel, stride, dilation []int64
 	padBegin, padEnd             []int64
 	out                          []int64
 }
 
-// maxWindow bounds kernel sizes, strides, dilations and pads, so that no product of them overflows.
+// maxWindow limits kernel sizes, strides, dilations and pads, so that no product of them overflows.
 const maxWindow = 1 << 20
 
 // newWindow reads the attributes; kernel comes from the weights or from kernel_shape.
@@ -44,7 +44,7 @@ func newWindow(n *Node, in, kernel []int64) (window, error) {
 	return w, w.place(n)
 }
 
-// reach is the extent of the kernel with its dilation.
+// reach returns the extent of the dilated kernel.
 func (w *window) reach(k int) int64 { return (w.kernel[k]-1)*w.dilation[k] + 1 }
 
 // place computes the pads of auto_pad and the number of positions.
@@ -81,15 +81,15 @@ func (w *window) place(n *Node) error {
 	return nil
 }
 
-// extent is how far the windows reach along axis k, counted from the first padded position.
+// extent returns the range of the windows along axis k, counted from the first padded position.
 func (w *window) extent(k int) int64 { return (w.out[k]-1)*w.stride[k] + w.reach(k) }
 
-// at is the position, counted from the first padded one, that output o reads with kernel element r.
+// at returns the position, counted from the first padded one, that output o reads with kernel element r.
 func (w *window) at(k int, o, r expr.Expr) expr.Expr {
 	return expr.AddE(expr.MulE(o, expr.I(w.stride[k])), expr.MulE(r, expr.I(w.dilation[k])))
 }
 
-// pad is x with the padding that the windows reach. x has axes N, C and the spatial ones.
+// pad returns x with the padding that the windows reach. x has axes N, C and the spatial ones.
 func (w *window) pad(l *Lowering, x Operand, fill expr.Expr) Operand {
 	extent := make([]int64, len(w.in))
 	for k := range extent {
@@ -98,9 +98,9 @@ func (w *window) pad(l *Lowering, x Operand, fill expr.Expr) Operand {
 	return l.padSpatial(x, w.padBegin, extent, fill)
 }
 
-// padSpatial is the part of x, with fill around it, that begins begin[k] before the first element of spatial axis k
-// (or after it, when negative) and has extent[k] elements there: a stage in channels-last order, or x itself when it
-// lies that way already and nothing is added or left out in front.
+// padSpatial returns the part of x, surrounded by fill, that starts begin[k] before the first element of spatial
+// axis k (or after it, if negative) and has extent[k] elements there: a stage in channels-last order, or x itself
+// if it has that layout already and nothing is added or removed in front.
 func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) Operand {
 	layout := ChannelsLast(len(x.Shape))
 	shape := append([]int64{}, x.Shape[:2]...)
@@ -137,7 +137,7 @@ func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) 
 	return stage
 }
 
-// String is for example "k3x3 s2".
+// String returns for example "k3x3 s2".
 func (w *window) String() string {
 	text := "k" + times(w.kernel)
 	if !allOnes(w.stride) {

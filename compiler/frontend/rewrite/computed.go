@@ -11,9 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// mergeComputed makes one of nodes that compute the same of constants alone. There are such nodes where a result
-// depends on open extents, as the places of tokens behind a past and what they see do, which each layer of a decoder
-// has for itself.
+// mergeComputed merges nodes that compute the same from constants alone. Such nodes exist where a result depends on
+// open extents: each layer of a decoder, for example, computes the positions and masks of tokens after the past.
 func mergeComputed(g *graph.Graph) error {
 	first, with := map[string]*graph.Value{}, map[*graph.Value]*graph.Value{}
 	computed := map[*graph.Value]bool{}
@@ -39,8 +38,8 @@ func mergeComputed(g *graph.Graph) error {
 	return nil
 }
 
-// sameComputed is a text that nodes share that compute the same, given which values others stand for; ok is false for
-// a node with attributes that have no short text.
+// sameComputed returns a key that is equal for nodes that compute the same, after the given substitutions; ok is
+// false for a node with attributes without a short text.
 func sameComputed(n *graph.Node, with map[*graph.Value]*graph.Value) (key string, ok bool) {
 	var b strings.Builder
 	fmt.Fprint(&b, n.Op, n.Opset, n.Output, n.Out)

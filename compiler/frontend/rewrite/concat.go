@@ -7,16 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// lineUp is a concatenation and the values that it lines up, when those it reads from other concatenations are taken
-// apart.
+// lineUp is a concatenation with its operands, after those from other concatenations are expanded.
 type lineUp struct {
 	*graph.Node
 	axis  int
 	parts []*graph.Value
 }
 
-// nestConcats makes a concatenation read an earlier one where that lines up some of its operands already, as in a
-// dense block, where every layer reads the results of all before it. All then share one buffer.
+// nestConcats makes a concatenation read an earlier one that already contains some of its operands, as in a dense
+// block, where every layer reads the results of all before it. All then share one buffer.
 func nestConcats(g *graph.Graph) error {
 	var earlier []lineUp
 	for k, n := range g.Nodes {
