@@ -27,7 +27,7 @@ const (
 	compileLimit = tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT
 )
 
-// product is a matrix product followed by a rectifier.
+// product returns a matrix product followed by a ReLU.
 func product(t testing.TB) *expr.Workload {
 	t.Helper()
 	const m, n, k = 32, 48, 64
@@ -45,7 +45,7 @@ func product(t testing.TB) *expr.Workload {
 	return w
 }
 
-// tiled are schedules of product that split its rows by different factors.
+// tiled returns schedules of product that split its rows by different factors.
 func tiled(t testing.TB, w *expr.Workload, factors ...int64) []Candidate {
 	t.Helper()
 	var list []Candidate
@@ -75,7 +75,7 @@ func native(t testing.TB) *target.Target {
 	return machine
 }
 
-// newCompiler has the harness and the references of the tests before, most of which need the same.
+// newCompiler returns a compiler with the harness and references cached by earlier tests.
 func newCompiler(t testing.TB, override string) *Compiler {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), override)
@@ -94,7 +94,7 @@ func openCache(t testing.TB, dir string, capBytes int64) *Cache {
 	return cache
 }
 
-// sabotaged is a compiler that runs a shell command instead when the source holds a word.
+// sabotaged returns a compiler that runs a shell command instead if the source contains a word.
 func sabotaged(t testing.TB, words map[string]string) string {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), "")
@@ -217,7 +217,7 @@ func TestCacheBuildsOnceAndEvicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Cache = openCache(t, filepath.Dir(first), 2*info.Size())
-	broken := &toolchain.Toolchain{Name: c.Toolchain.Name} // cannot build: a hit does not need to
+	broken := &toolchain.Toolchain{Name: c.Toolchain.Name} // cannot build: a cache hit does not need to
 	if path, err := c.Cache.Get(t.Context(), broken, build(1)); err != nil || path != first {
 		t.Errorf("hit: %s, %v", path, err)
 	}
@@ -231,11 +231,11 @@ func TestCacheBuildsOnceAndEvicts(t *testing.T) {
 	}
 }
 
-// BenchmarkBatch builds 16 candidates with two compilers: what a trial costs the builder.
+// BenchmarkBatch builds 16 candidates with two parallel compilers, which is the builder's cost of a batch.
 func BenchmarkBatch(b *testing.B) {
 	c, w := newCompiler(b, ""), product(b)
 	batch := Batch{Workload: w, Target: native(b), Candidates: tiled(b, w, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)}
-	if _, err := c.Build(b.Context(), b.TempDir(), batch); err != nil { // makes the harness and the reference
+	if _, err := c.Build(b.Context(), b.TempDir(), batch); err != nil { // builds the harness and the reference
 		b.Fatal(err)
 	}
 	for b.Loop() {
@@ -253,7 +253,8 @@ func TestPanicOverTheReferenceIsAnError(t *testing.T) {
 	}
 }
 
-// TestCandidatesLieByLayout: those that pack constants alike are next to one another, the first one's first.
+// TestCandidatesLieByLayout checks that candidates with the same layout of constants are adjacent, starting with the
+// first one's.
 func TestCandidatesLieByLayout(t *testing.T) {
 	w := product(t)
 	var list []Candidate

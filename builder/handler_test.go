@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// What the agents are made of fits together.
+// These agents satisfy the farm's interfaces.
 var (
 	_ Artifacts        = (*artifact.Client)(nil)
 	_ runner.Artifacts = (*artifact.Client)(nil)
@@ -28,7 +28,7 @@ var (
 	_ agent.Handler    = (*runner.Handler)(nil)
 )
 
-// folder keeps artifacts where runners on this machine find them.
+// folder stores artifacts where runners on this machine can read them.
 type folder struct {
 	paths map[string]string
 	dir   string
@@ -55,7 +55,7 @@ func (f *folder) Download(_ context.Context, ref *tilthv1.ArtifactRef) (string, 
 	return f.paths[ref.GetDigest()], func() {}, nil
 }
 
-// farm is a builder and a runner joined directly.
+// farm connects a builder and a runner directly.
 type farm struct {
 	builder  *Handler
 	runner   *runner.Handler
@@ -95,7 +95,7 @@ func (f *farm) build(t *testing.T, list []Candidate) {
 	}
 }
 
-// measure sends what was built to the runner.
+// measure sends the built objects to the runner.
 func (f *farm) measure(t *testing.T, list []Candidate) {
 	t.Helper()
 	work := &tilthv1.MeasureWork{BatchId: "b1", Target: f.spec, Artifacts: f.built.GetArtifacts()}

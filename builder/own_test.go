@@ -16,13 +16,13 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// written are candidates of a kernel for a workload, with the values 1 to n of its knob.
+// written returns candidates of a user kernel for a workload, with the values 1 to n of its knob.
 func written(t *testing.T, w *expr.Workload, arch, name, source string, n int64) (list []Candidate) {
 	t.Helper()
 	return calling(t, w, arch, name, source, "", n)
 }
 
-// calling are those of a kernel with libraries.
+// calling returns candidates of a user kernel that links libraries.
 func calling(t *testing.T, w *expr.Workload, arch, name, source, libraries string, n int64) (list []Candidate) {
 	t.Helper()
 	lines := `"` + strings.ReplaceAll(strings.TrimSuffix(w.Text(), "\n"), "\n", `","`) + `"`
@@ -45,8 +45,8 @@ func calling(t *testing.T, w *expr.Workload, arch, name, source, libraries strin
 	return list
 }
 
-// TestAnOwnKernelCostsNoOther: what its module does when it is loaded is not done beside schedules, nor beside another
-// kernel.
+// TestAnOwnKernelCostsNoOther checks that the initialisation code of a user kernel's module does not run in the
+// process of schedules or other kernels.
 func TestAnOwnKernelCostsNoOther(t *testing.T) {
 	c, w, machine := newCompiler(t, ""), product(t), native(t)
 	c.OwnKernels, c.Parallel = true, 1
@@ -86,8 +86,8 @@ func TestAnOwnKernelCostsNoOther(t *testing.T) {
 	}
 }
 
-// TestAKernelWithALibraryIsMeasuredWhereThatIs: zlib, which compilers are linked with themselves, is the library. What
-// a machine lacks costs the kernel alone.
+// TestAKernelWithALibraryIsMeasuredWhereThatIs uses zlib, which compilers link themselves. A missing library only
+// fails the kernel.
 func TestAKernelWithALibraryIsMeasuredWhereThatIs(t *testing.T) {
 	c, w, machine := newCompiler(t, ""), product(t), native(t)
 	c.OwnKernels, c.Parallel = true, 1
@@ -141,7 +141,7 @@ void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace) 
 	}
 }
 
-// zlib is the version of this machine's, as the library tells it.
+// zlib returns this machine's zlib version, as reported by the library.
 func zlib(t *testing.T) string {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 1)

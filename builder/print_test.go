@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// printedSizes are kernels of a few sizes: an unrolled addition of that many elements each.
+// printedSizes returns printed kernels of several sizes, each with that many unrolled additions.
 func printedSizes(t testing.TB) []printed {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
@@ -48,7 +48,8 @@ func printedSizes(t testing.TB) []printed {
 	return list
 }
 
-// TestPartsOfABatchAreOfEqualSize but for a candidate at most, keep the order and lose nothing.
+// TestPartsOfABatchAreOfEqualSize also checks that parts keep the order and are complete. Sizes may differ by one
+// candidate.
 func TestPartsOfABatchAreOfEqualSize(t *testing.T) {
 	kinds := printedSizes(t)
 	size := func(list []printed) (bytes int) {

@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// device is a runner that offers a preset on some numbers of threads.
+// device returns a runner that offers a preset with some numbers of threads.
 func device(t *testing.T, name, preset, rack string, threads ...int) *tilthv1.Agent {
 	t.Helper()
 	spec := &tilthv1.AgentSpec{Name: name, Labels: map[string]string{"rack": rack}}
@@ -74,7 +74,7 @@ func TestNewestToolchain(t *testing.T) {
 		{"gcc-12.2.0", "gcc-12.2.0"},
 		{"gcc-12.2.0 clang-9.0.1", "clang-9.0.1"},
 		{"clang-9.0.1 clang-19.1.7 clang-19.1.10 clang-14.0.6", "clang-19.1.10"},
-		{"clang-19.1.7 clang-19.1.7+ptxas-12.4.131", "clang-19.1.7"}, // no card
+		{"clang-19.1.7 clang-19.1.7+ptxas-12.4.131", "clang-19.1.7"}, // no GPU
 	} {
 		if got, err := NewestToolchain(strings.Fields(c.offered), board); err != nil || got != c.want {
 			t.Errorf("of %s: %s, %v; want %s", c.offered, got, err, c.want)
@@ -85,7 +85,8 @@ func TestNewestToolchain(t *testing.T) {
 	}
 }
 
-// One runner with a description that nobody understands kept everybody from tuning.
+// TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers is a regression test: one runner with an unknown
+// description prevented all tuning.
 func TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers(t *testing.T) {
 	board, bad := device(t, "board", "arm64", "3", 4), device(t, "bad", "x86-64-v3", "3", 4)
 	bad.GetSpec().GetDeviceClasses()[0].Descriptor_ = []byte("{")

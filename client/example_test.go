@@ -13,7 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Two models are tuned as one job, without a compiler here: a tuner of the farm makes the tasks.
+// This example tunes two models in one job. A tuner of the farm creates the tasks, so the client needs no compiler.
 func ExampleClient_SubmitModels() {
 	c, err := client.Dial("tracker.example.com:9190", slog.Default())
 	if err != nil {
@@ -28,7 +28,7 @@ func ExampleClient_SubmitModels() {
 		Name: "camera", Tuner: "gbdt", Numerics: "default",
 		Budget: &tilthv1.Budget{Time: durationpb.New(30 * time.Minute)},
 		Target: &tilthv1.TargetSpec{DeviceClass: "neoverse-n1-4t"}, // see 'tilth devices show'
-		// The detector runs thrice as often.
+		// The detector runs three times as often.
 		Model: &tilthv1.ModelSpec{Weight: 3, Others: []*tilthv1.OtherModel{{Name: "classifier"}}},
 	})
 	if err != nil {

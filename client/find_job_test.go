@@ -40,7 +40,7 @@ func TestAListingBeginsBehindTheNumber(t *testing.T) {
 	}
 }
 
-// paged gives ids in pages of two, and counts the pages.
+// paged returns ids in pages of two and counts the pages.
 func paged(pages *int, ids ...string) func(string) (*tilthv1.ListJobsResponse, error) {
 	return func(string) (*tilthv1.ListJobsResponse, error) {
 		response := &tilthv1.ListJobsResponse{}
@@ -56,7 +56,7 @@ func paged(pages *int, ids ...string) func(string) (*tilthv1.ListJobsResponse, e
 
 func TestJobsOfANumberAreSoughtOnAllItsPages(t *testing.T) {
 	var shards []string
-	for i := range 20 { // of which each has a job of this number
+	for i := range 20 { // each has a job of this number
 		shards = append(shards, fmt.Sprintf("job-00000002-%c", 'z'-i))
 	}
 	shards = append(shards, "job-00000001-a", "job-00000001-b", "job-00000001-c")

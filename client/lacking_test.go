@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestPatienceWaitsForWhatMayCome and for nothing else.
+// TestPatienceWaitsForWhatMayCome also checks that nothing else is waited for.
 func TestPatienceWaitsForWhatMayCome(t *testing.T) {
 	lacks, broken := lacking("no device"), errors.New("broken")
 	for name, c := range map[string]struct {

@@ -24,13 +24,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// log is a tracker's job service that has a job's log only, and breaks its streams off where it is told to.
+// log is a job service with the log of one job. Its streams break at given positions.
 type log struct {
 	tilthv1.UnimplementedJobServiceServer
 	sequences []uint64
-	// breaks are the positions after which the next streams break off.
+	// breaks lists the positions after which the next streams break.
 	breaks []int
-	// overlap makes each stream begin an event early, as one that was told of the last event twice would.
+	// overlap makes each stream start that many events early, so that events are repeated.
 	overlap uint64
 	asked   []uint64
 }
@@ -56,7 +56,7 @@ func (l *log) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreaming
 	return nil
 }
 
-// serve returns a client of the service.
+// serve serves jobs and returns a client.
 func serve(t *testing.T, jobs tilthv1.JobServiceServer) *Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
@@ -147,7 +147,8 @@ func (full) CancelJob(context.Context, *tilthv1.CancelJobRequest) (*tilthv1.Canc
 	return nil, wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping: no space left on device")
 }
 
-// What a stopping tracker said used to read as if there were none.
+// TestErrorsKeepTheTrackersOwnWords is a regression test: errors of a stopping tracker looked as if no tracker
+// existed.
 func TestErrorsKeepTheTrackersOwnWords(t *testing.T) {
 	c := serve(t, full{})
 	_, err := c.Cancel(t.Context(), "j", "")
@@ -174,7 +175,7 @@ func TestErrorsNameTheRemedy(t *testing.T) {
 	}
 }
 
-// replaced is a job service that has another history than the one that it told of.
+// replaced is a job service whose history differs from the one that it sent before.
 type replaced struct {
 	tilthv1.UnimplementedJobServiceServer
 	told *tilthv1.JobEvent

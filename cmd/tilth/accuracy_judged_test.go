@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// TestWhatIsSaidOfAnError: each reason has a remedy that can help.
+// TestWhatIsSaidOfAnError checks that the remedy fits the reason.
 func TestWhatIsSaidOfAnError(t *testing.T) {
 	values := func(v ...float32) *array.Array { return array.FromFloat32(v, int64(len(v))) }
 	nan := float32(math.NaN())

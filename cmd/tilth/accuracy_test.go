@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 )
 
-// checked compiles models on a simulated GPU with their errors measured.
+// checked compiles models on a simulated GPU and measures their errors.
 type checked struct {
 	farmUnderTest
 	ctx           context.Context
@@ -39,7 +39,7 @@ func newChecked(t *testing.T) *checked {
 	return c
 }
 
-// write has the inputs be one of a name.
+// write writes an input of a name.
 func (c *checked) write(name string, a *array.Array) {
 	f, err := os.Create(c.inputs)
 	if err == nil {
@@ -50,14 +50,14 @@ func (c *checked) write(name string, a *array.Array) {
 	}
 }
 
-// compile compiles the model with more flags.
+// compile compiles the model with additional flags.
 func (c *checked) compile(flags ...string) (p *process, output string) {
 	output = filepath.Join(c.dir, "mlp.tar")
 	all := []string{"compile", c.model, "--target", "gpu-sim", "--threads", "1", "--untuned", "-o", output, "--check", c.inputs}
 	return c.tilth(c.ctx, append(all, flags...)...), output
 }
 
-// refused compiles in vain, and is the line that says why.
+// refused checks that a compilation fails and returns the line with the reason.
 func (c *checked) refused(flags ...string) string {
 	c.t.Helper()
 	p, output := c.compile(flags...)
@@ -75,8 +75,8 @@ func (c *checked) refused(flags ...string) string {
 	return said
 }
 
-// TestTheErrorOfAPackageIsMeasured, printed, and kept: fast numerics lose some digits of a model in float32, as many
-// as bfloat16 lacks, or float16, and strict ones none; on processors, too.
+// TestTheErrorOfAPackageIsMeasured checks that the error is printed and stored. Fast numerics lose as many digits of
+// float32 as bfloat16 or float16 lack, and strict numerics lose none. The same holds on processors.
 func TestTheErrorOfAPackageIsMeasured(t *testing.T) {
 	c := newChecked(t)
 	for _, x := range []struct {
@@ -90,7 +90,7 @@ func TestTheErrorOfAPackageIsMeasured(t *testing.T) {
 		{"strict", []string{"--target", "x86-64-v3", "--weights", "int8"}, [2]float64{0x1p-13, 0x1p-5}},
 	} {
 		if testing.Short() && x.flags != nil {
-			continue // slow: compiles for a processor, too
+			continue // slow: also compiles for a processor
 		}
 		numerics, within := x.numerics, x.within
 		p, output := c.compile(append(x.flags, "--numerics", numerics, "--max-error", "0.05", "--json")...)

@@ -11,13 +11,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 )
 
-// TestAFarmTunesForAnEmulatedBoard: what the board measured is what its package is compiled with, and the package
-// computes there what one of this machine computes here. 'make farm-boards' has runners that are emulated themselves.
+// TestAFarmTunesForAnEmulatedBoard compiles a package with the board's measurements. The package must compute the
+// same on the board as one for this machine does here. 'make farm-boards' also emulates the runners.
 func TestAFarmTunesForAnEmulatedBoard(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes that measures under an emulator")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	const emulator = "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=128 -L /usr/riscv64-linux-gnu"

@@ -15,8 +15,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// closedFarm is a farm with TLS whose tracker asks who calls. Its tuner has a token from the environment, its builder
-// a certificate, and its runner a token from its configuration file.
+// closedFarm is a farm with TLS and authentication. Its tuner has a token from the environment, its builder a
+// certificate, and its runner a token from its configuration file.
 type closedFarm struct{ *farmUnderTest }
 
 func startClosedFarm(ctx context.Context, t *testing.T) *closedFarm {
@@ -76,7 +76,7 @@ func (f *closedFarm) service(name string, variables []string, args ...string) {
 	f.running[name] = c
 }
 
-// as is a run of the program by somebody, whose token the environment names.
+// as runs the program with the token of a user in the environment.
 func (f *closedFarm) as(ctx context.Context, name string, args ...string) *process {
 	p := f.tilth(ctx, append(args, "--tracker", f.tracker)...)
 	p.cmd.Env = append(p.cmd.Env, "TILTH_TLS_CA="+f.path("certs/ca.crt"))
@@ -86,7 +86,7 @@ func (f *closedFarm) as(ctx context.Context, name string, args ...string) *proce
 	return p
 }
 
-// mustFail runs to a failure with a message.
+// mustFail waits for a failure with a message.
 func (p *process) mustFail(want string) {
 	p.t.Helper()
 	p.start()
@@ -96,7 +96,7 @@ func (p *process) mustFail(want string) {
 }
 
 func TestAClosedFarmServesThoseWhoProveWhoTheyAre(t *testing.T) {
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startClosedFarm(ctx, t)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// completed are the words that a shell is offered for the last of a command line, and the directive on files.
+// completed returns the completions of the last word of a command line, and the directive on files.
 func completed(t *testing.T, line ...string) (words []string, directive string) {
 	t.Helper()
 	var out strings.Builder
@@ -42,7 +42,7 @@ func TestShellsCompleteArgumentsAndValues(t *testing.T) {
 		{"tune a.onnx --target x86-64-v", "x86-64-v2 x86-64-v3 x86-64-v4", cobra.ShellCompDirectiveDefault},
 		{"tune a.onnx --log ", "", cobra.ShellCompDirectiveDefault},
 		{"tune a.onnx --trials ", "", cobra.ShellCompDirectiveNoFileComp},
-		{"records import ", "", cobra.ShellCompDirectiveDefault}, // logs have any name
+		{"records import ", "", cobra.ShellCompDirectiveDefault}, // logs may have any name
 		{"model resnet-1", "resnet-101 resnet-152 resnet-18", cobra.ShellCompDirectiveNoFileComp},
 	} {
 		got, directive := completed(t, strings.Split(c.line, " ")...)
@@ -55,7 +55,7 @@ func TestShellsCompleteArgumentsAndValues(t *testing.T) {
 	}
 }
 
-// TestFlagsOfFewValuesAreCompleted has the values that are completed be those that the help tells.
+// TestFlagsOfFewValuesAreCompleted compares the completions of flags with the values in their help.
 func TestFlagsOfFewValuesAreCompleted(t *testing.T) {
 	there := map[string]string{}
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
@@ -70,7 +70,7 @@ func TestFlagsOfFewValuesAreCompleted(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreOfAKnownKind has a new kind of argument get its completion.
+// TestArgumentsAreOfAKnownKind requires a completion for every kind of argument.
 func TestArgumentsAreOfAKnownKind(t *testing.T) {
 	known := []string{"JOB", "BOARD", "DEVICE", "NAME", "ID", "BATCH", "DIR"}
 	files := []string{"FILE", "FROM", "TO", "SET|FOLDER", "MODEL"}

@@ -18,13 +18,13 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
-// composeService is what is run of a service.
+// composeService is the part of a Compose service that the test runs.
 type composeService struct {
 	Command     []string
 	Environment map[string]string
 }
 
-// composeWithDatabase are the services of docker-compose.yml as docker-compose.postgres.yml changes them.
+// composeWithDatabase returns the services of docker-compose.yml with the overrides of docker-compose.postgres.yml.
 func composeWithDatabase(t *testing.T) map[string]composeService {
 	t.Helper()
 	all := map[string]composeService{}
@@ -51,7 +51,7 @@ func composeWithDatabase(t *testing.T) map[string]composeService {
 	return all
 }
 
-// composeFarm is the farm of the two Compose files, as processes, each of which has an address of its own.
+// composeFarm runs the services of the two Compose files as processes with their own addresses.
 type composeFarm struct {
 	*farmUnderTest
 	services map[string]composeService
@@ -73,7 +73,7 @@ func startComposeFarm(t *testing.T, services ...string) *composeFarm {
 	return f
 }
 
-// setup makes what the service of that name does.
+// setup creates the files of the service "setup".
 func (f *composeFarm) setup() {
 	f.t.Helper()
 	args := []string{filepath.Join("..", "..", "deploy", "docker", "setup.sh")}
@@ -92,12 +92,12 @@ func (f *composeFarm) setup() {
 
 func (f *composeFarm) path(name string) string { return filepath.Join(f.dir, name) }
 
-// trackers is what the name of the trackers leads to.
+// trackers returns the addresses behind the trackers' name.
 func (f *composeFarm) trackers() string {
 	return f.hosts["tracker"] + ":9190," + f.hosts["tracker-2"] + ":9190"
 }
 
-// launch runs the command of a service, with folders and addresses of this machine.
+// launch runs the command of a service with this machine's folders and addresses.
 func (f *composeFarm) launch(service string) {
 	f.t.Helper()
 	secrets := f.path("agents")
@@ -130,28 +130,28 @@ func (f *composeFarm) launch(service string) {
 	f.running[service] = c
 }
 
-// as is a run of the program by a client.
+// as runs the program as a client.
 func (f *composeFarm) as(ctx context.Context, args ...string) *process {
 	return f.tilth(ctx, append(args, "--tracker", f.trackers(), "--tls-ca", f.path("clients/ca.crt"), "--token-file", f.path("clients/client.token"))...)
 }
 
-// jobs are those that the farm lists; none while it does not answer.
+// jobs returns the farm's jobs, or none while it does not answer.
 func (f *composeFarm) jobs(ctx context.Context) (jobs []jobRow) {
 	list := f.as(ctx, "jobs", "list", "--json")
 	list.start()
 	if list.cmd.Wait() == nil {
-		_ = json.Unmarshal(list.stdout.Bytes(), &jobs) // what is none has no jobs
+		_ = json.Unmarshal(list.stdout.Bytes(), &jobs) // invalid output has no jobs
 	}
 	return jobs
 }
 
-// The commands of the Compose files with TILTH_SHARDS=4 are a farm. It tunes a model while one tracker is killed, and
-// that one comes back.
+// TestComposeWithSeveralShardsOutlivesATracker runs the Compose files' commands with TILTH_SHARDS=4 as a farm. It
+// kills and restarts one tracker while a model is tuned.
 func TestComposeWithSeveralShardsOutlivesATracker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of five processes on a database, and kills both trackers")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startComposeFarm(t, "tracker", "tracker-2", "tuner", "builder", "runner")
@@ -168,7 +168,7 @@ func TestComposeWithSeveralShardsOutlivesATracker(t *testing.T) {
 		jobs := f.jobs(ctx)
 		return len(jobs) == 1 && jobs[0].Trials > 0
 	})
-	// One of the two has the job's shard.
+	// Either tracker may have the job's shard.
 	f.kill("tracker")
 	f.until(ctx, "the second tracker does not have all shards", func() bool {
 		owners := f.as(ctx, "jobs", "owners")

@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/records/registry"
 )
 
-// commandLine is how a file of deploy/ has the program called, without the program's name.
+// commandLine is a command line in a file of deploy/, without the program's name.
 type commandLine struct {
 	where string
 	args  []string
@@ -34,7 +34,7 @@ func readFile(t *testing.T, parts ...string) []byte {
 	return text
 }
 
-// composeCommands are the program's services and their health checks.
+// composeCommands returns the command lines and health checks of the program's services.
 func composeCommands(t *testing.T) (list []commandLine) {
 	t.Helper()
 	var file struct {
@@ -59,7 +59,7 @@ func composeCommands(t *testing.T) (list []commandLine) {
 		}
 		list = append(list, commandLine{"docker-compose.yml: health of " + name, s.Healthcheck.Test[2:]})
 	}
-	clear(file.Services) // of these the program's have no image of their own
+	clear(file.Services) // in the override, the program's services have no image
 	if err := yaml.Unmarshal(readFile(t, "docker-compose.postgres.yml"), &file); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func composeCommands(t *testing.T) (list []commandLine) {
 	return list
 }
 
-// kubernetesCommands are those of all containers.
+// kubernetesCommands returns the command lines of all containers.
 func kubernetesCommands(t *testing.T) (list []commandLine) {
 	t.Helper()
 	for _, name := range []string{
@@ -124,7 +124,7 @@ func systemdCommands(t *testing.T) (list []commandLine) {
 	return list
 }
 
-// A flag that is renamed would only be missed when a farm does not start.
+// TestDeployedCommandLinesAreUnderstood catches renamed flags, which otherwise only fail when a farm starts.
 func TestDeployedCommandLinesAreUnderstood(t *testing.T) {
 	all := slices.Concat(composeCommands(t), kubernetesCommands(t), systemdCommands(t))
 	if len(all) < 4+4+2+5+4 {
@@ -146,7 +146,7 @@ func TestDeployedCommandLinesAreUnderstood(t *testing.T) {
 	}
 }
 
-// checkStore does not mind that the certificate of an authority is not here.
+// checkStore accepts a missing certificate of an authority.
 func checkStore(address string) error {
 	if _, err := registry.Of(address); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -154,7 +154,7 @@ func checkStore(address string) error {
 	return nil
 }
 
-// dropIn has records in a database.
+// dropIn configures a database for records.
 const dropIn = "tilth-tracker.service.d/postgres.conf"
 
 var storeVariable = regexp.MustCompile(`(?m)^Environment=TILTH_STORE=(.*)$`)
@@ -171,7 +171,7 @@ func TestTheDropInNamesADatabase(t *testing.T) {
 
 var storeFlag = regexp.MustCompile(`--(?:data|records)[ =](/var/lib/[\w./-]+)`)
 
-// Who follows the documents finds the tracker's folder, however it was deployed.
+// TestTheTrackersFolderIsTheSameEverywhere checks that all deployments use the documented folder.
 func TestTheTrackersFolderIsTheSameEverywhere(t *testing.T) {
 	const folder = "/var/lib/tilth/tracker"
 	named := slices.Concat(composeCommands(t), kubernetesCommands(t), systemdCommands(t))
@@ -204,7 +204,8 @@ func TestTheTrackersFolderIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// What the services read is what setup.sh makes, for each kind of reader.
+// TestSetupMakesWhatServicesRead compares the files of setup.sh with those that the services read, for each kind of
+// reader.
 func TestSetupMakesWhatServicesRead(t *testing.T) {
 	made := map[string]string{}
 	var args []string
@@ -218,7 +219,7 @@ func TestSetupMakesWhatServicesRead(t *testing.T) {
 	script := filepath.Join("..", "..", "deploy", "docker", "setup.sh")
 	token := filepath.Join(made["agents"], "agent.token")
 	var first []byte
-	for range 2 { // the second time, what is there stays
+	for range 2 { // the second run keeps existing files
 		if said, err := exec.CommandContext(t.Context(), "sh", append([]string{script}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("setup.sh: %v\n%s", err, said)
 		}
@@ -268,7 +269,7 @@ func TestUnitsPassSystemdsOwnCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The program and its user need not be installed here.
+		// The program and its user may be missing on this machine.
 		text = regexp.MustCompile(`(?m)^(User|Group)=tilth$`).ReplaceAll(text, []byte("$1=root"))
 		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/tilth"), []byte(program))
 		path := filepath.Join(dir, filepath.Base(unit))
@@ -290,7 +291,7 @@ func TestUnitsPassSystemdsOwnCheck(t *testing.T) {
 
 var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build -tags static .* -o) /out/tilth (\./cmd/tilth)$`)
 
-// The image has nothing but the program, so that it must need nothing.
+// TestTheImagesProgramIsStatic checks that the program has no dependencies, because the image contains nothing else.
 func TestTheImagesProgramIsStatic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the program with other tags")

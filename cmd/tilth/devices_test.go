@@ -12,19 +12,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// startDevice is a farm of a tracker and a runner.
+// startDevice returns a farm of a tracker and a runner.
 func startDevice(t *testing.T) *farmUnderTest {
 	dir, err := os.MkdirTemp("", "farm") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &farmUnderTest{t: t, dir: dir, tracker: "unix:" + filepath.Join(dir, "sock")}
-	f.more = map[string][]string{"runner": {"--slots", "1"}} // what comes second waits in the tracker
+	f.more = map[string][]string{"runner": {"--slots", "1"}} // further work waits in the tracker
 	f.begin("tracker", "runner")
 	return f
 }
 
-// awaitDevice returns when the runner has joined.
+// awaitDevice waits until the runner has joined.
 func (f *farmUnderTest) awaitDevice(ctx context.Context) {
 	f.until(ctx, "the runner has not joined", func() bool {
 		_, err := f.client.Device(ctx, "test/runner")
@@ -32,7 +32,7 @@ func (f *farmUnderTest) awaitDevice(ctx context.Context) {
 	})
 }
 
-// device runs a command about the device and reads what it prints.
+// device runs a command about the device and decodes its output.
 func (f *farmUnderTest) device(ctx context.Context, command string, flags ...string) (row deviceRow) {
 	f.t.Helper()
 	p := f.tilth(ctx, append([]string{"devices", command, "test/runner", "--tracker", f.tracker, "--json"}, flags...)...)
@@ -76,7 +76,7 @@ func TestDevicesAreCordonedDrainedAndShown(t *testing.T) {
 	}
 }
 
-// TestARunnersDeviceIsCalibratedAndShown by the real kernels, at joining.
+// TestARunnersDeviceIsCalibratedAndShown runs the real kernels when the runner joins.
 func TestARunnersDeviceIsCalibratedAndShown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -95,7 +95,7 @@ func TestARunnersDeviceIsCalibratedAndShown(t *testing.T) {
 	}
 }
 
-// TestADeviceThatRestsIsShown has a runner whose harness cannot start.
+// TestADeviceThatRestsIsShown uses a runner whose harness cannot start.
 func TestADeviceThatRestsIsShown(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes until its device fails often enough")
@@ -122,7 +122,7 @@ func TestADeviceThatRestsIsShown(t *testing.T) {
 	if !strings.Contains(show.stdout.String(), "rest:     until 20") {
 		t.Errorf("no rest in\n%s", show.stdout.String())
 	}
-	f.until(ctx, "the list shows no rest", func() bool { // until it fails again, when a rest is over
+	f.until(ctx, "the list shows no rest", func() bool { // after a cooldown, until it fails again
 		list := f.tilth(ctx, "devices", "list", "--tracker", f.tracker)
 		list.mustRun()
 		return strings.Contains(list.stdout.String(), "idle, resting until 20")
@@ -133,7 +133,7 @@ func TestAnOutageIsShownWithTheDevices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: waits until a farm of processes has been silent for 15 s")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := newFarmUnderTest(t)

@@ -16,13 +16,13 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on
-// it. Each ends by itself, nobody is blamed, and the job goes on.
+// TestAFarmIsStoppedGently stops each process of a farm in turn, like an administrator, while a client tunes. Each
+// process must end by itself without failures, and the job must continue.
 func TestAFarmIsStoppedGently(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)
@@ -58,7 +58,7 @@ func TestAFarmIsStoppedGently(t *testing.T) {
 	}
 }
 
-// terminate asks a process to end, and returns how it did.
+// terminate stops a process with SIGTERM and returns its error.
 func (f *farmUnderTest) terminate(service string) error {
 	c := f.running[service]
 	delete(f.running, service)
@@ -68,12 +68,12 @@ func (f *farmUnderTest) terminate(service string) error {
 	return c.Wait()
 }
 
-// TestASecondSignalEndsAtOnce stops an agent whose tracker does not answer, so that it has something to wait for.
+// TestASecondSignalEndsAtOnce stops an agent whose tracker does not answer, so that its shutdown would take long.
 func TestASecondSignalEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)
-	// One that has no session yet has nobody to take leave of.
+	// Without a session the agent would not wait for the tracker.
 	f.until(ctx, "the builder does not say that it has joined", func() bool {
 		log, err := os.ReadFile(filepath.Join(f.dir, "builder.log"))
 		return err == nil && bytes.Contains(log, []byte("joined the tracker"))
@@ -100,8 +100,8 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// standStill stops a child of this process and returns when its last thread has stopped: the others may answer calls
-// for a while after the signal was sent.
+// standStill stops a child process and waits until its last thread has stopped. Other threads may answer calls for a
+// while after the signal.
 func standStill(t *testing.T, child *os.Process) {
 	t.Helper()
 	if err := child.Signal(syscall.SIGSTOP); err != nil {

@@ -19,16 +19,16 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// farmDeadline bounds a hang of a whole farm: what a test takes is up to compilers on a busy machine.
+// farmDeadline is the timeout of a farm test. It is generous, because compilers are slow on a busy machine.
 const farmDeadline = 20 * time.Minute
 
-// killAfter is how many trials are let through between two kills.
+// killAfter is the number of trials between two kills.
 const killAfter = 5
 
-// TestFarmSurvivesKills kills each process of a farm in turn while a client tunes on it. The job ends all the same,
-// with every trial exactly once: in the client's log, in the events, and in the records.
+// TestFarmSurvivesKills kills each process of a farm in turn while a client tunes. The job must end with every trial
+// exactly once in the client's log, in the events, and in the records.
 func TestFarmSurvivesKills(t *testing.T) {
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)
@@ -77,12 +77,12 @@ func TestFarmSurvivesKills(t *testing.T) {
 	}
 }
 
-// TestATunerUsesTheCostModelItIsGiven, and says so.
+// TestATunerUsesTheCostModelItIsGiven also checks that the tuner logs it.
 func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	given, err := filepath.Abs("../../compiler/backend/cpu/describe/x86.txt")
@@ -111,7 +111,7 @@ func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
 	}
 }
 
-// distinctTrials counts the trials of a log, and fails when one is there twice.
+// distinctTrials counts the trials in a log and fails on duplicates.
 func distinctTrials(t *testing.T, path string) int {
 	file, err := os.Open(path)
 	if err != nil {
@@ -133,16 +133,16 @@ func distinctTrials(t *testing.T, path string) int {
 	return len(seen)
 }
 
-// farmUnderTest is a tracker and one agent of each kind, each a process.
+// farmUnderTest is a farm of a tracker and one agent of each kind, as separate processes.
 type farmUnderTest struct {
 	t       *testing.T
 	dir     string
 	tracker string
 	client  *client.Client
 	running map[string]*exec.Cmd
-	// more are further arguments, by service.
+	// more holds additional arguments by service.
 	more map[string][]string
-	// apart says that it shares no caches with others.
+	// apart disables the caches that tests share.
 	apart bool
 }
 
@@ -158,7 +158,7 @@ func (f *farmUnderTest) launchAll() {
 	}
 }
 
-// newFarmUnderTest is a farm of which nothing runs yet.
+// newFarmUnderTest returns a farm without starting processes.
 func newFarmUnderTest(t *testing.T) *farmUnderTest {
 	// A socket's path must be short, and the test's own folder has a long name.
 	dir, err := os.MkdirTemp("", "farm")
@@ -170,7 +170,7 @@ func newFarmUnderTest(t *testing.T) *farmUnderTest {
 	return f
 }
 
-// begin starts services, and a client of the tracker.
+// begin starts services and connects a client.
 func (f *farmUnderTest) begin(services ...string) {
 	f.running = map[string]*exec.Cmd{}
 	f.t.Cleanup(f.stop)
@@ -210,9 +210,9 @@ func (f *farmUnderTest) launch(service string) {
 	f.running[service] = c
 }
 
-// env keeps the farm's host lock and files to itself, except for the caches that all tests share.
+// env isolates the farm's host lock and files, except for the caches that all tests share.
 func (f *farmUnderTest) env() []string {
-	for _, cache := range []string{"cache", "tilth"} { // agents' and clients'
+	for _, cache := range []string{"cache", "tilth"} { // of agents and clients
 		if f.apart {
 			break
 		}
@@ -226,7 +226,7 @@ func (f *farmUnderTest) env() []string {
 func (f *farmUnderTest) kill(service string) {
 	c := f.running[service]
 	_ = c.Process.Kill()
-	_ = c.Wait() // says that it was killed
+	_ = c.Wait() // it was killed
 	delete(f.running, service)
 }
 
@@ -253,10 +253,10 @@ func (f *farmUnderTest) tellLogs() {
 	}
 }
 
-// awaitAgents returns when the tracker serves and all agents have joined.
+// awaitAgents waits until the tracker serves and all agents have joined.
 func (f *farmUnderTest) awaitAgents(ctx context.Context) { f.await(ctx, 3) }
 
-// awaitTracker returns when the tracker serves.
+// awaitTracker waits until the tracker serves.
 func (f *farmUnderTest) awaitTracker(ctx context.Context) { f.await(ctx, 0) }
 
 func (f *farmUnderTest) await(ctx context.Context, n int) {
@@ -266,7 +266,7 @@ func (f *farmUnderTest) await(ctx context.Context, n int) {
 	})
 }
 
-// until returns when something is so; else the test fails with what is wrong when ctx ends.
+// until waits until so returns true. When ctx ends, it fails the test with the message wrong.
 func (f *farmUnderTest) until(ctx context.Context, wrong string, so func() bool) {
 	f.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -280,7 +280,8 @@ func (f *farmUnderTest) until(ctx context.Context, wrong string, so func() bool)
 	}
 }
 
-// recordedTrials sends something for every trial of the farm's only job, and is closed when the job ends.
+// recordedTrials returns a channel that receives for every trial of the farm's only job and is closed when the job
+// ends.
 func (f *farmUnderTest) recordedTrials(ctx context.Context) <-chan struct{} {
 	recorded := make(chan struct{})
 	done := make(chan struct{})

@@ -27,7 +27,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// besieged is a tracker that takes tokens, in a process of its own.
+// besieged is a tracker with tokens in a separate process.
 type besieged struct {
 	*farmUnderTest
 	tracker *exec.Cmd
@@ -51,7 +51,7 @@ func besiege(ctx context.Context, t *testing.T) *besieged {
 	return &besieged{f.farmUnderTest, f.running["tracker"]}
 }
 
-// dial waits for the tracker to listen.
+// dial connects once the tracker listens.
 func (b *besieged) dial(ctx context.Context) net.Conn {
 	b.t.Helper()
 	for {
@@ -66,7 +66,7 @@ func (b *besieged) dial(ctx context.Context) net.Conn {
 	}
 }
 
-// token is that of an identity.
+// token returns the token of an identity.
 func (b *besieged) token(of string) string {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.dir, of+".token"))
@@ -78,7 +78,7 @@ func (b *besieged) token(of string) string {
 
 var peakOf = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
 
-// peak is the most memory that the tracker has had, in MiB.
+// peak returns the tracker's peak memory in MiB.
 func (b *besieged) peak() int {
 	b.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.tracker.Process.Pid))
@@ -92,7 +92,7 @@ func (b *besieged) peak() int {
 	return kib >> 10
 }
 
-// attack sends unfinished messages on so many connections at once until the tracker takes no more of them.
+// attack sends unfinished messages on a number of concurrent connections until the tracker accepts no more.
 func (b *besieged) attack(ctx context.Context, connections, calls int, method, token string, length int) {
 	b.t.Helper()
 	done := make(chan struct{}, connections)
@@ -107,7 +107,7 @@ func (b *besieged) attack(ctx context.Context, connections, calls int, method, t
 					break
 				}
 			}
-			_ = f.Send() // refused, or dropped
+			_ = f.Send() // refused or dropped
 			done <- struct{}{}
 		}()
 	}
@@ -116,7 +116,7 @@ func (b *besieged) attack(ctx context.Context, connections, calls int, method, t
 	}
 }
 
-// deaf is a client that makes so many calls on a connection, and reads none of their answers.
+// deaf makes a number of calls on one connection without reading the answers.
 func (b *besieged) deaf(ctx context.Context, calls int, method, token string, request proto.Message) {
 	b.t.Helper()
 	encoded, err := proto.Marshal(request)
@@ -135,8 +135,8 @@ func (b *besieged) deaf(ctx context.Context, calls int, method, token string, re
 	go func() { _ = f.ReadAll() }()
 }
 
-// A client that downloaded an artifact again and again and read nothing took a tracker from 31 MiB to 14 GiB, and all
-// of its files.
+// TestAnswersThatNobodyReadsDoNotFillATrackersMemory is a regression test: a client that repeatedly downloaded an
+// artifact without reading grew a tracker from 31 MiB to 14 GiB, and used up its file descriptors.
 func TestAnswersThatNobodyReadsDoNotFillATrackersMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -171,8 +171,8 @@ func TestAnswersThatNobodyReadsDoNotFillATrackersMemory(t *testing.T) {
 	}
 }
 
-// Forty unfinished messages of 63 MiB on one connection, of a caller who proved nothing, took a tracker from 21 to
-// 2,597 MiB.
+// TestUnfinishedMessagesDoNotFillATrackersMemory is a regression test: forty unfinished messages of 63 MiB on one
+// unauthenticated connection grew a tracker from 21 to 2,597 MiB.
 func TestUnfinishedMessagesDoNotFillATrackersMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -184,7 +184,7 @@ func TestUnfinishedMessagesDoNotFillATrackersMemory(t *testing.T) {
 		connections, calls int
 		method, token      string
 		length             int
-		most               int // MiB more than before
+		most               int // growth in MiB
 	}{
 		{"a stranger, one connection", 1, 40, healthv1.Health_Check_FullMethodName, "", 63 << 20, 32},
 		{"a stranger, 200 connections", 200, 40, healthv1.Health_Check_FullMethodName, "", 63 << 20, 64},

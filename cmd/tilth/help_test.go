@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commands returns c and all its subcommands that are not hidden, with their default flags.
+// commands returns c and its visible subcommands, with their default flags.
 func commands(c *cobra.Command) (all []*cobra.Command) {
 	c.InitDefaultHelpFlag()
 	all = append(all, c)
@@ -38,7 +38,7 @@ func helpText(t *testing.T, c *cobra.Command, flag string) string {
 }
 
 func TestHelpFitsItsColumns(t *testing.T) {
-	const exampleColumns = 99 // of examples and of the list of subcommands
+	const exampleColumns = 99 // for examples and lists of subcommands
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
 		most := helpColumns
 		for line := range strings.Lines(helpText(t, c, helpAllFlag)) {

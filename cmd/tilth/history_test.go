@@ -16,8 +16,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// TestWhoFollowsAReplacedHistoryCountsNothingTwice: trials of the lost life were counted and logged beside those that
-// took their place.
+// TestWhoFollowsAReplacedHistoryCountsNothingTwice is a regression test: trials of the lost generation were counted
+// and logged in addition to their replacements.
 func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	file, err := os.Create(path)
@@ -42,7 +42,7 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	add()
-	*w.tally = *trials.NewTally(job, nil) // as tuning.Follow does before
+	*w.tally = *trials.NewTally(job, nil) // as tuning.Follow does first
 	if err := w.forget(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,8 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 	}
 }
 
-// TestAJobThatIsGoneIsNotSaidToGoOn: one that a restored backup did not have was said to.
+// TestAJobThatIsGoneIsNotSaidToGoOn is a regression test: a job missing from a restored backup was reported as
+// continuing.
 func TestAJobThatIsGoneIsNotSaidToGoOn(t *testing.T) {
 	tune := &tuneCommand{}
 	tune.tracker.addr = "farm:9190"

@@ -18,7 +18,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// TestInterruptKeepsWhatWasMeasured interrupts a tuning process: it ends by itself, with all it logged in the records.
+// TestInterruptKeepsWhatWasMeasured interrupts a tuning process. It must end by itself and store all logged trials in
+// the records.
 func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -52,7 +53,7 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// awaitLines returns when a file has so many lines.
+// awaitLines waits until a file has n lines.
 func awaitLines(ctx context.Context, t *testing.T, path string, n int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -68,7 +69,7 @@ func awaitLines(ctx context.Context, t *testing.T, path string, n int) {
 	}
 }
 
-// TestInterruptStopsTiming interrupts a run that would time for years: it says so on one line and fails.
+// TestInterruptStopsTiming interrupts a run that would take years. It must fail with a one-line message.
 func TestInterruptStopsTiming(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -78,14 +79,14 @@ func TestInterruptStopsTiming(t *testing.T) {
 	f.tilth(ctx, "compile", model, "--untuned", "-o", pkg).mustRun()
 	timed := f.tilth(ctx, "run", pkg, "--outputs", out, "--print-time", "--number", "1000000000")
 	timed.start()
-	awaitLines(ctx, t, out, 0) // the outputs are written before the timing
+	awaitLines(ctx, t, out, 0) // outputs are written before timing
 	if err := timed.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	timed.mustEndInterrupted()
 }
 
-// mustEndInterrupted wants one line and the status that shells give to an interrupt.
+// mustEndInterrupted checks for a one-line message and the shells' exit status for interrupts.
 func (p *process) mustEndInterrupted() {
 	p.t.Helper()
 	err := p.cmd.Wait()
@@ -99,11 +100,12 @@ func (p *process) mustEndInterrupted() {
 	}
 }
 
-// An interrupt that came while the machine was measured said "signal: killed".
+// TestAnInterruptIsNoFailureOfWhatItEnded is a regression test: an interrupt during the measurement of the machine
+// printed "signal: killed".
 func TestAnInterruptIsNoFailureOfWhatItEnded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
-	f := &farmUnderTest{t: t, dir: t.TempDir(), apart: true} // nobody has measured the machine for it
+	f := &farmUnderTest{t: t, dir: t.TempDir(), apart: true} // no cached measurement of the machine
 	model, db := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, "r.db")
 	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
 	for folder, args := range map[string][]string{
@@ -111,7 +113,7 @@ func TestAnInterruptIsNoFailureOfWhatItEnded(t *testing.T) {
 	} {
 		p := f.tilth(ctx, args...)
 		p.start()
-		awaitFile(ctx, t, filepath.Join(f.dir, folder, "*")) // it has begun with what takes longest
+		awaitFile(ctx, t, filepath.Join(f.dir, folder, "*")) // the slowest part has started
 		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +121,7 @@ func TestAnInterruptIsNoFailureOfWhatItEnded(t *testing.T) {
 	}
 }
 
-// awaitFile returns when there is a file of a pattern.
+// awaitFile waits until a file matches a pattern.
 func awaitFile(ctx context.Context, t *testing.T, pattern string) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -135,11 +137,10 @@ func awaitFile(ctx context.Context, t *testing.T, pattern string) {
 	}
 }
 
-// TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file: the job that
-// was left open does not come back, but all that it logged is known, and nothing of it is measured again but the three
-// fastest.
+// TestJobsOfKilledProcessesAreClosed kills a tuning process and tunes again with the same records file. The open job
+// must not resume. Its logged trials are known, and only the three fastest are remeasured.
 func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := &farmUnderTest{t: t, dir: t.TempDir()}
@@ -149,7 +150,7 @@ func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 	killed.start()
 	awaitLines(ctx, t, log, 8)
 	_ = killed.cmd.Process.Kill()
-	_ = killed.cmd.Wait() // says that it was killed
+	_ = killed.cmd.Wait() // it was killed
 
 	again := f.tilth(ctx, "tune", model, "--tasks", "2", "--threads", "1", "--trials", "12", "--records", db, "--json")
 	again.mustRun()

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// smallSpec is a job that needs no model.
+// smallSpec returns the specification of a job without a model.
 func smallSpec(owner string, priority uint32) *tilthv1.JobSpec {
 	w := []byte("workload")
 	return &tilthv1.JobSpec{
@@ -20,7 +20,7 @@ func smallSpec(owner string, priority uint32) *tilthv1.JobSpec {
 	}
 }
 
-// TestJobsAreControlledFromTheCommandLine pauses, resumes, retries and lists on a tracker that has no agents.
+// TestJobsAreControlledFromTheCommandLine pauses, resumes, retries and lists jobs on a tracker without agents.
 func TestJobsAreControlledFromTheCommandLine(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// A tracker that names a task which the job has not used to bring this down.
+// TestShowingAJobOutlivesWrongTaskIndices is a regression test: invalid task indices from a tracker crashed the
+// command.
 func TestShowingAJobOutlivesWrongTaskIndices(t *testing.T) {
 	view := newJobView(&tilthv1.Job{
 		Id: "job-00000001", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv"}}},
@@ -93,7 +94,7 @@ func TestShowingAJobTellsWhatItWaitsForAndHowMuchTimeItHad(t *testing.T) {
 	}
 }
 
-// TestAJobWhoseTimesAreLostWasNotMadeIn1970: one whose rows are damaged was shown so.
+// TestAJobWhoseTimesAreLostWasNotMadeIn1970 is a regression test: damaged rows were shown with the date 1970.
 func TestAJobWhoseTimesAreLostWasNotMadeIn1970(t *testing.T) {
 	if row := newJobRow(&tilthv1.Job{Id: "j"}); row.Created != "" || row.Started != "" || row.Ended != "" {
 		t.Errorf("got %+v", row)

@@ -19,11 +19,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 )
 
-// meteredFarm is a farm of processes that serve metrics: the tracker with TLS and to those who have a token, the
-// agents to this machine. Agents have a token of an issuer.
+// meteredFarm is a farm whose processes serve metrics: the tracker with TLS and authentication, and the agents on the
+// loopback. Agents have tokens of an issuer.
 type meteredFarm struct {
 	*farmUnderTest
-	// pages are where each service serves HTTP: host:port.
+	// pages holds the HTTP address of each service.
 	pages map[string]string
 	web   *http.Client
 }
@@ -75,7 +75,7 @@ func (f *meteredFarm) issue(by *oidctest.Issuer, name, group string) {
 
 func (f *meteredFarm) path(name string) string { return filepath.Join(f.dir, name) }
 
-// as are the flags of who calls the tracker.
+// as returns the flags for calling the tracker.
 func (f *meteredFarm) as(name string) []string {
 	return []string{"--tracker", f.tracker, "--tls-ca", f.path("certs/ca.crt"), "--token-file", f.path(name + ".token")}
 }
@@ -91,7 +91,7 @@ func (f *meteredFarm) browser() *http.Client {
 
 var servesHTTP = regexp.MustCompile(`\bhttp=(\S+:\d+)`)
 
-// serve starts a service and returns when it tells where it serves HTTP.
+// serve starts a service and waits until it prints its HTTP address.
 func (f *meteredFarm) serve(name string, args ...string) {
 	c := exec.Command("tilth", append([]string{name, "--http", "127.0.0.1:0"}, args...)...)
 	c.Env = f.env()
@@ -139,7 +139,7 @@ func (f *meteredFarm) end() {
 	}
 }
 
-// scrape is what a service exports.
+// scrape returns the metrics of a service.
 func (f *meteredFarm) scrape(ctx context.Context, service string) string {
 	f.t.Helper()
 	scheme := "http"

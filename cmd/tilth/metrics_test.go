@@ -26,7 +26,7 @@ type documented struct{ kind, labels string }
 
 var documentRow = regexp.MustCompile("(?m)^\\| `(tilth_[a-z_]+)` \\| (\\w+) \\|([^|]*)\\| [^|]+ \\|[^|]*\\|$")
 
-// documentedMetrics are those of docs/metrics.md, by name.
+// documentedMetrics returns the metrics in docs/metrics.md, by name.
 func documentedMetrics(t *testing.T) map[string]documented {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
@@ -48,7 +48,7 @@ func documentedMetrics(t *testing.T) map[string]documented {
 	return rows
 }
 
-// exported are the farm's own metrics of one scrape, by name.
+// exported returns the farm's own metrics in one scrape, by name.
 func exported(t *testing.T, text string) map[string]documented {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
@@ -74,18 +74,18 @@ func labels(family *dto.MetricFamily) string {
 	return strings.Join(names, " ")
 }
 
-// TestMetrics runs a closed farm while a job is open, and reads its metrics as the document, promtool and Prometheus
-// do.
+// TestMetrics runs a closed farm with an open job and checks its metrics against the documentation, promtool and
+// Prometheus.
 func TestMetrics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm and Prometheus until every documented metric was exported")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	needs(t, "prometheus")
 	f := startMeteredFarm(ctx, t)
-	p := f.startPrometheus(ctx, t) // before the job, which ends once its tasks have converged
+	p := f.startPrometheus(ctx, t) // before the job, which ends when its tasks converge
 	f.tilth(ctx, "model", "mlp", "-o", f.path("mlp.onnx")).mustRun()
 	f.until(ctx, "the runner has not joined", func() bool {
 		devices := f.tilth(ctx, append([]string{"devices", "list"}, f.as("alice")...)...)
@@ -104,12 +104,12 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// compareWithDocument waits until everything documented is exported; some of it comes and goes with batches.
+// compareWithDocument waits until all documented metrics are exported. Some only exist during batches.
 func (f *meteredFarm) compareWithDocument(ctx context.Context, t *testing.T) {
 	want := documentedMetrics(t)
 	missing := maps.Clone(want)
 	for _, learnt := range []string{"tilth_tracker_device_drift_ratio", "tilth_tracker_device_noise_ratio"} {
-		delete(missing, learnt) // a device is told of once it was calm five times, which not every machine is
+		delete(missing, learnt) // exported after five calm calibrations, which some machines never have
 	}
 	for poll := time.NewTicker(100 * time.Millisecond); ; {
 		for _, service := range services {
@@ -152,7 +152,7 @@ func (f *meteredFarm) checkByPromtool(ctx context.Context, t *testing.T) {
 	}
 }
 
-// The alerts are tried on made-up series.
+// TestAlerts evaluates the alerts on made-up series.
 func TestAlerts(t *testing.T) {
 	needs(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
@@ -169,7 +169,7 @@ func TestAlerts(t *testing.T) {
 
 var alertName = regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
 
-// An alert that nobody tried, or that sends people nowhere, is worse than none.
+// TestAlertsAreTriedAndExplained checks that every alert has a test and a link to its runbook.
 func TestAlertsAreTriedAndExplained(t *testing.T) {
 	read := func(parts ...string) string {
 		text, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, parts...)...))

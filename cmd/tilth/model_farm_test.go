@@ -17,12 +17,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAModelIsTunedWithoutACompilerOfTheClient: it has the tasks that `tilth jobs submit` gives it, and is tuned.
+// TestAModelIsTunedWithoutACompilerOfTheClient checks that the job has the same tasks as with `tilth jobs submit`,
+// and is tuned.
 func TestAModelIsTunedWithoutACompilerOfTheClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes, which tunes two jobs")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)
@@ -44,7 +45,7 @@ func TestAModelIsTunedWithoutACompilerOfTheClient(t *testing.T) {
 	f.wantSeveralTuned(ctx, model)
 }
 
-// wantSeveralTuned checks a job of two models with weights, whose tasks are equal, and with seeds of a log.
+// wantSeveralTuned checks a job of two weighted models with equal tasks and with seeds from a log.
 func (f *farmUnderTest) wantSeveralTuned(ctx context.Context, model string) {
 	f.t.Helper()
 	const log = "../../tuning/tvm/testdata/autotvm.log"
@@ -69,7 +70,7 @@ func (f *farmUnderTest) wantSeveralTuned(ctx context.Context, model string) {
 	f.wantTuned(ctx, j.GetId(), want)
 }
 
-// wouldSubmit is the job that a client with a compiler submits.
+// wouldSubmit returns the job that a client with a compiler submits.
 func (f *farmUnderTest) wouldSubmit(ctx context.Context, models ...string) *tilthv1.JobSpec {
 	f.t.Helper()
 	args := []string{"jobs", "submit", "--tracker", f.tracker, "--device", "test/runner", "--trials", "4", "--dry-run"}
@@ -82,7 +83,7 @@ func (f *farmUnderTest) wouldSubmit(ctx context.Context, models ...string) *tilt
 	return request.GetSpec()
 }
 
-// submitModel submits a file for the same job.
+// submitModel submits a model file for the same job.
 func (f *farmUnderTest) submitModel(ctx context.Context, path string, like *tilthv1.JobSpec) string {
 	f.t.Helper()
 	spec := proto.CloneOf(like)
@@ -94,7 +95,8 @@ func (f *farmUnderTest) submitModel(ctx context.Context, path string, like *tilt
 	return j.GetId()
 }
 
-// submitFromPython submits a file by the program of docs/api.md; empty where Python lacks what that needs.
+// submitFromPython submits a model file with the program in docs/api.md. It returns "" if Python lacks the required
+// packages.
 func (f *farmUnderTest) submitFromPython(ctx context.Context, path, class string) (id string) {
 	f.t.Helper()
 	const python = "/usr/bin/python3"
@@ -131,7 +133,7 @@ func (f *farmUnderTest) submitFromPython(ctx context.Context, path, class string
 	return strings.TrimSpace(string(said))
 }
 
-// wantTuned waits until a job is done, which has the tasks of another one.
+// wantTuned waits until a job is done and checks that its tasks equal another job's.
 func (f *farmUnderTest) wantTuned(ctx context.Context, id string, want *tilthv1.JobSpec) {
 	f.t.Helper()
 	watch := f.tilth(ctx, "jobs", "watch", id, "--tracker", f.tracker)

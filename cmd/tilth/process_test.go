@@ -27,7 +27,7 @@ func (p *process) start() {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() {
-		if p.t.Failed() && p.cmd.ProcessState == nil { // nobody waited for it
+		if p.t.Failed() && p.cmd.ProcessState == nil { // not waited for
 			_ = p.cmd.Process.Kill()
 			err := p.cmd.Wait()
 			p.t.Logf("tilth %s: %v\n%s", strings.Join(p.cmd.Args[1:], " "), err, p.stderr.String())

@@ -15,10 +15,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// prometheus is a running Prometheus with the configuration of deploy/prometheus.
+// prometheus is a Prometheus server with the configuration of deploy/prometheus.
 type prometheus struct{ address string }
 
-// hasSeen returns when Prometheus has seen all of the farm; the job it saw may have ended since.
+// hasSeen waits until Prometheus has scraped the whole farm. The job may have ended since.
 func (p *prometheus) hasSeen(ctx context.Context, t *testing.T) {
 	for _, query := range []string{
 		`up{job="tracker"} == 1`, `up{job="tuner"} == 1`, `up{job="builder"} == 1`, `up{job="runner"} == 1`,
@@ -48,7 +48,7 @@ func (p *prometheus) hasSeen(ctx context.Context, t *testing.T) {
 	}
 }
 
-// startPrometheus starts it with the shipped configuration, in which only where things are differs.
+// startPrometheus starts Prometheus with the shipped configuration, adapted to the farm's addresses and files.
 func (f *meteredFarm) startPrometheus(ctx context.Context, t *testing.T) *prometheus {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func (f *meteredFarm) startPrometheus(ctx context.Context, t *testing.T) *promet
 	return p
 }
 
-// writeConfig takes the farm's addresses and files into the shipped configuration.
+// writeConfig writes the shipped configuration with the farm's addresses and files.
 func (f *meteredFarm) writeConfig(t *testing.T, path, own string) {
 	t.Helper()
 	shipped := filepath.Join("..", "..", "deploy", "prometheus")
@@ -122,7 +122,7 @@ func (f *meteredFarm) writeConfig(t *testing.T, path, own string) {
 	}
 }
 
-// ask decodes an answer of Prometheus' API; false when it does not answer.
+// ask queries Prometheus and decodes its answer. It returns false without an answer.
 func (p *prometheus) ask(ctx context.Context, t *testing.T, path string, into any) bool {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+path, nil)
@@ -137,7 +137,7 @@ func (p *prometheus) ask(ctx context.Context, t *testing.T, path string, into an
 	return json.NewDecoder(response.Body).Decode(into) == nil
 }
 
-// await returns when a query has a result.
+// await waits until a query has a result.
 func (p *prometheus) await(ctx context.Context, t *testing.T, query string) {
 	t.Helper()
 	poll := time.NewTicker(200 * time.Millisecond)

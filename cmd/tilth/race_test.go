@@ -2,6 +2,5 @@
 
 package main
 
-// memoryFactor is how many times as much memory programs take: the race detector keeps up to eight bytes for each of
-// theirs.
+// memoryFactor is the memory overhead of the race detector, which keeps up to eight bytes per byte of the program.
 const memoryFactor = 8

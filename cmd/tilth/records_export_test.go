@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
-// What a sync added to a file at the same time used to be lost, or the export was.
+// TestAnExportIsNotWrittenWhileRecordsAreAddedToIt is a regression test: a concurrent sync lost its records or the
+// export's.
 func TestAnExportIsNotWrittenWhileRecordsAreAddedToIt(t *testing.T) {
 	dir := t.TempDir()
 	db, err := bolt.Open(filepath.Join(dir, "mine.db"), bolt.Options{})

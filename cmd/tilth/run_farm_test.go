@@ -17,7 +17,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// compiled is a package of a small model for one thread.
+// compiled compiles a small model for one thread.
 func (f *farmUnderTest) compiled(ctx context.Context, name string) string {
 	f.t.Helper()
 	model, pkg := filepath.Join(f.dir, "mlp.onnx"), filepath.Join(f.dir, name)
@@ -26,7 +26,7 @@ func (f *farmUnderTest) compiled(ctx context.Context, name string) string {
 	return pkg
 }
 
-// TestAPackageRunsOnADeviceAsItDoesHere: same outputs, and all that a run here tells.
+// TestAPackageRunsOnADeviceAsItDoesHere compares outputs and reports with a local run.
 func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
@@ -62,7 +62,7 @@ func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
 			t.Errorf("output %s differs", name)
 		}
 	}
-	// Outputs may be inputs of another run; what does not fit is the job's failure, told with the file's own name.
+	// Outputs may be inputs of another run. Incompatible inputs fail the job with the user's file name.
 	wrong := f.tilth(ctx, "run", pkg, "--inputs", here, "--tracker", f.tracker)
 	if err := wrong.cmd.Run(); err == nil || !strings.Contains(wrong.stderr.String(), "has no input") {
 		t.Errorf("with wrong inputs: %v\n%s", err, wrong.stderr.String())
@@ -75,9 +75,9 @@ func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedRunIsCancelledOnTheFarm while it waits for a device, and while it has one.
+// TestAnInterruptedRunIsCancelledOnTheFarm interrupts runs that wait for a device and that have one.
 func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startDevice(t)
@@ -101,10 +101,10 @@ func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
 		}
 	}
 	first, firstID := begin(tilthv1.JobState_JOB_STATE_RUNNING)
-	second, secondID := begin(tilthv1.JobState_JOB_STATE_QUEUED) // behind the first
+	second, secondID := begin(tilthv1.JobState_JOB_STATE_QUEUED) // queued after the first
 	interrupt(second, secondID)
 	interrupt(first, firstID)
-	// The device is free again.
+	// The device must be free again.
 	f.tilth(ctx, "run", pkg, "--tracker", f.tracker).mustRun()
 }
 
@@ -124,7 +124,7 @@ func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) 
 	}
 }
 
-// seenRunning waits until the n-th job runs, or is over.
+// seenRunning waits until the n-th job runs, and reports false if it ended first.
 func (f *farmUnderTest) seenRunning(ctx context.Context, n int) bool {
 	running := false
 	f.until(ctx, "the job does not begin", func() bool {
@@ -138,12 +138,12 @@ func (f *farmUnderTest) seenRunning(ctx context.Context, n int) bool {
 	return running
 }
 
-// TestARunSurvivesKills of the tracker and of the runner: the job is done, once.
+// TestARunSurvivesKills kills the tracker and the runner. The job must be done exactly once.
 func TestARunSurvivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes, and times a package for long enough to kill them")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startDevice(t)
@@ -158,7 +158,7 @@ func TestARunSurvivesKills(t *testing.T) {
 		if f.seenRunning(ctx, runs) {
 			break
 		}
-		run.mustEnd() // over before this test came to look
+		run.mustEnd() // it ended before it was observed
 		runs++
 	}
 	f.restart("tracker")

@@ -30,7 +30,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// outputs are what commands print with --json, and what --log writes a line of.
+// outputs maps commands to the types of their JSON output and logs.
 var outputs = map[string]reflect.Type{
 	"bench":               reflect.TypeFor[[]compareRow](),
 	"board monitor":       reflect.TypeFor[monitorResult](),
@@ -75,8 +75,8 @@ var (
 	breakSchemas  = flag.Bool("break-schemas", false, "with -update-schemas: also if it breaks")
 )
 
-// TestJSONIsAsPromised has docs/schema tell what commands print. Scripts read that: what is there once stays, under
-// its name and of its type.
+// TestJSONIsAsPromised compares docs/schema with the output types. Scripts depend on them: existing fields keep their
+// names and types.
 func TestJSONIsAsPromised(t *testing.T) {
 	for _, command := range slices.Sorted(maps.Keys(outputs)) {
 		t.Run(command, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestJSONIsAsPromised(t *testing.T) {
 	}
 }
 
-// TestEveryJSONIsPromised has a new command with --json get its schema.
+// TestEveryJSONIsPromised requires a schema for every command with --json.
 func TestEveryJSONIsPromised(t *testing.T) {
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
 		command := strings.TrimPrefix(c.CommandPath(), "tilth ")
@@ -115,10 +115,10 @@ func TestEveryJSONIsPromised(t *testing.T) {
 	}
 }
 
-// otherUnits are ends of names that tell of times, sizes and rates in another way than all others do.
+// otherUnits matches suffixes of nonstandard units of times, sizes and rates.
 var otherUnits = regexp.MustCompile(`(^|_)(ms|us|ns|sec|secs|seconds|second|minutes|hours|kb|mb|gb|kib|mib|gib)$|_per_sec`)
 
-// TestUnitsInJSONAreOfOneKind has times be in seconds (_s), sizes in bytes (_bytes), and rates end in _per_s.
+// TestUnitsInJSONAreOfOneKind requires seconds (_s), bytes (_bytes) and rates (_per_s).
 func TestUnitsInJSONAreOfOneKind(t *testing.T) {
 	snake := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	for command := range outputs {
@@ -138,7 +138,7 @@ func schemaFile(command string) string {
 	return filepath.Join("..", "..", "docs", "schema", strings.NewReplacer(" --", "-", " ", "-").Replace(command)+".json")
 }
 
-// targetForm is what a target is in JSON; see its MarshalJSON.
+// targetForm is the JSON form of a target; see its MarshalJSON.
 type targetForm struct {
 	Backend string `json:"backend,omitempty"`
 	target.CPU
@@ -146,7 +146,7 @@ type targetForm struct {
 	Toolchain string      `json:"toolchain,omitempty"`
 }
 
-// schemaOf is the schema of a command's output, as JSON.
+// schemaOf returns the schema of a command's output, as JSON.
 func schemaOf(t *testing.T, command string) []byte {
 	t.Helper()
 	described, err := jsonschema.For[targetForm](nil)
@@ -170,7 +170,7 @@ func schemaOf(t *testing.T, command string) []byte {
 	return append(data, '\n')
 }
 
-// breaks tells what the readers of output of a schema miss in that of a later one.
+// breaks lists the incompatibilities of a later schema for readers of an earlier one.
 func breaks(t *testing.T, before, now []byte) (broken []string) {
 	t.Helper()
 	if len(before) == 0 {
@@ -239,7 +239,7 @@ func kindOf(s *jsonschema.Schema) string {
 	return strings.Join(append(slices.Clone(s.Types), s.Type), " ")
 }
 
-// visit calls a function with each property below a schema, by its way from there.
+// visit calls a function with each property below a schema and its path.
 func visit(s *jsonschema.Schema, at string, each func(path, name string, s *jsonschema.Schema, required bool)) {
 	if s == nil {
 		return
@@ -253,16 +253,16 @@ func visit(s *jsonschema.Schema, at string, each func(path, name string, s *json
 	}
 }
 
-// describer has schemas tell what comments of fields do.
+// describer adds comments of fields to schemas.
 type describer struct {
 	t *testing.T
-	// comments are those of a package's fields, by package and then by TYPE.FIELD.
+	// comments holds the comments of fields by package and then by TYPE.FIELD.
 	comments map[string]map[string]string
 }
 
 func newDescriber(t *testing.T) *describer { return &describer{t, parsedComments} }
 
-// parsedComments are those of packages that were parsed before. Tests that describe schemas do not run side by side.
+// parsedComments caches the comments of packages. Tests that describe schemas do not run in parallel.
 var parsedComments = map[string]map[string]string{}
 
 func (d *describer) describe(s *jsonschema.Schema, of reflect.Type) {
@@ -279,7 +279,7 @@ func (d *describer) describe(s *jsonschema.Schema, of reflect.Type) {
 		}
 	case reflect.Struct:
 		if s.Properties != nil {
-			s.AdditionalProperties = nil // a later version has more
+			s.AdditionalProperties = nil // a later version may add fields
 			d.fields(s, of)
 		}
 	}
@@ -303,7 +303,7 @@ func (d *describer) fields(s *jsonschema.Schema, of reflect.Type) {
 	}
 }
 
-// named has a comment speak of fields by their names in JSON.
+// named replaces Go names of fields in a comment by their JSON names.
 func named(comment string, of reflect.Type) string {
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -358,7 +358,7 @@ func fieldComments(found map[string]string, name string, s *ast.StructType) {
 	}
 }
 
-// promised checks in a script that the last output is as a command's schema has it: promised COMMAND...
+// promised checks the last output against a command's schema: promised COMMAND...
 func promised(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: promised COMMAND...")

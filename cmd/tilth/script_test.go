@@ -33,13 +33,13 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
-// TestMain lets this binary be the program, in scripts and in the processes of a farm.
+// TestMain lets this binary act as the program, in scripts and in the processes of a farm.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"tilth": main, "fake-clang": func() { os.Exit(fakedriver.Compiler()) }})
 }
 
-// TestScripts runs the command line as a user would. Every script has folders of its own for data and caches, except
-// for the caches that all tests share, and the host's lock.
+// TestScripts runs the command line like a user. Every script has its own folders, except for the caches that all
+// tests share, and the host's lock.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -54,8 +54,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", examples)
 			return errors.Join(err, missing, toolchaintest.ShareCaches(filepath.Join(e.WorkDir, "cache", "tilth")))
 		},
-		// A condition is a feature that this machine's processor has, e.g. avx2, or "mounts": it is of x86-64, has two
-		// processors, and lets mounts of one's own be made.
+		// A condition is a processor feature such as avx2, or "mounts": the machine is x86-64, has two processors and
+		// permits mount namespaces.
 		Condition: func(feature string) (bool, error) {
 			if feature == "mounts" {
 				private := exec.CommandContext(t.Context(), "unshare", "-m", "mount", "-t", "tmpfs", "none", "/sys/devices")
@@ -72,7 +72,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// database starts a PostgreSQL server for the script, and has a variable name an empty database of it: database NAME.
+// database starts a PostgreSQL server for the script and sets a variable to the address of an empty database:
+// database NAME.
 func database(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: database NAME")
@@ -85,8 +86,8 @@ func database(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], address)
 }
 
-// serveFiles serves a folder by TLS, and has a variable name its address and a file its authority: https FOLDER NAME
-// FILE.
+// serveFiles serves a folder over TLS. It sets a variable to the address and writes the CA certificate to a file:
+// https FOLDER NAME FILE.
 func serveFiles(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: https FOLDER NAME FILE")
@@ -100,10 +101,11 @@ func serveFiles(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), authority, 0o600))
 }
 
-// issuerKey is the key of a script's issuer of tokens.
+// issuerKey is the context key of a script's token issuer.
 type issuerKey struct{}
 
-// startIssuer starts an issuer of tokens, and has a variable name it and a file its authority: issuer NAME FILE.
+// startIssuer starts a token issuer. It sets a variable to its address and writes the CA certificate to a file:
+// issuer NAME FILE.
 func startIssuer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: issuer NAME FILE")
@@ -115,7 +117,7 @@ func startIssuer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], issuer.URL())
 }
 
-// issue makes a token of that issuer for a member of a group: issued NAME GROUP FILE.
+// issue writes a token of the issuer for a member of a group: issued NAME GROUP FILE.
 func issue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: issued NAME GROUP FILE")
@@ -126,8 +128,7 @@ func issue(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(token), 0o600))
 }
 
-// fakeCard gives the machine GPUs whose driver is a fake, and the compiler that makes what the driver plays:
-// fakecard [COUNT].
+// fakeCard simulates GPUs with a fake driver and the compiler for its kernels: fakecard [COUNT].
 func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 1 {
 		ts.Fatalf("usage: fakecard [COUNT]")
@@ -156,7 +157,7 @@ func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
 	wrapper := filepath.Join(dir, "clang")
 	ts.Check(driver.WriteCompiler(wrapper, clang, fake))
 	ts.Setenv(toolchain.Variable, wrapper)
-	ts.Setenv("XDG_CACHE_HOME", ts.MkAbs("caches")) // what the fake compiler makes depends on the code under test
+	ts.Setenv("XDG_CACHE_HOME", ts.MkAbs("caches")) // output of the fake compiler depends on the code under test
 }
 
 // exits runs a command and checks its exit status: exits 2 tilth --bogus.
@@ -184,7 +185,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: serving PATH")
 	}
-	// It takes a moment; the deadline bounds a hang.
+	// It takes a moment; the deadline detects hangs.
 	for deadline := time.Now().Add(10 * time.Minute); ; {
 		conn, err := net.Dial("unix", ts.MkAbs(args[0]))
 		if err == nil {
@@ -198,7 +199,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// appears waits until there is a file of a pattern: appears PATTERN.
+// appears waits until a file matches a pattern: appears PATTERN.
 func appears(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: appears PATTERN")
@@ -216,7 +217,7 @@ func appears(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// eventually runs a command again until it succeeds, for ten minutes: eventually PROGRAM ARGS.
+// eventually retries a command until it succeeds, for ten minutes: eventually PROGRAM ARGS.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually PROGRAM ARGS")
@@ -232,7 +233,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// truncate cuts a file to a number of bytes: truncate 100 FILE.
+// truncate truncates a file to a number of bytes: truncate 100 FILE.
 func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: truncate BYTES FILE")
@@ -242,7 +243,7 @@ func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[1]), n))
 }
 
-// rename replaces a word of a file by another: rename FILE WORD OTHER.
+// rename replaces a word in a file: rename FILE WORD OTHER.
 func rename(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: rename FILE WORD OTHER")

@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What --config-check prints has every flag that the service has, and means the same when it is the configuration
-// file.
+// TestEveryFlagOfAServiceIsASetting checks that the output of --config-check has all flags of the service and is
+// equivalent as a configuration file.
 func TestEveryFlagOfAServiceIsASetting(t *testing.T) {
 	for _, service := range []string{"tracker", "tuner", "builder", "runner"} {
 		c, _, err := newRoot(&app{}).Find([]string{service})
@@ -40,7 +40,7 @@ func TestEveryFlagOfAServiceIsASetting(t *testing.T) {
 	}
 }
 
-// reached is the tracker that a command line is for.
+// reached returns the tracker that a command line uses.
 func reached(t *testing.T, args ...string) string {
 	t.Helper()
 	c, rest, err := newRoot(&app{}).Find(args)
@@ -53,7 +53,8 @@ func reached(t *testing.T, args ...string) string {
 	return c.Flags().Lookup("tracker").Value.String()
 }
 
-// 'tilth tune' worked here although the environment named a farm, which other commands called.
+// TestATrackerOfTheEnvironmentIsThatOfEveryCommand is a regression test: 'tilth tune' ran locally although the
+// environment named a farm.
 func TestATrackerOfTheEnvironmentIsThatOfEveryCommand(t *testing.T) {
 	t.Setenv("TILTH_TRACKER", "farm:9190")
 	called := 0
@@ -101,7 +102,7 @@ func marshal(t *testing.T, v any) string {
 	return string(b)
 }
 
-// checkConfig is what --config-check prints for a file.
+// checkConfig returns the output of --config-check for a file.
 func checkConfig(t *testing.T, service, file string) map[string]any {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")

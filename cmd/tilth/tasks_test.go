@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// signedProduct is a product of signed bytes, which a processor with VNNI multiplies as unsigned ones.
+// signedProduct returns a product of signed bytes, which VNNI multiplies as unsigned ones.
 func signedProduct() *onnx.Model {
 	weights := array.New(array.Int8, 64, 16)
 	for i := range weights.Data {
@@ -30,8 +30,8 @@ func signedProduct() *onnx.Model {
 		Node("q = QuantizeLinear x s z").Node("y = QLinearMatMul q s z w s z s z").Output("y")
 }
 
-// TestTasksAreThoseThatCompileHas: listings, recordings and exchanges of records know the tasks of a target that
-// multiplies bytes of one type.
+// TestTasksAreThoseThatCompileHas checks that listings, recordings and exchanges use the same tasks for a target with
+// a required byte type.
 func TestTasksAreThoseThatCompileHas(t *testing.T) {
 	dir := t.TempDir()
 	on, err := target.Parse("x86-64-v4", 1)
@@ -82,7 +82,7 @@ func TestTasksAreThoseThatCompileHas(t *testing.T) {
 	}
 }
 
-// digests are those of the product's tasks, sorted, as a target with such a storage computes them.
+// digests returns the sorted digests of the product's tasks for a storage format.
 func digests(t *testing.T, storage array.Storage) []string {
 	t.Helper()
 	p, err := frontend.Import(signedProduct(), frontend.Options{Storage: storage})

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal runs a command whose standard output is a terminal of so many columns, and writes to the file "screen"
-// what it shows: terminal COLUMNS PROGRAM ARGS.
+// onTerminal runs a command on a terminal with a number of columns and writes its output to the file "screen":
+// terminal COLUMNS PROGRAM ARGS.
 func onTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: terminal COLUMNS PROGRAM ARGS")
@@ -33,14 +33,14 @@ func onTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(c.Start())
 	ts.Check(terminal.Close())
-	shown, _ := io.ReadAll(screen) // it ends with an error once nobody has the terminal
+	shown, _ := io.ReadAll(screen) // ends with an error when the terminal is closed
 	if err := c.Wait(); err != nil {
 		ts.Fatalf("%v: %s", err, failure.String())
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), bytes.ReplaceAll(shown, []byte("\r\n"), []byte("\n")), 0o600))
 }
 
-// openTerminal makes a terminal; what is written to it is read from its screen.
+// openTerminal creates a pseudo-terminal. Output to terminal can be read from screen.
 func openTerminal(columns uint16) (screen, terminal *os.File, err error) {
 	if screen, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, err

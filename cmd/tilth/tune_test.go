@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// A client whose log could not be written used to leave its job behind without a word.
+// TestAFullLogLeavesNoJobUnseen is a regression test: a client with an unwritable log abandoned its job silently.
 func TestAFullLogLeavesNoJobUnseen(t *testing.T) {
 	why := &os.PathError{Op: "write", Path: "log", Err: syscall.ENOSPC}
 	tune := &tuneCommand{app: &app{stderr: io.Discard}, tracker: trackerFlags{addr: "board:9190"}}

@@ -11,13 +11,13 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// TestJobsTakeTurnsOnOneTuner has two clients tune at a time where there is one tuner, for one job at a time. Neither
-// waits for the other to end, and each gets every trial of its budget.
+// TestJobsTakeTurnsOnOneTuner lets two clients tune on one tuner with a single slot. Neither waits for the other to
+// end, and each gets its full budget of trials.
 func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes, which tunes two jobs in turns")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := newFarmUnderTest(t)

@@ -8,14 +8,15 @@ import (
 )
 
 var (
-	// shellBlock is commands in a tutorial, which make tutorials runs.
+	// shellBlock matches commands in a tutorial, which make tutorials runs.
 	shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
-	// called is a call of the program at the beginning of a command, and its words up to what is the shell's.
+	// called matches a call of the program and its arguments, up to shell syntax.
 	called = regexp.MustCompile(`(?m)(?:^|[;|] |until )(?:[A-Z_]+=\S+ )*tilth ((?:'[^']*'|"[^"]*"|[^'"&|;<>\n])*)`)
 	word   = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 )
 
-// Tutorials are followed rarely, since they take minutes; that their flags are there is known always.
+// TestCommandLinesOfTutorialsAreUnderstood checks the flags in tutorials, which are rarely run because they take
+// minutes.
 func TestCommandLinesOfTutorialsAreUnderstood(t *testing.T) {
 	files, err := filepath.Glob("../../docs/tutorials/*.md")
 	if err != nil {

@@ -22,15 +22,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// A version that occurs nowhere else in the program, so that another build differs from it in these bytes alone.
+// builtVersion occurs nowhere else in the program, so another build only differs in these bytes.
 const builtVersion = "v71.0.0"
 
-// updateFarm is a tracker that offers releases, and a runner that takes them.
+// updateFarm is a tracker that offers releases, and a runner that installs them.
 type updateFarm struct {
 	*farmUnderTest
 	key      minisign.PrivateKey
 	releases string
-	board    string // the runner's program
+	board    string // path of the runner's program
 	program  []byte
 }
 
@@ -62,27 +62,27 @@ func startUpdateFarm(t *testing.T) *updateFarm {
 	return f
 }
 
-// build is the program with another version.
+// build returns the program with another version.
 func (f *updateFarm) build(version string) []byte {
 	return bytes.ReplaceAll(f.program, []byte(builtVersion), []byte(version))
 }
 
-// offer puts a release into the tracker's folder, signed by a key, with an archive that may be changed afterwards.
+// offer adds a release to the tracker's folder. It signs the archive with a key, and then applies change to it.
 func (f *updateFarm) offer(key minisign.PrivateKey, version string, program []byte, change func([]byte) []byte) {
 	f.t.Helper()
 	name := "tilth-" + version + "-linux-" + runtime.GOARCH
 	var packed bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // a level that there is
+	zip, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // the level is valid
 	files := tar.NewWriter(zip)
 	if err := files.WriteHeader(&tar.Header{Name: name + "/tilth", Mode: 0o755, Size: int64(len(program)), Typeflag: tar.TypeReg}); err != nil {
 		f.t.Fatal(err)
 	}
-	_, _ = files.Write(program) // to memory
+	_, _ = files.Write(program) // in memory
 	_ = files.Close()
 	_ = zip.Close()
 	sums := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(packed.Bytes()), name)
 	hashed := minisign.NewReader(strings.NewReader(sums))
-	_, _ = io.Copy(io.Discard, hashed) // from memory
+	_, _ = io.Copy(io.Discard, hashed) // in memory
 	signature := hashed.SignWithComments(key, "tilth "+version+" SHA256SUMS", "")
 	for file, data := range map[string][]byte{name + ".tar.gz": change(packed.Bytes()), "SHA256SUMS": []byte(sums), "SHA256SUMS.minisig": signature} {
 		if err := os.WriteFile(filepath.Join(f.releases, file), data, 0o600); err != nil {
@@ -93,7 +93,7 @@ func (f *updateFarm) offer(key minisign.PrivateKey, version string, program []by
 
 func same(data []byte) []byte { return data }
 
-// startBoard starts the runner's own program, which replaces itself.
+// startBoard starts the runner's own copy of the program, which replaces itself.
 func (f *updateFarm) startBoard() {
 	log, err := os.Create(filepath.Join(f.dir, "runner.log"))
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *updateFarm) startBoard() {
 	f.running["runner"] = c
 }
 
-// says waits for words in the runner's log.
+// says waits for text in the runner's log.
 func (f *updateFarm) says(ctx context.Context, words string) {
 	f.t.Helper()
 	f.until(ctx, "the runner does not say: "+words, func() bool {
@@ -118,7 +118,7 @@ func (f *updateFarm) says(ctx context.Context, words string) {
 	})
 }
 
-// runs waits for a runner of a version, and returns what it says of itself.
+// runs waits for a runner of a version and checks its label.
 func (f *updateFarm) runs(ctx context.Context, version, label string) {
 	f.t.Helper()
 	f.until(ctx, fmt.Sprintf("no runner of version %s with a label like %q has joined", version, label), func() bool {
@@ -128,13 +128,13 @@ func (f *updateFarm) runs(ctx context.Context, version, label string) {
 	})
 }
 
-// TestARunnerTakesNewerReleasesOfItsKeyAlone: whatever the tracker offers, and whatever a new program does, the old
-// one goes on until the new one has joined the farm.
+// TestARunnerTakesNewerReleasesOfItsKeyAlone checks that the old program continues until a new one has joined the
+// farm, whatever the tracker offers and however a new program fails.
 func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: builds the program, and has a runner replace itself by six releases")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startUpdateFarm(t)
@@ -166,7 +166,7 @@ func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
 	f.runs(ctx, builtVersion, "v75.0.0 failed: it did not join the farm: exit status 1: no such \uFFFDfarm")
 
 	f.offer(f.key, "v76.0.0", f.build("v76.0.0"), same)
-	f.says(ctx, "the new release joined the farm: continuing as the new program") // so that what joins next is no trial
+	f.says(ctx, "the new release joined the farm: continuing as the new program") // so that the next join is no trial
 	f.runs(ctx, "v76.0.0", "")
 	for path, want := range map[string]string{f.board: "v76.0.0", f.board + ".old": builtVersion} {
 		if out, err := exec.CommandContext(ctx, path, "--version").Output(); err != nil || !strings.HasPrefix(string(out), "tilth version "+want+" ") {

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack.
+// TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack stops and restarts the runner of a tuning job.
 func TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
@@ -26,7 +26,7 @@ func TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack(t *testing.T) {
 	f.awaitAgents(ctx)
 	const budget = 30
 	tune := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0", "--trials", "30", "--json")
-	said, err := os.Create(filepath.Join(f.dir, "said")) // what is read while it is written
+	said, err := os.Create(filepath.Join(f.dir, "said")) // read while it is written
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichNothingCameIsAFailure, though it is done.
+// TestAJobOfWhichNothingCameIsAFailure checks that the command fails although the job is done.
 func TestAJobOfWhichNothingCameIsAFailure(t *testing.T) {
 	job := &tilthv1.Job{Id: "j", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
 	finish := func(known float64) error {

@@ -12,12 +12,13 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// TestAJobOutlivesItsClient kills the client of a farm's job: the job goes on, and whoever watches it sees all of it.
+// TestAJobOutlivesItsClient kills the client of a farm's job. The job must continue, and a new watcher must see all
+// events.
 func TestAJobOutlivesItsClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
 	}
-	t.Parallel() // its processes mostly wait
+	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)
@@ -29,7 +30,7 @@ func TestAJobOutlivesItsClient(t *testing.T) {
 	tune.start()
 	awaitLines(ctx, t, log, 1)
 	_ = tune.cmd.Process.Kill()
-	_ = tune.cmd.Wait() // says that it was killed
+	_ = tune.cmd.Wait() // it was killed
 
 	id := f.awaitJob(ctx)
 	watched, shown := filepath.Join(f.dir, "watched.svg"), filepath.Join(f.dir, "shown.svg")

@@ -54,7 +54,7 @@ func TestACurveIsDrawnAsItWas(t *testing.T) {
 	}
 }
 
-// check says whether a document is well-formed XML without scripts, and without numbers that are none.
+// check verifies that a document is well-formed XML without scripts or NaN.
 func check(t *testing.T, name string, document []byte) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(document))
@@ -124,7 +124,8 @@ func TestTicksAreRound(t *testing.T) {
 	}
 }
 
-// The limit used to be drawn at the upper edge when a model went below it by Winograd's algorithm.
+// TestALimitThatWasPassedIsNotDrawn is a regression test: the limit was drawn at the upper edge if Winograd's
+// algorithm beat it.
 func TestALimitThatWasPassedIsNotDrawn(t *testing.T) {
 	for limit, want := range map[float64]bool{0.0151: true, 0.0192: true, 0.0193: false, 0.03: false, 0.005: false, 0: false} {
 		c := tuned()

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// busy is a job of many tasks in the middle of its life: one has failed so far, one was not tried.
+// busy returns a half-finished job of many tasks. One task has only failures, and one has no trials.
 func busy(tasks int) *snapshot {
 	job := &tilthv1.Job{CreatedAt: timestamppb.New(began), Spec: &tilthv1.JobSpec{}}
 	var references []trials.Reference
@@ -64,7 +64,7 @@ time: search 0 %, build 19 %, measure 10 %, wait 71 %`
 	}
 }
 
-// What did not fit used to be drawn all the same, and scrolled away with every refresh.
+// TestFramesFitAllTerminals is a regression test: overlong frames scrolled with every refresh.
 func TestFramesFitAllTerminals(t *testing.T) {
 	for _, tasks := range []int{1, 2, 3, 30} {
 		s := busy(tasks)

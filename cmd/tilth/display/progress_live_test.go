@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// screen is a terminal that keeps what is drawn, as the control sequences of a Live display say.
+// screen emulates a terminal for the control sequences of a Live display.
 type screen struct {
 	mu            sync.Mutex
 	lines         []string

@@ -36,7 +36,7 @@ func TestSparseLinesKeepTheirDistance(t *testing.T) {
 	var out strings.Builder
 	d := NewSparse(&out, Budget{Trials: 10, Time: 2 * time.Minute}, 10*time.Second)
 	tally := newTally()
-	d.Update(tally) // nothing to say yet
+	d.Update(tally) // nothing to display yet
 	for i, after := range []time.Duration{1, 2, 9, 11, 12} {
 		latency := 0.002 / float64(i+1)
 		digest := "other"

@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestADisplayTellsWhatAJobWaitsFor, and a budget's time does not go on meanwhile.
+// TestADisplayTellsWhatAJobWaitsFor also checks that the budget's time stops meanwhile.
 func TestADisplayTellsWhatAJobWaitsFor(t *testing.T) {
 	tally := newTally()
 	tally.Status = &tilthv1.JobStatus{
