@@ -33,13 +33,13 @@ func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 // does not fit the features any more, train it again. The sets here are small ones of tasks that the analytic cost
 // ranks badly:
 //
-//	go run ./lab record --tasks 'matmul,maxpool,dense 1x512' --fewest 100 --most 180 --pilot 32 -o costmodel/prior/testdata
+//	go run ./lab record --tasks 'matmul,maxpool,dense 1x512' --fewest 100 --most 180 --pilot 32 -o costmodel/testdata
 func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 	m, err := costmodel.PriorFor(&target.Target{Backend: target.Default, CPU: &target.CPU{Arch: target.X86}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "..", "lab", "bench", "replay", "testdata")})
+	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "lab", "bench", "replay", "testdata")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestFlagsOfFewValuesAreCompleted(t *testing.T) {
 
 // TestArgumentsAreOfAKnownKind requires a completion for every kind of argument.
 func TestArgumentsAreOfAKnownKind(t *testing.T) {
-	known := []string{"JOB", "BOARD", "DEVICE", "NAME", "ID", "BATCH", "DIR"}
+	known := []string{"JOB", "BOARD", "DEVICE", "NAME", "ID", "BATCH", "DIR", "command"} // cobra completes the command of help
 	files := []string{"FILE", "FROM", "TO", "SET|FOLDER", "MODEL"}
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
 		for _, word := range strings.Fields(c.Use)[1:] {

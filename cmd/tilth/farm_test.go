@@ -85,7 +85,7 @@ func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
 	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
-	given, err := filepath.Abs("../../compiler/backend/cpu/describe/x86.txt")
+	given, err := filepath.Abs("../../compiler/backend/cpu/cost/x86.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

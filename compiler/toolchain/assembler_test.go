@@ -104,7 +104,7 @@ func TestCodeForACardIsAssembled(t *testing.T) {
 func fakeLibrary(t *testing.T) string {
 	t.Helper()
 	library := filepath.Join(t.TempDir(), "libnvJitLink.so.12")
-	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "jitlink/testdata/fake.c", "-o", library).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "testdata/fake.c", "-o", library).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if err := os.Chmod(library, 0o600); err != nil { // as distributions have libraries: no commands

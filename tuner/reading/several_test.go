@@ -18,7 +18,7 @@ import (
 // log is one of AutoTVM, which has schedules of the first task of an MLP.
 func log(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../tvm/testdata/autotvm.log")
+	text, err := os.ReadFile("../seeds/testdata/autotvm.log")
 	if err != nil {
 		t.Fatal(err)
 	}
