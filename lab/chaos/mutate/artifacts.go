@@ -19,7 +19,7 @@ var artifacts = in("internal/artifact", []mutation{
 	},
 	{
 		name: "who uploads most pushes out the others", file: "owner.go",
-		from: "own.loose+need > max(s.CapBytes/greedy, largest.loose)", to: "own.loose+need > 1000*max(s.CapBytes/greedy, largest.loose)",
+		from: "own.loose+need > max(s.CapBytes/greedyShare, largest.loose)", to: "own.loose+need > 1000*max(s.CapBytes/greedyShare, largest.loose)",
 		test: "TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody",
 	},
 	{
@@ -79,7 +79,7 @@ var artifacts = in("internal/artifact", []mutation{
 	},
 	{
 		name: "what was whole once is whole", file: "check.go",
-		from: "s.Now().Sub(b.Checked) >= trust ||", to: "s.Now().Sub(b.Checked) >= 1000*trust ||",
+		from: "s.Now().Sub(b.Checked) >= trustFor ||", to: "s.Now().Sub(b.Checked) >= 1000*trustFor ||",
 		test: "TestAFlippedBitIsMendedByUploadingAgain",
 	},
 	{

@@ -29,7 +29,7 @@ var database = in("records/postgres", []mutation{
 	},
 	{
 		name: "a write of a server that crashed is given up", file: "writer.go",
-		from: "\tif !passes(err) {", to: "\tif !passes(err) || db.transaction > 0 {",
+		from: "\tif !isTransient(err) {", to: "\tif !isTransient(err) || db.transaction > 0 {",
 		test: "TestAServerThatCrashesLosesNothingThatWasAcknowledged",
 	},
 	{

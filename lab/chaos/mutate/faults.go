@@ -4,7 +4,7 @@ package mutate
 var faults = in("tracker", []mutation{
 	{
 		name: "what failed is tried again at once", file: "state/retry.go",
-		from: "wait = waits.Backoff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)", to: "wait = 0 * waits.Backoff(1, 1, 0)",
+		from: "wait = policy.Backoff(c.cfg.FirstRetry, c.cfg.MaxRetry, int(h.failures)-1)", to: "wait = 0 * waits.Backoff(1, 1, 0)",
 		test: "TestARetryWaitsAndGoesElsewhere",
 	},
 	{

@@ -13,7 +13,7 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestARequestInAnOldFileIsItsOwners",
 	},
 	{
-		name: "any number of ended jobs is kept", file: "tracker/policy/retention/keep.go",
+		name: "any number of ended jobs is kept", file: "tracker/policy/retention_keep.go",
 		from: "own.Len() > r.Jobs {", to: "own.Len() > 1000*r.Jobs {",
 		pkg: "./tracker", test: "TestEndedJobsAreKeptInNumbersAndTheRestIsSaid",
 	},
@@ -23,12 +23,12 @@ var kept = []mutation{
 		pkg: "./tracker", test: "TestEndedJobsAreKeptInNumbersAndTheRestIsSaid",
 	},
 	{
-		name: "ended jobs are kept for ever", file: "tracker/policy/retention/keep.go",
-		from: "now.Sub(front.Value.(*Job).Ended) > r.Age:", to: "now.Sub(front.Value.(*Job).Ended) > 1000*r.Age:",
+		name: "ended jobs are kept for ever", file: "tracker/policy/retention_keep.go",
+		from: "now.Sub(front.Value.(*RetainedJob).Ended) > r.Age:", to: "now.Sub(front.Value.(*Job).Ended) > 1000*r.Age:",
 		pkg: "./tracker", test: "TestEndedJobsAreKeptForATime",
 	},
 	{
-		name: "an owner's ended jobs take any number of bytes", file: "tracker/policy/retention/keep.go",
+		name: "an owner's ended jobs take any number of bytes", file: "tracker/policy/retention_keep.go",
 		from: "room >= 0 && own.bytes > room {", to: "room >= 0 && own.bytes > 1000*(room+own.bytes) {",
 		pkg: "./tracker", test: "TestAnOwnerHasNoMoreStoredThanItMay",
 	},

@@ -46,34 +46,34 @@ var lies = slices.Concat(
 			test: "TestWhatAnObjectDoesToItsProcessCostsNoRival",
 		},
 	}),
-	in("runner/verify", []mutation{
+	in("runner", []mutation{
 		{
-			name: "a kernel's tolerance has no bound", file: "arg.go",
+			name: "a kernel's tolerance has no bound", file: "verify_arg.go",
 			from: "o.Times(growth)", to: "a.Tolerance*max(growth, 1) + a.Rounding",
 			test: "TestJudgeTellsRightFromWrong",
 		},
 		{
-			name: "direct sums of integers may be wrong", file: "arg.go",
+			name: "direct sums of integers may be wrong", file: "verify_arg.go",
 			from: "return d, o.OfIntegers(growth, d.largest)", to: "return d, o.OfIntegers(max(growth, 2), d.largest)",
 			test: "TestJudgeTellsRightFromWrong",
 		},
 		{
-			name: "indices may be wrong", file: "arg.go",
+			name: "indices may be wrong", file: "verify_arg.go",
 			from: "d.relative == 0 || !isRounded(a.DType)", to: "d.relative == 0",
 			test: "TestJudgeTellsRightFromWrong",
 		},
 		{
-			name: "what is no number is right", file: "compare.go",
+			name: "what is no number is right", file: "verify_compare.go",
 			from: "case !finite(a) || !finite(b):", to: "case !finite(a) && !finite(b):",
 			test: "TestJudgeTellsRightFromWrong",
 		},
 		{
-			name: "one output is looked at", file: "arg.go",
+			name: "one output is looked at", file: "verify_arg.go",
 			from: "got, want = got[padded(a.Bytes):], want[padded(a.Bytes):]", to: "return relative, \"\"",
 			test: "TestEachOutputIsJudged",
 		},
 		{
-			name: "a process takes away the memory that is judged", file: "memory.go",
+			name: "a process takes away the memory that is judged", file: "verify_memory.go",
 			from: "unix.F_SEAL_SHRINK|", to: "",
 			test: "TestMemoryBecomesNoSmaller",
 		},

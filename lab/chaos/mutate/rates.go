@@ -22,7 +22,7 @@ var rates = slices.Concat(
 		},
 		{
 			name: "sessions add nothing to their identity's calls", file: "rate.go",
-			from: "g.cfg.CallsPerSecond + callsOfSession*", to: "g.cfg.CallsPerSecond + 0*",
+			from: "g.cfg.CallsPerSecond + callsPerSession*", to: "g.cfg.CallsPerSecond + 0*",
 			test: "TestSessionsAddToTheCallsOfTheirIdentity",
 		},
 		{
@@ -46,7 +46,7 @@ var rates = slices.Concat(
 			test: "TestWhatIsRememberedOfCallersIsBounded",
 		},
 		{
-			name: "any number of a caller's refusals is written down", file: "spam.go",
+			name: "any number of a caller's refusals is written down", file: "refusal_limiter.go",
 			from: "if s.counts[key] == s.perKey ||", to: "if s.counts[key] == 1000*s.perKey ||",
 			test: "TestRefusalsOfAKnownCallerAreWrittenUpToABound",
 		},

@@ -60,7 +60,7 @@ var restored = slices.Concat(
 		},
 		{
 			name: "who asks for a best that is damaged gets none", file: "records/bolt/best_allowed.go",
-			from: "if !tx.passOver(err) {\n\t\treturn key, r, err", to: "if !tx.passOver(err) || err != nil {\n\t\treturn key, r, err",
+			from: "if !tx.skipDamage(err) {\n\t\treturn key, r, err", to: "if !tx.skipDamage(err) || err != nil {\n\t\treturn key, r, err",
 			pkg: "./tracker", test: "TestADamagedBestGivesWayToTheNext",
 		},
 		{

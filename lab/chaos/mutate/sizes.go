@@ -4,44 +4,44 @@ import "slices"
 
 // sizes mutates promise 8 on requests: the bounds of their fields and their memory in transit.
 var sizes = slices.Concat(
-	in("internal/wire/bounds", []mutation{
+	in("internal/wire", []mutation{
 		{
-			name: "a field has no line in the table", file: "table.go",
+			name: "a field has no line in the table", file: "bounds_table.go",
 			from: "\t\"tilth.v1.Measurement.message\":                     {bytes: messageBytes},\n", to: "",
 			test: "TestEveryFieldOfEveryRequestHasABound",
 		},
 		{
-			name: "texts are longer than their bound", file: "check.go",
+			name: "texts are longer than their bound", file: "bounds_check.go",
 			from: "if len(value) > f.bytes {", to: "if len(value) > 2*f.bytes {",
 			test: "TestEveryBoundIsKept",
 		},
 		{
-			name: "texts keep their control characters", file: "check.go",
+			name: "texts keep their control characters", file: "bounds_check.go",
 			from: "\t\t\tblank(value)\n", to: "",
 			test: "TestTextsHaveNoControlCharacters",
 		},
 		{
-			name: "lists are longer than their bound", file: "check.go",
+			name: "lists are longer than their bound", file: "bounds_check.go",
 			from: "counts[f.counted] <= f.items {", to: "counts[f.counted] <= f.items || f.list {",
 			test: "TestEveryBoundIsKept",
 		},
 		{
-			name: "texts of a list are not counted", file: "check.go",
+			name: "texts of a list are not counted", file: "bounds_check.go",
 			from: "\t\tif f.list {\n\t\t\tif fault", to: "\t\tif f.list && f.items == 0 {\n\t\t\tif fault",
 			test: "TestEveryBoundIsKept",
 		},
 		{
-			name: "what messages hold is not looked at", file: "check.go",
+			name: "what messages hold is not looked at", file: "bounds_check.go",
 			from: "return f.within(f.message.check(value), counts)", to: "return nil",
 			test: "TestAFaultNamesItsFieldItsSizeAndItsBound",
 		},
 		{
-			name: "numbers that come one by one are not counted", file: "check.go",
+			name: "numbers that come one by one are not counted", file: "bounds_check.go",
 			from: "if f != nil && f.list {", to: "if f != nil && f.list && f.items == 0 {",
 			test: "TestNumbersOfAListAreCountedHoweverTheyCome",
 		},
 		{
-			name: "a message in parts grows past all bounds", file: "plan.go",
+			name: "a message in parts grows past all bounds", file: "bounds_plan.go",
 			from: "f.items = 1\n", to: "f.items = 1000\n",
 			test: "TestAMessageThatComesInPartsIsRefused",
 		},
@@ -54,7 +54,7 @@ var sizes = slices.Concat(
 		},
 		{
 			name: "a method's messages are bounded like all", file: "tracker/security.go",
-			from: "MessageBytes: bounds.RequestBytes(method)", to: "MessageBytes: 0 * bounds.RequestBytes(method)",
+			from: "MessageBytes: wire.RequestBytes(method)", to: "MessageBytes: 0 * bounds.RequestBytes(method)",
 			pkg: "./tracker", test: "TestAMessageBeyondItsMethodsBoundIsRefusedByATracker",
 		},
 	},
@@ -111,7 +111,7 @@ var sizes = slices.Concat(
 		},
 		{
 			name: "what was made counts for nobody", file: "answer.go",
-			from: "a.lent += bytes", to: "a.lent += 0 * bytes",
+			from: "a.buffered += bytes", to: "a.buffered += 0 * bytes",
 			test: "TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost",
 		},
 		{
