@@ -20,7 +20,7 @@ var (
 	hostileSeed   = flag.Int("hostile-seed", 1, "seed of what spoils them")
 )
 
-// TestHostileStreamsAndModulesAreRefused: what boards send and builders make is read without harm, whatever it is.
+// TestHostileStreamsAndModulesAreRefused checks that arbitrary input from boards and builders is refused safely.
 func TestHostileStreamsAndModulesAreRefused(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLibraryComputesWhatThatOfTheMachineDoes: every function, by both compilers.
+// TestLibraryComputesWhatThatOfTheMachineDoes compares every function with the host's C library, with both compilers.
 func TestLibraryComputesWhatThatOfTheMachineDoes(t *testing.T) {
 	for _, compiler := range []string{"gcc", "clang-19"} {
 		t.Run(compiler, func(t *testing.T) {

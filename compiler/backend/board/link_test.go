@@ -35,7 +35,7 @@ func buildModule(t *testing.T, tc *toolchain.Toolchain, board string, w *expr.Wo
 	return module
 }
 
-// TestTheHarnessAndModulesCompile needs no board.
+// TestTheHarnessAndModulesCompile requires no board.
 func TestTheHarnessAndModulesCompile(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {

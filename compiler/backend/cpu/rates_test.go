@@ -29,7 +29,7 @@ func TestThisMachineHasRates(t *testing.T) {
 	}
 }
 
-// TestRatesAreMeasuredOnAllArchitectures: what measures them compiles for each, whatever this machine is.
+// TestRatesAreMeasuredOnAllArchitectures checks that the program that measures them compiles for each.
 func TestRatesAreMeasuredOnAllArchitectures(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), "")
 	if err != nil {

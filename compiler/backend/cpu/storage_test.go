@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestFastNumericsStoreFactorsAsProcessorsMultiplyThem: in bfloat16 where there are instructions for pairs of it, and
-// elsewhere weights alone, in a type that can be cast. Other levels leave all as it is.
+// TestFastNumericsStoreFactorsAsProcessorsMultiplyThem expects bfloat16 if there are instructions for its pairs, and
+// otherwise only weights in a type that can be cast. Other levels leave everything unchanged.
 func TestFastNumericsStoreFactorsAsProcessorsMultiplyThem(t *testing.T) {
 	const bf16, f16 = array.BFloat16, array.Float16
 	for _, c := range []struct {
@@ -47,8 +47,8 @@ func TestFastNumericsStoreFactorsAsProcessorsMultiplyThem(t *testing.T) {
 	}
 }
 
-// TestBytesAreStoredAsProcessorsMultiplyThem: four terms at once want one of the two types, where only one has such an
-// instruction.
+// TestBytesAreStoredAsProcessorsMultiplyThem covers instructions for four terms that support only one of the two
+// types.
 func TestBytesAreStoredAsProcessorsMultiplyThem(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// fake gives this machine a driver that is a fake.
+// fake installs a fake driver on this machine.
 func fake(t *testing.T) *fakedriver.Driver {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
@@ -37,8 +37,8 @@ func tell(t *testing.T, driver *fakedriver.Driver, what string, number int) {
 	}
 }
 
-// TestACardIsChosen by its number or its UUID, among those that CUDA_VISIBLE_DEVICES shows; a slice of a card by its
-// UUID. It has its UUID from then on.
+// TestACardIsChosen selects GPUs by number or UUID, among those that CUDA_VISIBLE_DEVICES shows, and a MIG device by
+// UUID. The target then records the UUID.
 func TestACardIsChosen(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "devices", 2)
@@ -80,7 +80,7 @@ func TestACardIsChosen(t *testing.T) {
 	}
 }
 
-// TestTheFirstCardIsDescribed by its driver, or the error names chips that may be compiled for.
+// TestTheFirstCardIsDescribed checks that the driver describes it, or that the error lists the supported chips.
 func TestTheFirstCardIsDescribed(t *testing.T) {
 	driver := fake(t)
 	on, err := cuda.Backend{}.Target("cuda", 1)
@@ -109,8 +109,8 @@ func TestTheFirstCardIsDescribed(t *testing.T) {
 	}
 }
 
-// TestCardsOfOtherGenerations: a later one is what its driver says, and an older one is refused, but not those beside
-// it.
+// TestCardsOfOtherGenerations checks that a later GPU is described by its driver, and that an older one is refused
+// without affecting other GPUs.
 func TestCardsOfOtherGenerations(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "devices", 2)

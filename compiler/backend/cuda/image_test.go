@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
-// card is this machine with a card of a make.
+// card returns this machine with a named GPU model.
 func card(t testing.TB, arch string) *target.Target {
 	t.Helper()
 	on, err := target.Native(1)
@@ -35,7 +35,7 @@ func card(t testing.TB, arch string) *target.Target {
 	return on
 }
 
-// module is one with the default candidate of a product.
+// module returns a module with the default candidate of a product.
 func module(t testing.TB, arch string) []byte {
 	t.Helper()
 	return moduleOf(t, arch, array.Float32)
@@ -68,12 +68,12 @@ func moduleOf(t testing.TB, arch string, d array.DType) []byte {
 	return text
 }
 
-// TestModulesHaveCodeForTheirCard with a bound on the threads of blocks, in a version of PTX that is known to the
-// oldest assembler that is used for the card. Code is for one chip alone only where it has instructions of warpgroups,
-// and chips that the compiler does not know get code for an older one.
+// TestModulesHaveCodeForTheirCard checks the bound on the threads of blocks, and a version of PTX that the oldest
+// assembler used for the GPU supports. Code is architecture-specific only if it has warpgroup instructions, and chips
+// unknown to the compiler get code for an older one.
 func TestModulesHaveCodeForTheirCard(t *testing.T) {
 	t.Setenv(toolchain.AssemblerVariable, "off")
-	// The first toolkits with versions of PTX, by its release notes.
+	// The first toolkits by PTX version, from its release notes.
 	toolkits := map[string]string{"7.2": "11.2.0", "7.8": "11.8.0", "8.4": "12.4.0"}
 	for _, c := range []struct {
 		arch, made string
@@ -110,8 +110,8 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 	}
 }
 
-// TestModulesOfEqualTextHaveKeysOfTheirOwn: builds are kept by their keys, and candidates of one text are others, each
-// with its id and the growth of its errors.
+// TestModulesOfEqualTextHaveKeysOfTheirOwn exists because builds are cached by key: candidates with equal text differ
+// in id and error growth.
 func TestModulesOfEqualTextHaveKeysOfTheirOwn(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
@@ -136,7 +136,8 @@ func TestModulesOfEqualTextHaveKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWarpgroupsAreForTheChipsThatHaveThem: a trace that multiplies by them is refused before a compiler sees it.
+// TestWarpgroupsAreForTheChipsThatHaveThem checks that a trace that multiplies by warpgroups is refused before
+// compilation.
 func TestWarpgroupsAreForTheChipsThatHaveThem(t *testing.T) {
 	w := exprtest.ProductOf(t, array.BFloat16, 256, 256, 256)
 	space := sketch.New(w, card(t, "sm_90a"), schedule.Default)
@@ -157,7 +158,7 @@ func TestWarpgroupsAreForTheChipsThatHaveThem(t *testing.T) {
 	}
 }
 
-// reader reads files, and says of each whether it is a module.
+// reader reads files and reports for each whether it is a module.
 const reader = `
 #include "image.h"
 #include <stdio.h>
@@ -172,8 +173,8 @@ int main(int argc, char **argv) {
 }
 `
 
-// TestNoFileBreaksTheReaderOfModules: whatever is in a file, the reader of the harness refuses it with a message or
-// reads it within its bounds.
+// TestNoFileBreaksTheReaderOfModules checks that the harness's reader refuses any file with a message or reads it
+// within bounds.
 func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
 	var program strings.Builder
 	program.WriteString("#define _GNU_SOURCE\n" + abi.Header)
@@ -197,7 +198,7 @@ func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 1))
 	files := []string{filepath.Join(dir, "good")}
 	texts := [][]byte{good, boxes, nil, []byte("\n"), good[:len(good)/2]}
-	const right = 2 // of them
+	const right = 2 // of these
 	texts = append(texts, withBoxes(t, boxes)...)
 	none := len(texts)
 	for k := range 800 {
@@ -225,7 +226,7 @@ func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
 	}
 }
 
-// withBoxes are modules with tensor maps that no driver makes, or of what lies beyond their tensors.
+// withBoxes returns modules with tensor maps that no driver accepts, or that exceed their tensors.
 func withBoxes(t *testing.T, good []byte) (bad [][]byte) {
 	t.Helper()
 	at := regexp.MustCompile(`m 4 128 2 64 2 64 64 128 64 a0`).FindIndex(good)
@@ -243,7 +244,7 @@ func withBoxes(t *testing.T, good []byte) (bad [][]byte) {
 	return bad
 }
 
-// spoilt is a module with some of its table changed: bytes, numbers, lines.
+// spoilt returns a module with random changes to its table: bytes, numbers, lines.
 func spoilt(rng *rand.Rand, good []byte, table int) []byte {
 	text := bytes.Clone(good)
 	for range 1 + rng.IntN(3) {

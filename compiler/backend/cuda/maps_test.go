@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// mapMaker asks a driver for tensor maps of boxes, each of which is right but for one thing.
+// mapMaker asks a driver for tensor maps of boxes, each with a single fault.
 const mapMaker = `#include "driver.c"
 #include "map.c"
 #include <stdio.h>
@@ -34,8 +34,8 @@ int main(int argc, char **argv) {
 }
 `
 
-// TestADriverRefusesWhatNoTensorMapHas: the address, strides and boxes that its documentation excludes. One that is
-// too old to make any says that it does not support them.
+// TestADriverRefusesWhatNoTensorMapHas covers the addresses, strides and boxes that the documentation excludes. A
+// driver that is too old reports that it does not support tensor maps.
 func TestADriverRefusesWhatNoTensorMapHas(t *testing.T) {
 	driver := fake(t)
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))

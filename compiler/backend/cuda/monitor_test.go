@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// watched is the monitor of a machine's card.
+// watched returns the monitor of a machine's GPU.
 func watched(t *testing.T, device string) backend.Monitor {
 	t.Helper()
 	on, err := cuda.Backend{}.Choose("cuda", device, 1)
@@ -40,8 +40,8 @@ func look(t *testing.T, m backend.Monitor) backend.Look {
 	return l
 }
 
-// TestAMonitorTellsACardsTimesAndHealth: temperature, clocks, what slows it down and what its memory did wrong. A card
-// that is slowed down to draw no more power than it may is not impaired.
+// TestAMonitorTellsACardsTimesAndHealth covers temperature, clocks, slowdowns and memory errors. A GPU at its power
+// cap is not impaired.
 func TestAMonitorTellsACardsTimesAndHealth(t *testing.T) {
 	driver := fake(t)
 	library, err := driver.MakeHealth(t.Context())
@@ -82,8 +82,8 @@ func TestAMonitorTellsACardsTimesAndHealth(t *testing.T) {
 	}
 }
 
-// TestAMonitorWithoutHealth: where there is no library, or it does not know the card, times are told all the same.
-// Without a card there is an error.
+// TestAMonitorWithoutHealth checks that times are still reported without a library, or if it does not know the GPU.
+// Without a GPU there is an error.
 func TestAMonitorWithoutHealth(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "slices", 2)
@@ -106,7 +106,8 @@ func TestAMonitorWithoutHealth(t *testing.T) {
 	}
 }
 
-// TestWhatIsTimedLetsGoOfItsCode, so that the next may be loaded where there is room for one.
+// TestWhatIsTimedLetsGoOfItsCode checks that code is unloaded, so that the next module fits where there is room for
+// one.
 func TestWhatIsTimedLetsGoOfItsCode(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "modules", 1)

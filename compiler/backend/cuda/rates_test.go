@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
-// rateKernels writes the kernels by which a card's products of matrices are measured, each to a file of its own.
+// rateKernels writes the kernels that measure a GPU's matrix products, each to its own file.
 const rateKernels = `#include "warpgroups.h"
 int main(int argc, char **argv) {
   char code[MATRICES_CODE];
@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// rates are those kernels: the instruction set, and the instruction in PTX and in a cubin.
+// rates lists those kernels: the instruction set, and the instruction in PTX and in a cubin.
 var rates = []struct{ arch, instruction, machine string }{
 	{"sm_80", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 ", "HMMA.1688.F32.TF32"},
 	{"sm_80", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 ", "HMMA.16816.F32.BF16"},
@@ -40,11 +40,11 @@ var rates = []struct{ arch, instruction, machine string }{
 	{"sm_90a", "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 ", "IGMMA.64x256x32.S8.S8"},
 }
 
-// assembling bounds an assembler, which unrolled loops of products by warpgroups would keep for minutes.
+// assembling bounds an assembler, which could take minutes for unrolled loops of warpgroup products.
 const assembling = time.Minute
 
-// TestRatesOfMatricesAreThoseOfTheirInstructions: each kernel has as many as its rate counts. Where there are
-// NVIDIA's assembler and disassembler, it is assembled, spills nothing, and has the instructions of the card.
+// TestRatesOfMatricesAreThoseOfTheirInstructions checks that each kernel has as many instructions as its rate counts.
+// With NVIDIA's assembler and disassembler, it also checks that they spill nothing and use the GPU's instructions.
 func TestRatesOfMatricesAreThoseOfTheirInstructions(t *testing.T) {
 	tc, on := toolchaintest.Native(t, 1)
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestRatesOfMatricesAreThoseOfTheirInstructions(t *testing.T) {
 	}
 }
 
-// assembled fails where NVIDIA's tools are and do not make of PTX what is wanted.
+// assembled fails if NVIDIA's tools are available and do not assemble PTX to the expected code.
 func assembled(t *testing.T, tc *toolchain.Toolchain, arch, file, instruction string) {
 	t.Helper()
 	on, err := (cuda.Backend{}).Target(arch, 1)

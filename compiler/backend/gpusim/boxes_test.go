@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// boxed is a random point whose operands come as boxes, of a random product that has such points.
+// boxed returns a random point with TMA copies of a random product that has such points.
 func boxed(t *rapid.T) kerneltest.Case {
 	on := played(t)
 	if rapid.Bool().Draw(t, "walk") {
@@ -26,7 +26,7 @@ func boxed(t *rapid.T) kerneltest.Case {
 		by := rapid.SampledFrom(whole.Algorithms()).Draw(t, "algorithm")
 		s, err := whole.Of(by).Restrict(map[string][]int64{"bulk": {1}})
 		if err != nil || !strings.HasPrefix(by.Name, "warpgroup") {
-			continue // both operands are parts of other tensors, or have rows that are not whole
+			continue // both operands are parts of other tensors, or have partial rows
 		}
 		p, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0)))
 		if !ok {
@@ -44,8 +44,8 @@ func boxed(t *rapid.T) kerneltest.Case {
 	}
 }
 
-// TestOperandsComeAsBoxes: points whose operands one thread has copied are as right as all others, and are what
-// instructions of warpgroups multiply.
+// TestOperandsComeAsBoxes checks that points with TMA copies are as correct as all others, and multiply by warpgroup
+// instructions.
 func TestOperandsComeAsBoxes(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -71,11 +71,11 @@ func copiesBoxes(f *ir.Func) (found bool) {
 	return found
 }
 
-// boxTraces are schedules with boxes that the sketches have none of, and their workloads.
+// boxTraces lists schedules with TMA copies that no sketch generates, and their workloads.
 var boxTraces = []struct {
 	name, workload, trace string
-	// needless is set where a barrier may be left out: between stores of results that are apart, which is not proved,
-	// or because another one follows.
+	// needless is set if a barrier is redundant: between stores of results that are disjoint, which is not proved, or
+	// because another one follows.
 	needless bool
 }{
 	{"boxes", irtest.WarpgroupProduct, irtest.WarpgroupBoxes, false},
@@ -102,8 +102,8 @@ func boxCase(t testing.TB, workload, trace string) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: s, Workers: 2, Args: kerneltest.Fill(w, 1)}
 }
 
-// TestSchedulesWithBoxesAreRight: rings beside those of threads, boxes that nothing is done ahead of, mbarriers that
-// are made again and again, and boxes that threads read element by element.
+// TestSchedulesWithBoxesAreRight covers ring buffers beside those of threads, TMA copies without prefetching,
+// mbarriers that are reinitialised repeatedly, and boxes that threads read element by element.
 func TestSchedulesWithBoxesAreRight(t *testing.T) {
 	var cases []kerneltest.Case
 	for _, c := range boxTraces {
@@ -112,11 +112,11 @@ func TestSchedulesWithBoxesAreRight(t *testing.T) {
 	check(t, t, played(t), cases)
 }
 
-// TestEveryWaitForBoxesIsMissed, and all that they need before and behind.
+// TestEveryWaitForBoxesIsMissed covers the waits and all synchronisation around them.
 func TestEveryWaitForBoxesIsMissed(t *testing.T) {
 	for _, c := range boxTraces {
 		if c.needless || testing.Short() && c.name != "a box and copies" && c.name != "one step" {
-			continue // each program has ten mutants or so, all of which are compiled and run
+			continue // each program has about ten mutants, all of which are compiled and run
 		}
 		t.Run(c.name, func(t *testing.T) {
 			if n := missed(t, t, played(t), boxCase(t, c.workload, c.trace)); n < 5 {

@@ -1,4 +1,4 @@
-// Package gpusim is a backend whose GPU is played by a processor: it finds mistakes in kernels for GPUs, such as a
-// missing barrier, that a GPU does not tell. What it measures says nothing of a GPU's speed. It is for tests, and for
-// those who write such kernels.
+// Package gpusim is a backend that simulates a GPU on a processor. It detects mistakes in kernels, such as a missing
+// barrier, that a GPU does not report. Its measurements do not predict a GPU's speed. It is for tests and for authors
+// of such kernels.
 package gpusim

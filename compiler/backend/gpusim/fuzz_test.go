@@ -13,8 +13,8 @@ import (
 // hostileLimit is far longer than any trace may take, even under a race detector on a loaded machine.
 const hostileLimit = 30 * time.Second
 
-// FuzzReplay feeds workloads and traces from anywhere to the compiler for GPUs: each is refused or compiled to text,
-// in bounded time.
+// FuzzReplay feeds arbitrary workloads and traces to the compiler for GPUs. Each is refused or compiled to text in
+// bounded time.
 func FuzzReplay(f *testing.F) {
 	on := played(f)
 	cases := rapid.Custom(func(t *rapid.T) kerneltest.Case {

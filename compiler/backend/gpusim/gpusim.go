@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// name is the backend's, targetName that of this machine playing a GPU.
+	// name is the name of the backend, targetName that of this machine as a simulated GPU.
 	name       = "gpusim"
 	targetName = "gpu-sim"
 )
 
-// card is the GPU that is played: one of the size of an H100.
+// card is the simulated GPU, of the size of an H100.
 var card = target.GPU{
 	Arch: "sm_90a", Model: "simulated", Simulated: true, Multiprocessors: 132,
 	WarpThreads: 32, BlockThreads: 1024, MultiprocessorThreads: 2048,
@@ -32,7 +32,7 @@ var card = target.GPU{
 	BlockSharedBytes: 227 << 10, MultiprocessorSharedBytes: 228 << 10, L2Bytes: 50 << 20,
 }
 
-// Backend implements backend.Backend. It shares with processors what measures them, runs kernels and packages them.
+// Backend implements backend.Backend. Measuring, running and packaging are those of the cpu backend.
 type Backend struct{ cpu.Backend }
 
 // Name implements backend.Devices.
@@ -71,16 +71,17 @@ func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DT
 	return sketch.Storage(t, numerics, as)
 }
 
-// featureSet has no more than the analytic cost.
+// featureSet has only the analytic cost.
 var featureSet = backend.CostAlone("gpusim-features-1")
 
 // Features implements backend.Backend.
 func (Backend) Features() backend.Features { return featureSet }
 
-// newUnit is an empty translation unit of kernels for a target.
+// newUnit returns an empty translation unit of kernels for a target.
 func newUnit(t *target.Target) *cpucode.Unit { return unitOf(t, nil) }
 
-// unitOf is an empty translation unit of kernels that are changed before they are printed, or not where change is nil.
+// unitOf returns an empty translation unit whose kernels are transformed by change, if not nil, before they are
+// printed.
 func unitOf(t *target.Target, change func(*ir.Func) *ir.Func) *cpucode.Unit {
 	return cpucode.NewUnitOf(dialect.Simulated(), func(u *cpucode.Unit, symbol string, s *schedule.Schedule) (backend.Info, error) {
 		f, err := codegen.Lower(s, t.GPU, nil)
@@ -114,7 +115,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 // NewUnit implements backend.Code.
 func (Backend) NewUnit(t *target.Target) backend.Unit { return newUnit(t) }
 
-// Dump implements backend.Code. The source is the kernel's alone, without what gives its words a meaning.
+// Dump implements backend.Code. The source is the kernel alone, without its prelude.
 func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
 	return codegen.Dump(s, t.GPU)
 }

@@ -19,27 +19,27 @@ import (
 	"pgregory.net/rapid"
 )
 
-// guards changes some guards of a program: conditions of statements that are not always run, or of copies that are not
-// always made. Versions of the same loops for whole and for partial tiles are none, nor is the end of what is fetched
-// ahead: beyond it, a step fetches what nobody uses, and may do no harm.
+// guards changes some guards of a program: conditions of statements or copies that do not always execute. Versions of
+// the same loops for whole and partial tiles do not count, nor does the end of prefetching: beyond it, a step
+// harmlessly fetches unused data.
 type guards struct {
-	// these are the numbers of those that are changed, in the order of the program.
+	// these holds the numbers of the guards to change, in program order.
 	these []int
-	// otherwise is done where the condition does not hold, and changes nothing else; nil to drop the condition.
+	// otherwise executes if the condition is false, and changes nothing else; nil drops the condition.
 	otherwise ir.Block
-	// list has all of them.
+	// list holds all guards.
 	list []guarded
 }
 
-// guarded is what there is to know of a guard.
+// guarded describes a guard.
 type guarded struct {
-	// from is the array that a copy reads; nil where the guard is none of a copy.
+	// from is the array that a guarded copy reads; nil otherwise.
 	from *expr.Tensor
-	// own is set where all that it keeps from being stored lies in memory of the block.
+	// own is set if all stores that it guards are to memory of the block.
 	own bool
 }
 
-// changed is the block with the guards changed.
+// changed returns the block with the guards changed.
 func (g *guards) changed(b ir.Block) ir.Block {
 	var out ir.Block
 	for _, st := range b {
@@ -77,7 +77,7 @@ func (g *guards) branch(n *ir.If) ir.Block {
 	return ir.Block{&ir.If{Cond: n.Cond, Then: g.changed(n.Then), Else: g.otherwise}}
 }
 
-// fetches reports whether a block only fetches ahead.
+// fetches reports whether a block only prefetches.
 func fetches(b ir.Block) bool {
 	only := true
 	ir.Visit(b, func(st ir.Stmt) {
@@ -90,7 +90,7 @@ func fetches(b ir.Block) bool {
 	return only
 }
 
-// copied changes a copy, and is what is done before it.
+// copied changes a copy and returns what executes before it.
 func (g *guards) copied(c *ir.Copy) ir.Block {
 	if c.Valid == nil || !g.here(guarded{from: c.From.Tensor}) {
 		return nil
@@ -102,7 +102,7 @@ func (g *guards) copied(c *ir.Copy) ir.Block {
 	return nil
 }
 
-// own reports whether a block stores in shared memory and registers alone.
+// own reports whether a block stores only to shared memory and registers.
 func own(b ir.Block) bool {
 	only := true
 	ir.Visit(b, func(st ir.Stmt) {
@@ -113,9 +113,9 @@ func own(b ir.Block) bool {
 	return only
 }
 
-// apart are the sets of guards of a program of which each must be missed. What tiles for tensor cores copy from beyond
-// a row is often the next one, and nobody reads what becomes of it: no copy of an array is guarded there, and what
-// guards memory of the block may be left out.
+// apart returns the sets of guards of a program that must each be detected. Tiles for tensor cores often copy the
+// next row beyond the end of a row, and the result is unused: copies of an array are not guarded there, and guards of
+// the block's memory may be omitted.
 func apart(f *ir.Func, tiles bool) (sets [][]int) {
 	g := &guards{}
 	g.changed(f.Body)
@@ -137,19 +137,19 @@ func apart(f *ir.Func, tiles bool) (sets [][]int) {
 	return sets
 }
 
-// outside writes behind the end of an output, which the simulated GPU reports.
+// outside writes beyond the end of an output, which the simulated GPU reports.
 func outside(f *ir.Func) ir.Block {
 	out := f.Args[len(f.Args)-1]
 	return ir.Block{&ir.Store{Buffer: out, Index: expr.I(out.Elements()), Value: expr.Zero(out.Tensor.DType)}}
 }
 
-// mutants are versions of a case's kernel in one program.
+// mutants holds versions of a case's kernel in one program.
 type mutants struct {
 	program string
 	cases   []kerneltest.Case
 }
 
-// change makes another kernel of one.
+// change transforms a kernel.
 type change = func(*ir.Func) *ir.Func
 
 func compiled(t *testing.T, rt *rapid.T, on *target.Target, c kerneltest.Case, changes []change) *mutants {
@@ -172,7 +172,7 @@ func compiled(t *testing.T, rt *rapid.T, on *target.Target, c kerneltest.Case, c
 	return m
 }
 
-// wrong says what is wrong with a mutant; empty if nothing is.
+// wrong describes a mutant's fault, or returns "".
 func (m *mutants) wrong(k int) string {
 	others := map[int]error{}
 	for i := range m.cases {
@@ -187,8 +187,8 @@ func (m *mutants) wrong(k int) string {
 	return m.cases[k].Wrong(outputs[k])
 }
 
-// withGuards draws a case whose kernel has guards, and the sets of them that must be missed; there are none where none
-// of several kernels had any.
+// withGuards draws a case whose kernel has guards, and the sets of them that must be detected. It returns no sets if
+// several kernels had no guards.
 func withGuards(rt *rapid.T, on *target.Target) (c kerneltest.Case, f *ir.Func, sets [][]int) {
 	kinds := map[string]func(*rapid.T) *expr.Workload{
 		"product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv, "windows": kerneltest.DrawWindows, "groups": kerneltest.DrawGroups,
@@ -220,8 +220,8 @@ func withGuards(rt *rapid.T, on *target.Target) (c kerneltest.Case, f *ir.Func, 
 	return c, f, sets
 }
 
-// TestEveryGuardIsMissed: a kernel with one condition less is found out, whichever it is, by what it does or by what
-// comes out, unless the condition always holds.
+// TestEveryGuardIsMissed checks that a kernel without any one of its conditions is detected by its effects or its
+// output, unless the condition always holds.
 func TestEveryGuardIsMissed(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -243,7 +243,7 @@ func TestEveryGuardIsMissed(t *testing.T) {
 			if without.wrong(k) != "" {
 				continue
 			}
-			// The simulation tells whether the condition is ever false.
+			// The simulator reports whether the condition is ever false.
 			told := compiled(t, rt, on, c, changes(outside, these)).wrong(0)
 			if strings.Contains(told, "which has") {
 				rt.Fatalf("nothing is wrong without guards %v of %v\n%s\n%s", these, sets, c.Text(), f.Text())

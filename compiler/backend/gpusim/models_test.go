@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestLegalPointsFitTheCard: what a space calls legal is within the limits of the GPU when it is lowered, for the
-// tasks of whole models, whose sizes tiles seldom divide.
+// TestLegalPointsFitTheCard checks that legal points are within the GPU's limits when lowered, for the tasks of whole
+// models, whose sizes tiles seldom divide.
 func TestLegalPointsFitTheCard(t *testing.T) {
 	on := played(t)
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 	}
 }
 
-// TestWindowsThatABlockHasNoRoomForHaveASchedule: a pool of 60 by 80 positions, ten apart.
+// TestWindowsThatABlockHasNoRoomForHaveASchedule uses a pool of 60 by 80 positions, ten apart.
 func TestWindowsThatABlockHasNoRoomForHaveASchedule(t *testing.T) {
 	p := sketch.Import(t, sketch.New().Input("x", 1, 1, 1000, 1000).Node("y = MaxPool x", sketch.Ints("kernel_shape", 60, 80),
 		sketch.Ints("strides", 10, 10), sketch.Ints("dilations", 10, 10)).Output("y"))

@@ -21,8 +21,8 @@ import (
 // errOther keeps a kernel from being run.
 var errOther = errors.New("another kernel is run")
 
-// orders reports whether a statement keeps what threads and their copies and products do in order: a barrier, a fence,
-// a wait, or what it waits for.
+// orders reports whether a statement orders threads with their copies and products: a barrier, a fence, a wait, or
+// what it waits for.
 func orders(st ir.Stmt) bool {
 	switch st.(type) {
 	case *ir.Barrier, *ir.Commit, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts,
@@ -32,7 +32,7 @@ func orders(st ir.Stmt) bool {
 	return false
 }
 
-// orderings counts those of a program.
+// orderings counts such statements of a program.
 func orderings(f *ir.Func) (n int) {
 	ir.Visit(f.Body, func(st ir.Stmt) {
 		if orders(st) {
@@ -42,7 +42,7 @@ func orderings(f *ir.Func) (n int) {
 	return n
 }
 
-// without is a block without the barrier, fence or wait that comes as number *at; at counts down.
+// without returns a block without the barrier, fence or wait number *at, and decrements at.
 func without(b ir.Block, at *int) ir.Block {
 	var out ir.Block
 	for _, st := range b {
@@ -62,8 +62,8 @@ func without(b ir.Block, at *int) ir.Block {
 	return out
 }
 
-// betweenRounds are the numbers of barriers that stand between two rounds of a copy to shared memory. Of rows of rows
-// with gaps, nothing may prove that the rounds write different elements.
+// betweenRounds returns the numbers of barriers between two rounds of a copy to shared memory. For padded rows of
+// rows, it may be impossible to prove that the rounds write different elements.
 func betweenRounds(f *ir.Func) map[int]bool {
 	numbers, at := map[int]bool{}, 0
 	var walk func(b ir.Block)
@@ -86,7 +86,7 @@ func betweenRounds(f *ir.Func) map[int]bool {
 	return numbers
 }
 
-// fills reports whether a loop on threads only copies from arguments to shared memory.
+// fills reports whether a loop over threads only copies from arguments to shared memory.
 func fills(f *ir.Func, st ir.Stmt) bool {
 	n, ok := st.(*ir.For)
 	if !ok || n.Kind != ir.Threads {
@@ -104,11 +104,11 @@ func fills(f *ir.Func, st ir.Stmt) bool {
 	return ok
 }
 
-// found are the words of reports that a barrier, a fence or a wait is missing.
+// found matches reports that a barrier, a fence or a wait is missing.
 var found = regexp.MustCompile("with no barrier between|nobody wrote|has not waited|have waited|has waited|it waited|no FENCE_ASYNC|no WGMMA_FENCE|" +
 	"is no mbarrier|which is one|are missing")
 
-// TestEveryBarrierIsMissed: a kernel with one barrier less, or one fence or wait, is found out, whichever it is.
+// TestEveryBarrierIsMissed checks that a kernel without any one of its barriers, fences and waits is detected.
 func TestEveryBarrierIsMissed(t *testing.T) {
 	on := played(t)
 	removed := 0
@@ -133,13 +133,13 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 	}
 }
 
-// walks reports whether blocks of a schedule walk over tiles.
+// walks reports whether a schedule has persistent blocks.
 func walks(s *schedule.Schedule) bool {
 	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return g.Walkers > 0 })
 }
 
-// missed runs a kernel without each of its barriers, fences and waits, all of which must be found out, and returns how
-// many there are.
+// missed runs a kernel without each of its barriers, fences and waits in turn, checks that each is detected, and
+// returns their number.
 func missed(t testing.TB, rt rapid.TB, on *target.Target, c kerneltest.Case) int {
 	f, err := codegen.Lower(c.Schedule, on.GPU, nil)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
-// TestErrorsOfFormatsAreBounded: products of random numbers in each format differ from those in doubles by less than
-// what a candidate may, but by so much that the format was used. Errors are relative to the largest result.
+// TestErrorsOfFormatsAreBounded checks that products of random numbers in each format differ from those in doubles by
+// less than a candidate's tolerance, but enough to show that the format was used. Errors are relative to the largest
+// result.
 func TestErrorsOfFormatsAreBounded(t *testing.T) {
 	on := played(t)
 	const m, k, n = 64, 256, 64
@@ -36,7 +37,7 @@ func TestErrorsOfFormatsAreBounded(t *testing.T) {
 		largest = max(largest, math.Abs(want[i]))
 	}
 	space := Backend{}.Space(w, on, schedule.Fast)
-	// The most that errors should be: about what float32 has, and one unit in the last place of the format.
+	// Upper bounds of the errors: about those of float32, and one unit in the last place of the format.
 	most := map[string]float64{"direct": 1e-6, "compensated TF32": 2e-6, "TF32": 0x1p-10, "BF16": 0x1p-7, "warpgroup TF32": 0x1p-9}
 	for _, by := range space.Algorithms() {
 		part := space.Of(by)
@@ -52,7 +53,7 @@ func TestErrorsOfFormatsAreBounded(t *testing.T) {
 	}
 }
 
-// errorOf is the largest error of a schedule's result.
+// errorOf returns the largest error of a schedule's result.
 func errorOf(t *testing.T, w *expr.Workload, s *schedule.Schedule, args []*array.Array, want []float64) (largest float64) {
 	t.Helper()
 	on := played(t)

@@ -21,7 +21,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// batchSize is how many kernels are compiled together.
+// batchSize is the number of kernels that are compiled together.
 const batchSize = 12
 
 func TestMain(m *testing.M) { kerneltest.Main(m, 4) }
@@ -38,7 +38,7 @@ func played(t interface {
 	return on
 }
 
-// drawn is a random point of a workload's space, replayed from its trace.
+// drawn returns a random point of a workload's space, replayed from its trace.
 func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 	s := Backend{}.Space(w, on, rapid.SampledFrom([]schedule.Numerics{schedule.Strict, schedule.Default, schedule.Fast}).Draw(t, "numerics"))
 	point := s.Default()
@@ -58,7 +58,7 @@ func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: replayed, Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, 1)}
 }
 
-// check runs cases on the simulated GPU, which must find nothing, and compares their outputs with the evaluator's.
+// check runs cases on the simulated GPU, which must report nothing, and compares their outputs with the evaluator's.
 func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case) {
 	u := newUnit(on)
 	symbols := make([]string, len(cases))
@@ -83,12 +83,12 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 	}
 }
 
-// narrow are tasks of models in float32 whose factors have 16 bits.
+// narrow returns tasks of float32 models whose factors have 16 bits.
 func narrow(t *testing.T) []*expr.Workload {
 	return append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
 }
 
-// TestEveryAlgorithmHasPoints: its default and random ones are legal, and become programs that the card has room for.
+// TestEveryAlgorithmHasPoints checks that its default and random points are legal and within the GPU's limits.
 func TestEveryAlgorithmHasPoints(t *testing.T) {
 	on := played(t)
 	for name, draw := range kerneltest.Families(narrow(t)) {
@@ -117,7 +117,7 @@ func TestEveryAlgorithmHasPoints(t *testing.T) {
 	}
 }
 
-// kept is a convolution whose sums with a bias are a result, and what an activation makes of them another one.
+// kept is a convolution with two results: its sums with a bias, and their activation.
 const kept = `tilth-workload 1
 input t0 f32[3,5,32]
 constant t1 f32[32,32]
@@ -128,7 +128,7 @@ map t5 f32[3,5,32] = (max [t4 i0 i1 i2] 0x0p+00:f32)
 output t4 t5
 `
 
-// TestPositionsOfTwoResultsAreNotJoined: the first keeps its axes.
+// TestPositionsOfTwoResultsAreNotJoined checks that the first keeps its axes.
 func TestPositionsOfTwoResultsAreNotJoined(t *testing.T) {
 	w, err := expr.Parse(kept)
 	if err != nil {
@@ -155,11 +155,11 @@ func TestPositionsOfTwoResultsAreNotJoined(t *testing.T) {
 	}
 }
 
-// pairs is how many pairs of a workload and a point are to be right.
+// pairs is the minimum number of workload and point pairs to try.
 var pairs = flag.Int("pairs", 0, "try at least so many pairs of a workload and a point, in place of -rapid.checks batches of each kind")
 
-// TestEveryPointIsRight: whatever the workload and the point, the kernel is free of races, stays within its arrays,
-// and computes what the evaluator does.
+// TestEveryPointIsRight checks, for all workloads and points, that the kernel has no races, stays within its arrays,
+// and agrees with the evaluator.
 func TestEveryPointIsRight(t *testing.T) {
 	on := played(t)
 	families := kerneltest.Families(narrow(t))
@@ -197,11 +197,11 @@ func setFlag(t *testing.T, name, value string) {
 	if err := f.Value.Set(value); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Value.Set(before) }) // it was its value
+	t.Cleanup(func() { _ = f.Value.Set(before) }) // the previous value is valid
 }
 
-// TestKnownSchedules replays the schedules of testdata/schedules, each of which once made wrong code. A file has a
-// workload, a trace and the number of workers; its name says what was wrong.
+// TestKnownSchedules replays the schedules of testdata/schedules, each of which once generated wrong code. A file has
+// a workload, a trace and the number of workers; its name describes the fault.
 func TestKnownSchedules(t *testing.T) {
 	files, err := filepath.Glob("testdata/schedules/*.txt")
 	if err != nil || len(files) == 0 {
@@ -218,7 +218,7 @@ func TestKnownSchedules(t *testing.T) {
 	check(t, t, played(t), cases)
 }
 
-// TestNumbersAreNoOperands: a number that all terms of sums have as a factor is read where it lies.
+// TestNumbersAreNoOperands checks that a scalar factor of all terms is read in place.
 func TestNumbersAreNoOperands(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[]

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestOnlyFastNumericsStoreFactorsInHalfTheBytes: the others leave a model as it is.
+// TestOnlyFastNumericsStoreFactorsInHalfTheBytes checks that other levels leave a model unchanged.
 func TestOnlyFastNumericsStoreFactorsInHalfTheBytes(t *testing.T) {
 	for n, want := range map[schedule.Numerics]array.DType{schedule.Strict: array.Invalid, schedule.Default: array.Invalid, schedule.Fast: array.BFloat16} {
 		if got := (Backend{}).Storage(played(t), n, array.Invalid).Type; got != want {
@@ -23,8 +23,8 @@ func TestOnlyFastNumericsStoreFactorsInHalfTheBytes(t *testing.T) {
 	}
 }
 
-// TestHalfTheBytesCostLess: the analytic cost of a product that waits for its weights sees them, and the product takes
-// what lies there as it is.
+// TestHalfTheBytesCostLess checks that the analytic cost of a product bound by its weights reflects their size, and
+// that the product reads them directly.
 func TestHalfTheBytesCostLess(t *testing.T) {
 	on := played(t)
 	m := sketch.New().Input("x", 32, 2048).Node("r = Erf x").Constant("w", 2048, 2048).Node("y = MatMul r w").Output("y")
@@ -54,7 +54,7 @@ func TestHalfTheBytesCostLess(t *testing.T) {
 	}
 }
 
-// TestZerosAreWrongInPlaceOfNarrowTasks: what compares outputs of these tasks finds that nothing was computed.
+// TestZerosAreWrongInPlaceOfNarrowTasks checks that comparing outputs of these tasks detects missing results.
 func TestZerosAreWrongInPlaceOfNarrowTasks(t *testing.T) {
 	for _, w := range sketch.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast, array.Invalid).Type) {
 		c := kerneltest.Case{Workload: w, Schedule: schedule.New(w), Workers: 1, Args: kerneltest.Fill(w, 1)}

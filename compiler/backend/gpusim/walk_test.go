@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// small is the card with few multiprocessors, so that small results are more tiles than blocks.
+// small returns the GPU with few multiprocessors, so that small results have more tiles than blocks.
 func small(on *target.Target, multiprocessors int) *target.Target {
 	c := on.Clone()
 	gpu := *on.GPU
@@ -22,15 +22,14 @@ func small(on *target.Target, multiprocessors int) *target.Target {
 	return c
 }
 
-// drawWalk draws a product or a convolution whose tiles blocks may walk over.
+// drawWalk draws a product or a convolution for persistent blocks.
 func drawWalk(t *rapid.T) *expr.Workload {
 	return rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
 		kerneltest.DrawProduct, kerneltest.DrawConv, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups, kerneltest.DrawGroups,
 	}).Draw(t, "kind")(t)
 }
 
-// walking is a point of a workload whose blocks walk, take tiles in bands, or have sums cut, where some tries find
-// one.
+// walking returns a point with persistent blocks, bands or Stream-K sums, if some tries find one.
 func walking(t *rapid.T, w *expr.Workload, on *target.Target) (c kerneltest.Case) {
 	on = small(on, rapid.IntRange(1, 7).Draw(t, "multiprocessors"))
 	wanted := rapid.SampledFrom([]string{"persist ", "raster ", "streamk ", "streamk "}).Draw(t, "wanted")
@@ -42,8 +41,8 @@ func walking(t *rapid.T, w *expr.Workload, on *target.Target) (c kerneltest.Case
 	return c
 }
 
-// TestBlocksWalkRight: whatever the workload and the point, persistent blocks compute all tiles, in bands or not, and
-// equal shares of sums add up to what the evaluator says.
+// TestBlocksWalkRight checks, for all workloads and points, that persistent blocks compute all tiles, with and
+// without bands, and that Stream-K shares add up to the evaluator's result.
 func TestBlocksWalkRight(t *testing.T) {
 	on := played(t)
 	one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return walking(t, drawWalk(t).Merge(), on) })
@@ -52,8 +51,8 @@ func TestBlocksWalkRight(t *testing.T) {
 	})
 }
 
-// TestEveryBarrierBetweenTilesIsMissed: where blocks walk over tiles of four steps, with or without rings, whose sums
-// are cut or not, each barrier, fence and wait is needed.
+// TestEveryBarrierBetweenTilesIsMissed checks that each barrier, fence and wait of persistent blocks is needed, for
+// tiles of four steps, with and without ring buffers and Stream-K sums.
 func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
 	on := small(played(t), 2)
 	w, err := expr.Parse("tilth-workload 1\ninput t0 f16[192,64]\ninput t1 f16[64,32]\n" +
@@ -64,7 +63,7 @@ func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
 	for _, x := range []struct {
 		algorithm string
 		knobs     map[string]int64
-		cuts      map[int64]int64 // by the stages
+		cuts      map[int64]int64 // by the number of stages
 	}{
 		{"direct", map[string]int64{"tall": 16, "rows": 4, "wide": 8, "columns": 4, "depth": 16, "unroll": 4, "vector": 4, "parts": 1}, map[int64]int64{1: 1, 3: 0}},
 		{"F16", map[string]int64{"tall": 4, "rows": 1, "wide": 1, "columns": 4, "depth": 1}, map[int64]int64{1: 1, 3: 0}},
@@ -86,7 +85,7 @@ func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
 	}
 }
 
-// scheduled is the schedule of a point by its knobs.
+// scheduled returns the schedule of a point by its knobs.
 func scheduled(t *testing.T, w *expr.Workload, on *target.Target, algorithm string, knobs map[string]int64) *schedule.Schedule {
 	t.Helper()
 	s := Backend{}.Space(w, on, schedule.Strict)
@@ -108,8 +107,8 @@ func scheduled(t *testing.T, w *expr.Workload, on *target.Target, algorithm stri
 	return made
 }
 
-// TestChangedWalksAreRightOrRefused: whatever lines a trace about walks and cut sums has, the kernel computes what the
-// evaluator does, or the error says why there is none.
+// TestChangedWalksAreRightOrRefused checks arbitrary trace lines about walks and Stream-K sums: the kernel agrees
+// with the evaluator, or lowering returns an error.
 func TestChangedWalksAreRightOrRefused(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -21,8 +21,8 @@ sum t2 i32[200,520] over 256 = (mul (cast i32 [t0 i0 r0]) (cast i32 [t1 i1 r0]))
 output t2
 `
 
-// TestPointsOfWarpgroupsMultiplyByThem: no proof fails that a legal point's loops are what instructions compute, and
-// the default schedule is such a point where no numerics allow a cheaper format.
+// TestPointsOfWarpgroupsMultiplyByThem checks that a legal point's loops are proved to match the instructions, and
+// that the default schedule is such a point if numerics allow no cheaper format.
 func TestPointsOfWarpgroupsMultiplyByThem(t *testing.T) {
 	on := played(t)
 	bytes, err := expr.Parse(transposed)
@@ -71,7 +71,7 @@ func multiplies(f *ir.Func) (found bool) {
 	return found
 }
 
-// TestOnlyCardsWithWarpgroupsUseThem: the cards before and behind Hopper have none.
+// TestOnlyCardsWithWarpgroupsUseThem covers the GPUs before and after Hopper, which have none.
 func TestOnlyCardsWithWarpgroupsUseThem(t *testing.T) {
 	on := played(t).Clone()
 	gpu := *on.GPU
@@ -83,7 +83,7 @@ func TestOnlyCardsWithWarpgroupsUseThem(t *testing.T) {
 	}
 }
 
-// TestEachAlgorithmOfNarrowProductsHasAPoint: what no instruction of a warpgroup is narrow enough for is left to
+// TestEachAlgorithmOfNarrowProductsHasAPoint checks that products too narrow for warpgroup instructions use those of
 // warps.
 func TestEachAlgorithmOfNarrowProductsHasAPoint(t *testing.T) {
 	on := played(t)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawAttention draws softmax attention as package op writes it: batches of heads, keys that lie in rows or columns,
-// scores that are scaled and masked or not.
+// DrawAttention draws softmax attention as package op expresses it: batches of heads, keys in rows or columns, scores
+// scaled and masked or not.
 func DrawAttention(t *rapid.T) *expr.Workload {
 	return drawAttention(t, rapid.IntRange(0, 2).Draw(t, "whole matrices") == 0)
 }
@@ -17,14 +17,14 @@ func DrawAttention(t *rapid.T) *expr.Workload {
 // DrawWholeAttention draws one whose matrices are whole tiles.
 func DrawWholeAttention(t *rapid.T) *expr.Workload { return drawAttention(t, true) }
 
-// DrawTiledAttention draws one in bfloat16 that processors compute in tiles: of 16 rows or more, and of terms of a
-// score that are whole tiles.
+// DrawTiledAttention draws one in bfloat16 that processors compute in tiles: 16 or more rows, and whole tiles of a
+// score's terms.
 func DrawTiledAttention(t *rapid.T) *expr.Workload {
 	size := func(name string, least, most int64) int64 { return rapid.Int64Range(least, most).Draw(t, name) }
 	return attentionOf(t, array.BFloat16, size("m", 16, 70), size("n", 2, 70), 32*size("d", 1, 2), size("e", 2, 70))
 }
 
-// DrawRowOfAttention draws one of a single row to each head, as decoders have, with terms enough for several vectors.
+// DrawRowOfAttention draws one with a single row per head, as in decoders, with terms for several vectors.
 func DrawRowOfAttention(t *rapid.T) *expr.Workload {
 	size := func(name string, least, most int64) int64 { return rapid.Int64Range(least, most).Draw(t, name) }
 	return attentionOf(t, array.Float32, 1, size("n", 1, 70), size("d", 1, 70), size("e", 2, 40))
@@ -40,14 +40,14 @@ func drawAttention(t *rapid.T, whole bool) *expr.Workload {
 		return g.int(name, 1, most)
 	}
 	m := size("m", 70)
-	if !whole && rapid.IntRange(0, 3).Draw(t, "one row") == 0 { // as decoders have
+	if !whole && rapid.IntRange(0, 3).Draw(t, "one row") == 0 { // as in decoders
 		m = 1
 	}
 	return attentionOf(t, d, m, size("n", 70), size("d", 34), size("e", 34))
 }
 
-// attentionOf is one of m rows, n keys, depth terms of a score and e columns. Several heads of queries may share those
-// of keys and values.
+// attentionOf returns attention with m rows, n keys, depth terms of a score and e columns. Several heads of queries
+// may share those of keys and values.
 func attentionOf(t *rapid.T, d array.DType, m, n, depth, e int64) *expr.Workload {
 	g := &dag{t: t}
 	heads := g.int("heads", 1, 3)
@@ -91,7 +91,7 @@ func attentionOf(t *rapid.T, d array.DType, m, n, depth, e int64) *expr.Workload
 	}))
 }
 
-// keys draws keys that lie in rows or in columns.
+// keys draws keys in rows or in columns.
 func (g *dag) keys(d array.DType, heads, depth, n int64, wide func(expr.Expr) expr.Expr) *expr.Tensor {
 	lie := []int64{heads, depth, n}
 	order := []int{0, 1, 2}
@@ -104,7 +104,7 @@ func (g *dag) keys(d array.DType, heads, depth, n int64, wide func(expr.Expr) ex
 	}))
 }
 
-// mask draws what is made of scores: nothing, a number added, or those of later keys left out.
+// mask draws a map of scores: none, an added number, or masking of later keys.
 func (g *dag) mask(heads, m, n int64) func(i []expr.Expr, score expr.Expr) expr.Expr {
 	switch rapid.SampledFrom([]string{"none", "added", "causal"}).Draw(g.t, "mask") {
 	case "added":

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawBlockProduct draws a product of rows in float32, or narrower, with weights that are quantised by blocks: bytes
-// or halves of bytes, zero points of every kind or none, any extents, with or without what is before and after it.
+// DrawBlockProduct draws a product of rows in float32, or narrower, with block-quantised weights: bytes or half
+// bytes, zero points of every kind or none, any extents, with or without surrounding stages.
 func DrawBlockProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	sum := g.blockProduct()
@@ -45,7 +45,7 @@ func (g *dag) blockProduct() *expr.Tensor {
 	}))
 }
 
-// blockWeights are codes by their row and column.
+// blockWeights returns codes by row and column.
 func blockWeights(g *dag, nibbles bool, depth, columns int64) func(k, n expr.Expr) expr.Expr {
 	if !nibbles {
 		w := g.source(rapid.SampledFrom([]array.DType{array.Uint8, array.Int8}).Draw(g.t, "codes"), true, depth, columns)
@@ -57,7 +57,7 @@ func blockWeights(g *dag, nibbles bool, depth, columns int64) func(k, n expr.Exp
 	}
 }
 
-// blockZeros are zero points by their block and column; nil for none.
+// blockZeros returns zero points by block and column, or nil for none.
 func blockZeros(g *dag, blocks, columns int64) func(b, n expr.Expr) expr.Expr {
 	const f = array.Float32
 	switch d := rapid.SampledFrom([]array.DType{array.Invalid, array.Bool, array.Uint8, f}).Draw(g.t, "zero points"); d {

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Case is a schedule with the data to run it on.
+// Case is a schedule with its input data.
 type Case struct {
 	Workload *expr.Workload
 	Schedule *schedule.Schedule
@@ -20,16 +20,16 @@ type Case struct {
 	Args     []*array.Array
 }
 
-// GoString is short because a failing property shows all cases of its batch; the one that failed is told with its
-// text.
+// GoString is short because a failing property shows all cases of its batch. The text of the failing case is
+// reported.
 func (c Case) GoString() string { return fmt.Sprintf("case of %d stages", len(c.Workload.Stages)) }
 
-// Text is the form in which cases are kept in files.
+// Text returns the file format of a case.
 func (c Case) Text() string {
 	return fmt.Sprintf("%s%sworkers %d\n", c.Workload.Text(), c.Schedule.Trace(), c.Workers)
 }
 
-// ReadCase reads a case from a file that has its Text, and draws its data.
+// ReadCase reads a case from a file with its Text, and draws its data.
 func ReadCase(file string) (Case, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -49,7 +49,7 @@ func ReadCase(file string) (Case, error) {
 	return c, err
 }
 
-// Wrong says what differs from the evaluator's answer by more than the schedule may; empty when nothing does.
+// Wrong describes a difference from the evaluator's result beyond the schedule's tolerance, or returns "".
 func (c Case) Wrong(got []*array.Array) string {
 	want, err := expr.Evaluate(c.Workload, c.Args)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c Case) Wrong(got []*array.Array) string {
 	return ""
 }
 
-// ignore takes what lies beyond limits of axes for right.
+// ignore accepts the elements beyond the limits of axes.
 func (c Case) ignore(got, want []*array.Array) {
 	counts := c.Workload.Counts()
 	if len(counts) == 0 {
@@ -97,7 +97,7 @@ func (c Case) ignore(got, want []*array.Array) {
 	}
 }
 
-// integerDifference is Difference for integers: direct sums of integers are exact.
+// integerDifference is Difference for integers, whose direct sums are exact.
 func integerDifference(got, want *array.Array, o accuracy.Tolerance, growth float64) string {
 	largest := 0.0
 	for i := range want.Len() {
@@ -115,8 +115,9 @@ func integerDifference(got, want *array.Array, o accuracy.Tolerance, growth floa
 	return ""
 }
 
-// Difference says where got is not want, within a tolerance relative to the largest value (or to one, when all are
-// smaller: sums that cancel keep the rounding errors of their terms); empty when they agree.
+// Difference describes where got differs from want by more than a tolerance relative to the largest value, or returns
+// "". If all values are below one, the tolerance is relative to one: sums that cancel keep the rounding errors of
+// their terms.
 func Difference(got, want *array.Array, tolerance float64) string {
 	if got.Len() != want.Len() {
 		return "the gaps between the elements of an output were written"

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawConv draws a convolution that Winograd computes: any size, kernel, strides, batch, padding and channels, weights
-// of the data's type or in integers, with or without what follows it.
+// DrawConv draws a convolution that Winograd's algorithm supports: any size, kernel, strides, batch, padding and
+// channels, weights of the data's type or in integers, with or without an epilogue.
 func DrawConv(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64, array.Uint8, array.Int8}).Draw(t, "dtype")

@@ -1,3 +1,3 @@
-// Package kerneltest helps tests of code generators: it draws workloads, runs kernels of schedules by a driver in C,
-// and compares their outputs with the evaluator's. Begin to read at Case.
+// Package kerneltest supports tests of code generators. It draws workloads, runs kernels of schedules with a driver
+// in C, and compares their outputs with the evaluator's. Start with Case.
 package kerneltest

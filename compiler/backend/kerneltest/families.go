@@ -5,8 +5,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Families draw workloads of all kinds, by their names. Those of "narrow" are among the given ones: tasks of models in
-// float32 whose factors have 16 bits.
+// Families returns generators of workloads of all kinds by name. Those of "narrow" draw from the given tasks of
+// float32 models whose factors have 16 bits.
 func Families(narrow []*expr.Workload) map[string]func(*rapid.T) *expr.Workload {
 	return map[string]func(*rapid.T) *expr.Workload{
 		"any": DrawWorkload, "product": DrawProduct, "convolution": DrawConv, "integers": DrawIntegerProduct, "narrow products": DrawNarrowProduct, "rows": DrawRows,

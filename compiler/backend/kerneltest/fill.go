@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Fill makes arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one
-// answer. Limits of axes are between one and the extent, and what floating point numbers lie beyond them are NaN.
+// Fill returns arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one
+// answer. Limits of axes are between one and the extent, and floating-point numbers beyond them are NaN.
 func Fill(w *expr.Workload, seed uint64) []*array.Array {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var args []*array.Array

@@ -5,9 +5,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawGroups draws a convolution of channels in groups: mostly 2 to 9 of them, or 16, on either side of a group, or
-// any number up to 64. There are any number of groups, and any kernel, strides, dilation and padding, with or without
-// what is after it.
+// DrawGroups draws a grouped convolution: usually 2 to 9 or 16 channels on either side of a group, or any number up
+// to 64, with any number of groups, and any kernel, strides, dilation and padding, with or without an epilogue.
 func DrawGroups(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	a, b, sum := g.factors()

@@ -17,7 +17,7 @@ func DrawIntegerProduct(t *rapid.T) *expr.Workload {
 	return w
 }
 
-// DrawByteWindows draws a depthwise convolution of bytes: any kernel, strides, dilation, padding and channels.
+// DrawByteWindows draws a depthwise convolution of bytes with any kernel, strides, dilation, padding and channels.
 func DrawByteWindows(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	channels, stride, dilation := g.int("channels", 1, 70), g.int("stride", 1, 2), g.int("dilation", 1, 2)
@@ -49,7 +49,7 @@ func DrawByteWindows(t *rapid.T) *expr.Workload {
 	return out
 }
 
-// integerProduct is a convolution or a matrix product of small integers, requantised as quantised models do.
+// integerProduct adds a convolution or a matrix product of small integers, requantised as in quantised models.
 func (g *dag) integerProduct() {
 	small := []array.DType{array.Uint8, array.Int8, array.Int8, array.Int16}
 	data, weights := rapid.SampledFrom(small).Draw(g.t, "data"), rapid.SampledFrom(small).Draw(g.t, "weights")
@@ -95,7 +95,7 @@ func (g *dag) integerProduct() {
 	}
 }
 
-// activated is a quantised value times its sigmoid, which is quantised in between.
+// activated returns a quantised value times its sigmoid, which is quantised in between.
 func activated(q expr.Expr, to array.DType) expr.Expr {
 	const f = array.Float32
 	one, real := expr.F(f, 1), expr.MulE(expr.To(f, q), expr.F(f, 0.03125))
@@ -103,13 +103,13 @@ func activated(q expr.Expr, to array.DType) expr.Expr {
 	return Quantised(expr.MulE(expr.MulE(real, expr.To(f, sigmoid)), expr.F(f, 0.25)), to)
 }
 
-// Quantised is a value in float32 rounded to an integer type, within its bounds.
+// Quantised returns a float32 value rounded to an integer type within its bounds.
 func Quantised(x expr.Expr, to array.DType) expr.Expr {
 	low, high := expr.To(array.Float32, expr.Lowest(to)), expr.To(array.Float32, expr.Highest(to))
 	return expr.To(to, expr.Un(expr.Round, expr.MinE(expr.MaxE(x, low), high)))
 }
 
-// requantised is a sum times a scale as an integer of eight bits, whose bounds are kept after rounding or before.
+// requantised returns a sum times a scale as an 8-bit integer, with bounds applied after rounding or before.
 func requantised(sum, scale expr.Expr, to array.DType, early bool) expr.Expr {
 	const f = array.Float32
 	low, high := expr.To(f, expr.Lowest(to)), expr.To(f, expr.Highest(to))

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// conv is a convolution over height and width with a stage that pads.
+// conv adds a convolution over height and width with a padding stage.
 func (g *dag) conv() {
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64, array.Int32}).Draw(g.t, "dtype")
 	size, in, out := g.int("size", 3, 9), g.int("in", 1, 6), g.int("out", 1, 20)
@@ -33,7 +33,7 @@ func (g *dag) conv() {
 	}))
 }
 
-// depthwise filters each channel, channels outermost or innermost.
+// depthwise adds a filter of each channel, channels outermost or innermost.
 func (g *dag) depthwise() {
 	size, channels, kernel := g.int("size", 3, 8), g.int("channels", 1, 20), g.int("kernel", 1, 3)
 	x, w := g.source(array.Float32, false, size, size, channels), g.source(array.Float32, true, kernel, kernel, channels)
@@ -62,7 +62,7 @@ func (g *dag) matmul() {
 	}))
 }
 
-// pool is a maximum or a sum over windows that overlap the border.
+// pool adds a maximum or a sum over windows that overlap the border.
 func (g *dag) pool() {
 	c, size, channels := g.combiner(array.Float32), g.int("size", 2, 9), g.int("channels", 1, 17)
 	kernel, stride := g.int("kernel", 1, 3), g.int("stride", 1, 2)
@@ -157,7 +157,7 @@ func (g *dag) normalized() {
 	}))
 }
 
-// attention draws a softmax attention whose batches lie inside or outside of the rows, as package op writes it.
+// attention draws a softmax attention with batches inside or outside the rows, as package op expresses it.
 func (g *dag) attention() {
 	batch, m, n, depth, columns := g.int("batch", 1, 3), g.int("m", 1, 20), g.int("n", 1, 40), g.int("depth", 1, 9), g.int("columns", 1, 20)
 	inside := rapid.Bool().Draw(g.t, "inside")
@@ -196,7 +196,7 @@ func (g *dag) attention() {
 	g.add(expr.Compute("out", mixed.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(mixed.At(i...), total.At(i[0], i[1])) }))
 }
 
-// DrawWindows draws what reduces windows of each channel: a depthwise convolution or a pool, padded or not.
+// DrawWindows draws a windowed reduction of each channel: a depthwise convolution or a pool, padded or not.
 func DrawWindows(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	if rapid.Bool().Draw(t, "pool") {

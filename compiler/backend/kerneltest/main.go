@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seedVariable is the environment variable that selects other random cases than the usual ones.
+// seedVariable is the environment variable that selects other random cases.
 const seedVariable = "TILTH_TEST_SEED"
 
 // Main runs the tests of a package that draws batches of cases. It sets rapid's number of checks: one in the quick
 // tier, checks in the slow tier. The seed is the same in every run, so that batches are compiled once. -rapid.checks
-// asks for more, and -rapid.seed or TILTH_TEST_SEED for other cases.
+// requests more, and -rapid.seed or TILTH_TEST_SEED other cases.
 func Main(m *testing.M, checks int) {
 	seed := os.Getenv(seedVariable)
 	if seed == "" {

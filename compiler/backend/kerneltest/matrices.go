@@ -6,9 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawMatrices draws a product or a convolution of whole matrices, as instructions of GPUs multiply them: of any types
-// that they have, in batches or not, either operand transposed, with or without what is after it, or parts of larger
-// tensors.
+// DrawMatrices draws a product or a convolution of whole matrices for a GPU's instructions: of any supported types,
+// in batches or not, either operand transposed, with or without an epilogue, or parts of larger tensors.
 func DrawMatrices(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	if rapid.IntRange(0, 3).Draw(t, "convolution") == 0 {
@@ -19,8 +18,8 @@ func DrawMatrices(t *rapid.T) *expr.Workload {
 	return g.drawEpilogue()
 }
 
-// DrawWarpgroups draws a product like those of DrawMatrices whose matrices are as large as warpgroups multiply them,
-// or a bit smaller.
+// DrawWarpgroups draws a product like those of DrawMatrices whose matrices have the size of warpgroup instructions,
+// or are slightly smaller.
 func DrawWarpgroups(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	beyond := func(name string) int64 { return rapid.SampledFrom([]int64{0, 0, 8, 13}).Draw(t, name) }
@@ -29,7 +28,7 @@ func DrawWarpgroups(t *rapid.T) *expr.Workload {
 	return g.drawEpilogue()
 }
 
-// drawEpilogue is a workload of the product, and what is after it.
+// drawEpilogue returns a workload of the product and its epilogue.
 func (g *dag) drawEpilogue() *expr.Workload {
 	t, product := g.t, g.tensors[0]
 	outs := []*expr.Tensor{product}
@@ -53,7 +52,7 @@ func (g *dag) drawEpilogue() *expr.Workload {
 	return w
 }
 
-// factors are the types of two operands and of the sum of their products.
+// factors returns the types of two operands and of the sum of their products.
 func (g *dag) factors() (a, b, sum array.DType) {
 	types := [][3]array.DType{
 		{array.Float32, array.Float32, array.Float32}, {array.Float32, array.Float32, array.Float32},
@@ -65,7 +64,7 @@ func (g *dag) factors() (a, b, sum array.DType) {
 	return x[0], x[1], x[2]
 }
 
-// matrices is a product of m by k and k by n elements.
+// matrices adds a product of m by k and k by n elements.
 func (g *dag) matrices(m, n, k int64) {
 	a, b, sum := g.factors()
 	shape, batch := []int64{m, n}, rapid.IntRange(0, 3).Draw(g.t, "batch") == 0
@@ -98,7 +97,7 @@ func (g *dag) matrices(m, n, k int64) {
 	}))
 }
 
-// wholeConv is a convolution whose channels and rows of positions are whole matrices.
+// wholeConv adds a convolution whose channels and rows of positions are whole matrices.
 func (g *dag) wholeConv() {
 	a, b, sum := g.factors()
 	in, out := 8*g.int("in", 1, 4), 16*g.int("out", 1, 3)

@@ -6,9 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawNarrowProduct draws a convolution or a matrix product in float32 of elements of which at least one operand is
-// stored in 16 bits, as programs for fast numerics have them, or by weights in integers: padded or not, with what is
-// after it, and stored as any type.
+// DrawNarrowProduct draws a convolution or a matrix product in float32 with at least one operand stored in 16 bits,
+// as in programs for fast numerics, or with integer weights: padded or not, with an epilogue, and stored as any type.
 func DrawNarrowProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	const f = array.Float32

@@ -8,9 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Opened draws an axis of a workload that Draw made, and gives it and all that it stands for in other stages a limit
-// that is an input. Where elements beyond the limit of one stage would be used by another, the workload stays as it
-// is.
+// Opened draws an axis of a workload from Draw, and limits it, and everything it determines in other stages, by an
+// input. The workload stays unchanged if another stage would use elements beyond the limit.
 func Opened(t *rapid.T, w *expr.Workload) *expr.Workload {
 	var axes []*expr.Var
 	for _, s := range w.Stages {
@@ -40,13 +39,13 @@ func Opened(t *rapid.T, w *expr.Workload) *expr.Workload {
 	return opened
 }
 
-// dimension is one of a tensor.
+// dimension is a dimension of a tensor.
 type dimension struct {
 	of  *expr.Tensor
 	dim int
 }
 
-// opening is what is open: axes, and dimensions of tensors that are read.
+// opening holds what is open: axes, and dimensions of tensors that are read.
 type opening struct {
 	w      *expr.Workload
 	axes   map[*expr.Var]bool
@@ -54,7 +53,7 @@ type opening struct {
 	extent int64
 }
 
-// axis opens an axis and what it is an index of; false where that cannot be.
+// axis opens an axis and everything it indexes. It returns false if that is impossible.
 func (o *opening) axis(v *expr.Var) bool {
 	if o.axes[v] {
 		return true
@@ -75,7 +74,7 @@ func (o *opening) axis(v *expr.Var) bool {
 	return true
 }
 
-// dimension opens one of a tensor, and whatever reads it.
+// dimension opens a dimension of a tensor, and everything that reads it.
 func (o *opening) dimension(d dimension) bool {
 	if o.dims[d] {
 		return true
@@ -100,7 +99,7 @@ func (o *opening) dimension(d dimension) bool {
 	return true
 }
 
-// limits are how many elements along each of its dimensions an execution uses of a tensor.
+// limits returns how many elements of a tensor an execution uses along each dimension.
 func limits(w *expr.Workload, t *expr.Tensor, counts map[*expr.Tensor]int64) []int64 {
 	used := slices.Clone(t.Shape)
 	note := func(k int, v *expr.Var) {
@@ -129,7 +128,7 @@ func limits(w *expr.Workload, t *expr.Tensor, counts map[*expr.Tensor]int64) []i
 	return used
 }
 
-// limitAt is the value of a limit.
+// limitAt returns the value of a limit.
 func limitAt(e expr.Expr, counts map[*expr.Tensor]int64) int64 {
 	l := expr.Linearize(e)
 	n := l.Const
@@ -139,7 +138,7 @@ func limitAt(e expr.Expr, counts map[*expr.Tensor]int64) int64 {
 	return n
 }
 
-// eachBeyond calls visit with the elements that lie beyond what is used along some dimension.
+// eachBeyond calls visit with the elements beyond the used part of any dimension.
 func eachBeyond(shape, used []int64, visit func(i int64)) {
 	for i := range array.Elements(shape) {
 		rest, beyond := i, false

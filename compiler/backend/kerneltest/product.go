@@ -6,8 +6,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawProduct draws a product of matrices that Strassen's algorithm computes: any extents, either operand transposed,
-// weights of the data's type or in integers, with or without what is before and after it, stored on the way or not.
+// DrawProduct draws a matrix product that Strassen's algorithm supports: any extents, either operand transposed,
+// weights of the data's type or in integers, with or without surrounding stages, with intermediate results stored or
+// not.
 func DrawProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")

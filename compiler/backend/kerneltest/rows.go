@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawRows draws what reduces rows of some length, or a single one, once or twice: a softmax without its exponential,
-// whose values would be nothing to compare, or what is left of the mean.
+// DrawRows draws one or two reductions of rows of some length, or of a single one: a softmax without its exponential,
+// whose values would be too small to compare, or the deviation from the mean.
 func DrawRows(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")

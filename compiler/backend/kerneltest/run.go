@@ -17,11 +17,11 @@ import (
 //go:embed src/driver.c
 var driver string
 
-// runLimit bounds a run of a batch: sanitizers take seconds on a loaded machine, a hung kernel for ever.
+// runLimit bounds a run of a batch. Sanitizers take seconds on a loaded machine; a hung kernel never ends.
 const runLimit = 5 * time.Minute
 
-// Source is the program that runs cases: a unit that describes their kernels under symbols, empty for those that are
-// refused, and what reads their arguments.
+// Source returns the program that runs cases: a unit that describes their kernels under symbols, which are empty for
+// refused cases, and code that reads their arguments.
 func Source(unit string, symbols []string) string {
 	table := make([]string, len(symbols))
 	for k, symbol := range symbols {
@@ -33,8 +33,8 @@ func Source(unit string, symbols []string) string {
 	return fmt.Sprintf("%s\nconst struct tilth_kernel *const test_kernels[] = {%s};\n%s", unit, strings.Join(table, ", "), driver)
 }
 
-// Run runs the cases that are not refused by the command of their compiled program. The error tells what went wrong
-// and for which case.
+// Run runs the cases that are not refused with the command of their compiled program. The error names the failure and
+// its case.
 func Run(command []string, cases []Case, refused map[int]error) (outputs [][]*array.Array, at int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runLimit)
 	defer cancel()
@@ -87,7 +87,7 @@ func decodeOutputs(cases []Case, refused map[int]error, data []byte) [][]*array.
 	return outputs
 }
 
-// spread is an argument's memory: its elements at the tensor's strides, NaN between them.
+// spread returns an argument's memory: its elements at the tensor's strides, NaN between them.
 func spread(t *expr.Tensor, a *array.Array) []byte {
 	data := bytes.Repeat([]byte{0xff}, int(t.SpanElements()*t.DType.Bytes()))
 	array.CopyStrided(t.DType, t.Shape, array.Strided{Data: data, Strides: t.MemoryStrides()},
@@ -95,8 +95,7 @@ func spread(t *expr.Tensor, a *array.Array) []byte {
 	return data
 }
 
-// collect takes a tensor's elements out of its memory; where a gap was written, the array that comes back is of no
-// size.
+// collect extracts a tensor's elements from its memory. If a gap was written, it returns an empty array.
 func collect(t *expr.Tensor, data []byte) *array.Array {
 	a := array.New(t.DType, t.Shape...)
 	array.CopyStrided(t.DType, t.Shape, array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(t.Shape)},
@@ -107,7 +106,7 @@ func collect(t *expr.Tensor, data []byte) *array.Array {
 	return a
 }
 
-// lastCase is the case that the driver named last.
+// lastCase returns the case that the driver named last.
 func lastCase(stderr string, refused map[int]error) int {
 	ran := strings.Count("\n"+stderr, "\ncase ") - 1
 	for k := 0; ; k++ {
@@ -120,7 +119,7 @@ func lastCase(stderr string, refused map[int]error) int {
 	}
 }
 
-// Tail is the part of a program's messages that says what went wrong.
+// Tail returns the part of a program's messages that describes the failure.
 func Tail(s string) string {
 	lines := strings.Split(s, "\n")
 	for k, line := range lines {

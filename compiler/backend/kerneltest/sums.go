@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawSums draws long sums of few results: products of a few rows with a matrix, whose terms lie side by side or far
+// DrawSums draws long sums of few results: products of a few rows with a matrix, whose terms are contiguous or far
 // apart, or sums of all but the channels.
 func DrawSums(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tiled is how blocks of a GPU compute a map of sums in tiles; of the sums, so many terms are a step. The last stage
-// has number %[1]d.
+// tiled is the trace of GPU blocks that compute a map of sums in tiles, with some terms of the sums per step. The
+// last stage has number %[1]d.
 const tiled = `split %[1]d 0 %[2]d %[3]d
 split %[1]d 1 %[4]d %[3]d
 reorder %[1]d 2 4 3 5
@@ -24,7 +24,7 @@ raster %[1]d %[7]d
 streamk 0 %[8]d
 `
 
-// threaded is how they compute a product, with an operand in shared memory and sums in registers.
+// threaded is the trace of a product with an operand in shared memory and sums in registers.
 const threaded = `cache-write 0
 split 0 0 4 %[1]d
 split 0 3 2 0
@@ -54,8 +54,8 @@ raster 0 %[4]d
 streamk 1 %[5]d
 `
 
-// DrawTiled draws sums that persistent blocks compute, with a trace that was changed at random: lines are left out, or
-// come twice, numbers differ, and lines about walks are added. Lowering may refuse it.
+// DrawTiled draws sums for persistent blocks with a randomly changed trace: lines are removed, duplicated or changed,
+// and lines about walks are added. Lowering may refuse it.
 func DrawTiled(t *rapid.T) Case {
 	g := &dag{t: t}
 	step := g.int("step", 1, 4)
@@ -72,8 +72,8 @@ func DrawTiled(t *rapid.T) Case {
 	return Case{Workload: w, Schedule: g.changed(w, strings.Split(strings.TrimSpace(trace), "\n")), Workers: 1, Args: Fill(w, 1)}
 }
 
-// sums draws a product of matrices of a multiple of so many terms, with zeros around them or not, alone, or before one
-// or two maps, or beside another one.
+// sums draws a matrix product with a multiple of step terms, zero-padded or not, alone, before one or two maps, or
+// beside another one.
 func (g *dag) sums(step int64) *expr.Workload {
 	m, n, k := g.int("rows", 1, 24), g.int("columns", 1, 24), step*g.int("steps", 1, 6)
 	around := g.int("around", 0, min(2, (k-1)/2))
@@ -105,7 +105,7 @@ func (g *dag) sums(step int64) *expr.Workload {
 	return w
 }
 
-// changed is the schedule of those lines of a changed trace that can be applied.
+// changed returns the schedule of those lines of a changed trace that can be applied.
 func (g *dag) changed(w *expr.Workload, lines []string) *schedule.Schedule {
 	const header = "tilth-trace 1\n"
 	for range g.int("changes", 0, 3) {

@@ -6,14 +6,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tileTypes are the types of operands that processors multiply in tiles.
+// tileTypes lists the operand types that processors multiply in tiles.
 var tileTypes = [][2]array.DType{
 	{array.BFloat16, array.BFloat16}, {array.BFloat16, array.BFloat16}, {array.Float16, array.Float16},
 	{array.Int8, array.Int8}, {array.Int8, array.Uint8}, {array.Uint8, array.Int8}, {array.Uint8, array.Uint8},
 }
 
-// DrawTiles draws a product or a convolution, in batches or not, as processors multiply them in tiles: of any number
-// of positions and results, and of as many terms as a tile or two have, most times.
+// DrawTiles draws a product or a convolution for tile instructions, in batches or not, with any number of positions
+// and results, and usually with the terms of one or two tiles.
 func DrawTiles(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	types := rapid.SampledFrom(tileTypes).Draw(t, "types")
@@ -34,7 +34,7 @@ func DrawTiles(t *rapid.T) *expr.Workload {
 	return g.drawEpilogue()
 }
 
-// tiledProduct is a product of any rows, in a batch or not.
+// tiledProduct adds a product of any rows, in a batch or not.
 func (g *dag) tiledProduct(a, b, sum array.DType, terms, out int64) {
 	shape := []int64{g.int("rows", 1, 70), out}
 	if rapid.IntRange(0, 2).Draw(g.t, "batch") == 0 {
@@ -48,8 +48,8 @@ func (g *dag) tiledProduct(a, b, sum array.DType, terms, out int64) {
 	}))
 }
 
-// columns are the right operand of a product: a constant, or something else, which may be transposed or another one
-// for each product of a batch.
+// columns returns the right operand of a product: a constant or a tensor, which may be transposed or differ for each
+// product of a batch.
 func (g *dag) columns(b array.DType, shape []int64, terms int64) func(i []expr.Expr, r expr.Expr) expr.Expr {
 	last := len(shape) - 1
 	constant := rapid.Bool().Draw(g.t, "constant")
@@ -74,7 +74,7 @@ func (g *dag) columns(b array.DType, shape []int64, terms int64) func(i []expr.E
 	}
 }
 
-// tiledConv is a convolution of channels that lie side by side, padded or not.
+// tiledConv adds a convolution of contiguous channels, padded or not.
 func (g *dag) tiledConv(a, b, sum array.DType, in, out int64) {
 	n, h, w := g.int("batch", 1, 2), g.int("height", 1, 5), g.int("width", 1, 40)
 	kernel, stride := g.int("kernel", 1, 3), g.int("stride", 1, 2)

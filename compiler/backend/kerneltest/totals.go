@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawTotals draws what reduces a whole tensor to one result, which has no axes, one or two, or to one of each of few
-// rows or columns: a sum or a maximum, with a map behind it or not, or where the maximum is.
+// DrawTotals draws a reduction of a whole tensor to one result without axes, with one or with two, or to one per row
+// or column of a few: a sum or a maximum, with an epilogue or not, or the position of the maximum.
 func DrawTotals(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64, array.Int32}).Draw(t, "dtype")
@@ -39,7 +39,7 @@ func DrawTotals(t *rapid.T) *expr.Workload {
 	return w
 }
 
-// rowsOrColumns draws a matrix, and has a term of a result.
+// rowsOrColumns draws a matrix and returns a term of a result.
 func (g *dag) rowsOrColumns(d array.DType, results int64, terms []int64) func(i, r []expr.Expr) expr.Expr {
 	first := func(i []expr.Expr) expr.Expr {
 		if results == 1 {

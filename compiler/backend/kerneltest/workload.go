@@ -15,7 +15,7 @@ type dag struct {
 	args    []*expr.Tensor
 }
 
-// maxTestElements keeps the tensors of drawn workloads small enough for hundreds of runs a second.
+// maxTestElements keeps the tensors of drawn workloads small enough for hundreds of runs per second.
 const maxTestElements = 1500
 
 func (g *dag) int(label string, lo, hi int64) int64 { return rapid.Int64Range(lo, hi).Draw(g.t, label) }
@@ -39,7 +39,7 @@ func DrawWorkload(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	kinds := []func(){g.random, g.conv, g.depthwise, g.matmul, g.integerProduct, g.pool, g.softmax, g.normalized, g.normalized, g.attention}
 	rapid.SampledFrom(kinds).Draw(t, "kind")()
-	// Sometimes a stage or two behind it.
+	// Sometimes one or two stages follow it.
 	for range g.int("epilogue", 0, 2) {
 		g.step()
 	}
@@ -140,8 +140,7 @@ func (g *dag) unaryExpr(v expr.Expr) expr.Expr {
 		func() expr.Expr { return expr.AddE(v, expr.F(d, 0.5)) },
 		func() expr.Expr { return expr.Un(expr.Exp, bounded) },
 		func() expr.Expr { return expr.Un(expr.Tanh, bounded) },
-		// Of a slope that has a bound: what cancels is off by what was rounded, of which a root at zero makes much
-		// more.
+		// The root has a bounded slope: cancellation leaves a rounding error, which a root at zero would magnify.
 		func() expr.Expr { return expr.Un(expr.Sqrt, expr.AddE(expr.Un(expr.Abs, v), expr.F(d, 0.0625))) },
 		func() expr.Expr { return expr.Un(expr.Erf, bounded) },
 		func() expr.Expr { return expr.DivE(v, expr.F(d, 4)) },
@@ -219,7 +218,7 @@ func (g *dag) slice(x *expr.Tensor) *expr.Tensor {
 	})
 }
 
-// inside is the condition that every index is in the tensor's shape.
+// inside returns the condition that every index is within the tensor's shape.
 func inside(at []expr.Expr, shape []int64) expr.Expr {
 	var cond expr.Expr = &expr.Int{Value: 1, Type: array.Bool}
 	for k, i := range at {
@@ -282,7 +281,7 @@ func (g *dag) combiner(d array.DType) expr.Combiner {
 	return rapid.SampledFrom([]expr.Combiner{expr.Maximum, expr.Minimum}).Draw(g.t, "combiner")
 }
 
-// numeric is v, or its number when it is a Bool.
+// numeric returns v, or its number if it is a Bool.
 func numeric(v expr.Expr) expr.Expr {
 	if v.DType() == array.Bool {
 		return expr.To(array.Int64, v)

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// TestTheHarnessCompiles needs no device.
+// TestTheHarnessCompiles requires no device.
 func TestTheHarnessCompiles(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oclgrind is a library that interprets kernels, and looks for races on the way.
+// oclgrind is a library that interprets kernels and detects races.
 const oclgrind = "/usr/lib/oclgrind/liboclgrind-rt.so"
 
-// newInterpreter runs cases by Oclgrind where it is installed, and returns the file with what it finds.
+// newInterpreter returns a player that runs cases with Oclgrind, if installed, and the file with its reports.
 func newInterpreter(t *testing.T) (p *player, log string) {
 	t.Helper()
 	if _, err := os.Stat(oclgrind); errors.Is(err, os.ErrNotExist) {
@@ -29,12 +29,12 @@ func newInterpreter(t *testing.T) (p *player, log string) {
 	t.Setenv(LibraryVariable, oclgrind)
 	t.Setenv("OCLGRIND_DATA_RACES", "1")
 	t.Setenv("OCLGRIND_LOG", log)
-	// Its optimiser makes switches on integers of 4 bits, of which its interpreter compares 8.
+	// Its optimiser generates switches on 4-bit integers, of which its interpreter compares 8 bits.
 	t.Setenv("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable")
 	return newPlayer(t), log
 }
 
-// TestOclgrindFindsNoRace: another opinion than that of the simulated GPU.
+// TestOclgrindFindsNoRace cross-checks the simulated GPU.
 func TestOclgrindFindsNoRace(t *testing.T) {
 	p, log := newInterpreter(t)
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
@@ -53,7 +53,7 @@ func TestOclgrindFindsNoRace(t *testing.T) {
 	}
 }
 
-// TestKnownSchedulesAreInterpreted: cases that Oclgrind got wrong, each named after why.
+// TestKnownSchedulesAreInterpreted runs cases that Oclgrind once failed, each named after the fault.
 func TestKnownSchedulesAreInterpreted(t *testing.T) {
 	p, _ := newInterpreter(t)
 	files, err := filepath.Glob("testdata/schedules/*.txt")
@@ -69,10 +69,10 @@ func TestKnownSchedulesAreInterpreted(t *testing.T) {
 	}
 }
 
-// barrier is one between threads of a kernel.
+// barrier matches a barrier between threads of a kernel.
 var barrier = regexp.MustCompile(`(?m)^ +BARRIER\(\);$`)
 
-// TestOclgrindFindsMissingBarriers in a product whose operands come through shared memory.
+// TestOclgrindFindsMissingBarriers uses a product whose operands go through shared memory.
 func TestOclgrindFindsMissingBarriers(t *testing.T) {
 	p, log := newInterpreter(t)
 	w := exprtest.Product(t, 32, 32, 32)

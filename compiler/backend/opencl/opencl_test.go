@@ -23,18 +23,18 @@ import (
 
 func TestMain(m *testing.M) { kerneltest.Main(m, 1) }
 
-// batchSize is how many kernels a process runs: a driver for processors takes half a second for each.
+// batchSize is the number of kernels that a process runs. A driver for processors takes half a second for each.
 const batchSize = 2
 
-// player is what compiles cases, and runs them on the first OpenCL device.
+// player compiles cases and runs them on the first OpenCL device.
 type player struct {
 	tc *toolchain.Toolchain
 	on *target.Target
-	// dir has the program, and modules.
+	// dir holds the program and modules.
 	dir, program string
 }
 
-// newPlayer uses the device that packages.sh installs the driver of.
+// newPlayer uses the device whose driver packages.sh installs.
 func newPlayer(t testing.TB) *player {
 	t.Helper()
 	p := &player{dir: t.TempDir()}
@@ -94,7 +94,7 @@ func (p *player) check(t testing.TB, cases []kerneltest.Case) {
 	}
 }
 
-// drawn is a random point of a workload's space.
+// drawn returns a random point of a workload's space.
 func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 	s := Backend{}.Space(w, on, schedule.Fast)
 	point := s.Default()
@@ -108,15 +108,15 @@ func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}
 }
 
-// quickFamilies are the workloads of the quick tier: products of tiles, and sums that many groups share.
+// quickFamilies lists the workloads of the quick tier: products of tiles, and sums that many groups share.
 var quickFamilies = []string{"matrices", "totals"}
 
-// TestEveryPointIsRight: whatever the workload and the point, the kernel compiles, stays within its arrays, and
-// computes what the evaluator does.
+// TestEveryPointIsRight checks, for all workloads and points, that the kernel compiles, stays within its arrays, and
+// agrees with the evaluator.
 func TestEveryPointIsRight(t *testing.T) {
 	p := newPlayer(t)
 	families := kerneltest.Families(append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...))
-	delete(families, "warpgroups") // products of these sizes are among matrices
+	delete(families, "warpgroups") // "matrices" includes products of these sizes
 	for name, draw := range families {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !slices.Contains(quickFamilies, name) {

@@ -12,10 +12,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// said is what a program says of a device, a line each.
+// said is the program's description of a device, one property per line.
 var said = []string{"Platform", " Device 9 ", "7.1", "OpenCL 3.0 x", "cl_khr_fp64 cl_b  cl_a", "4", "8", "4096", "65536", "0"}
 
-// TestADeviceIsDescribed by what its driver says, within what kernels are made for.
+// TestADeviceIsDescribed checks that the driver's description is limited to what kernels support.
 func TestADeviceIsDescribed(t *testing.T) {
 	got, err := described(strings.Join(said, "\n") + "\n")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestADeviceIsDescribed(t *testing.T) {
 	}
 }
 
-// TestADeviceThatSaysTooLittleIsRefused in one line.
+// TestADeviceThatSaysTooLittleIsRefused expects a one-line error.
 func TestADeviceThatSaysTooLittleIsRefused(t *testing.T) {
 	saying := func(line int, text string) string {
 		return strings.Join(slices.Concat(said[:line], []string{text}, said[line+1:]), "\n")
@@ -45,8 +45,8 @@ func TestADeviceThatSaysTooLittleIsRefused(t *testing.T) {
 	}
 }
 
-// TestBuildersNeedNoDevice: text is kept as it is once a compiler took it, and fails where it does not compile for the
-// device's extensions.
+// TestBuildersNeedNoDevice checks that text is stored unchanged once it compiles, and that errors for the device's
+// extensions are reported.
 func TestBuildersNeedNoDevice(t *testing.T) {
 	t.Setenv(LibraryVariable, "nowhere.so")
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))

@@ -29,8 +29,8 @@ const (
 	backends = "compiler/backend/"
 )
 
-// TestBackendsAreKnownByTheirInterfaceAlone: no other package imports what is a backend's, or reads the parts of
-// targets that are for kinds of devices.
+// TestBackendsAreKnownByTheirInterfaceAlone checks that no other package imports a backend's internals, or reads
+// fields of targets that belong to a kind of device.
 func TestBackendsAreKnownByTheirInterfaceAlone(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files := 0
@@ -73,14 +73,14 @@ func TestBackendsAreKnownByTheirInterfaceAlone(t *testing.T) {
 	}
 }
 
-// parts are the fields of targets that are for a kind of device and that a file reads.
+// parts returns the device-specific target fields that a file reads.
 func parts(file *ast.File) (names []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		outer, ok := n.(*ast.SelectorExpr)
 		if !ok {
 			return true
 		}
-		// x.CPU.Field, where the field is one of target.CPU's.
+		// x.CPU.Field, with a field of target.CPU.
 		if inner, ok := outer.X.(*ast.SelectorExpr); ok && hasField(devices[inner.Sel.Name], outer.Sel.Name) {
 			names = append(names, inner.Sel.Name+"."+outer.Sel.Name)
 		}
@@ -89,7 +89,7 @@ func parts(file *ast.File) (names []string) {
 	return names
 }
 
-// devices are the parts of targets.
+// devices holds the parts of targets.
 var devices = map[string]reflect.Type{"CPU": reflect.TypeFor[*target.CPU](), "GPU": reflect.TypeFor[*target.GPU]()}
 
 func hasField(device reflect.Type, name string) bool {
@@ -101,7 +101,7 @@ func hasField(device reflect.Type, name string) bool {
 	return field || method
 }
 
-// TestEveryBackendComputesTheSame whole model, untuned.
+// TestEveryBackendComputesTheSame runs a whole, untuned model.
 func TestEveryBackendComputesTheSame(t *testing.T) {
 	m, err := model.Build("mlp", model.Options{})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 0)
 	var first map[string]*array.Array
 	for _, b := range registry.All() {
-		if _, ok := b.(backend.Chooser); ok { // a device that this machine may lack; package aot's tests play one
+		if _, ok := b.(backend.Chooser); ok { // a device that this machine may lack; package aot's tests simulate one
 			continue
 		}
 		on, err := b.Target(b.Targets()[0], threadsOf(b, machine))
@@ -166,7 +166,7 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 	}
 }
 
-// threadsOf is as many threads as a machine has, or 0 for a backend whose targets have a number of their own.
+// threadsOf returns a machine's number of threads, or 0 for a backend whose targets have a fixed number.
 func threadsOf(b backend.Backend, machine *target.Target) int {
 	if b.Name() == "board" {
 		return 0
@@ -174,7 +174,7 @@ func threadsOf(b backend.Backend, machine *target.Target) int {
 	return machine.Threads()
 }
 
-// TestTargetsLackNothingThatTheirBackendNeeds: the description of a processor does for a GPU's backend only with one.
+// TestTargetsLackNothingThatTheirBackendNeeds checks that a GPU's backend refuses a target without one.
 func TestTargetsLackNothingThatTheirBackendNeeds(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestTargetsLackNothingThatTheirBackendNeeds(t *testing.T) {
 	}
 }
 
-// TestTargetsOfABackendThatIsNotThereAreRefused by name.
+// TestTargetsOfABackendThatIsNotThereAreRefused checks that the error names it.
 func TestTargetsOfABackendThatIsNotThereAreRefused(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {

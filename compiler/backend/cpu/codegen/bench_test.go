@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// convWorkload is a 3x3 convolution over NHWC with bias and ReLU, padded by a stage of its own.
+// convWorkload returns a 3x3 convolution over NHWC with bias and ReLU, padded by a stage of its own.
 func convWorkload(t testing.TB, size, in, out int64) *expr.Workload {
 	d := array.Float32
 	x, w := expr.NewInput("x", d, 1, size, size, in), expr.NewConstant("w", d, out, in, 3, 3)
@@ -67,7 +67,7 @@ func tiledConv(t testing.TB, w *expr.Workload, pixels, vectors int64) *schedule.
 
 func BenchmarkModule(b *testing.B) {
 	verify := observe
-	observe = nil // what is shipped does not verify
+	observe = nil // release builds do not verify
 	defer func() { observe = verify }()
 	w := convWorkload(b, 28, 128, 128)
 	v4 := modes[0].description(b)

@@ -30,26 +30,26 @@ var (
 
 const corpusFile = "testdata/corpus.jsonl.gz"
 
-// corpusEntry is a schedule and the code that was printed for it.
+// corpusEntry is a schedule and the digest of its printed code.
 type corpusEntry struct {
 	Target   string `json:"target"` // a preset, with corpusThreads
 	Workload string `json:"workload"`
 	Trace    string `json:"trace"`
-	// SHA256 is that of the translation unit with the kernel and the functions that pack its constants.
+	// SHA256 is the digest of the translation unit with the kernel and the functions that pack its constants.
 	SHA256 string `json:"sha256"`
 }
 
 const corpusThreads = 2
 
-// quickCorpus is the step of the quick tier through the corpus. It is odd because neighbours are often the same
+// quickCorpus is the stride of the quick tier through the corpus. It is odd because neighbours are often the same
 // task for different targets.
 const quickCorpus = 5
 
 var corpusTargets = []string{"x86-64-v3", "x86-64-v4", "arm64"}
 
 // TestTheCorpusPrintsAsBefore prints the code of schedules of all built-in models' tasks, and of quantised ones, and
-// compares it with what was printed when the corpus was made. Who changes what is printed on purpose writes the corpus
-// anew and says why; who moves code about sees that nothing changed.
+// compares it with the recorded corpus. A refactoring must not change the output. After an intended change, rewrite
+// the corpus and explain why.
 func TestTheCorpusPrintsAsBefore(t *testing.T) {
 	switch {
 	case *updateCorpus:
@@ -84,7 +84,7 @@ func TestTheCorpusPrintsAsBefore(t *testing.T) {
 	}
 }
 
-// print is the translation unit of the entry's schedule.
+// print returns the translation unit of the entry's schedule.
 func (e corpusEntry) print() (string, error) {
 	machine, err := target.Parse(e.Target, corpusThreads)
 	if err != nil {
@@ -132,7 +132,7 @@ func readCorpus(t *testing.T) (entries []corpusEntry) {
 	}
 }
 
-// writeCorpus writes entries with what is printed of them now.
+// writeCorpus writes entries with their current output.
 func writeCorpus(t *testing.T, entries []corpusEntry) {
 	t.Helper()
 	var out bytes.Buffer
@@ -153,8 +153,8 @@ func writeCorpus(t *testing.T, entries []corpusEntry) {
 	}
 }
 
-// newCorpus is a schedule of each distinct task on one or two of the targets, the default one and one that is drawn in
-// turns.
+// newCorpus returns schedules of each distinct task on one or two of the targets, alternately the default one and a
+// drawn one.
 func newCorpus(t *testing.T) (entries []corpusEntry) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -169,7 +169,7 @@ func newCorpus(t *testing.T) (entries []corpusEntry) {
 	return entries
 }
 
-// corpusTrace is the default schedule of a workload on a target, or one that is drawn.
+// corpusTrace returns the default schedule of a workload on a target, or a drawn one.
 func corpusTrace(t *testing.T, w *expr.Workload, name string, drawn bool, rng *rand.Rand) []byte {
 	t.Helper()
 	machine, err := target.Parse(name, corpusThreads)
@@ -188,7 +188,7 @@ func corpusTrace(t *testing.T, w *expr.Workload, name string, drawn bool, rng *r
 	return made.Trace()
 }
 
-// corpusWorkloads are those of the built-in models, and of the files named as arguments, once each.
+// corpusWorkloads returns those of the built-in models, and of the files named as arguments, once each.
 func corpusWorkloads(t *testing.T) (list []*expr.Workload) {
 	t.Helper()
 	var models []*onnx.Model

@@ -21,14 +21,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dotModes are the modes whose targets have instructions for small integers that the other modes' targets have not.
+// dotModes lists the modes whose targets have instructions for small integers that other modes lack.
 var dotModes = []mode{
 	{name: "vnni", target: "x86-64-v4", features: []string{"avx512vnni", "avx512vbmi"}, compiler: "clang-19", flags: []string{"-O1"}},
 	{name: "dotprod", target: "arm64", features: []string{"dotprod", "i8mm"}, compiler: "clang-19",
 		flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"},
 }
 
-// pairModes are the same for pairs of bfloat16.
+// pairModes does the same for pairs of bfloat16.
 var pairModes = []mode{
 	{name: "avx512bf16", target: "x86-64-v4", features: []string{"avx512bf16"}, compiler: "clang-19", flags: []string{"-O1"}},
 	{name: "avx512bf16 of gcc", target: "x86-64-v4", features: []string{"avx512bf16"}, compiler: "gcc", flags: []string{"-O1"}},
@@ -47,16 +47,15 @@ func drawPointOf(t *rapid.T, draw func(*rapid.T) *expr.Workload, d *target.Targe
 	return kerneltest.Case{Workload: w, Schedule: applied(t, s, p), Workers: rapid.IntRange(1, 2).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 }
 
-// TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the
-// last bit.
+// TestProductsOfSmallIntegersAreExact checks that such products are exact with every kind of instruction.
 func TestProductsOfSmallIntegersAreExact(t *testing.T) {
 	checkDrawn(t, quick(slices.Concat(modes, dotModes, []mode{sve}), "vnni", "dotprod"), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawIntegerProduct, d, schedule.Strict)
 	})
 }
 
-// TestWindowsOfBytesAreExact: depthwise convolutions, whose terms take turns in registers where instructions multiply
-// bytes.
+// TestWindowsOfBytesAreExact checks depthwise convolutions, whose terms are interleaved in registers if instructions
+// multiply bytes.
 func TestWindowsOfBytesAreExact(t *testing.T) {
 	vnni := []mode{
 		{name: "vnni of gcc", target: "x86-64-v4", features: []string{"avx512vnni", "avx512vbmi"}, compiler: "gcc", flags: []string{"-O1"}},
@@ -68,16 +67,16 @@ func TestWindowsOfBytesAreExact(t *testing.T) {
 	})
 }
 
-// TestProductsOfNarrowFloatsKeepTheMeaning: in whatever types of 16 bits operands are stored, and whatever a machine
-// has for them, products are what the evaluator computes.
+// TestProductsOfNarrowFloatsKeepTheMeaning compares products with the evaluator, for every 16-bit storage of operands
+// and every kind of instruction.
 func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {
 	checkDrawn(t, quick(slices.Concat(modes, pairModes, []mode{sve}), "avx512bf16", "bf16"), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawNarrowProduct, d, schedule.Fast)
 	})
 }
 
-// TestProductsWithWeightsInBlocksKeepTheMeaning: whatever codes, scales and zero points are, and whether data is
-// quantised, too, where a machine gains by that.
+// TestProductsWithWeightsInBlocksKeepTheMeaning covers all codes, scales and zero points, with data quantised where a
+// machine gains by it.
 func TestProductsWithWeightsInBlocksKeepTheMeaning(t *testing.T) {
 	checkDrawn(t, quick(slices.Concat(modes[1:2], dotModes), "vnni"), 2, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		numerics := rapid.SampledFrom([]schedule.Numerics{schedule.Strict, schedule.Fast}).Draw(t, "numerics")
@@ -85,7 +84,7 @@ func TestProductsWithWeightsInBlocksKeepTheMeaning(t *testing.T) {
 	})
 }
 
-// TestExtremesOfSmallIntegersDoNotSaturate: pairs of products of the largest magnitudes are what pmaddubsw would
+// TestExtremesOfSmallIntegersDoNotSaturate checks pairs of products of the largest magnitudes, which pmaddubsw would
 // saturate.
 func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 	w := integerMatMul(t, array.Uint8, array.Int8)
@@ -108,13 +107,13 @@ func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 	}
 }
 
-// integerMatMul is a product of integers, added up in 32 bits.
+// integerMatMul returns a product of integers that is accumulated in 32 bits.
 func integerMatMul(t *testing.T, data, weights array.DType) *expr.Workload {
 	t.Helper()
 	return matMul(t, data, weights, array.Int32)
 }
 
-// matMul is a product of [6,32] by constant [32,24], added up in another type.
+// matMul returns a product of [6,32] by constant [32,24], accumulated in another type.
 func matMul(t *testing.T, data, weights, added array.DType) *expr.Workload {
 	t.Helper()
 	a, b := expr.NewInput("a", data, 6, 32), expr.NewConstant("b", weights, 32, 24)
@@ -127,8 +126,8 @@ func matMul(t *testing.T, data, weights, added array.DType) *expr.Workload {
 	return w
 }
 
-// TestProductsOfNeighboursAreInstructions looks at what becomes of the default schedule of direct sums on machines
-// that are not at hand.
+// TestProductsOfNeighboursAreInstructions checks the code of the default schedule of direct sums for machines that
+// need not be available.
 func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 	const u8, i8, bf16 = array.Uint8, array.Int8, array.BFloat16
 	for _, c := range []struct {
@@ -172,7 +171,7 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 	}
 }
 
-// TestVectorsAreInRegistersOfSVE: clang keeps them there, and takes none apart.
+// TestVectorsAreInRegistersOfSVE checks that clang keeps vectors in SVE registers and splits none.
 func TestVectorsAreInRegistersOfSVE(t *testing.T) {
 	a, b := expr.NewInput("a", array.Float32, 6, 64), expr.NewConstant("b", array.Float32, 64, 32)
 	w, err := expr.NewWorkload([]*expr.Tensor{expr.ReduceOver("mm", expr.Sum, []int64{6, 32}, []int64{64}, func(i, r []expr.Expr) expr.Expr {
@@ -190,7 +189,7 @@ func TestVectorsAreInRegistersOfSVE(t *testing.T) {
 	}
 }
 
-// blockProduct is a product of [2,64] by 64 columns of codes with scales for blocks of 32.
+// blockProduct returns a product of [2,64] by 64 columns of codes with scales for blocks of 32.
 func blockProduct(t *testing.T, nibbles bool) *expr.Workload {
 	t.Helper()
 	rows := int64(64)
@@ -215,8 +214,8 @@ func blockProduct(t *testing.T, nibbles bool) *expr.Workload {
 	return w
 }
 
-// TestCodesAreTakenByInstructions: from a table, or multiplied as bytes with fast numerics, on machines that need not
-// be at hand.
+// TestCodesAreTakenByInstructions checks that codes are looked up in a table, or multiplied as bytes with fast
+// numerics, on machines that need not be available.
 func TestCodesAreTakenByInstructions(t *testing.T) {
 	for _, c := range []struct {
 		name, target string
@@ -243,19 +242,19 @@ func TestCodesAreTakenByInstructions(t *testing.T) {
 	}
 }
 
-// defaultModule is the source of a workload's default schedule.
+// defaultModule returns the source of a workload's default schedule.
 func defaultModule(t *testing.T, w *expr.Workload, d *target.Target) string {
 	t.Helper()
 	return moduleWithin(t, w, d, schedule.Strict)
 }
 
-// moduleWithin is the same of the default schedule that numerics allow.
+// moduleWithin returns the source of the default schedule that numerics allow.
 func moduleWithin(t *testing.T, w *expr.Workload, d *target.Target, numerics schedule.Numerics) string {
 	t.Helper()
 	return moduleOf(t, sketch.New(w, d, numerics))
 }
 
-// moduleOf is that of a space's default schedule.
+// moduleOf returns the source of a space's default schedule.
 func moduleOf(t *testing.T, s *space.Space) string {
 	t.Helper()
 	applied, err := s.Apply(s.Default())

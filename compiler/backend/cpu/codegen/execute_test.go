@@ -14,19 +14,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
-// runLimit bounds a compilation or run: sanitizers take seconds on a loaded machine, a hung kernel for ever.
+// runLimit bounds a compilation or run. Sanitizers take seconds on a loaded machine; a hung kernel never ends.
 const runLimit = 5 * time.Minute
 
 // mode is one way to compile and run kernels.
 type mode struct {
 	name     string
 	target   string
-	features []string // beside those of the target
+	features []string // in addition to those of the target
 	compiler string
 	flags    []string
-	// emulator runs the program when this machine cannot.
+	// emulator runs the program if this machine cannot.
 	emulator string
-	// model is C that stands before the kernels, in place of instructions that no machine at hand has.
+	// model is C that precedes the kernels and replaces instructions that no available machine has.
 	model string
 }
 
@@ -39,7 +39,7 @@ var modes = []mode{
 		"-fno-sanitize-recover=undefined,float-cast-overflow", "-fno-sanitize=alignment", "-ftrivial-auto-var-init=pattern"}},
 }
 
-// sve has registers of 256 bits, for which compilers make other instructions than for Neon's.
+// sve has registers of 256 bits, for which compilers emit other instructions than for Neon.
 var sve = mode{name: "sve", target: "neoverse-v1", compiler: "clang-19", flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"},
 	emulator: "qemu-aarch64 -cpu max,sve256=on,sve512=off"}
 
@@ -69,8 +69,8 @@ func (m mode) description(t testing.TB) *target.Target {
 	return d
 }
 
-// source is the translation unit of the cases, and the numbers of those whose schedules cannot be lowered with the
-// reason.
+// source returns the translation unit of the cases, and the numbers of those whose schedules cannot be lowered with
+// the reason.
 func (m mode) source(t testing.TB, cases []kerneltest.Case) (text string, refused map[int]error) {
 	at := 0
 	u, refused := NewUnit(m.description(t)), map[int]error{}
@@ -92,8 +92,7 @@ func (m mode) source(t testing.TB, cases []kerneltest.Case) (text string, refuse
 	return kerneltest.Source(m.model+u.Source(), symbols), refused
 }
 
-// execute compiles the cases and runs those that can be lowered. The error tells what went wrong and for which case
-// (-1: all).
+// execute compiles the cases and runs those that can be lowered. The error names the failure and its case (-1: all).
 func (m mode) execute(t testing.TB, cases []kerneltest.Case) (outputs [][]*array.Array, refused map[int]error, at int, err error) {
 	text, refused := m.source(t, cases)
 	program, err := m.compile(t, text)
@@ -120,7 +119,7 @@ func runsHere(t testing.TB, d *target.Target) bool {
 func (m mode) compile(t testing.TB, text string) (program string, err error) {
 	d := m.description(t)
 	if !runsHere(t, d) {
-		// What the code generator decides for 64-byte vectors is still tested; the compiler makes two halves of each.
+		// Decisions of the code generator for 64-byte vectors are still tested; the compiler splits each into halves.
 		d = mode{target: "x86-64-v3"}.description(t)
 	}
 	flags := d.CPU.ClangFlags()

@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestTilesFetchWhatTheirEndStreams: once a line, where a residual and the results are more than the second cache
-// holds.
+// TestTilesFetchWhatTheirEndStreams checks that tiles prefetch once per line if a residual and the results exceed the
+// second-level cache.
 func TestTilesFetchWhatTheirEndStreams(t *testing.T) {
 	const text = `tilth-workload 1
 input t0 f32[ROWS,64]
@@ -42,7 +42,7 @@ output t4
 	}
 }
 
-// moduleAt is the source of a module with the kernel of one point.
+// moduleAt returns the source of a module with the kernel of one point.
 func moduleAt(t *testing.T, s *space.Space, origin string) string {
 	t.Helper()
 	p, ok := s.Parse(origin)

@@ -17,8 +17,8 @@ import (
 // hostileLimit is far longer than any trace may take, even under a race detector on a loaded machine.
 const hostileLimit = 30 * time.Second
 
-// FuzzReplay feeds workloads and traces from anywhere to the whole compiler: each is refused or compiled to text, in
-// bounded time and memory, and a replayed trace reads back as itself.
+// FuzzReplay feeds arbitrary workloads and traces to the whole compiler. Each is refused or compiled to text, in
+// bounded time and memory, and a replayed trace round-trips.
 func FuzzReplay(f *testing.F) {
 	files, err := filepath.Glob("testdata/schedules/*.txt")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGroupsOfEveryWidthAreRight: vectors that are no part of a group pick their lanes from what several read, at
-// borders as elsewhere.
+// TestGroupsOfEveryWidthAreRight covers vectors that cross groups and pick their lanes from several, including at
+// borders.
 func TestGroupsOfEveryWidthAreRight(t *testing.T) {
 	for _, m := range quick(slices.Concat(modes, dotModes, pairModes[:1]), "avx2", "dotprod") {
 		t.Run(m.name, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestGroupsOfEveryWidthAreRight(t *testing.T) {
 	}
 }
 
-// TestGroupsOfEveryWidthHaveADefault: also groups whose channels take just as many vectors, whole ones and parts, as
-// there are registers for without one for the operand.
+// TestGroupsOfEveryWidthHaveADefault includes groups whose channels take exactly as many whole and partial vectors as
+// there are registers beside one for the operand.
 func TestGroupsOfEveryWidthHaveADefault(t *testing.T) {
 	step := int64(1)
 	if testing.Short() {

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// chain is a workload of n stages that each load the one before twice.
+// chain returns a workload of n stages that each load the previous one twice.
 func chain(n int) string {
 	var b strings.Builder
 	b.WriteString("tilth-workload 1\ninput t0 f32[64]\n")
@@ -22,7 +22,7 @@ func chain(n int) string {
 	return b.String()
 }
 
-// ladder is a workload of n stages that each load the two before.
+// ladder returns a workload of n stages that each load the previous two.
 func ladder(n int) string {
 	var b strings.Builder
 	b.WriteString("tilth-workload 1\ninput t0 f32[64]\nmap t1 f32[64] = (neg [t0 i0])\n")
@@ -33,7 +33,7 @@ func ladder(n int) string {
 	return b.String()
 }
 
-// trace is a trace with the lines that each makes for k = 0, 1, ...
+// trace returns a trace with the lines for k = 0, 1, ...
 func trace(n int, lines func(k int) string) string {
 	var b strings.Builder
 	b.WriteString("tilth-trace 1\n")
@@ -47,7 +47,7 @@ const vector = "tilth-workload 1\ninput t0 f32[%s]\nmap t1 f32[%s] = (neg [t0 i0
 
 func vectorOf(extent string) string { return fmt.Sprintf(vector, extent, extent) }
 
-// TestHostileSchedules has what would take for ever, or panic, were it not refused.
+// TestHostileSchedules checks that schedules that would never end, or panic, are refused.
 func TestHostileSchedules(t *testing.T) {
 	cases := map[string]struct{ workload, trace, want string }{
 		"inlining that doubles a body each time": {

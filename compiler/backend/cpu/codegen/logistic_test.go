@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// TestLogistic has sigmoid and swish of both orders, at limits and NaN: in vectors they are one division by
-// vectorLogistic.
+// TestLogistic covers sigmoid and swish with both operand orders, at limits and NaN. In vectors each is one division
+// by vectorLogistic.
 func TestLogistic(t *testing.T) {
 	one := expr.F(array.Float32, 1)
 	sigmoid := func(x expr.Expr) expr.Expr {

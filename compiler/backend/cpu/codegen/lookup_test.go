@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// quantisedSigmoid is the sigmoid between two quantisations of 313 values, which leave vectors of every length at the
-// end.
+// quantisedSigmoid returns the sigmoid between two quantisations of 313 values, which leave a remainder for every
+// vector length.
 func quantisedSigmoid(t *testing.T, from, to array.DType) *expr.Workload {
 	t.Helper()
 	const f = array.Float32
@@ -28,14 +28,14 @@ func quantisedSigmoid(t *testing.T, from, to array.DType) *expr.Workload {
 	return w
 }
 
-// lookupModes are modes whose targets look bytes up, and one whose compiler is not told that they can.
+// lookupModes lists modes whose targets have byte lookups, and one whose compiler does not know about them.
 var lookupModes = []mode{
 	{name: "clang", target: "x86-64-v4", features: []string{"avx512vbmi"}, compiler: "clang-19", flags: []string{"-O1"}},
 	{name: "gcc", target: "x86-64-v4", features: []string{"avx512vbmi"}, compiler: "gcc", flags: []string{"-O1"}},
 	{name: "one by one", target: "x86-64-v4", features: []string{"avx512vbmi"}, compiler: "clang-19", flags: []string{"-O1", "-mno-avx512vbmi"}},
 }
 
-// TestFunctionsOfBytesAreExact: of all values, whether they are signed or not.
+// TestFunctionsOfBytesAreExact covers all values, signed and unsigned.
 func TestFunctionsOfBytesAreExact(t *testing.T) {
 	for _, m := range quick(lookupModes, "clang", "one by one") {
 		t.Run(m.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFunctionsOfBytesAreExact(t *testing.T) {
 	}
 }
 
-// TestBytesAreLookedUpByAnInstruction where the processor has one for 128 of them.
+// TestBytesAreLookedUpByAnInstruction requires an instruction for 128 bytes.
 func TestBytesAreLookedUpByAnInstruction(t *testing.T) {
 	for features, want := range map[string]bool{"avx512vbmi": true, "avx512vnni": false} {
 		d := mode{target: "x86-64-v4", features: []string{features}}.description(t)

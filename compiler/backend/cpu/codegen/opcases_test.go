@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/opcases"
 )
 
-// TestDefaultSchedulesOfOperators compiles the kernels of single operators as an untuned package has them.
+// TestDefaultSchedulesOfOperators compiles the kernels of single operators as in an untuned package.
 func TestDefaultSchedulesOfOperators(t *testing.T) {
 	cases, err := opcases.All()
 	if err != nil {
@@ -22,7 +22,7 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 	}
 	for k, m := range quick(append(slices.Clone(modes), squareMode), "avx2", "gcc", "i8mm") {
 		if m.name == "sanitized" {
-			continue // the instrumented kernels take a compiler minutes; TestEveryPointIsRight has sanitized ones of each kind
+			continue // instrumented kernels take a compiler minutes; TestEveryPointIsRight has sanitized ones of each kind
 		}
 		t.Run(m.name, func(t *testing.T) {
 			var kernels []kerneltest.Case
@@ -38,11 +38,11 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 	}
 }
 
-// maxKernels is the most kernels of a case that is compiled here. What is written as many operators has kernels like
-// those of other cases; package conformance compiles and runs it as a whole.
+// maxKernels is the maximum number of kernels of a case that is compiled here. Cases of many operators have kernels
+// like those of other cases; package conformance compiles and runs them as a whole.
 const maxKernels = 2
 
-// kernelsOf are the kernels of a case that were not seen yet, with the data that they run on.
+// kernelsOf returns the unseen kernels of a case with their data.
 func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]bool) []kerneltest.Case {
 	t.Helper()
 	model, inputs, err := c.Model()

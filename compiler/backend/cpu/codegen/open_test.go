@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNothingBeyondLimitsIsUsed: kernels compute what the evaluator does for as many elements as an execution has,
-// whatever lies beyond, which is NaN.
+// TestNothingBeyondLimitsIsUsed compares kernels with the evaluator for the elements of an execution, with NaN beyond
+// them.
 func TestNothingBeyondLimitsIsUsed(t *testing.T) {
 	checkDrawn(t, modes[:1], batchSize, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawWorkload, kerneltest.DrawAttention, kerneltest.DrawRows, kerneltest.DrawSums, kerneltest.DrawProduct, kerneltest.DrawConv}).Draw(t, "kind")
@@ -18,7 +18,7 @@ func TestNothingBeyondLimitsIsUsed(t *testing.T) {
 	})
 }
 
-// TestSchedulesKeepLimits is the same for any schedules.
+// TestSchedulesKeepLimits does the same for arbitrary schedules.
 func TestSchedulesKeepLimits(t *testing.T) {
 	for _, m := range modes[:1] {
 		t.Run(m.name, func(t *testing.T) {

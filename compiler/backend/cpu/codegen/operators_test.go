@@ -43,7 +43,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// every returns each n-th of a list.
+// every returns each n-th element of a list.
 func every[T any](list []T, n int) (some []T) {
 	for k := 0; k < len(list); k += n {
 		some = append(some, list[k])
@@ -73,7 +73,7 @@ func binaryHasMeaning(op expr.BinaryOp, d array.DType) bool {
 	return d != array.Bool
 }
 
-// operatorArgs are pairs of values of either sign, the limits of the type, zero, and, where it has them, infinities
+// operatorArgs returns pairs of values of either sign, the limits of the type, zero and, if it has them, infinities
 // and NaN.
 func operatorArgs(d array.DType, n int64) []*array.Array {
 	values := []float64{0, 1, -1, 2, 3, -3, 5, 7, 9, -8, 15, 31, 33, 64, 100, -100, 127, -128}
@@ -100,7 +100,7 @@ func operatorArgs(d array.DType, n int64) []*array.Array {
 }
 
 func operatorCase(t *testing.T, d array.DType, name string, apply func(a, b expr.Expr) expr.Expr) kerneltest.Case {
-	n := max(39, 96/d.Bytes()+1) // whole vectors, halves and a rest of one
+	n := max(39, 96/d.Bytes()+1) // whole vectors, halves and a remainder of one
 	x, y := expr.NewInput("x", d, n), expr.NewInput("y", d, n)
 	z := expr.Compute(name, x.Shape, func(i []expr.Expr) expr.Expr { return apply(x.At(i...), y.At(i...)) })
 	w, err := expr.NewWorkload([]*expr.Tensor{z}, x, y)

@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// packedProduct is a matrix product whose right side is packed in panels of the given widths, a kernel for each.
+// packedProduct returns a matrix product whose right operand is packed in panels of the given widths, with a kernel
+// for each.
 func packedProduct(t *testing.T, widths ...int64) (*expr.Workload, []backend.Kernel) {
 	t.Helper()
 	a, b := expr.NewInput("a", array.Float32, 8, 16), expr.NewConstant("b", array.Float32, 16, 32)
@@ -60,7 +61,8 @@ func TestPackagesHaveNoPacks(t *testing.T) {
 	}
 }
 
-// TestPacksRunOnAllWorkers: the transform of a large constant takes longer than measuring the kernel that reads it.
+// TestPacksRunOnAllWorkers exists because transforming a large constant takes longer than measuring the kernel that
+// reads it.
 func TestPacksRunOnAllWorkers(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 2)
 	if err != nil {

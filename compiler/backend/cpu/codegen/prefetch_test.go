@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestAPartThatIsReadAgainFetchesTheNext: a strip of 64 rows of 16 columns, 4096 bytes, is read by every tile of rows.
-// Each of 8 tiles fetches an eighth of the next one: 512 bytes, 8 in each step.
+// TestAPartThatIsReadAgainFetchesTheNext uses a strip of 64 rows of 16 columns, 4096 bytes, that every tile of rows
+// reads. Each of 8 tiles prefetches an eighth of the next strip: 512 bytes, 8 per step.
 func TestAPartThatIsReadAgainFetchesTheNext(t *testing.T) {
 	const next = ", 0, 2);"
 	source := tiledProduct(t, 32)
@@ -26,8 +26,8 @@ func TestAPartThatIsReadAgainFetchesTheNext(t *testing.T) {
 	}
 }
 
-// tiledProduct is the source of a product by a constant of 64 x 48, packed in strips of 16 columns, in tiles of 4
-// rows.
+// tiledProduct returns the source of a product by a constant of 64 x 48, packed in strips of 16 columns, in tiles of
+// 4 rows.
 func tiledProduct(t *testing.T, rows int) string {
 	t.Helper()
 	w, err := expr.Parse(strings.NewReplacer("M", strconv.Itoa(rows)).Replace("tilth-workload 1\ninput t0 f32[M,64]\nconstant t1 f32[64,48]\n" +
@@ -67,8 +67,8 @@ prefetch 0 1024
 	return u.Source()
 }
 
-// TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext: the sums of 16 x 7 x 16 elements are computed from 32
-// rows of 32 columns of a constant, 4096 bytes. Each of 8 tiles of rows fetches 512 bytes of those behind.
+// TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext uses sums of 16 x 7 x 16 elements of 32 rows of 32
+// columns of a constant, 4096 bytes. Each of 8 tiles of rows prefetches 512 bytes of the following constants.
 func TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext(t *testing.T) {
 	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[64,32]\nconstant t1 f32[32,96]\n" +
 		"sum t2 f32[64,96] over 32 = (mul [t0 i0 r0] [t1 r0 i1])\nmap t3 f32[64,96] = (max [t2 i0 i1] 0x0p+00:f32)\noutput t3\n")

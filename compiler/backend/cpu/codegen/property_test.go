@@ -12,8 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// batchSize is how many schedules go into one translation unit; starting a compiler costs as much as compiling
-// several.
+// batchSize is the number of schedules per translation unit. Starting a compiler costs as much as compiling several.
 const batchSize = 40
 
 func drawCase(t *rapid.T) kerneltest.Case { return drawCaseOf(t, kerneltest.DrawWorkload(t)) }
@@ -26,8 +25,8 @@ func drawCaseOf(t *rapid.T, w *expr.Workload) kerneltest.Case {
 	}
 }
 
-// TestSchedulesKeepTheMeaning is the property the compiler stands on: whatever primitives are applied to whatever
-// workload, either lowering says why it refuses, or the kernel computes what the evaluator does.
+// TestSchedulesKeepTheMeaning checks the compiler's central property: for any primitives applied to any workload,
+// lowering returns an error or the kernel agrees with the evaluator.
 func TestSchedulesKeepTheMeaning(t *testing.T) {
 	for _, m := range quick(slices.Concat(modes, []mode{sve}), "avx512", "sanitized", "sve") {
 		t.Run(m.name, func(t *testing.T) {
@@ -64,8 +63,8 @@ func checkCases(t testing.TB, f failer, m mode, cases []kerneltest.Case) {
 
 func TestMain(m *testing.M) { kerneltest.Main(m, 4) }
 
-// TestReplayedSchedulesPrintTheSameText: a candidate travels as its trace, and its text must not depend on who prints
-// it.
+// TestReplayedSchedulesPrintTheSameText checks that the text of a candidate depends only on its trace, by which
+// candidates are transferred.
 func TestReplayedSchedulesPrintTheSameText(t *testing.T) {
 	d := modes[0].description(t)
 	rapid.Check(t, func(t *rapid.T) {

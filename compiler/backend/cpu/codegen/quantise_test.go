@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// quantisations are the forms in which models round: bounds before or behind, and a zero point in float32 or as an
+// quantisations returns the forms in which models round: bounds before or after, and a zero point in float32 or as an
 // integer.
 func quantisations(t *testing.T, to array.DType) (list []*expr.Workload) {
 	t.Helper()
@@ -40,7 +40,7 @@ func quantisations(t *testing.T, to array.DType) (list []*expr.Workload) {
 	return list
 }
 
-// TestQuantisationsAreExact: of ties, of values beyond the bounds, of infinity and NaN, in all forms.
+// TestQuantisationsAreExact covers ties, values beyond the bounds, infinity and NaN, in all forms.
 func TestQuantisationsAreExact(t *testing.T) {
 	values := []float64{0, 0.5, 1.5, 2.5, -0.5, -1.5, 126.5, 127.5, 254.5, 255.5, -128.5, -129.5, 32767.5, 3e9, -3e9, 1e38,
 		math.Inf(1), math.Inf(-1), math.NaN(), 0.49999997, 200.25}
@@ -66,7 +66,7 @@ func TestQuantisationsAreExact(t *testing.T) {
 	}
 }
 
-// checkBits checks that the first outputs of cases are the evaluator's to the bit.
+// checkBits checks that the first outputs of cases are bit-identical to the evaluator's.
 func checkBits(t *testing.T, m mode, cases []kerneltest.Case) {
 	t.Helper()
 	outputs, _, _, err := m.execute(t, cases)
@@ -84,12 +84,13 @@ func checkBits(t *testing.T, m mode, cases []kerneltest.Case) {
 	}
 }
 
-// TestQuantisationsAreOneConversion: what rounds converts, and nothing asks for NaN where only eight bits are kept.
+// TestQuantisationsAreOneConversion checks that a single instruction rounds and converts, and that nothing tests for
+// NaN if only eight bits are kept.
 func TestQuantisationsAreOneConversion(t *testing.T) {
 	for _, name := range []string{"x86-64-v3", "x86-64-v4"} {
 		d := mode{target: name}.description(t)
 		for k, w := range quantisations(t, array.Uint8) {
-			if k == 3 { // the zero point is added to what is rounded
+			if k == 3 { // the zero point is added to the rounded value
 				continue
 			}
 			text := assembly(t, "clang-19", defaultModule(t, w, d), d.CPU.ClangFlags())

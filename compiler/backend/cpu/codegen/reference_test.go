@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheReferenceIsRight: any workload has a reference, and it computes what the evaluator does. Its code is scalar,
-// much the same for any target.
+// TestTheReferenceIsRight compares the references of workloads with the evaluator. Their code is scalar, and much the
+// same for any target.
 func TestTheReferenceIsRight(t *testing.T) {
 	for _, m := range quick([]mode{modes[1], modes[len(modes)-1]}, "avx2") {
 		t.Run(m.name, func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestTheReferenceIsRight(t *testing.T) {
 	}
 }
 
-// TestALongSumIsExact: a single float stays where it is once its terms are less than half of its last bit, which had
-// the norm of a 4096 x 1024 matrix refused as wrong.
+// TestALongSumIsExact guards against a single float accumulator, which stops growing once its terms are less than
+// half of its last bit. It made the norm of a 4096 x 1024 matrix fail verification.
 func TestALongSumIsExact(t *testing.T) {
 	const terms = 1<<24 + 1024
 	one := expr.NewInput("one", array.Float32, 1)

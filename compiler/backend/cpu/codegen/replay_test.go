@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 )
 
-// TestKnownSchedules replays the schedules of testdata/schedules, each of which once made wrong code or none, in every
-// mode. A file has a workload, a trace and the number of workers; its name says what was wrong.
+// TestKnownSchedules replays the schedules of testdata/schedules, each of which once generated wrong code or none, in
+// every mode. A file has a workload, a trace and the number of workers; its name describes the fault.
 func TestKnownSchedules(t *testing.T) {
 	files, err := filepath.Glob("testdata/schedules/*.txt")
 	if err != nil || len(files) == 0 {

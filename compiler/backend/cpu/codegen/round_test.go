@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// stored is elements in float32, plus others where they are computed, that are stored in bfloat16.
+// stored returns float32 elements, added to others if computed is set, that are stored in bfloat16.
 func stored(t *testing.T, computed bool) *expr.Workload {
 	t.Helper()
 	a, b := expr.NewInput("a", array.Float32, 100), expr.NewInput("b", array.Float32, 100)
@@ -29,7 +29,8 @@ func stored(t *testing.T, computed bool) *expr.Workload {
 	return w
 }
 
-// TestWhatIsComputedIsRoundedByAnInstruction, and what is only cast by arithmetic, which keeps denormal numbers.
+// TestWhatIsComputedIsRoundedByAnInstruction also checks that values that are only cast use arithmetic, which keeps
+// denormal numbers.
 func TestWhatIsComputedIsRoundedByAnInstruction(t *testing.T) {
 	for _, m := range pairModes {
 		if m.compiler != "clang-19" {
@@ -45,7 +46,8 @@ func TestWhatIsComputedIsRoundedByAnInstruction(t *testing.T) {
 	}
 }
 
-// TestRoundingIsToTheNearest: of ties to even, of infinity and NaN to themselves, of the largest to infinity.
+// TestRoundingIsToTheNearest covers ties to even, infinity and NaN, which stay the same, and the largest value, which
+// becomes infinity.
 func TestRoundingIsToTheNearest(t *testing.T) {
 	values := []float64{0, math.Copysign(0, -1), 1, 1 + 0x1p-8, 1 + 3*0x1p-8, 1 + 0x1p-8 + 0x1p-20, -1 - 0x1p-9, math.MaxFloat32, math.Inf(1),
 		math.Inf(-1), math.NaN(), 0x1p-126, 0x1.01p-120, 3e38}

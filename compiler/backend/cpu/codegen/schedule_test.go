@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawSchedule applies drawn primitives; those that are not legal where they are drawn leave the schedule as it was.
+// drawSchedule applies drawn primitives. Illegal ones leave the schedule unchanged.
 func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	s := schedule.New(w)
 	p := &primitives{t: t, s: s}

@@ -16,14 +16,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawPoint draws a workload as the graph compiler makes them, and a legal point of its space.
+// drawPoint draws a workload of the graph compiler's kind, and a legal point of its space.
 func drawPoint(t *rapid.T, d *target.Target) kerneltest.Case {
 	return casePoint(t, d, kerneltest.DrawWorkload(t).Merge())
 }
 
 // casePoint draws a legal point of a workload's space.
 func casePoint(t *rapid.T, d *target.Target, w *expr.Workload) kerneltest.Case {
-	if rapid.Bool().Draw(t, "small caches") { // of which there are more points: results may be stored past them
+	if rapid.Bool().Draw(t, "small caches") { // these have more points: results may use non-temporal stores
 		d = d.Clone()
 		d.CPU.L2Bytes, d.CPU.L3Bytes = 256, 512
 	}
@@ -55,7 +55,7 @@ func checkDrawn(t *testing.T, modes []mode, size int, draw func(t *rapid.T, d *t
 	}
 }
 
-// applied is the schedule of a point, replayed from its trace.
+// applied returns the schedule of a point, replayed from its trace.
 func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
 	made, err := s.Apply(p)
 	if err != nil {
@@ -68,20 +68,19 @@ func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
 	return replayed
 }
 
-// TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any
-// workload.
+// TestEveryPointIsRight checks that points of the space lower, and that their kernels are correct, for any workload.
 func TestEveryPointIsRight(t *testing.T) {
 	checkDrawn(t, quick(slices.Concat(modes, []mode{sve}), "avx2", "neon"), batchSize, drawPoint)
 }
 
-// TestAttentionOfOneRowIsRight: with no axis of rows, heads take its place.
+// TestAttentionOfOneRowIsRight covers attention without an axis of rows, in which heads take its place.
 func TestAttentionOfOneRowIsRight(t *testing.T) {
 	checkDrawn(t, quick([]mode{modes[0], modes[1]}, "avx512"), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawRowOfAttention, d, schedule.Default)
 	})
 }
 
-// TestMergeKeepsTheMeaning: joining axes, of tensors and of reductions, changes no element's value.
+// TestMergeKeepsTheMeaning checks that fusing axes of tensors and reductions changes no value.
 func TestMergeKeepsTheMeaning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 50 {

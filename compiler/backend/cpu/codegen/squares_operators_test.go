@@ -12,7 +12,7 @@ import (
 	model "github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// bytesModel is a model whose input x and weights w are bytes, with zero points of the same types and scales.
+// bytesModel returns a model whose input x and weights w are bytes, with zero points of the same types and scales.
 func bytesModel(data, weights array.DType, x, w []int64) model.Model {
 	filled := func(d array.DType, step int64, shape ...int64) *array.Array {
 		a := array.New(d, shape...)
@@ -29,7 +29,7 @@ func bytesModel(data, weights array.DType, x, w []int64) model.Model {
 		Known("xs", model.Wave(0.02, 0)).Known("ws", model.Wave(0.01, 0)).Known("ys", model.Wave(0.1, 0))
 }
 
-// operatorsInSquares are operators of integers whose products have terms enough.
+// operatorsInSquares returns integer operators whose products have enough terms.
 func operatorsInSquares() map[string]*onnx.Model {
 	const i8, u8 = array.Int8, array.Uint8
 	rows, columns, image := []int64{10, 32}, []int64{32, 20}, []int64{2, 16, 7, 7}
@@ -48,7 +48,7 @@ func operatorsInSquares() map[string]*onnx.Model {
 	}
 }
 
-// TestOperatorsInSquaresAreRight: their kernels are computed by the instructions, integers to the last bit.
+// TestOperatorsInSquaresAreRight checks that the instructions compute their kernels, exactly for integers.
 func TestOperatorsInSquaresAreRight(t *testing.T) {
 	var cases []kerneltest.Case
 	add := func(w *expr.Workload) (squares bool) {

@@ -23,7 +23,7 @@ import (
 var squareMode = mode{name: "i8mm", target: "arm64", features: []string{"dotprod", "i8mm", "bf16"}, compiler: "clang-19",
 	flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"}
 
-// plainSquares are modes without such instructions, in which plain C does what they do, on the same schedules.
+// plainSquares lists modes without such instructions, in which plain C computes the same schedules.
 var plainSquares = []mode{
 	{name: "without", target: "arm64", features: []string{"dotprod"}, compiler: "clang-19",
 		flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"},
@@ -32,7 +32,8 @@ var plainSquares = []mode{
 	{name: "gcc", target: "x86-64-v3", compiler: "gcc", flags: []string{"-O1"}},
 }
 
-// inSquares is the part of a space that multiplies squares; ok is false, and the space whole, where it has none.
+// inSquares returns the part of a space that multiplies squares. If there is none, it returns the whole space and
+// false.
 func inSquares(s *space.Space) (part *space.Space, ok bool) {
 	for _, a := range s.Algorithms() {
 		if strings.HasPrefix(a.Name, "MMLA") {
@@ -42,7 +43,7 @@ func inSquares(s *space.Space) (part *space.Space, ok bool) {
 	return s, false
 }
 
-// fourLanes is the name of a function for four lanes that are in no square.
+// fourLanes matches the name of a function for four lanes outside squares.
 var fourLanes = regexp.MustCompile(`tilth_dot_\w+_x4_\dterms`)
 
 // drawSquares draws a product of bytes or of bfloat16, as it is or in groups.
@@ -51,8 +52,8 @@ func drawSquares(t *rapid.T) *expr.Workload {
 	return draws[rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(t, "kind")](t).Merge()
 }
 
-// drawSquarePoint draws a workload and a point of its space that multiplies squares, where it has one, on a processor
-// that does, whatever runs it.
+// drawSquarePoint draws a workload and, if possible, a point of its space that multiplies squares, for a processor
+// with the instructions. Any mode may run it.
 func drawSquarePoint(t *rapid.T, d *target.Target) (c kerneltest.Case, squares bool) {
 	w := drawSquares(t)
 	s, squares := inSquares(sketch.New(w, d, schedule.Fast))
@@ -64,8 +65,8 @@ func drawSquarePoint(t *rapid.T, d *target.Target) (c kerneltest.Case, squares b
 		Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}, squares
 }
 
-// TestProductsOfSquaresAreRight: whatever the types, the shape and the point of the space, and whether a compiler has
-// the instructions; integers to the last bit.
+// TestProductsOfSquaresAreRight covers all types, shapes and points of the space, for compilers with and without the
+// instructions. Integers are exact.
 func TestProductsOfSquaresAreRight(t *testing.T) {
 	squares := squareMode.description(t)
 	checkDrawn(t, quick(append([]mode{squareMode, sve}, plainSquares...), "i8mm", "gcc"), 8, func(t *rapid.T, on *target.Target) kerneltest.Case {
@@ -77,8 +78,8 @@ func TestProductsOfSquaresAreRight(t *testing.T) {
 	})
 }
 
-// TestPointsOfSquaresMultiplySquares: whatever has the algorithm is computed by the instructions, and none of its
-// vectors of four sums without.
+// TestPointsOfSquaresMultiplySquares checks that points with the algorithm use the instructions for all vectors of
+// four sums.
 func TestPointsOfSquaresMultiplySquares(t *testing.T) {
 	d, seen := squareMode.description(t), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +106,7 @@ func TestPointsOfSquaresMultiplySquares(t *testing.T) {
 	}
 }
 
-// squareProducts are products by constants of the types that instructions multiply.
+// squareProducts lists products by constants of the types that the instructions multiply.
 var squareProducts = []struct {
 	data, weights array.DType
 	instruction   string
@@ -114,7 +115,7 @@ var squareProducts = []struct {
 	{array.Int8, array.Uint8, "usmmla"}, {array.BFloat16, array.BFloat16, "bfmmla"},
 }
 
-// TestSquaresAreInstructions looks at what becomes of the default schedule: instructions for squares, and none for
+// TestSquaresAreInstructions checks that the code of the default schedule has instructions for squares, and none for
 // single sums.
 func TestSquaresAreInstructions(t *testing.T) {
 	d := squareMode.description(t)
@@ -134,7 +135,7 @@ func TestSquaresAreInstructions(t *testing.T) {
 	}
 }
 
-// squareProduct is a product of 64 x 64 x 64 elements.
+// squareProduct returns a product of 64 x 64 x 64 elements.
 func squareProduct(t *testing.T, data, weights array.DType) *expr.Workload {
 	t.Helper()
 	added := array.Int32
@@ -149,7 +150,7 @@ func squareProduct(t *testing.T, data, weights array.DType) *expr.Workload {
 	return w
 }
 
-// TestSquaresOfBFloat16NeedFastNumerics: their sums are not rounded as those of float32 are.
+// TestSquaresOfBFloat16NeedFastNumerics exists because their sums are not rounded like those of float32.
 func TestSquaresOfBFloat16NeedFastNumerics(t *testing.T) {
 	d := squareMode.description(t)
 	for _, c := range squareProducts {
@@ -162,7 +163,7 @@ func TestSquaresOfBFloat16NeedFastNumerics(t *testing.T) {
 	}
 }
 
-// TestExtremesOfSquaresDoNotSaturate: products of the largest magnitudes, added up.
+// TestExtremesOfSquaresDoNotSaturate accumulates products of the largest magnitudes.
 func TestExtremesOfSquaresDoNotSaturate(t *testing.T) {
 	d := squareMode.description(t)
 	var cases []kerneltest.Case

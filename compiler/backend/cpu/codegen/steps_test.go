@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestStepsOfALargeTileStayApart: four steps are written out, so there are three places between them. A tile of few
-// accumulators has registers to spare, and fetches keep steps apart themselves.
+// TestStepsOfALargeTileStayApart uses four unrolled steps with three places between them. A tile of few accumulators
+// has spare registers, and prefetches separate steps themselves.
 func TestStepsOfALargeTileStayApart(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {

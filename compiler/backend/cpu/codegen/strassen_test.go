@@ -30,7 +30,7 @@ func drawStrassen(t *rapid.T, d *target.Target) kerneltest.Case {
 	return c
 }
 
-// productStage is the number of the stage that sums.
+// productStage returns the number of the summing stage.
 func productStage(s *schedule.Schedule) int {
 	for _, g := range s.Stages {
 		if g.Combiner == expr.Sum {
@@ -40,13 +40,13 @@ func productStage(s *schedule.Schedule) int {
 	return -1
 }
 
-// drawAlgorithm is the schedule of a point whose algorithm is not the direct sum, where a few draws find one.
+// drawAlgorithm returns the schedule of a point whose algorithm is not the direct sum, if a few draws find one.
 func drawAlgorithm(t *rapid.T, w *expr.Workload, d *target.Target) *schedule.Schedule {
 	return drawLevel(t, w, d, schedule.Default)
 }
 
-// drawLevel draws a point with an algorithm that a level of numerics allows and the one before does not, where the
-// space has such.
+// drawLevel draws a point with an algorithm that a level of numerics allows and the previous level does not, if the
+// space has one.
 func drawLevel(t *rapid.T, w *expr.Workload, d *target.Target, level schedule.Numerics) *schedule.Schedule {
 	s := sketch.New(w, d, level)
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
@@ -61,7 +61,7 @@ func drawLevel(t *rapid.T, w *expr.Workload, d *target.Target, level schedule.Nu
 	return drawn
 }
 
-// TestStrassenIsRight: whatever the extents and the point of the space, the kernel computes the product.
+// TestStrassenIsRight checks the product for all extents and points of the space.
 func TestStrassenIsRight(t *testing.T) {
 	checkDrawn(t, quick(modes, "avx512"), batchSize/5, drawStrassen)
 }

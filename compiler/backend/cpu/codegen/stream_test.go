@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestOnlyAlignedVectorsAreStreamed: rows of 16 elements lie at multiples of a vector, the last elements of rows of 20
-// are none, and rows of 17 begin anywhere.
+// TestOnlyAlignedVectorsAreStreamed checks that rows of 16 elements are aligned to vectors, the last elements of rows
+// of 20 are not, and rows of 17 have any alignment.
 func TestOnlyAlignedVectorsAreStreamed(t *testing.T) {
 	for columns, want := range map[string]struct{ streamed, stored int }{"16": {1, 0}, "20": {0, 2}, "17": {0, 1}} {
 		w, err := expr.Parse(strings.ReplaceAll("tilth-workload 1\ninput t0 f32[4,C]\nmap t1 f32[4,C] = (add [t0 i0 i1] 0x1p+00:f32)\noutput t1\n", "C", columns))

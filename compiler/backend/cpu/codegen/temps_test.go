@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestBordersAndLoadsAreNamedOnce: an unrolled loop reads one value under a condition; it is loaded once, although
-// results are stored between.
+// TestBordersAndLoadsAreNamedOnce checks that an unrolled loop loads a conditional value once, although it stores
+// results in between.
 func TestBordersAndLoadsAreNamedOnce(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 8)
 	y := expr.Compute("y", []int64{8, 4}, func(i []expr.Expr) expr.Expr {

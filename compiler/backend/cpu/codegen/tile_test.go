@@ -17,19 +17,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tileModel is C that does what instructions for tiles do, on machines that have none.
+// tileModel is C that models tile instructions, for machines without them.
 //
 //go:embed testdata/tiles.h
 var tileModel string
 
-// tileModes compile kernels for processors with tiles, whose instructions the model stands in for.
+// tileModes compile kernels for processors with tiles. The model replaces their instructions.
 var tileModes = []mode{
 	{name: "tiles", target: "granite-rapids", compiler: "clang-19", flags: []string{"-O1"}, model: tileModel},
 	{name: "sanitized", target: "granite-rapids", compiler: "clang-19", flags: []string{"-O1", "-g1", "-fsanitize=address,undefined",
 		"-fno-sanitize-recover=undefined", "-fno-sanitize=alignment"}, model: tileModel},
 }
 
-// inTiles is the part of a space that multiplies tiles; ok is false, and the space whole, where it has none.
+// inTiles returns the part of a space that multiplies tiles. If there is none, it returns the whole space and false.
 func inTiles(s *space.Space) (part *space.Space, ok bool) {
 	for _, a := range s.Algorithms() {
 		if strings.HasPrefix(a.Name, "AMX") {
@@ -39,7 +39,7 @@ func inTiles(s *space.Space) (part *space.Space, ok bool) {
 	return s, false
 }
 
-// drawTilePoint draws a product and a point of its space that multiplies tiles, where it has one.
+// drawTilePoint draws a product and, if possible, a point of its space that multiplies tiles.
 func drawTilePoint(t *rapid.T, d *target.Target) kerneltest.Case {
 	w := kerneltest.DrawTiles(t).Merge()
 	s, _ := inTiles(sketch.New(w, d, schedule.Strict))
@@ -50,13 +50,12 @@ func drawTilePoint(t *rapid.T, d *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: applied(t, s, p), Workers: rapid.IntRange(1, 2).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 }
 
-// TestProductsOfTilesAreRight: whatever the types, the shape and the point of the space.
+// TestProductsOfTilesAreRight covers all types, shapes and points of the space.
 func TestProductsOfTilesAreRight(t *testing.T) {
 	checkDrawn(t, quick(tileModes, "tiles"), 8, func(t *rapid.T, d *target.Target) kerneltest.Case { return drawTilePoint(t, d) })
 }
 
-// TestPointsOfTilesMultiplyTiles: whatever has the algorithm is computed by the instructions, and not by what stands
-// in for them.
+// TestPointsOfTilesMultiplyTiles checks that points with the algorithm use the instructions rather than a fallback.
 func TestPointsOfTilesMultiplyTiles(t *testing.T) {
 	d := tileModes[0].description(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,8 +73,8 @@ func TestPointsOfTilesMultiplyTiles(t *testing.T) {
 	})
 }
 
-// TestTilesAreInstructions looks at what becomes of a default schedule for a processor with tiles: the products and
-// loads of a step, and nothing that goes between tiles and the stack.
+// TestTilesAreInstructions checks the code of a default schedule for a processor with tiles: the products and loads
+// of a step, and no spills of tiles to the stack.
 func TestTilesAreInstructions(t *testing.T) {
 	const workload = "tilth-workload 1\ninput t0 %[1]s[128,256]\nconstant t1 %[2]s[256,128]\n" +
 		"sum t2 %[3]s[128,128] over 256 = (mul (cast %[3]s [t0 i0 r0]) (cast %[3]s [t1 r0 i1]))\noutput t2\n"
@@ -103,8 +102,8 @@ func TestTilesAreInstructions(t *testing.T) {
 	}
 }
 
-// TestProductsWithoutConstantsAreInTiles: of a batch, with a right operand that lies in rows or in columns, of which a
-// copy is made for the kernel.
+// TestProductsWithoutConstantsAreInTiles covers batched products with a right operand in rows or columns, which the
+// kernel copies.
 func TestProductsWithoutConstantsAreInTiles(t *testing.T) {
 	for _, right := range []string{"bf16[8,64,128]\x00i0 r0 i2", "bf16[8,128,64]\x00i0 i2 r0", "bf16[8,128,40]\x00i0 i2 r0"} {
 		shape, index, _ := strings.Cut(right, "\x00")
@@ -129,7 +128,7 @@ func TestProductsWithoutConstantsAreInTiles(t *testing.T) {
 	}
 }
 
-// drawTiledAttention draws attention whose rows, keys and columns are any number, and a point of its space in tiles.
+// drawTiledAttention draws attention with any number of rows, keys and columns, and a point of its space in tiles.
 func drawTiledAttention(t *rapid.T, d *target.Target) kerneltest.Case {
 	w := kerneltest.DrawTiledAttention(t).Merge()
 	s, ok := inTiles(sketch.New(w, d, schedule.Fast))
@@ -143,7 +142,7 @@ func drawTiledAttention(t *rapid.T, d *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: applied(t, s, p), Workers: rapid.IntRange(1, 2).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 }
 
-// TestAttentionInTilesIsRight: both products are, of what the softmax leaves, rounded.
+// TestAttentionInTilesIsRight checks that both products use tiles, with the softmax result rounded.
 func TestAttentionInTilesIsRight(t *testing.T) {
 	for _, m := range quick(tileModes, "tiles") {
 		t.Run(m.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// transposing copies a matrix with rows and columns exchanged, a square of lanes at a time; neither extent is a
-// multiple of lanes.
+// transposing returns a case that transposes a matrix, a square of lanes at a time. Neither extent is a multiple of
+// lanes.
 func transposing(t *testing.T, d array.DType, lanes int64) kerneltest.Case {
 	x := expr.NewInput("x", d, 37, 45)
 	y := expr.Compute("y", []int64{45, 37}, func(i []expr.Expr) expr.Expr { return x.At(i[1], i[0]) })

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRowsOfPaddingAreLeftOut: sums come out the same whatever rows of a window their loops leave out, for any size,
-// strides, dilation and padding. A point is drawn again and again until it leaves some out.
+// TestRowsOfPaddingAreLeftOut checks sums whose loops omit rows of a window, for any size, strides, dilation and
+// padding. Points are redrawn until one omits some rows.
 func TestRowsOfPaddingAreLeftOut(t *testing.T) {
 	left := 0
 	checkDrawn(t, quick(slices.Concat(modes, dotModes[:1], pairModes[:1]), "avx2"), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {

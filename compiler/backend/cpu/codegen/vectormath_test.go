@@ -16,14 +16,14 @@ import (
 //go:embed testdata/vectormath.c
 var vectorMathDriver string
 
-// vectorMathErrors are the largest errors, in units in the last place, that the sweep finds on any target.
+// vectorMathErrors lists the largest errors, in units in the last place, that the sweep finds on any target.
 var vectorMathErrors = []struct {
 	name string
 	most float64
 }{{"exp", 1.2}, {"logistic", 4.6}, {"log", 0.9}, {"tanh", 3.5}, {"erf", 3.0}, {"sin", 1.6}, {"cos", 1.6}, {"pow", 0.6}}
 
-// TestVectorMathIsAccurate compares the vector functions with the C library in double precision: one float of 1021 of
-// the whole range, and special values.
+// TestVectorMathIsAccurate compares the vector functions with the C library in double precision, for every 1021st
+// float of the whole range and special values.
 func TestVectorMathIsAccurate(t *testing.T) {
 	for _, m := range quick(modes, "avx512", "gcc", "neon") {
 		t.Run(m.name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestVectorMathIsAccurate(t *testing.T) {
 	}
 }
 
-// vectorMathSource is the program that sweeps every function.
+// vectorMathSource returns the program that sweeps every function.
 func vectorMathSource(vectorBytes, stride int) string {
 	u := newUnit(int64(vectorBytes))
 	lanes := u.lanes(array.Float32)
@@ -57,7 +57,7 @@ func vectorMathSource(vectorBytes, stride int) string {
 }
 
 func sweepVectorMath(t *testing.T, m mode, source string) {
-	m.flags = append(slices.Clone(m.flags), "-O2") // as packages are: gcc fuses multiply-adds from here on
+	m.flags = append(slices.Clone(m.flags), "-O2") // as in packages: gcc fuses multiply-adds from this level on
 	program, err := m.compile(t, source)
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestProcessorsWalkRight: a trace that is meant for the blocks of a GPU, which walk over tiles and cut sums, computes
-// the same on a processor, or is refused.
+// TestProcessorsWalkRight checks that a trace for a GPU's persistent blocks, with Stream-K sums, computes the same on
+// a processor or is refused.
 func TestProcessorsWalkRight(t *testing.T) {
 	m := modes[1]
 	rapid.Check(t, func(rt *rapid.T) {

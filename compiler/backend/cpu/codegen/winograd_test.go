@@ -28,13 +28,12 @@ func drawWinograd(t *rapid.T, d *target.Target) kerneltest.Case {
 	return c
 }
 
-// TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the
-// convolution.
+// TestWinogradIsRight checks the convolution for all shapes, algorithms and points of the space.
 func TestWinogradIsRight(t *testing.T) {
 	checkDrawn(t, quick(modes, "avx2"), batchSize/5, drawWinograd)
 }
 
-// TestWinogradInPairsIsRight, where factors of its product are rounded.
+// TestWinogradInPairsIsRight covers products with rounded factors.
 func TestWinogradInPairsIsRight(t *testing.T) {
 	for _, m := range quick(pairModes, "avx512bf16") {
 		t.Run(m.name, func(t *testing.T) {

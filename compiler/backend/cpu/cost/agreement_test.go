@@ -17,28 +17,28 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// agreement is how far two costs agree on points of one kind.
+// agreement bounds the difference of two costs on points of one kind.
 type agreement struct {
-	// Nine tenths of the points cost between low and high times as much by their schedules as by their knobs.
+	// Nine tenths of the points have a cost by schedule between low and high times that by knobs.
 	low, high float64
-	// alike is the part of pairs of one workload's points that both costs order alike, of those whose costs by knobs
-	// are a fifth or more apart.
+	// alike is the fraction of pairs of a workload's points that both costs order alike, among pairs whose costs by
+	// knobs differ by a fifth or more.
 	alike float64
 }
 
-// agreements are bounds just outside of what is seen. Where they are wide, there are four reasons:
+// agreements holds bounds just outside the observed values. Wide bounds have four reasons:
 //
-//   - Knobs know what compilers make of tiles that go on in the next row: addresses that leave their registers, and
-//     padding that is checked position by position. A schedule does not tell.
-//   - Sums across lanes cost less by knobs than by a schedule, because laying keys out, which they save, takes longer
-//     than either says: its loads are of single elements. With what a schedule says, a decoder of three query heads
-//     for each of keys would lay them out, and take 1.05 times as long for a token behind 511.
-//   - An index that is read from memory may be any, so gathers seem to read the whole table; they are left out here.
-//   - Of maps, the knobs leave out what memory takes, which is nearly the same for all points, and what a parallel
-//     region costs, which is not: with it, small maps would have one chunk, and twelve of 529 tasks other default
-//     schedules on several workers. Models gained nothing by those. In turns on two threads of an EPYC, an LSTM's
-//     package was 0.99 and 1.00 times as fast, that of bert-tiny 1.00 and 1.01 times: where kernels follow one another
-//     at once, workers are still awake, and a region costs less than it does alone.
+//   - Knobs account for the compilation of tiles that continue in the next row: spilled addresses, and padding that is
+//     checked position by position. A schedule does not show that.
+//   - Sums across lanes cost less by knobs than by a schedule, because laying keys out, which they avoid, takes longer
+//     than either estimates: its loads are of single elements. By the schedule's cost, a decoder of three query heads
+//     per key head would lay them out, and take 1.05 times as long for a token behind 511.
+//   - An index read from memory may have any value, so gathers appear to read the whole table; they are excluded here.
+//   - For maps, the knobs omit memory, which is nearly the same for all points, and the cost of a parallel region, which
+//     is not: with it, small maps would have one chunk, and twelve of 529 tasks other default schedules on several
+//     workers. Models gained nothing from those. In turns on two threads of an EPYC, an LSTM's package was 0.99 and 1.00
+//     times as fast, that of bert-tiny 1.00 and 1.01 times: when kernels follow one another immediately, workers are
+//     still awake, and a region costs less than on its own.
 var agreements = map[string]agreement{
 	"tiles":                       {0.45, 1.55, 0.92},
 	"tiles that are fed":          {0.45, 1.65, 0.83},
@@ -56,10 +56,11 @@ var agreements = map[string]agreement{
 	"strassen with computed sums": {0.45, 1.3, 0.95},
 }
 
-// sample is a point as both price it.
+// sample holds both costs of a point.
 type sample struct{ byKnobs, bySchedule float64 }
 
-// TestKnobsAndScheduleCostAlike on random points of the tasks of some models, on targets with one worker and several.
+// TestKnobsAndScheduleCostAlike compares random points of the tasks of some models, on targets with one worker and
+// several.
 func TestKnobsAndScheduleCostAlike(t *testing.T) {
 	seen := map[string][][]sample{}
 	for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small", "squeezenet-v1.1", "efficientnet-b0", "gpt-small", "resnet3d-18"} {
@@ -104,7 +105,7 @@ func TestKnobsAndScheduleCostAlike(t *testing.T) {
 	}
 }
 
-// samples are random points of a space by kind.
+// samples returns random points of a space by kind.
 func samples(t *testing.T, s *space.Space, rng *rand.Rand) map[string][]sample {
 	t.Helper()
 	list := map[string][]sample{}
@@ -123,7 +124,7 @@ func samples(t *testing.T, s *space.Space, rng *rand.Rand) map[string][]sample {
 	return list
 }
 
-// kindOf is a word for a point by its algorithm and its knobs.
+// kindOf names a point by its algorithm and its knobs.
 func kindOf(s *space.Space, p space.Point) string {
 	values := map[string]int64{}
 	for k, knob := range s.Knobs {
@@ -162,7 +163,7 @@ func kindOf(s *space.Space, p space.Point) string {
 	return "tiles"
 }
 
-// indirect reports whether a workload has an index that it reads from memory.
+// indirect reports whether a workload reads an index from memory.
 func indirect(w *expr.Workload) (found bool) {
 	within := func(index expr.Expr) {
 		expr.Walk(index, func(e expr.Expr) {
@@ -182,7 +183,7 @@ func indirect(w *expr.Workload) (found bool) {
 	return found
 }
 
-// factors are those between which nine tenths of the points lie.
+// factors returns the range that contains nine tenths of the points.
 func factors(lists [][]sample) (low, high float64) {
 	var all []float64
 	for _, s := range slices.Concat(lists...) {
@@ -192,7 +193,7 @@ func factors(lists [][]sample) (low, high float64) {
 	return all[len(all)/20], all[len(all)-1-len(all)/20]
 }
 
-// ordered is the part of pairs that are ordered alike.
+// ordered returns the fraction of pairs that are ordered alike.
 func ordered(lists [][]sample) float64 {
 	pairs, alike := 0.0, 0.0
 	for _, list := range lists {
@@ -211,7 +212,7 @@ func ordered(lists [][]sample) float64 {
 	return alike / pairs
 }
 
-// BenchmarkCost prices random points by their knobs, and by their schedules.
+// BenchmarkCost evaluates random points by their knobs and by their schedules.
 func BenchmarkCost(b *testing.B) {
 	on := parseTarget(b, "x86-64-v3", 2)
 	for _, c := range []struct {

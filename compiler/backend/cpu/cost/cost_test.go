@@ -27,13 +27,13 @@ func parseTarget(t testing.TB, name string, threads int) *target.Target {
 	return m
 }
 
-// builtin is the workloads of a built-in model.
+// builtin returns the workloads of a built-in model.
 func builtin(t testing.TB, name string) []*expr.Workload {
 	t.Helper()
 	return stored(t, name, array.Storage{})
 }
 
-// stored is the workloads of a built-in model whose factors are stored in a type.
+// stored returns the workloads of a built-in model whose factors are stored in a type.
 func stored(t testing.TB, name string, storage array.Storage) []*expr.Workload {
 	t.Helper()
 	m, err := model.Build(name, model.Options{})
@@ -51,7 +51,7 @@ func stored(t testing.TB, name string, storage array.Storage) []*expr.Workload {
 	return list
 }
 
-// analysed is the analysis of a point, given as text.
+// analysed returns the analysis of a point, given as text.
 func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *cost.Analysis {
 	t.Helper()
 	sp := sketch.New(w, on, schedule.Strict)
@@ -66,8 +66,8 @@ func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *
 	return cost.Of(s, on)
 }
 
-// TestTwiceTheRowsAreTwiceTheArithmetic: instructions, iterations and cycles grow with the work, and what is relative
-// to it stays.
+// TestTwiceTheRowsAreTwiceTheArithmetic checks that instructions, iterations and cycles grow with the work, and that
+// relative values stay the same.
 func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	const point = "tv=2 tw=6 th=1 hb=1 cb=1 outer=0 inner=0 kb=0 ku=1 pf=0"
@@ -94,8 +94,8 @@ func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfFusedLoopsIsSeen: blocks of rows and of columns are one loop in a schedule, and which of them is
-// inside decides what a cache is filled with again and again. Such candidates had the same cost.
+// TestTheOrderOfFusedLoopsIsSeen guards against ignoring the order within a fused loop of row and column blocks,
+// which decides what refills a cache. Such candidates had the same cost.
 func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	w := exprtest.Product(t, 1536, 768, 768)
@@ -106,22 +106,22 @@ func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	}
 }
 
-// TestATileThatCrossesRowsComputesItsPositionsAlone: of rows and columns joined, tiles of three positions cross the
-// ends of rows of 28, but a reduction has the joint axis, too, and keeps no more sums than positions.
+// TestATileThatCrossesRowsComputesItsPositionsAlone uses joined rows and columns: tiles of three positions cross the
+// ends of rows of 28, but the reduction has the joint axis, too, and keeps no more sums than positions.
 func TestATileThatCrossesRowsComputesItsPositionsAlone(t *testing.T) {
 	wasted(t, "resnet-18", "f32[3,3,128,128]", "tv=1 tw=3 th=1 hb=1 cb=1 outer=0 inner=0 ku=1 pf=0 joint=1 feed=1")
 }
 
-// TestBlocksOfDividedAxesAreParts: positions are quotients and rests in Winograd's algorithm, and halves are chosen by
-// quotients in Strassen's. What a block of them computes is a part of what all compute, and little is computed twice.
+// TestBlocksOfDividedAxesAreParts covers Winograd's algorithm, whose positions are quotients and remainders, and
+// Strassen's, which selects halves by quotients. A block must compute only its part, with little redundancy.
 func TestBlocksOfDividedAxesAreParts(t *testing.T) {
 	wasted(t, "resnet-18", "f32[3,3,128,128]", "alg=4 wt=7 wv=2 wb=7 wcb=2 wku=1 wimage=0 wpf=0")
 	wasted(t, "resnet-18", "f32[3,3,128,128]", "alg=4 wt=7 wv=2 wb=7 wcb=2 wku=1 wimage=2 wpf=0")
 	wasted(t, "mobilenet-v2", "f32[320,1280]", "alg=70 st=5 sv=2 sb=4 sku=1 spf=0")
 }
 
-// wasted sees that a point computes at most a third more than results take, for the workloads of a model whose text
-// has a word.
+// wasted checks that a point computes at most a third more than results require, for the workloads of a model whose
+// text contains has.
 func wasted(t *testing.T, model, has, point string) {
 	t.Helper()
 	on := parseTarget(t, "x86-64-v4", 1)
@@ -150,8 +150,8 @@ func wasted(t *testing.T, model, has, point string) {
 	}
 }
 
-// TestATileThatCrossesRowsPadsThemWhole: of rows and columns joined, tiles of five positions cross the ends of rows of
-// 56, and what is padded inside of one is a box: all of two rows. Such candidates took ten times what was thought.
+// TestATileThatCrossesRowsPadsThemWhole uses joined rows and columns: tiles of five positions cross the ends of rows
+// of 56, and a tile's padding is a box of two whole rows. Such candidates took ten times the estimate.
 func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	for _, w := range builtin(t, "mobilenet-v2") {
@@ -179,8 +179,8 @@ func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
 	t.Fatal("the model has no such task")
 }
 
-// TestCodeGrowsWithTheTileAndItsBorders: a window that is told from its borders by the index is written for each side
-// of them.
+// TestCodeGrowsWithTheTileAndItsBorders checks that a window whose borders are distinguished by index is printed for
+// each side of them.
 func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 	m, compared := parseTarget(t, "x86-64-v3", 1), 0
 	for _, w := range builtin(t, "mobilenet-v2") {
@@ -211,7 +211,8 @@ func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 	}
 }
 
-// TestARegionCostsWhereSeveralWorkersShareALoop: where one worker does all, or the loop is one piece, nothing starts.
+// TestARegionCostsWhereSeveralWorkersShareALoop checks that a single worker, or a loop of one piece, starts no
+// region.
 func TestARegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {
 	w := exprtest.Product(t, 96, 64, 128)
 	const tile = "tv=2 tw=6 th=1 cb=64 outer=0 inner=0 kb=0 ku=1 pf=0 hb="

@@ -31,7 +31,7 @@ func describeTarget(t testing.TB, name string, threads int) *target.Target {
 	return m
 }
 
-// tasksOf are a model's workloads, those of several nodes first.
+// tasksOf returns a model's workloads, those of several nodes first.
 func tasksOf(t testing.TB, m *onnx.Model) []*expr.Workload {
 	t.Helper()
 	p, err := frontend.Import(m, frontend.Options{})
@@ -54,7 +54,7 @@ func describedModels(t testing.TB, name string) []*expr.Workload {
 	return tasksOf(t, m)
 }
 
-// scheduled is a random candidate of a workload.
+// scheduled returns a random candidate of a workload.
 func scheduled(t testing.TB, sp *space.Space, rng *rand.Rand) (*schedule.Schedule, float64) {
 	t.Helper()
 	p, ok := sp.Random(rng)
@@ -68,8 +68,8 @@ func scheduled(t testing.TB, sp *space.Space, rng *rand.Rand) (*schedule.Schedul
 	return s, sp.Cost(p)
 }
 
-// TestFeaturesOfAnyCandidate: every candidate of every workload has finite features, the same each time, and the same
-// for a schedule that was replayed from its trace.
+// TestFeaturesOfAnyCandidate checks that every candidate has finite, deterministic features, which are the same for a
+// schedule replayed from its trace.
 func TestFeaturesOfAnyCandidate(t *testing.T) {
 	targets := []*target.Target{describeTarget(t, "x86-64-v4", 2), describeTarget(t, "x86-64-v3", 1), describeTarget(t, "arm64", 4)}
 	check := func(t testing.TB, w *expr.Workload, seed uint64) {
@@ -148,7 +148,7 @@ func TestEveryFeatureIsDocumented(t *testing.T) {
 	}
 }
 
-// BenchmarkAppend takes the features of one candidate of each heavy task of ResNet-18 and BERT-small.
+// BenchmarkCandidate computes the features of one candidate of each heavy task of ResNet-18 and BERT-small.
 func BenchmarkCandidate(b *testing.B) {
 	on := describeTarget(b, "x86-64-v3", 2)
 	for _, name := range []string{"resnet-18", "bert-small"} {

@@ -2,8 +2,8 @@ package cost
 
 import "testing"
 
-// TestTouchedCountsRuns looks at boxes of a row-major tensor of 58 x 58 x 64 floats: whole channels are lines of their
-// own, parts of a row lie in fewer.
+// TestTouchedCountsRuns uses boxes of a row-major tensor of 58 x 58 x 64 floats: whole channels are separate lines,
+// parts of a row share lines.
 func TestTouchedCountsRuns(t *testing.T) {
 	shape := []int64{58, 58, 64}
 	for _, c := range []struct {

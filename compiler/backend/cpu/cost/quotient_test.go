@@ -2,8 +2,9 @@ package cost
 
 import "testing"
 
-// TestQuotientsOfParts: a part of an axis that fits between multiples of the divisor has one quotient, and rests as
-// many as values. One that does not fit crosses a multiple now and then, and lowering computes both sides of it.
+// TestQuotientsOfParts checks that a part of an axis between multiples of the divisor has one quotient and as many
+// remainders as values. A part that does not fit crosses a multiple sometimes, and lowering computes both sides of
+// it.
 func TestQuotientsOfParts(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
-// run compiles testdata/NAME.c, which includes what of the harness it tests, and runs it.
+// run compiles testdata/NAME.c, which includes the tested part of the harness, and runs it.
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
@@ -33,8 +33,9 @@ func run(t *testing.T, name string, args ...string) {
 // TestRaceKeepsItsErrorRates draws samples from several distributions.
 func TestRaceKeepsItsErrorRates(t *testing.T) { run(t, "race") }
 
-// TestTheEndOfABufferIsShownAndHidden reads and writes behind it.
+// TestTheEndOfABufferIsShownAndHidden reads and writes beyond the end.
 func TestTheEndOfABufferIsShownAndHidden(t *testing.T) { run(t, "buffer") }
 
-// TestTheWallBesideADriver refuses programs, signals to others and the removal of files, and leaves what drivers do.
+// TestTheWallBesideADriver checks that the sandbox denies starting programs, signalling others and removing files,
+// and permits what drivers do.
 func TestTheWallBesideADriver(t *testing.T) { run(t, "sandbox", t.TempDir()) }

@@ -16,7 +16,7 @@ func parse(t *testing.T, name string, threads int) *target.Target {
 	return on
 }
 
-// TestOneWorkerStartsNoRegion: what it does alone costs nothing to divide.
+// TestOneWorkerStartsNoRegion checks that work on a single worker has no division overhead.
 func TestOneWorkerStartsNoRegion(t *testing.T) {
 	if one, two := Region(parse(t, "x86-64-v3", 1)), Region(parse(t, "x86-64-v3", 2)); one != 0 || two <= 0 {
 		t.Errorf("regions of one worker take %v cycles, of two %v", one, two)
@@ -26,8 +26,8 @@ func TestOneWorkerStartsNoRegion(t *testing.T) {
 	}
 }
 
-// TestFillsGrowWithWhatIsNew: a store that holds all that an iteration touches is filled with what the next ones add;
-// one that does not is filled anew each time.
+// TestFillsGrowWithWhatIsNew checks that a cache that holds everything an iteration touches is filled only with new
+// data, and that a smaller one is refilled each time.
 func TestFillsGrowWithWhatIsNew(t *testing.T) {
 	l := Level{Capacity: 100}
 	for _, c := range []struct{ touched, inner, outer, times, want float64 }{
@@ -41,8 +41,8 @@ func TestFillsGrowWithWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestStoresGrowOutwards: each cache holds more than the one before, a fill of it costs more, and only the last is
-// shared. A processor without a third cache has one store less.
+// TestStoresGrowOutwards checks that each cache is larger than the previous one, its fills cost more, and only the
+// last is shared. A processor without a third-level cache has one level less.
 func TestStoresGrowOutwards(t *testing.T) {
 	on := parse(t, "x86-64-v4", 2).Clone()
 	without := len(Levels(on))
@@ -63,7 +63,7 @@ func TestStoresGrowOutwards(t *testing.T) {
 	}
 }
 
-// TestAccumulatorsThatFitCostNothing: those beyond the registers are stored and loaded again.
+// TestAccumulatorsThatFitCostNothing checks that those beyond the registers are spilled and reloaded.
 func TestAccumulatorsThatFitCostNothing(t *testing.T) {
 	on := parse(t, "x86-64-v4", 1)
 	if n, cycles := Crowded(on, 24, 4, 1); n != 0 || cycles != 0 {
@@ -77,7 +77,8 @@ func TestAccumulatorsThatFitCostNothing(t *testing.T) {
 	}
 }
 
-// TestPairsAreMultipliedWhereTheyPay: cores of Intel's with AVX512-FP16 have half the rate of float32 with them.
+// TestPairsAreMultipliedWhereTheyPay covers Intel's cores with AVX512-FP16, which reach half the rate of float32 with
+// them.
 func TestPairsAreMultipliedWhereTheyPay(t *testing.T) {
 	for _, c := range []struct {
 		preset, model string
@@ -98,8 +99,8 @@ func TestPairsAreMultipliedWhereTheyPay(t *testing.T) {
 	}
 }
 
-// TestLinesThatLieApartShareSets: a page apart, the first cache has one way fewer than it has; no line is ever driven
-// out that is the neighbour of the one before.
+// TestLinesThatLieApartShareSets checks that lines a page apart have one way less than the first-level cache, and
+// that a line adjacent to the previous one is never evicted.
 func TestLinesThatLieApartShareSets(t *testing.T) {
 	for _, c := range []struct {
 		preset       string

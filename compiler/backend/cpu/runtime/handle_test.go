@@ -15,7 +15,7 @@ import (
 func TestThreadsMayShareModels(t *testing.T) {
 	file := sanitized(t, append(ModelSources(), ModelHeaders()...), "handle_test")
 	out, err := exec.Command(file).CombinedOutput()
-	if strings.Contains(string(out), "FATAL: ThreadSanitizer") { // as where addresses are random, and must stay so
+	if strings.Contains(string(out), "FATAL: ThreadSanitizer") { // addresses are randomised and must stay so
 		t.Skipf("ThreadSanitizer does not run here: %s", out)
 	}
 	if err != nil {
@@ -23,7 +23,7 @@ func TestThreadsMayShareModels(t *testing.T) {
 	}
 }
 
-// sanitized compiles testdata/NAME.c with other files for ThreadSanitizer, which is linked in, too.
+// sanitized compiles testdata/NAME.c with other files and a linked ThreadSanitizer.
 func sanitized(t *testing.T, files []toolchain.File, name string) string {
 	t.Helper()
 	tc, _ := toolchaintest.Native(t, 0)

@@ -42,7 +42,7 @@ func TestPoolRunsEveryIterationOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkRegion reports what one parallel region on two threads costs when the workers are warm.
+// BenchmarkRegion reports the cost of one parallel region on two threads with warm workers.
 func BenchmarkRegion(b *testing.B) {
 	program := poolProgram(b)
 	out, err := exec.Command(program, strconv.Itoa(max(b.N, 1000))).Output()

@@ -8,7 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// TestThreadsHaveWholeTilesWhereTheKernelAllowsThem stands a model of the instructions in for a processor with tiles.
+// TestThreadsHaveWholeTilesWhereTheKernelAllowsThem uses a model of the instructions instead of a processor with
+// tiles.
 func TestThreadsHaveWholeTilesWhereTheKernelAllowsThem(t *testing.T) {
 	model, err := os.ReadFile("../codegen/testdata/tiles.h")
 	if err != nil {

@@ -33,7 +33,7 @@ func TestNumericsSayWhichAlgorithmsThereAre(t *testing.T) {
 	}
 }
 
-// TestKnobsOfOtherAlgorithmsMakeNoPoints: one program is one point, however it was come by.
+// TestKnobsOfOtherAlgorithmsMakeNoPoints checks that a program is a single point, regardless of how it is reached.
 func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
 	s := winogradSpace(t)
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -91,8 +91,8 @@ func TestMutationReachesEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// TestTheCostChoosesTheAlgorithm: many tiles for each weight pay for the transforms; a kernel over one channel does
-// not.
+// TestTheCostChoosesTheAlgorithm checks that many tiles per weight pay for the transforms, and that a kernel over one
+// channel does not.
 func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		size, channels int64
@@ -105,7 +105,7 @@ func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 	}
 }
 
-// TestEveryPointOfAConvolutionThatIsReadTwiceApplies: the sum is stored, and so is what is made of it.
+// TestEveryPointOfAConvolutionThatIsReadTwiceApplies covers a stored sum with a stored map.
 func TestEveryPointOfAConvolutionThatIsReadTwiceApplies(t *testing.T) {
 	sum := sketchtest.Conv(t, 14, 16).Outputs[0]
 	scaled := expr.Compute("scaled", sum.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(sum.At(i...), sum.At(i...)) })

@@ -34,7 +34,7 @@ func TestEveryPointOfAnAttentionOfOneTermApplies(t *testing.T) {
 	everyPointApplies(t, attentionOfOneTerm)
 }
 
-// attentionOfOneRow is that of three heads, each with one row, which has no axis.
+// attentionOfOneRow has three heads with one row each, and no axis of rows.
 const attentionOfOneRow = `tilth-workload 1
 input t0 f32[3,64]
 input t1 f32[3,20,64]

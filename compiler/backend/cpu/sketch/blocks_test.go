@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// product is one of rows by 4096 columns with weights of four bits in blocks of some size.
+// product returns a product of rows by 4096 columns with four-bit weights in blocks of the given size.
 func product(t *testing.T, rows, depth, block int64) *expr.Workload {
 	t.Helper()
 	text := fmt.Sprintf("tilth-workload 1\ninput t0 f32[%[1]d,%[2]d]\nconstant t1 u8[%[3]d,4096]\nconstant t2 f32[%[4]d,4096]\n"+
@@ -25,8 +25,8 @@ func product(t *testing.T, rows, depth, block int64) *expr.Workload {
 	return w
 }
 
-// TestBlocksAreTakenWhereTheyAreWhole: with data in eight bits where numerics and the machine allow it, and by the
-// tile of any product elsewhere.
+// TestBlocksAreTakenWhereTheyAreWhole checks that data has eight bits if numerics and the machine allow it, and that
+// the tile of any product is used otherwise.
 func TestBlocksAreTakenWhereTheyAreWhole(t *testing.T) {
 	const avx512 = "x86-64-v4"
 	for _, c := range []struct {

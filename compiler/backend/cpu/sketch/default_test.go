@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// TestTheDefaultIsTheBestOfAllAlgorithms: the best draft of a convolution of 7x7 positions was of F(4x4), but downhill
-// from that of F(4x2) lies a point that costs less and has fewer weights.
+// TestTheDefaultIsTheBestOfAllAlgorithms uses a convolution of 7x7 positions whose best draft is F(4x4), although
+// descent from F(4x2) reaches a point with a lower cost and fewer weights.
 func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 	s := New(sketchtest.Conv(t, 7, 512), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
 	defaults := s.Defaults()
@@ -32,8 +32,8 @@ func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 	}
 }
 
-// TestTransformedWeightsArePrefetched: what Winograd's weights cost falls by a quarter where they come from memory;
-// tiles of which some are cut short in columns cost more than those that fit.
+// TestTransformedWeightsArePrefetched checks that prefetching reduces the cost of Winograd's weights from memory by a
+// quarter, and that partial tiles in columns cost more than whole ones.
 func TestTransformedWeightsArePrefetched(t *testing.T) {
 	s := New(sketchtest.Conv(t, 7, 512), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
 	cost := func(s *space.Space, point string) float64 {

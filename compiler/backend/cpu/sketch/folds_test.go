@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// window is a convolution of 6x6 positions by 3x3, of so many groups with so many channels in and out each.
+// window returns a 3x3 convolution of 6x6 positions with the given groups and channels per group.
 func window(t *testing.T, groups, in, out int64) *expr.Workload {
 	t.Helper()
 	channel := "(add (mul (floordiv i2 {out}) {in}) r2)"
@@ -33,8 +33,8 @@ output t2
 	return w
 }
 
-// TestTermsOfSmallGroupsAreLanes where they are a power of two or more, and a vector has results of several groups or
-// a group a few results.
+// TestTermsOfSmallGroupsAreLanes requires a power of two of terms or more, and a vector with results of several
+// groups or a group of a few results.
 func TestTermsOfSmallGroupsAreLanes(t *testing.T) {
 	for _, c := range []struct {
 		target          string
@@ -46,9 +46,9 @@ func TestTermsOfSmallGroupsAreLanes(t *testing.T) {
 		{"x86-64-v4", 8, 32, 8, true},
 		{"x86-64-v4", 8, 12, 8, true},
 		{"x86-64-v3", 8, 4, 4, true},
-		{"x86-64-v4", 8, 6, 8, false},   // of 6 terms two are a power of two
+		{"x86-64-v4", 8, 6, 8, false},   // of 6 terms, two are a power of two
 		{"x86-64-v4", 8, 16, 16, false}, // a group is a vector
-		{"x86-64-v4", 8, 8, 5, false},   // vectors begin within groups
+		{"x86-64-v4", 8, 8, 5, false},   // vectors start within groups
 		{"x86-64-v4", 8, 1, 1, false},   // there is one term
 	} {
 		name := fmt.Sprintf("%s %d groups %d to %d", c.target, c.groups, c.in, c.out)

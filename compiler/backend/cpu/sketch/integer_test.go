@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// integerConv is a 3x3 convolution of 28x28 positions from 128 channels to 128, in small integers.
+// integerConv returns a 3x3 convolution of 28x28 positions from 128 channels to 128, in small integers.
 func integerConv(t *testing.T) *expr.Workload {
 	t.Helper()
 	w, err := expr.Parse(`tilth-workload 1
@@ -27,8 +27,8 @@ output t2
 	return w
 }
 
-// TestRatesChooseBetweenFloatsAndIntegers: an instruction that multiplies four terms a lane makes the direct sum of
-// integers faster than Winograd's algorithm in floats; one that multiplies two and does not add does not.
+// TestRatesChooseBetweenFloatsAndIntegers checks that an instruction with four terms per lane makes the direct sum of
+// integers faster than Winograd's algorithm in floats. One with two terms that does not accumulate does not.
 func TestRatesChooseBetweenFloatsAndIntegers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -54,7 +54,7 @@ func TestRatesChooseBetweenFloatsAndIntegers(t *testing.T) {
 	}
 }
 
-// TestStrictNumericsSumIntegersDirectly: only direct sums of integers are exact.
+// TestStrictNumericsSumIntegersDirectly checks that only direct sums of integers are exact.
 func TestStrictNumericsSumIntegersDirectly(t *testing.T) {
 	s := New(integerConv(t), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 	if len(s.Algorithms()) > 1 {
@@ -68,7 +68,7 @@ func withFeatures(t *target.Target, features []string) *target.Target {
 	return &d
 }
 
-// TestIntegersOfNarrowGroupsAreMultipliedByFours: with channels of several groups side by side in a vector.
+// TestIntegersOfNarrowGroupsAreMultipliedByFours uses vectors with channels of several groups.
 func TestIntegersOfNarrowGroupsAreMultipliedByFours(t *testing.T) {
 	for _, channels := range []int64{4, 8, 12, 16, 32} {
 		w, err := expr.Parse(strings.NewReplacer("IN", strconv.FormatInt(channels, 10), "ALL", strconv.FormatInt(8*channels, 10)).Replace(`tilth-workload 1

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestASumAcrossSoftmaxesLowers: the last stage reduces, and the contiguous axis is shared by all stages.
+// TestASumAcrossSoftmaxesLowers covers a last stage that reduces, with the contiguous axis shared by all stages.
 func TestASumAcrossSoftmaxesLowers(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[5,10]
@@ -42,7 +42,7 @@ output t5
 	}
 }
 
-// TestRowsThatBecomeAnElementEach: the last axis of the result is shared, but it is the rows that are contiguous.
+// TestRowsThatBecomeAnElementEach covers a shared last axis of the result with contiguous rows.
 func TestRowsThatBecomeAnElementEach(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[16,4096]

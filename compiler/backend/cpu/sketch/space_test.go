@@ -132,7 +132,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// Inlined into one another, these stages would make a body of 3^20 nodes.
+// Inlined into one another, these stages would form a body of 3^20 nodes.
 func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	last := expr.NewInput("x", array.Float32, 64)
 	for range 20 {
@@ -155,7 +155,7 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	}
 }
 
-// TestTwoReductionsThatMeetInOneMap: the map ends one of them, and the other ends itself.
+// TestTwoReductionsThatMeetInOneMap checks that the map ends one of them, and that the other ends itself.
 func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
 	product := func(name string) *expr.Tensor {
 		x, w := expr.NewInput(name, array.Float32, 12, 20), expr.NewConstant(name+"w", array.Float32, 20, 24)
@@ -179,7 +179,7 @@ func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
 	}
 }
 
-// TestASumOfEverythingHasASchedule: its result has no axis that a tile could be cut from.
+// TestASumOfEverythingHasASchedule covers a result without an axis to tile.
 func TestASumOfEverythingHasASchedule(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 30, 20)
 	sum := expr.ReduceOver("sum", expr.Sum, nil, []int64{30, 20}, func(_, r []expr.Expr) expr.Expr { return x.At(r[0], r[1]) })
@@ -209,7 +209,7 @@ func BenchmarkDefault(b *testing.B) {
 	}
 }
 
-// TestOutputsInAChainShareANest: each but the last belongs to the nest of the last only.
+// TestOutputsInAChainShareANest checks that each output but the last belongs only to the nest of the last.
 func TestOutputsInAChainShareANest(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 30, 20)
 	outputs, last := []*expr.Tensor{}, x

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// squareTarget is a processor that multiplies two rows by two columns.
+// squareTarget returns a processor that multiplies two rows by two columns.
 func squareTarget(t *testing.T) *target.Target {
 	t.Helper()
 	on := sketchtest.Target(t, "arm64").Clone()
@@ -21,7 +21,7 @@ func squareTarget(t *testing.T) *target.Target {
 	return on
 }
 
-// bytesProduct is a product of so many rows and terms by 64 columns, of bytes.
+// bytesProduct returns a product of bytes with the given rows and terms by 64 columns.
 func bytesProduct(t *testing.T, rows, terms int64) *expr.Workload {
 	t.Helper()
 	w, err := expr.Parse(fmt.Sprintf("tilth-workload 1\ninput t0 u8[%[1]d,%[2]d]\nconstant t1 i8[%[2]d,64]\n"+
@@ -32,7 +32,8 @@ func bytesProduct(t *testing.T, rows, terms int64) *expr.Workload {
 	return w
 }
 
-// TestSquaresAreTheDefaultWhereRowsComeInPairs: they take about half of the cycles, and one row has no other.
+// TestSquaresAreTheDefaultWhereRowsComeInPairs exists because squares take about half of the cycles. A single row has
+// no partner.
 func TestSquaresAreTheDefaultWhereRowsComeInPairs(t *testing.T) {
 	on := squareTarget(t)
 	if s := New(bytesProduct(t, 64, 256), sketchtest.Target(t, "neoverse-v1"), schedule.Strict); s.Algorithm(s.Default()) != MMLAI8 {
@@ -55,7 +56,7 @@ func TestSquaresAreTheDefaultWhereRowsComeInPairs(t *testing.T) {
 	}
 }
 
-// TestTilesOfSquaresHaveAnEvenNumberOfPositions: one that is left would be multiplied by plain arithmetic.
+// TestTilesOfSquaresHaveAnEvenNumberOfPositions exists because plain arithmetic would multiply an odd position.
 func TestTilesOfSquaresHaveAnEvenNumberOfPositions(t *testing.T) {
 	s := New(bytesProduct(t, 64, 256), squareTarget(t), schedule.Strict).Of(MMLAI8)
 	for _, c := range []struct {
@@ -68,7 +69,8 @@ func TestTilesOfSquaresHaveAnEvenNumberOfPositions(t *testing.T) {
 	}
 }
 
-// TestSquaresOfBFloat16AreNotedInASchedule, so that it is not taken where numerics forbid it.
+// TestSquaresOfBFloat16AreNotedInASchedule checks that the schedule records them, so that strict numerics can refuse
+// it.
 func TestSquaresOfBFloat16AreNotedInASchedule(t *testing.T) {
 	text := strings.NewReplacer("u8", "bf16", "i8", "bf16", "i32", "f32").Replace(bytesProduct(t, 64, 256).Text())
 	w, err := expr.Parse(text)

@@ -9,7 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestResultsBeyondTheCachesAreStreamed: those of which a reader would find nothing in the last cache, and no others.
+// TestResultsBeyondTheCachesAreStreamed covers results that a reader would not find in the last-level cache, and no
+// others.
 func TestResultsBeyondTheCachesAreStreamed(t *testing.T) {
 	machine := *sketchtest.Target(t, "x86-64-v3")
 	machine.CPU.L3Bytes = 32 << 20

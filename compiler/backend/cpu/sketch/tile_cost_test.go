@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// depthwise is a convolution of each channel of a padded image with a window of its own.
+// depthwise returns a convolution of each channel of a padded image with a window of its own.
 func depthwise(t *testing.T, size, channels int64) *expr.Workload {
 	x, w := expr.NewInput("x", array.Float32, size, size, channels), expr.NewConstant("w", array.Float32, 3, 3, channels)
 	pad := sketchtest.Padded(x)
@@ -20,7 +20,7 @@ func depthwise(t *testing.T, size, channels int64) *expr.Workload {
 	}))
 }
 
-// pooling is the maximum of windows of two by two.
+// pooling returns the maximum of two by two windows.
 func pooling(t *testing.T, size, channels int64) *expr.Workload {
 	x := expr.NewInput("x", array.Float32, size, size, channels)
 	return sketchtest.WorkloadOf(t, expr.ReduceOver("y", expr.Maximum, []int64{size / 2, size / 2, channels}, []int64{2, 2}, func(i, r []expr.Expr) expr.Expr {
@@ -28,8 +28,8 @@ func pooling(t *testing.T, size, channels int64) *expr.Workload {
 	}))
 }
 
-// TestCostsOfWindows compares points of which the first was measured to take longer on a Cascade Lake, or as long.
-// Costs need not differ by what times did, but by something between least and limit.
+// TestCostsOfWindows compares pairs of points. The first took longer on a Cascade Lake, or as long. The ratio of
+// costs must be between least and limit rather than match the times.
 func TestCostsOfWindows(t *testing.T) {
 	window, pool := depthwise(t, 56, 128), pooling(t, 224, 64)
 	for _, c := range []struct {
@@ -60,8 +60,9 @@ func TestCostsOfWindows(t *testing.T) {
 	}
 }
 
-// TestACrowdedTileOfTwoStepsCosts: 7 x 4 vectors, the four of a step and one that is broadcast are one more than 32
-// registers; LLVM spills all of a loop of two steps, and of one with four a sum or two, which all others wait for.
+// TestACrowdedTileOfTwoStepsCosts uses 7 x 4 vectors; with the four of a step and one broadcast, they exceed 32
+// registers by one. LLVM spills everything in a loop of two steps, and with four a sum or two, on which all others
+// wait.
 func TestACrowdedTileOfTwoStepsCosts(t *testing.T) {
 	s := sketch.New(exprtest.Product(t, 3136, 256, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
 	cost := func(point string) float64 {

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// castProduct is a product of rows of data by 1024 x 1024 weights, of the given types.
+// castProduct returns a product of rows of data by 1024 x 1024 weights, of the given types.
 func castProduct(t *testing.T, rows int64, data, weights array.DType) *expr.Workload {
 	t.Helper()
 	const n, f = 1024, array.Float32
@@ -21,8 +21,8 @@ func castProduct(t *testing.T, rows int64, data, weights array.DType) *expr.Work
 	}))
 }
 
-// TestWeightsAreCastWhereItCostsLess: in the kernel of a product that waits for them, and when the model is compiled
-// where each is multiplied often.
+// TestWeightsAreCastWhereItCostsLess checks that a product bound by its weights casts them in the kernel, and that
+// weights with much reuse are cast when the model is compiled.
 func TestWeightsAreCastWhereItCostsLess(t *testing.T) {
 	for _, name := range []string{"x86-64-v3", "arm64"} {
 		for _, weights := range []array.DType{array.BFloat16, array.Float16} {
@@ -40,7 +40,7 @@ func TestWeightsAreCastWhereItCostsLess(t *testing.T) {
 	}
 }
 
-// TestIntegersAreCastInTheKernel, however often each is multiplied: they are there for their size.
+// TestIntegersAreCastInTheKernel checks this for any reuse: integers are stored for their size.
 func TestIntegersAreCastInTheKernel(t *testing.T) {
 	s := sketch.New(castProduct(t, 512, array.Float32, array.Int8), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 	for _, p := range s.Defaults() {
@@ -54,7 +54,7 @@ func TestIntegersAreCastInTheKernel(t *testing.T) {
 	}
 }
 
-// TestFewerBytesOfWeightsCostLess: a product that waits for its weights waits half as long, or less.
+// TestFewerBytesOfWeightsCostLess checks that a product bound by its weights takes half the time or less.
 func TestFewerBytesOfWeightsCostLess(t *testing.T) {
 	costs := map[array.DType]float64{}
 	for _, d := range []array.DType{array.Float32, array.BFloat16, array.Int8} {
@@ -69,8 +69,8 @@ func TestFewerBytesOfWeightsCostLess(t *testing.T) {
 	}
 }
 
-// TestDataIsCastOnceForManyReaders: where rows of weights are read for each element of data, a copy of the data is
-// cast before.
+// TestDataIsCastOnceForManyReaders checks that data is cast into a copy in advance if each element meets rows of
+// weights.
 func TestDataIsCastOnceForManyReaders(t *testing.T) {
 	s := sketch.New(castProduct(t, 512, array.BFloat16, array.BFloat16), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 	applied, err := s.Apply(s.Default())

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// of is the tile of a workload's only reduction.
+// of returns the tile of a workload's only reduction.
 func of(t *testing.T, w *expr.Workload) *Tile {
 	t.Helper()
 	s := schedule.New(w)

@@ -37,8 +37,8 @@ func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
 	}
 }
 
-// TestGroupsNarrowerThanAVectorAreComputedInVectors: a tile begins where a group begins, and of a window each channel
-// is picked once for all its columns.
+// TestGroupsNarrowerThanAVectorAreComputedInVectors checks that a tile starts at a group boundary, and that each
+// channel of a window is picked once for all its columns.
 func TestGroupsNarrowerThanAVectorAreComputedInVectors(t *testing.T) {
 	for _, c := range []struct{ channels, groups, vectors int64 }{{4, 32, 1}, {8, 13, 1}, {2, 20, 1}, {3, 16, 3}, {6, 8, 3}, {20, 4, 5}} {
 		const size, kernel = 14, 3
@@ -65,8 +65,8 @@ func TestGroupsNarrowerThanAVectorAreComputedInVectors(t *testing.T) {
 	}
 }
 
-// TestPositionsThatShareSetsOfACacheCost: with 512 channels and a stride of two, what neighbours read lies a page
-// apart, and 14 such lines drive each other out of a cache with 8 ways; with 528 channels they do not.
+// TestPositionsThatShareSetsOfACacheCost checks that with 512 channels and a stride of two, neighbours read lines a
+// page apart, and 14 such lines exceed a cache with 8 ways. With 528 channels they do not.
 func TestPositionsThatShareSetsOfACacheCost(t *testing.T) {
 	wider := func(channels int64) float64 {
 		x, w := expr.NewInput("x", array.Float32, 28, channels), expr.NewConstant("w", array.Float32, 16, channels)
@@ -89,7 +89,7 @@ func TestPositionsThatShareSetsOfACacheCost(t *testing.T) {
 	}
 }
 
-// A tile that fits the registers and divides the image is not beaten by one that does neither.
+// A tile that fits the registers and divides the image must not lose to one that does neither.
 func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
 	s := sketch.New(sketchtest.Conv(t, 56, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 	cost := func(point string) float64 {
@@ -107,7 +107,7 @@ func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
 	}
 }
 
-// TestTheEndOfATileCounts: what the maps behind a reduction read and store passes through the caches, too.
+// TestTheEndOfATileCounts checks that reads and stores of the maps after a reduction count as cache traffic, too.
 func TestTheEndOfATileCounts(t *testing.T) {
 	const sum = `tilth-workload 1
 input t0 f32[3136,64]
@@ -137,8 +137,8 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 	}
 }
 
-// A product of one row does nothing but read its weights, which the processor fetches by itself as fast as it can; one
-// of many rows has time to ask for them.
+// A product of one row only reads its weights, which hardware prefetching does as fast as possible. One of many rows
+// has time to prefetch them.
 func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
 	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
 		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)
@@ -152,8 +152,8 @@ func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
 	}
 }
 
-// TestGroupsOfAnyWidthAreComputedInVectors: those wider than a vector are tiles of their own where vectors that go on
-// in the next group would pick more often; those of one channel with a few inputs are picked from vectors.
+// TestGroupsOfAnyWidthAreComputedInVectors checks that groups wider than a vector are tiles of their own if vectors
+// across groups would pick more often, and that groups of one channel with a few inputs are picked from vectors.
 func TestGroupsOfAnyWidthAreComputedInVectors(t *testing.T) {
 	for _, c := range []struct{ in, out, groups, width int64 }{{17, 68, 4, 68}, {80, 20, 3, 20}, {4, 1, 32, 16}, {8, 12, 8, 48}} {
 		const size = 14

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// byteWindows is a depthwise convolution of so many rows and columns of a padded image of bytes.
+// byteWindows returns a depthwise convolution of a padded image of bytes with the given rows and columns.
 func byteWindows(t *testing.T, data, weights string, rows, columns, stride int64) *expr.Workload {
 	t.Helper()
 	text := `tilth-workload 1
@@ -34,13 +34,14 @@ output t3
 	return w
 }
 
-// TestTermsOfAWindowTakeTurns where an instruction multiplies several, and a register of them serves several rows.
+// TestTermsOfAWindowTakeTurns requires an instruction that multiplies several terms, and a register of terms that
+// serves several rows.
 func TestTermsOfAWindowTakeTurns(t *testing.T) {
 	for _, c := range []struct {
 		target, data, weights string
 		rows, columns, stride int64
 		extended              bool
-		terms                 string // that a step multiplies; none where the sum is plain
+		terms                 string // the terms per step; empty for a plain sum
 	}{
 		{"sapphire-rapids", "u8", "i8", 3, 3, 1, true, "4"},
 		{"sapphire-rapids", "u8", "i8", 3, 3, 2, false, ""},

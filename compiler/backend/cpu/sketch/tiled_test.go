@@ -43,7 +43,7 @@ func TestTilesOfOtherCompilersAreTheNearestPoint(t *testing.T) {
 	}
 }
 
-// TestWhatATilingLeavesOpenIsTheCheapest: no other choice of a knob that it says nothing of costs less.
+// TestWhatATilingLeavesOpenIsTheCheapest checks that no other choice of an open knob costs less.
 func TestWhatATilingLeavesOpenIsTheCheapest(t *testing.T) {
 	s := New(sketchtest.Conv(t, 28, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 	p, ok := s.Tiled(space.Tiling{Channels: 16, Columns: 4, Rows: 1})

@@ -16,26 +16,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// usage is what a kernel takes of a thread.
+// usage is a kernel's use of resources per thread.
 type usage struct {
 	kernel             string
 	registers, spilled int
 }
 
-// ptxas is NVIDIA's assembler and its version; both are empty where there is none.
+// ptxas returns the path and version of NVIDIA's assembler, or empty strings.
 var ptxas = sync.OnceValues(func() (path, version string) {
 	path, err := exec.LookPath(cmp.Or(os.Getenv(toolchain.AssemblerVariable), "ptxas"))
 	if err != nil {
 		return "", ""
 	}
-	text, _ := exec.Command(path, "--version").Output() // without a version it is none
+	text, _ := exec.Command(path, "--version").Output() // without a version it is not ptxas
 	if m := regexp.MustCompile(`\bV(\d+\.\d+\.\d+)`).FindSubmatch(text); m != nil {
 		return path, string(m[1])
 	}
 	return "", ""
 })
 
-// hasAssembler reports whether there is an assembler for an instruction set.
+// hasAssembler reports whether an assembler for an instruction set is available.
 func hasAssembler(arch string) bool {
 	path, version := ptxas()
 	return path != "" && (&target.Target{GPU: &target.GPU{Arch: arch}}).Assembles(version)
@@ -43,7 +43,8 @@ func hasAssembler(arch string) bool {
 
 var perKernel = regexp.MustCompile(`(?s)Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers`)
 
-// assemble makes a cubin of PTX and returns what its kernels take. The error is that the assembler refuses it.
+// assemble assembles PTX and returns the resources of its kernels. It returns an error if the assembler refuses the
+// input.
 func assemble(t testing.TB, arch, text string) (list []usage, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +57,7 @@ func assemble(t testing.TB, arch, text string) (list []usage, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, said)
 	}
-	// Such as products of warpgroups that are done one after another, because their results were moved meanwhile.
+	// For example, warpgroup products that are serialised because their results were moved in between.
 	if bytes.Contains(said, []byte("Potential Performance Loss")) {
 		return nil, fmt.Errorf("the assembler warns: %s", said)
 	}
@@ -72,7 +73,7 @@ func assemble(t testing.TB, arch, text string) (list []usage, err error) {
 	return list, nil
 }
 
-// assembles is hasAssembler, and a word in the test's log where there is none.
+// assembles is like hasAssembler, but logs a missing assembler.
 func assembles(t testing.TB, arch string) bool {
 	t.Helper()
 	has := hasAssembler(arch)
@@ -82,7 +83,7 @@ func assembles(t testing.TB, arch string) bool {
 	return has
 }
 
-// hasInstructions fails where there are an assembler and a disassembler, and the machine code of PTX lacks
+// hasInstructions fails if an assembler and a disassembler are available, and the machine code of PTX lacks
 // instructions.
 func hasInstructions(t testing.TB, arch, text string, instructions ...string) {
 	t.Helper()
@@ -114,7 +115,7 @@ func hasInstructions(t testing.TB, arch, text string, instructions ...string) {
 	}
 }
 
-// spillsNothing fails where there is an assembler that keeps something of a kernel's threads in memory.
+// spillsNothing fails if an assembler is available and spills registers.
 func spillsNothing(t testing.TB, arch, text string) {
 	t.Helper()
 	if !assembles(t, arch) {

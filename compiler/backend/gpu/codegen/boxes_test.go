@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestOneThreadHasBoxesCopied: operands of warpgroups come by tensor maps, which lie where the launch has put them,
-// and are waited for by phases. Nothing spills, and the assembler keeps the products side by side.
+// TestOneThreadHasBoxesCopied checks that operands of warpgroups arrive by TMA copies of the launch's tensor maps,
+// and that mbarriers wait for them. Nothing spills, and the assembler does not serialise the products.
 func TestOneThreadHasBoxesCopied(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -27,8 +27,8 @@ func TestOneThreadHasBoxesCopied(t *testing.T) {
 	}
 }
 
-// TestBoxesThatCannotBeCopiedAreRefused before a compiler sees them: on cards without tensor maps, and of what the
-// launch itself writes.
+// TestBoxesThatCannotBeCopiedAreRefused checks that they are refused before compilation: on GPUs without tensor maps,
+// and for tensors that the launch itself writes.
 func TestBoxesThatCannotBeCopiedAreRefused(t *testing.T) {
 	on, err := gpusim.Backend{}.Target(gpusim.Backend{}.Targets()[0], 1)
 	if err != nil {

@@ -15,8 +15,8 @@ sum t3 f32[1,28,28,256] over 3,3,8 = (mul [t2 i0 (add i1 r0) (add i2 r1) (add (m
 output t3
 `
 
-// TestGroupsShareABlock: the tile of a block has channels of four groups, whose operands come through shared memory,
-// and each warp, or thread, has those of a group. Instructions for matrices multiply groups of eight channels.
+// TestGroupsShareABlock checks that a block's tile has channels of four groups with operands in shared memory, and
+// that each warp, or thread, has those of one group. Matrix instructions multiply groups of eight channels.
 func TestGroupsShareABlock(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -25,7 +25,7 @@ func TestGroupsShareABlock(t *testing.T) {
 		blocks        int64
 		want, without string
 	}{
-		// Tiles are of 28 positions and 32 channels, of which a thread has 4 by 2.
+		// Tiles have 28 positions and 32 channels, 4 by 2 per thread.
 		"direct": {map[string]int64{"tall": 7, "rows": 4, "wide": 16, "columns": 2, "depth": 8, "stages": 1, "parts": 1}, 28 * 8, "fma.rn.f32", "mma.sync"},
 		// 784 positions, 64 at a time.
 		"TF32": {map[string]int64{"tall": 2, "rows": 2, "wide": 4, "columns": 1, "joint": 1, "stages": 1}, 13 * 8, "mma.sync.aligned.m16n8k8.row.col.f32.tf32", "fma.rn.f32"},

@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestACardsLimitsAreKnownBeforeCompiling: a schedule for a large card is refused for one that lacks what it takes,
-// and the error says which of its limits that is.
+// TestACardsLimitsAreKnownBeforeCompiling checks that a schedule for a large GPU is refused for a smaller one with an
+// error that names the limit.
 func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	b := gpusim.Backend{}
 	on, err := b.Target(b.Targets()[0], 1)
@@ -47,7 +47,7 @@ func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	}
 }
 
-// TestAttentionFitsTheRegistersOfItsCard: with few of them, its threads are fewer or keep less.
+// TestAttentionFitsTheRegistersOfItsCard checks that a GPU with few registers gets fewer threads or smaller tiles.
 func TestAttentionFitsTheRegistersOfItsCard(t *testing.T) {
 	b := gpusim.Backend{}
 	on, err := b.Target(b.Targets()[0], 1)

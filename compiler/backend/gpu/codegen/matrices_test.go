@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestMatricesAreMultipliedByInstructions: in each format, with operands that come ahead in 16 bytes at a time.
+// TestMatricesAreMultipliedByInstructions covers each format, with operands prefetched 16 bytes at a time.
 func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -39,11 +39,11 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 	}
 }
 
-// rowsOfMatrices finds how many elements apart the rows are that a warp loads as matrices.
+// rowsOfMatrices matches the stride in elements of rows that a warp loads as matrices.
 var rowsOfMatrices = regexp.MustCompile(`LDMATRIX_.* row_\d+ \* (\d+)`)
 
-// TestOperandsOf16BitsAreLoadedAsMatrices, four at a time: rows of terms as they are, rows of columns turned. They are
-// an odd multiple of 16 bytes apart, so that eight of them use different banks.
+// TestOperandsOf16BitsAreLoadedAsMatrices expects loads of four matrices: rows of terms directly, rows of columns
+// transposed. Their stride is an odd multiple of 16 bytes, so that eight of them use different banks.
 func TestOperandsOf16BitsAreLoadedAsMatrices(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -61,7 +61,7 @@ func TestOperandsOf16BitsAreLoadedAsMatrices(t *testing.T) {
 	}
 }
 
-// TestMatricesNeedNotBeWhole: tiles go beyond the ends of rows and of columns, where they have zeros.
+// TestMatricesNeedNotBeWhole checks that tiles are padded with zeros beyond the ends of rows and columns.
 func TestMatricesNeedNotBeWhole(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -72,8 +72,8 @@ func TestMatricesNeedNotBeWhole(t *testing.T) {
 	k.lacks(t, made, "fma.rn.f32")
 }
 
-// TestPositionsAreJoined: of images that are 14 wide, tiles of 64 positions go on across the ends of rows, and
-// instructions multiply all of them.
+// TestPositionsAreJoined checks that tiles of 64 positions cross the ends of rows of images that are 14 wide, and
+// that instructions multiply all positions.
 func TestPositionsAreJoined(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)

@@ -13,11 +13,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// printed is the kernels of a point of a space.
+// printed holds the kernels of a point of a space.
 type printed struct {
 	kernels []codegen.Kernel
 	helpers string
-	// point says which it is.
+	// point identifies the point.
 	point string
 }
 
@@ -37,7 +37,7 @@ func printPoint(t *testing.T, s *space.Space, p space.Point, on *target.Target) 
 	return printed{kernels, helpers.Text(), s.Format(p)}
 }
 
-// text is all kernels.
+// text returns the text of all kernels.
 func (p printed) text() (text string) {
 	for _, k := range p.kernels {
 		text += k.Text
@@ -45,8 +45,8 @@ func (p printed) text() (text string) {
 	return text
 }
 
-// ptx is what clang makes of them, for a chip that has their instructions. Nothing of a thread's lies in memory there,
-// nor in what an assembler makes of it.
+// ptx compiles the kernels for a chip that has their instructions. It fails if the compiler or the assembler uses
+// local memory.
 func (p printed) ptx(t *testing.T) string {
 	t.Helper()
 	arch := chips(p.text())[0]
@@ -61,7 +61,7 @@ func (p printed) ptx(t *testing.T) string {
 	return made
 }
 
-// has fails where PTX of the kernels lacks one of some words.
+// has fails if the PTX of the kernels lacks one of the words.
 func (p printed) has(t *testing.T, made string, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -71,7 +71,7 @@ func (p printed) has(t *testing.T, made string, words ...string) {
 	}
 }
 
-// lacks fails where it has one of them.
+// lacks fails if it contains one of them.
 func (p printed) lacks(t *testing.T, made string, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -81,7 +81,7 @@ func (p printed) lacks(t *testing.T, made string, words ...string) {
 	}
 }
 
-// parsed is a workload.
+// parsed returns a workload from its text.
 func parsed(t *testing.T, text string) *expr.Workload {
 	t.Helper()
 	w, err := expr.Parse("tilth-workload 1\n" + text)
@@ -91,7 +91,7 @@ func parsed(t *testing.T, text string) *expr.Workload {
 	return w
 }
 
-// restricted is a space of which some knobs have one value.
+// restricted returns a space with some knobs fixed.
 func restricted(t *testing.T, s *space.Space, knobs map[string]int64) *space.Space {
 	t.Helper()
 	values := map[string][]int64{}
@@ -105,7 +105,7 @@ func restricted(t *testing.T, s *space.Space, knobs map[string]int64) *space.Spa
 	return s
 }
 
-// by is the part of a space that computes by an algorithm.
+// by returns the part of a space with an algorithm.
 func by(t *testing.T, s *space.Space, algorithm string) *space.Space {
 	t.Helper()
 	all := s.Algorithms()
@@ -116,7 +116,7 @@ func by(t *testing.T, s *space.Space, algorithm string) *space.Space {
 	return s.Of(all[k])
 }
 
-// pointWith is the default point with other values of some knobs, where these can be had.
+// pointWith returns the default point with other values of some knobs, where possible.
 func pointWith(t *testing.T, s *space.Space, values map[string]int64) space.Point {
 	t.Helper()
 	p := s.Default()

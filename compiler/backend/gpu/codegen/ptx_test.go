@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { kerneltest.Main(m, 2) }
 
-// batchSize is how many workloads' kernels are compiled together.
+// batchSize is the number of workloads whose kernels are compiled together.
 const batchSize = 10
 
 // ptx compiles kernels for an NVIDIA GPU.
@@ -48,7 +48,7 @@ func ptx(t testing.TB, arch, text string) (string, error) {
 	return dialect.BoundThreads(string(made))
 }
 
-// card is the GPU that kernels are printed for, where clang makes PTX, as Debian's does.
+// card returns the GPU that kernels are printed for. It requires a clang that supports PTX, such as Debian's.
 func card(t *testing.T, b gpusim.Backend) *target.Target {
 	t.Helper()
 	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
@@ -61,10 +61,10 @@ func card(t *testing.T, b gpusim.Backend) *target.Target {
 	return on
 }
 
-// entries counts the kernels of PTX.
+// entries matches the kernels of PTX.
 var entries = regexp.MustCompile(`(?m)^\.visible \.entry|^\.entry`)
 
-// chips are architectures that have all instructions of kernels.
+// chips returns architectures that have all instructions of kernels.
 func chips(text string) []string {
 	if strings.Contains(text, "WGMMA(") {
 		return []string{"sm_90a"}
@@ -72,8 +72,9 @@ func chips(text string) []string {
 	return []string{"sm_80", "sm_90"}
 }
 
-// TestEveryPointIsPTX: the text that is right on the simulated GPU is one that clang makes PTX of, with an entry for
-// each launch. Where there is NVIDIA's assembler, it takes that, and says how many kernels spill.
+// TestEveryPointIsPTX checks that clang compiles the text of every point, which the simulated GPU has verified, with
+// an entry per launch. If NVIDIA's assembler is available, it must accept the result, and the log counts spilling
+// kernels.
 func TestEveryPointIsPTX(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -137,8 +138,8 @@ func TestEveryPointIsPTX(t *testing.T) {
 	}
 }
 
-// TestATileLiesInRegisters: what a thread keeps of a product is in no memory of its own, operands come through shared
-// memory, ahead where the schedule says so, and multiply-adds are fused.
+// TestATileLiesInRegisters checks that a thread's part of a product uses no local memory, operands go through shared
+// memory, prefetched if scheduled, and multiply-adds are fused.
 func TestATileLiesInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -153,7 +154,8 @@ func TestATileLiesInRegisters(t *testing.T) {
 	}
 }
 
-// TestLiteralsOfAllIntegersArePTX: the smallest and the largest of each type, which maxima and minima begin with.
+// TestLiteralsOfAllIntegersArePTX covers the smallest and largest value of each type, the initial values of maxima
+// and minima.
 func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
 	card(t, gpusim.Backend{})
 	text := "TILTH_KERNEL(k, 32)(GLOBAL int64_t *restrict y) {\n  GLOBAL_ARRAY(y, 99);\n"
@@ -173,8 +175,8 @@ func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
 	}
 }
 
-// TestALaunchGivesMuchSharedMemory: a kernel that takes more than it may declare has all of its arrays in what the
-// launch gives, one behind the other.
+// TestALaunchGivesMuchSharedMemory checks that a kernel beyond the static limit has all its arrays in dynamic shared
+// memory, one after another.
 func TestALaunchGivesMuchSharedMemory(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestPatchesLieInRegisters: of a depthwise convolution each thread reads what its results need once, and neighbours
-// read neighbouring channels.
+// TestPatchesLieInRegisters checks that each thread of a depthwise convolution reads its patch once, and that
+// neighbours read neighbouring channels.
 func TestPatchesLieInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -23,15 +23,15 @@ output t2
 	s := restricted(t, b.Space(w, on, schedule.Strict), map[string]int64{"tall": 2, "wide": 4})
 	k := printPoint(t, s, s.Default(), on)
 	made := k.ptx(t)
-	// A patch of 4 by 6 elements, and 9 weights.
+	// A patch has 4 by 6 elements, and there are 9 weights.
 	if n := strings.Count(made, "ld.global"); n != 24+9 {
 		t.Errorf("a thread reads %d elements:\n%s", n, k.text())
 	}
 	k.lacks(t, made, "shared")
 }
 
-// TestRowsAreCombinedInRegisters: threads exchange their sums, and what a row's stages leave to the next ones is all
-// that lies in shared memory.
+// TestRowsAreCombinedInRegisters checks that threads combine their sums by warp shuffles, and that only intermediate
+// results of a row are in shared memory.
 func TestRowsAreCombinedInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -49,7 +49,7 @@ output t4
 	}
 }
 
-// TestASingleRowIsOneLaunch, which combines it in registers, whether its stages have axes of one or none.
+// TestASingleRowIsOneLaunch checks that the launch combines it in registers, for stages with one axis or none.
 func TestASingleRowIsOneLaunch(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -85,7 +85,8 @@ output t3
 	}
 }
 
-// TestASumOfAllHasManyThreads, and where it is long many blocks, whose sums a second launch adds up in registers.
+// TestASumOfAllHasManyThreads checks that a long sum also has many blocks, and that a second launch adds up their
+// sums in registers.
 func TestASumOfAllHasManyThreads(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -111,7 +112,7 @@ func TestASumOfAllHasManyThreads(t *testing.T) {
 	}
 }
 
-// TestFewTermsAreAddedInARegister, by the one thread that there is.
+// TestFewTermsAreAddedInARegister checks that a single thread adds them.
 func TestFewTermsAreAddedInARegister(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -124,8 +125,8 @@ func TestFewTermsAreAddedInARegister(t *testing.T) {
 	k.lacks(t, made, "shared")
 }
 
-// TestFewResultsFillTheCard: where there are less tiles of results than multiprocessors, sums are divided into parts,
-// which a second launch adds up.
+// TestFewResultsFillTheCard checks that sums are divided into parts if there are fewer tiles than multiprocessors,
+// and that a second launch adds them up.
 func TestFewResultsFillTheCard(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -140,7 +141,7 @@ func TestFewResultsFillTheCard(t *testing.T) {
 	}
 }
 
-// attention is of eight heads, whose scores are scaled and masked.
+// attention has eight heads with scaled and masked scores.
 const attention = `input t0 f32[8,256,64]
 input t1 f32[8,%[1]d,64]
 input t2 bool[256,%[1]d]
@@ -158,8 +159,8 @@ map t13 f32[8,256,64] = (mul [t10 i0 i1 i2] [t12 i0 i1])
 output t13
 `
 
-// TestAttentionIsOneLaunch, however many keys there are, which multiplies matrices by instructions and keeps scores in
-// registers and shared memory. Keys that are no whole pieces leave it at that.
+// TestAttentionIsOneLaunch covers any number of keys. The launch uses matrix instructions and keeps scores in
+// registers and shared memory, even if keys are not whole pieces.
 func TestAttentionIsOneLaunch(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)

@@ -9,11 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// wideLoads are loads of four numbers.
+// wideLoads matches loads of four numbers.
 var wideLoads = regexp.MustCompile(`ld\.global(\.nc)?\.v4\.f32`)
 
-// TestNeighboursAreReadAndWrittenAtOnce by the threads of a map, where all arrays are known to be aligned. A part of
-// another tensor is not.
+// TestNeighboursAreReadAndWrittenAtOnce checks the vector accesses of a map whose arrays are all known to be aligned.
+// A part of another tensor is not.
 func TestNeighboursAreReadAndWrittenAtOnce(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
@@ -30,10 +30,10 @@ func TestNeighboursAreReadAndWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// alignedInLoop is where a kernel asks in each round of a copy whether it is aligned.
+// alignedInLoop matches an alignment check in each round of a copy.
 var alignedInLoop = regexp.MustCompile(`for \([^\n]*\n\s*if \(ALIGNED`)
 
-// TestWhetherPartsAreAlignedIsAskedOnce for all rounds of a copy, and not at all of other tensors.
+// TestWhetherPartsAreAlignedIsAskedOnce expects one check for all rounds of a copy, and none for other tensors.
 func TestWhetherPartsAreAlignedIsAskedOnce(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)

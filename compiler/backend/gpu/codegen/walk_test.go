@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestBlocksThatWalkKeepResultsInRegisters: persistent blocks fetch ahead and multiply as those do that have a tile
-// each, whether they have whole sums or equal shares. None adds to what others add to.
+// TestBlocksThatWalkKeepResultsInRegisters checks that persistent blocks prefetch and multiply like blocks with a
+// tile each, with whole sums or Stream-K shares. They use no atomic additions.
 func TestBlocksThatWalkKeepResultsInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)

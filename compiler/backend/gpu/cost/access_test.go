@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// warp is a warp whose threads have numbers from 0 on, of which so many are active.
+// warp returns a warp whose threads are numbered from 0, with the given number of active ones.
 func warp(threads int) (*sample, *expr.Var) {
 	thread := &expr.Var{Name: "thread", Extent: width}
 	var v lanes
@@ -16,8 +16,8 @@ func warp(threads int) (*sample, *expr.Var) {
 	return &sample{map[*expr.Var]*lanes{thread: &v}, uint32(uint64(1)<<threads - 1)}, thread
 }
 
-// TestAccessesMoveWhatTheHardwareMoves: sectors of global memory and turns of the banks of shared memory, for what
-// threads ask for at a multiple of their number.
+// TestAccessesMoveWhatTheHardwareMoves counts sectors of global memory and turns of the shared memory banks for
+// accesses at a multiple of the thread number.
 func TestAccessesMoveWhatTheHardwareMoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		threads        int
@@ -49,7 +49,7 @@ func TestAccessesMoveWhatTheHardwareMoves(t *testing.T) {
 	}
 }
 
-// TestConditionsHoldForSomeThreads: where a condition divides a warp, each way has the threads that go it.
+// TestConditionsHoldForSomeThreads checks that each branch of a divergent condition has its threads.
 func TestConditionsHoldForSomeThreads(t *testing.T) {
 	s, thread := warp(32)
 	cond := expr.Bin(expr.Lt, expr.Bin(expr.FloorMod, thread, expr.I(4)), expr.I(1))

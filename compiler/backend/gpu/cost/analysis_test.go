@@ -27,9 +27,9 @@ func analysed(t *testing.T, workload, trace string) *cost.Analysis {
 	return cost.Analyse(pass.Wide(f), card)
 }
 
-// TestAProductIsCounted: the product of 12x6 and 6x16 by six blocks of eight threads, each of which has two rows and
-// two columns. By hand: a block has 4x8 results of six terms; it fetches 4x2 numbers in each of three steps, one a
-// thread; a thread loads two numbers of either factor for each of the terms.
+// TestAProductIsCounted uses the product of 12x6 and 6x16 by six blocks of eight threads with two rows and two
+// columns each. By hand: a block has 4x8 results of six terms; it fetches 4x2 numbers in each of three steps, one per
+// thread; a thread loads two numbers of either factor for each term.
 func TestAProductIsCounted(t *testing.T) {
 	a := analysed(t, irtest.Product, irtest.TilesOf(2)+"unroll 1 4\nunroll 1 6\nunroll 1 7\npipeline 2 2\n")
 	if len(a.Launches) != 1 {
@@ -48,7 +48,7 @@ func TestAProductIsCounted(t *testing.T) {
 	if want := 3.0 + 6*2; l.Global.Requests != want {
 		t.Errorf("%v loads from global memory, want %v", l.Global.Requests, want)
 	}
-	// What is fetched is stored; two rows are loaded for each of six terms.
+	// Fetched numbers are stored; two rows are loaded for each of six terms.
 	if want := 3.0 + 6*2; l.Local.Requests != want {
 		t.Errorf("%v accesses of shared memory, want %v", l.Local.Requests, want)
 	}
@@ -57,8 +57,8 @@ func TestAProductIsCounted(t *testing.T) {
 	}
 }
 
-// TestMatricesAreLoadedAtOnce: of operands with 32 lines and with 16 columns of 16 terms, whose rows use different
-// banks, a warp loads 8 and 4 matrices, four at a time. Threads store 16 elements each before.
+// TestMatricesAreLoadedAtOnce uses operands with 32 lines and with 16 columns of 16 terms, whose rows use different
+// banks. A warp loads 8 and 4 matrices, four at a time, after threads store 16 elements each.
 func TestMatricesAreLoadedAtOnce(t *testing.T) {
 	const stores = 16 + 16
 	trace := irtest.WarpMatrices + "unroll 1 3\nunroll 1 5\nunroll 1 7\nunroll 1 10\n"
@@ -75,7 +75,8 @@ func TestMatricesAreLoadedAtOnce(t *testing.T) {
 	}
 }
 
-// TestABoxIsOneCopy, which brings as much as those of all threads: of two operands in four steps.
+// TestABoxIsOneCopy checks that a TMA copy moves as much as the copies of all threads, for two operands in four
+// steps.
 func TestABoxIsOneCopy(t *testing.T) {
 	each := analysed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile).Launches[0]
 	boxes := analysed(t, irtest.WarpgroupProduct, irtest.WarpgroupBoxes).Launches[0]
@@ -88,7 +89,7 @@ func TestABoxIsOneCopy(t *testing.T) {
 	}
 }
 
-// TestPaddingIsNotLoaded: of a row of 16 that is shifted by 8, half comes from memory.
+// TestPaddingIsNotLoaded shifts a row of 16 by 8: half comes from memory.
 func TestPaddingIsNotLoaded(t *testing.T) {
 	const shifted = `input t0 f32[16]
 map t1 f32[64,16] = (select (le 8 i1) [t0 (sub i1 8)] 0x0p+00:f32)
@@ -100,7 +101,7 @@ output t1
 	}
 }
 
-// TestMoreBlocksThanFitTakeWaves: 4 multiprocessors hold 8 blocks of 32 threads each by their threads.
+// TestMoreBlocksThanFitTakeWaves uses 4 multiprocessors, whose threads allow 8 blocks of 32 threads each.
 func TestMoreBlocksThanFitTakeWaves(t *testing.T) {
 	const copied = `input t0 f32[%,32]
 map t1 f32[%,32] = (neg [t0 i0 i1])

@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestKnobsAndAnalysisCostAlike: the cost of a point, which searches ask for by the hundred thousand, and what the
-// analysis of its program estimates are of one size, and order points alike.
+// TestKnobsAndAnalysisCostAlike checks that the cost of a point, which searches evaluate by the hundred thousand, and
+// the analysis of its program have similar values and order points alike.
 func TestKnobsAndAnalysisCostAlike(t *testing.T) {
 	on := describeCard(t)
 	rng := rand.New(rand.NewPCG(2, 1))

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFeaturesOfChangedTraces: traces come from anywhere, and none has an infinite feature, can it be lowered or not.
+// TestFeaturesOfChangedTraces checks that arbitrary traces have finite features, whether or not they can be lowered.
 func TestFeaturesOfChangedTraces(t *testing.T) {
 	on, f := describeCard(t), cost.Features{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -31,7 +31,7 @@ func describeCard(t testing.TB) *target.Target {
 
 func tasks(t testing.TB, name string) []program.Task { return storedTasks(t, name, array.Invalid) }
 
-// storedTasks are those of a model whose factors are stored as a type.
+// storedTasks returns the tasks of a model whose factors are stored as a type.
 func storedTasks(t testing.TB, name string, storage array.DType) []program.Task {
 	t.Helper()
 	m, err := model.Build(name, model.Options{})
@@ -45,8 +45,8 @@ func storedTasks(t testing.TB, name string, storage array.DType) []program.Task 
 	return p.Tasks
 }
 
-// TestFeaturesOfAnyCandidate: candidates of all kinds of tasks have finite features, the same each time, and the same
-// for a schedule that was replayed from its trace. Schedules are only read.
+// TestFeaturesOfAnyCandidate checks that candidates of all kinds of tasks have finite, deterministic features, which
+// are the same for a schedule replayed from its trace. Describing a schedule must not change it.
 func TestFeaturesOfAnyCandidate(t *testing.T) {
 	on, f := describeCard(t), cost.Features{}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -90,7 +90,7 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 	}
 }
 
-// drawn are the default and a few random points.
+// drawn returns the default and a few random points.
 func drawn[P any](random func(*rand.Rand) (P, bool), rng *rand.Rand, points ...P) []P {
 	for range 6 {
 		if p, ok := random(rng); ok {
@@ -123,7 +123,7 @@ func TestFeaturesAreDocumented(t *testing.T) {
 	}
 }
 
-// BenchmarkDescribe takes the features of one candidate of each task of ResNet-18.
+// BenchmarkDescribe computes the features of one candidate of each task of ResNet-18.
 func BenchmarkDescribe(b *testing.B) {
 	on := describeCard(b)
 	rng := rand.New(rand.NewPCG(1, 1))

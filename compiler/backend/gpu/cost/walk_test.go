@@ -7,9 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 )
 
-// TestWavesAndTailsOfBlocksThatWalk: of six tiles of three steps, four blocks have two at most, and half as much again
-// as on average; equal shares of all steps leave none that has more than a step above the average. The work is the
-// same.
+// TestWavesAndTailsOfBlocksThatWalk uses six tiles of three steps. Four blocks have at most two tiles, half more than
+// on average. Stream-K shares of all steps leave no block more than a step above the average. The work is the same.
 func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
 	for how, want := range map[string]struct {
 		tiles             int64
@@ -35,7 +34,7 @@ func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFirstTileIsWaitedFor where the last steps of a tile fetch for the next one.
+// TestOnlyTheFirstTileIsWaitedFor covers tiles whose last steps prefetch for the next one.
 func TestOnlyTheFirstTileIsWaitedFor(t *testing.T) {
 	for how, want := range map[string]float64{
 		"pipeline 2 2\n": 1, "persist 0 4\n": 2, "pipeline 2 2\npersist 0 4\n": 1, "pipeline 2 2\npersist 0 4\nstreamk 1 1\n": 5.0 / 3,

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// faults are kernels with a mistake, and what is reported of them. The lines of a body are counted from 2. Each block
-// has 64 threads, x and y have 256 numbers of which y is written, s and t have 64 in shared memory.
+// faults lists faulty kernels with their reports. The lines of a body are numbered from 2. Each block has 64 threads,
+// x and y have 256 numbers, y is written, and s and t have 64 in shared memory.
 var faults = []struct {
 	name   string
 	blocks int
@@ -161,8 +161,8 @@ func mistaken(name string, body []string) string {
 		"SHARED_ARRAY(float, s, 64); SHARED_ARRAY(float, t, 64);\n" + strings.Join(body, "\n") + "\n}\n"
 }
 
-// TestMistakesAreReported compiles all kernels into one program, which runs each in a process of its own and writes a
-// line with the process's status behind its report.
+// TestMistakesAreReported compiles all kernels into one program, which runs each in a separate process and writes a
+// line with the process's status after its report.
 func TestMistakesAreReported(t *testing.T) {
 	var kernels, thunks, launches strings.Builder
 	for k, f := range faults {

@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
-// mathErrors are the largest errors of the functions for doubles and for floats, in units in the last place.
+// mathErrors holds the largest errors of the functions for doubles and floats, in units in the last place.
 var mathErrors = map[string][2]float64{
 	"exp": {1, 1.2}, "log": {0.7, 0.9}, "tanh": {3, 3.5}, "erf": {14, 3}, "sin": {3, 0.6}, "cos": {3, 0.6}, "tan": {4, 0.6}, "asin": {3.5, 0.6},
 	"acos": {3.5, 0.6}, "atan": {3, 0.6}, "sinh": {3, 0.6}, "cosh": {2, 0.6}, "asinh": {3, 0.6}, "acosh": {3, 0.6}, "atanh": {3, 0.6},
 	"sqrt": {0.5, 0.5}, "floor": {0, 0}, "ceil": {0, 0}, "rint": {0, 0}, "fabs": {0, 0}, "pow": {12, 0.6}, "fmod": {0, 0},
 }
 
-// TestMathIsAccurate compares the functions with the C library's in long double, which on x86-64 has more digits than
-// double.
+// TestMathIsAccurate compares the functions with the C library's in long double, which has more digits than double on
+// x86-64.
 func TestMathIsAccurate(t *testing.T) {
 	text := "#include <stdint.h>\nenum { STEP = 24593, DRAWS = 100000 };\n"
 	if testing.Short() {
@@ -45,7 +45,7 @@ func TestMathIsAccurate(t *testing.T) {
 	}
 }
 
-// checkErrors reads what the program wrote: two lines for each function.
+// checkErrors parses the program's output: two lines per function.
 func checkErrors(t *testing.T, out string) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 2*len(mathErrors) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCodeIsForAsManyChipsAsItCanBe: only words of warpgroups make it one chip's alone, and chips that are newer than
-// the compiler get code for older ones.
+// TestCodeIsForAsManyChipsAsItCanBe checks that only warpgroup macros make code architecture-specific, and that chips
+// newer than the compiler get code for older ones.
 func TestCodeIsForAsManyChipsAsItCanBe(t *testing.T) {
 	const plain, products, copies = "LOAD(a, 3); MMA_M16N8K8_TF32(d, 2, a, b);", "WGMMA(16, BF16, d, 4, sa, 0, 0, sb, 0, 0);", "COPY_TENSOR_2D(s, 0, m, 0, 0, full, 0);"
 	for _, c := range []struct{ kernels, arch, want string }{
@@ -38,7 +38,7 @@ func TestCodeIsForAsManyChipsAsItCanBe(t *testing.T) {
 	}
 }
 
-// TestCardsThatLackInstructionsAreRefused before anything is compiled for them.
+// TestCardsThatLackInstructionsAreRefused checks that they are refused before compilation.
 func TestCardsThatLackInstructionsAreRefused(t *testing.T) {
 	for arch, want := range map[string]string{
 		"sm_75": "its instruction set is sm_75, and kernels are made for those from sm_80 on", "sm_61": "sm_80 on", "gfx90a": `"gfx90a" is not an instruction set of NVIDIA's`,

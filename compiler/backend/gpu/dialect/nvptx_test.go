@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// instructions are what the PTX of each file of kernels must have, and what its machine code has where an assembler
-// is there.
+// instructions lists the expected instructions in the PTX of each file of kernels and, if an assembler is available,
+// in its machine code.
 var instructions = map[string]struct{ ptx, sass []string }{
 	"copy":      {[]string{"ld.global.nc.v4.f32", "st.global.v4.f32", ".maxntid 64, 1, 1"}, []string{"LDG.E.128", "STG.E.128"}},
 	"sums":      {[]string{"shfl.sync.down.b32", "shfl.sync.bfly.b32", "bar.sync", "red.global.add.f32", "red.global.add.s32"}, []string{"SHFL.DOWN", "RED"}},
@@ -32,10 +32,10 @@ var instructions = map[string]struct{ ptx, sass []string }{
 	}, []string{"HGMMA", "IGMMA"}},
 }
 
-// least is the oldest architecture that has a file's instructions, where not all have.
+// least is the oldest architecture with a file's instructions, if not all have them.
 var least = map[string]string{"boxes": "sm_90a", "bulk": "sm_90a", "warpgroup": "sm_90a"}
 
-// memoryOfThreads is what PTX has where variables of a thread do not lie in registers.
+// memoryOfThreads matches PTX whose thread variables are not in registers.
 var memoryOfThreads = regexp.MustCompile(`\.local|__local_depot|call`)
 
 // ptxOf compiles a file of kernels to PTX.
@@ -84,7 +84,7 @@ func TestKernelsCompileToPTXInRegistersAlone(t *testing.T) {
 	}
 }
 
-// requireNVPTX skips where no clang can make PTX.
+// requireNVPTX skips a test if no available clang supports PTX.
 func requireNVPTX(t *testing.T) {
 	t.Helper()
 	targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output()
@@ -93,7 +93,7 @@ func requireNVPTX(t *testing.T) {
 	}
 }
 
-// TestKernelsAssembleWithoutSpills needs NVIDIA's assembler, which Debian has outside of its main part.
+// TestKernelsAssembleWithoutSpills requires NVIDIA's assembler, which is not in Debian's main section.
 func TestKernelsAssembleWithoutSpills(t *testing.T) {
 	requireNVPTX(t)
 	ptxas, err := exec.LookPath("ptxas")

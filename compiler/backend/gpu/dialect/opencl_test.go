@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// warpWords are how words begin that need warps, and their instructions for matrices or for copies to them.
+// warpWords lists the prefixes of macros that require warps, and of instructions for matrices and their copies.
 var warpWords = []string{
 	"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC", "MBARRIER", "COPY_BULK", "COPY_TENSOR",
 	"TENSOR_MAP", "SHUFFLE", "WARP_BARRIER",
@@ -19,7 +19,7 @@ func isWarpWord(word string) bool {
 	return slices.ContainsFunc(warpWords, func(w string) bool { return strings.HasPrefix(word, w) })
 }
 
-// TestOpenCLHasAllWordsButThoseForWarps of the other dialects.
+// TestOpenCLHasAllWordsButThoseForWarps compares the macros with those of the other dialects.
 func TestOpenCLHasAllWordsButThoseForWarps(t *testing.T) {
 	want := slices.DeleteFunc(words(nvptx, "NVPTX_"), isWarpWord)
 	if got := words(opencl, "OPENCL_"); !slices.Equal(got, want) || len(got) < 20 {
@@ -27,7 +27,7 @@ func TestOpenCLHasAllWordsButThoseForWarps(t *testing.T) {
 	}
 }
 
-// simtKernels are the files of kernels without such words.
+// simtKernels returns the files of kernels without such macros.
 func simtKernels(t testing.TB) []string {
 	return slices.DeleteFunc(kernelNames(t), func(name string) bool {
 		text := read(t, "kernels", name+".c")
@@ -35,7 +35,7 @@ func simtKernels(t testing.TB) []string {
 	})
 }
 
-// compileOpenCL has clang compile kernels, and returns what it made.
+// compileOpenCL compiles kernels with clang and returns the output.
 func compileOpenCL(t testing.TB, kernels string, flags []string) []byte {
 	t.Helper()
 	source, object := filepath.Join(t.TempDir(), "kernels.c"), filepath.Join(t.TempDir(), "kernels.o")
@@ -53,7 +53,7 @@ func compileOpenCL(t testing.TB, kernels string, flags []string) []byte {
 	return made
 }
 
-// TestKernelsAreOpenCL, with doubles and without.
+// TestKernelsAreOpenCL covers devices with and without doubles.
 func TestKernelsAreOpenCL(t *testing.T) {
 	for _, name := range simtKernels(t) {
 		compileOpenCL(t, read(t, "kernels", name+".c"), SPIRFlags("cl_khr_fp64"))
@@ -65,10 +65,10 @@ func TestKernelsAreOpenCL(t *testing.T) {
 	compileOpenCL(t, head+"  STORE(y, 0, tilth_sinf(LOAD(y, 0)));\n  ATOMIC_ADD(y, 0, 1);\n  ATOMIC_ADD(n, 0, 1);\n}\n", SPIRFlags(""))
 }
 
-// amdChips are GPUs of AMD's: two of its accelerators and a consumer's.
+// amdChips lists AMD GPUs: two accelerators and a consumer GPU.
 var amdChips = []string{"gfx90a", "gfx942", "gfx1100"}
 
-// TestKernelsAssembleForAMD: the text becomes machine code in an object. It was never run on such a GPU.
+// TestKernelsAssembleForAMD checks that the text compiles to object code. It has not been run on such a GPU.
 func TestKernelsAssembleForAMD(t *testing.T) {
 	targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output()
 	if err != nil || !strings.Contains(string(targets), "amdgcn") {

@@ -38,7 +38,7 @@ func arm64Flags() []string {
 	return d.CPU.ClangFlags()
 }
 
-// read is a file of testdata.
+// read returns a file of testdata.
 func read(t testing.TB, path ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
@@ -48,8 +48,8 @@ func read(t testing.TB, path ...string) string {
 	return string(text)
 }
 
-// run compiles kernels with a host that launches them by the simulation on so many workers, and runs that. Its output
-// has what it wrote, in both streams.
+// run compiles kernels with a host program that launches them in the simulator on the given number of workers, and
+// runs it. It returns the combined output of both streams.
 func (b build) run(t testing.TB, kernels, host string, workers int) (output string, err error) {
 	t.Helper()
 	text := abi.Header + Simulated() + kernels + "\n#line 1 \"host\"\n" + read(t, "hosts", "host.h") + host
@@ -58,7 +58,7 @@ func (b build) run(t testing.TB, kernels, host string, workers int) (output stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A host has as many workers as it has arguments, its name counted.
+	// The number of workers is the number of arguments, including the program's name.
 	command := append([]string{program}, slices.Repeat([]string{"."}, workers-1)...)
 	if b.emulator != "" {
 		command = append([]string{b.emulator}, command...)
@@ -70,7 +70,7 @@ func (b build) run(t testing.TB, kernels, host string, workers int) (output stri
 	return strings.TrimSpace(out.String()), err
 }
 
-// kernelNames are the files of testdata/kernels, each of which has a host.
+// kernelNames returns the files of testdata/kernels, each of which has a host.
 func kernelNames(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "kernels", "*.c"))

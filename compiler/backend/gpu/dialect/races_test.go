@@ -32,8 +32,8 @@ func (s step) text() string {
 	return fmt.Sprintf("if (BID == %d && TID == %d) %s", s.block, s.thread, access)
 }
 
-// drawSteps are few accesses of few elements with few writes: what is hard to tell is whom the last readers of an
-// element hide.
+// drawSteps returns few accesses to few elements with few writes. The difficult case is which accesses an element's
+// last readers hide.
 func drawSteps(r *rand.Rand) (steps []step) {
 	array, blocks, elements, writes := []string{"s", "y"}[r.IntN(2)], 1+r.IntN(2), 1+r.IntN(2), 2+r.IntN(6)
 	for range 3 + r.IntN(7) {
@@ -50,7 +50,7 @@ func drawSteps(r *rand.Rand) (steps []step) {
 	return steps
 }
 
-// races reports whether two accesses race, which follow one another in the text with these barriers between.
+// races reports whether two accesses race, given the barriers between them in program order.
 func races(a, b step, between []step) bool {
 	if a.array != b.array || a.element != b.element || !a.write && !b.write || a.atomic && b.atomic {
 		return false
@@ -82,7 +82,7 @@ func anyRace(steps []step) bool {
 
 var reportedRace = regexp.MustCompile(`gpu-sim: kernel k(\d+), block \d+: race on `)
 
-// TestRacesAreReportedIfAndOnlyIfThereAreAny draws kernels, and looks at each pair of their accesses.
+// TestRacesAreReportedIfAndOnlyIfThereAreAny draws kernels and checks each pair of their accesses.
 func TestRacesAreReportedIfAndOnlyIfThereAreAny(t *testing.T) {
 	kernels := 1500
 	if testing.Short() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFibersSwitchOnRISCV runs the one part of the simulation that is written for each architecture.
+// TestFibersSwitchOnRISCV runs the architecture-specific part of the simulator.
 func TestFibersSwitchOnRISCV(t *testing.T) {
 	const library = `#include <stddef.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// quickKernels are the files that the quick tier runs in other builds than clang's: collectives of warps, and copies
-// that a thread waits for.
+// quickKernels lists the files that the quick tier runs in builds other than clang's: collectives of warps, and
+// copies that a thread waits for.
 var quickKernels = map[string][]string{"gcc": {"sums"}, "arm64": {"bulk"}}
 
 func TestKernelsComputeTheSameAsPlainLoops(t *testing.T) {
@@ -20,7 +20,7 @@ func TestKernelsComputeTheSameAsPlainLoops(t *testing.T) {
 			}
 			t.Run(b.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				for _, workers := range []int{1, 3} { // of one program
+				for _, workers := range []int{1, 3} { // with the same program
 					if out, err := b.run(t, read(t, "kernels", name+".c"), read(t, "hosts", name+".c"), workers); err != nil {
 						t.Errorf("%d workers: %v: %s", workers, err, out)
 					}
@@ -30,7 +30,7 @@ func TestKernelsComputeTheSameAsPlainLoops(t *testing.T) {
 	}
 }
 
-// waits are the words that a correct kernel has none of in vain.
+// waits lists the macros that wait. A correct kernel needs each of them.
 var waits = []string{
 	"BARRIER();", "WARP_BARRIER();", "COPY_WAIT(0);", "COPY_WAIT(1);", "COPY_COMMIT();", "FENCE_ASYNC();", "WGMMA_FENCE(d, 64);", "WGMMA_COMMIT();",
 	"WGMMA_WAIT(1);", "WGMMA_WAIT_ALL(d, 64);",
@@ -38,10 +38,10 @@ var waits = []string{
 	"MBARRIER_INVALIDATE(full, 0);", "MBARRIER_INIT(full, 0, 1);", "MBARRIER_EXPECT(full, row % 2, 512);", "MBARRIER_WAIT(full, (row - 1) % 2, (row - 1) / 2 % 2);",
 }
 
-// missing is a report of what may happen without one of them.
+// missing matches a report of the possible effects of a missing wait.
 var missing = regexp.MustCompile(`^gpu-sim: kernel \w+, block \d+: .*(race on|nobody wrote|has not waited|it waited|have waited|has waited|no FENCE_ASYNC|is no mbarrier|, which is one|are missing|no WGMMA_FENCE)`)
 
-// TestEveryWaitThatIsRemovedIsFound takes each line that waits out of each correct kernel.
+// TestEveryWaitThatIsRemovedIsFound removes each waiting line from each correct kernel.
 func TestEveryWaitThatIsRemovedIsFound(t *testing.T) {
 	removed := 0
 	for _, name := range kernelNames(t) {

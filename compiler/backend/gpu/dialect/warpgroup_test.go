@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// productFaults are mistakes around a product of a warpgroup: what is put into productKernel instead of what is right.
-// Its lines are counted from 1.
+// productFaults lists mistakes around a warpgroup product: replacements of correct text in productKernel. Its lines
+// are numbered from 1.
 var productFaults = []struct {
 	name, instead, put, want string
 }{
@@ -29,7 +29,7 @@ var productFaults = []struct {
 	{"a matrix that nobody wrote", "STORE(sb, i, LOAD(b, i));", "if (i != 20) STORE(sb, i, LOAD(b, i));", "reads sb[20], which nobody wrote (line 9)"},
 }
 
-// copyFaults are mistakes around bulk copies, in the same way: what is put into copyKernel instead of what is right.
+// copyFaults lists mistakes around bulk copies: replacements of correct text in copyKernel.
 var copyFaults = []struct{ name, instead, put, want string }{
 	{"no fence behind the mbarrier", "FENCE_ASYNC();", "", "thread 0 copies for full[0] (line 8), with no FENCE_ASYNC and barrier behind its beginning (line 4)"},
 	{"another thread's mbarrier, with no barrier", "BARRIER();", "", "race on full[0]: thread 1 reads it (line 10), and thread 0 wrote it (line 4), with no barrier between"},
@@ -46,8 +46,8 @@ var copyFaults = []struct{ name, instead, put, want string }{
 	{"a write of what is copied to", "COPY_BULK(", "STORE(s, 5, 1); COPY_BULK(256, s, 0, x, 0, full, 0); STORE(s, 5, 1); COPY_BULK(", "thread 0 writes s[5] (line 8), and thread 0 has not waited for its copy of it (line 8)"},
 }
 
-// boxFaults are mistakes around copies of boxes, in the same way: what is put into boxKernel instead of what is right.
-// Its map is that of 40 rows of 24 numbers, with boxes of 8 by 8.
+// boxFaults lists mistakes around TMA copies of boxes: replacements of correct text in boxKernel. Its map has 40 rows
+// of 24 numbers, with boxes of 8 by 8.
 var boxFaults = []struct{ name, instead, put, want string }{
 	{"no fence behind the mbarrier", "FENCE_ASYNC();", "", "thread 0 copies for full[0] (line 9), with no FENCE_ASYNC and barrier behind its beginning (line 5)"},
 	{"a read without a wait", "MBARRIER_WAIT(full, 0, 0);", "", "thread 127 reads s[63], which nobody wrote (line 12)"},
@@ -123,8 +123,7 @@ for (int e = 0; e < 8; e++) STORE(c, TID * 8 + e, d[e]);
 }
 `
 
-// TestMistakesAroundProductsAndBulkCopiesAreReported runs each kernel in a process of its own, those that are right
-// first.
+// TestMistakesAroundProductsAndBulkCopiesAreReported runs each kernel in a separate process, the correct ones first.
 func TestMistakesAroundProductsAndBulkCopiesAreReported(t *testing.T) {
 	var kernels, thunks, launches strings.Builder
 	n := 0

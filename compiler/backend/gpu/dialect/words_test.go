@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// word is the name of one, where a dialect defines it.
+// word matches the name of a macro where a dialect defines it.
 var word = regexp.MustCompile(`(?m)^(?:#define |NVPTX_MMA\()([A-Z][A-Z0-9_]*)`)
 
-// words are what a dialect defines for kernels: its names in capitals that do not begin as its own ones do.
+// words returns the macros that a dialect defines for kernels: names in capitals without its private prefix.
 func words(text, own string) (list []string) {
 	for _, m := range word.FindAllStringSubmatch(text, -1) {
 		if name := m[1]; !strings.HasPrefix(name, own) && !strings.HasPrefix(name, "INT") && !strings.HasPrefix(name, "UINT") {
@@ -33,8 +33,7 @@ func TestDialectsHaveTheSameWords(t *testing.T) {
 	}
 }
 
-// TestEveryWordIsExplained looks for the words in the list of words.go, where those that differ by an ending share an
-// item.
+// TestEveryWordIsExplained looks for the macros in the list of words.go. Those that differ in a suffix share an item.
 func TestEveryWordIsExplained(t *testing.T) {
 	page, err := os.ReadFile("words.go")
 	if err != nil {

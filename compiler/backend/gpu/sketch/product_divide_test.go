@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestPartsOfSumsHaveScalesOfBlocks: where weights have a scale for each 32 terms, and parts of sums have 48, the
-// block of a term is no quotient of a variable alone.
+// TestPartsOfSumsHaveScalesOfBlocks covers weights with a scale per 32 terms and parts of sums with 48: the block of
+// a term is not a quotient of a single variable.
 func TestPartsOfSumsHaveScalesOfBlocks(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[64,96]

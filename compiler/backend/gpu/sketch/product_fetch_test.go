@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 )
 
-// TestEightRowsUseDifferentBanks: of 32 banks with four bytes each, 16 bytes of a row take four.
+// TestEightRowsUseDifferentBanks uses 32 banks of four bytes: 16 bytes of a row take four.
 func TestEightRowsUseDifferentBanks(t *testing.T) {
 	for row := int64(8); row <= 512; row += 8 {
 		apart, used := 2*(row+sketch.OddGap(row, 2)), map[int64]bool{}

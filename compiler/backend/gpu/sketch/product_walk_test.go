@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// card has 132 multiprocessors, and 50 MiB of cache.
+// card returns a GPU with 132 multiprocessors and 50 MiB of cache.
 func card(t *testing.T) *target.Target {
 	t.Helper()
 	on, err := target.Parse("x86-64-v3", 1)
@@ -31,14 +31,14 @@ type tile struct {
 	knobs     map[string]int64
 }
 
-// tiles are of 128 by 128 results for warps, and of 64 by 64 for a warpgroup.
+// Tiles of 128 by 128 results for warps, and of 64 by 64 for a warpgroup.
 var (
 	ofWarps     = tile{"F16", map[string]int64{"tall": 2, "wide": 4, "rows": 4, "columns": 4, "depth": 4, "stages": 3, "parts": 1}}
 	ofWarpgroup = tile{"warpgroup F16", map[string]int64{"tall": 1, "wide": 1, "rows": 1, "columns": 8, "depth": 4, "stages": 4, "parts": 1}}
 )
 
-// costs are those of a product of halves by tiles over which blocks walk in several ways: each is the number of blocks
-// of a multiprocessor, the width of bands, and the rounds with cuts.
+// costs returns the costs of a product of halves by tiles for several walks: each has the number of persistent blocks
+// per multiprocessor, the width of bands, and the number of Stream-K rounds.
 func costs(t *testing.T, x tile, m, n, k int64, walks ...[3]int64) (list []float64) {
 	t.Helper()
 	s := sketch.New(exprtest.ProductOf(t, array.Float16, m, k, n), card(t), schedule.Strict)
@@ -59,9 +59,8 @@ func costs(t *testing.T, x tile, m, n, k int64, walks ...[3]int64) (list []float
 	return list
 }
 
-// TestEqualSharesSaveATail: of 272 tiles on 132 multiprocessors, three rounds are needed, of which the last one has 8
-// tiles. Persistent blocks alone save nothing of that; those with equal shares of its sums do, though few blocks then
-// add them up.
+// TestEqualSharesSaveATail uses 272 tiles on 132 multiprocessors: the last of three rounds has 8 tiles. Persistent
+// blocks alone do not shorten it; Stream-K shares do, although few blocks then add up the parts.
 func TestEqualSharesSaveATail(t *testing.T) {
 	list := costs(t, ofWarps, 16*128, 17*128, 4096, [3]int64{1, 1, 0}, [3]int64{1, 1, 1}, [3]int64{1, 1, 2})
 	for _, cut := range list[1:] {
@@ -71,7 +70,7 @@ func TestEqualSharesSaveATail(t *testing.T) {
 	}
 }
 
-// TestBandsSaveMemory where operands are larger than the cache, and change nothing where they are smaller.
+// TestBandsSaveMemory checks that bands help if operands exceed the cache, and change nothing otherwise.
 func TestBandsSaveMemory(t *testing.T) {
 	if list := costs(t, ofWarpgroup, 2048, 2048, 512, [3]int64{1, 1, 0}, [3]int64{1, 8, 0}); list[0] != list[1] {
 		t.Errorf("bands of operands that are in the cache cost %v", list)
