@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/graphfuzz"
 )
 
-// TestDecodeGoesOnWhereRunEnded: it computes what Run does with the keys and values that were put out before.
+// TestDecodeGoesOnWhereRunEnded compares Decode with Run on the keys and values of earlier executions.
 func TestDecodeGoesOnWhereRunEnded(t *testing.T) {
 	d := graphfuzz.GenerateDecoder(1, 4)
 	file := filepath.Join(t.TempDir(), "decoder.tar")
@@ -25,7 +25,7 @@ func TestDecodeGoesOnWhereRunEnded(t *testing.T) {
 	}
 	defer m.Close()
 	var fresh tilth.Spec
-	past := map[string]tilth.Tensor{} // by the output that goes on with it
+	past := map[string]tilth.Tensor{} // by the output that extends it
 	var prompt []tilth.Tensor
 	for _, in := range m.Inputs() {
 		if !in.Kept {
@@ -68,7 +68,7 @@ func TestDecodeGoesOnWhereRunEnded(t *testing.T) {
 	}
 }
 
-// positions are n of them, of numbers that begin with first.
+// positions returns n positions of consecutive numbers from first.
 func positions(s tilth.Spec, n int64, first float32) tilth.Tensor {
 	width := s.Shape[2]
 	values := make([]float32, n*width)

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 )
 
-// mlp is a package of a small classifier of images of digits.
+// mlp writes the package of a small classifier of digit images.
 func mlp() (file string, remove func()) {
 	dir, err := os.MkdirTemp("", "tilth-example-*")
 	if err != nil {
@@ -30,7 +30,7 @@ func mlp() (file string, remove func()) {
 }
 
 func ExampleLoad() {
-	file, remove := mlp() // what 'tilth compile mlp.onnx' writes
+	file, remove := mlp() // as written by 'tilth compile mlp.onnx'
 	defer remove()
 
 	m, err := tilth.Load(file)

@@ -2,7 +2,7 @@ package costmodel
 
 import "testing"
 
-// BenchmarkTrain trains a model as searches do, on as many samples as a history gives it.
+// BenchmarkTrain trains a model with the number of samples of a typical history.
 func BenchmarkTrain(b *testing.B) {
 	samples := made(200, 60, 1)
 	for b.Loop() {

@@ -15,11 +15,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/features"
 )
 
-// set is like those that backends describe candidates by.
+// set is a typical feature set of a backend.
 var set = features.NewSet("test-features-1", []string{"threads", "cost_cycles", "flop", "stores", "loads", "lines", "pages", "tiles", "chunks"}, "cost_cycles")
 
-// made are samples of several tasks whose latency depends on two features, on a scale of each task's own; every tenth
-// failed.
+// made returns samples of several tasks whose latency depends on two features, with a different scale for each task.
+// Every tenth sample failed.
 func made(tasks, each int, seed uint64) []Sample {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var list []Sample
@@ -65,7 +65,7 @@ func textOf(t testing.TB, m *Model) string {
 	return b.String()
 }
 
-// TestFasterCandidatesAreTold of tasks that the model was not trained on, whose analytic cost says nothing.
+// TestFasterCandidatesAreTold ranks candidates of unseen tasks with an uninformative analytic cost.
 func TestFasterCandidatesAreTold(t *testing.T) {
 	for _, loss := range []Loss{Mixed, Latency, Throughput, Order} {
 		m := trained(t, nil, made(8, 200, 1), Options{Loss: loss, Trees: 60, Leaves: 15, Trust: 1})
@@ -98,7 +98,7 @@ func timesOf(t testing.TB, m *Model, samples []Sample) []float64 {
 	return times
 }
 
-// TestWithoutAModelTimesAreTheAnalyticCost, and a model of samples that say the same leaves its order.
+// TestWithoutAModelTimesAreTheAnalyticCost also checks that a model of consistent samples preserves the cost's order.
 func TestWithoutAModelTimesAreTheAnalyticCost(t *testing.T) {
 	samples := made(3, 50, 1)
 	for k := range samples {
@@ -113,7 +113,7 @@ func TestWithoutAModelTimesAreTheAnalyticCost(t *testing.T) {
 	}
 }
 
-// TestTrustIsAShareOfWhatIsLearnt, but for the level of all tasks.
+// TestTrustIsAShareOfWhatIsLearnt excludes the common level of all tasks.
 func TestTrustIsAShareOfWhatIsLearnt(t *testing.T) {
 	samples := made(3, 50, 1)
 	analytic, whole := timesOf(t, nil, samples), timesOf(t, trained(t, nil, samples, Options{Trees: 9, Loss: Latency, Trust: 1}), samples)
@@ -126,7 +126,8 @@ func TestTrustIsAShareOfWhatIsLearnt(t *testing.T) {
 	}
 }
 
-// TestTheModelIsOfTheSamplesAlone: not of the processors, nor of how tasks are mixed.
+// TestTheModelIsOfTheSamplesAlone checks that the model is independent of the number of processors and the order of
+// tasks.
 func TestTheModelIsOfTheSamplesAlone(t *testing.T) {
 	samples := made(3, 50, 1)
 	var mixed []Sample
@@ -151,7 +152,7 @@ func TestTrainingGoesOn(t *testing.T) {
 	}
 }
 
-// TestModelsOfManyTasksHaveMoreTrees: of few they would learn what does not hold for others.
+// TestModelsOfManyTasksHaveMoreTrees checks that few tasks give small models, which would otherwise overfit.
 func TestModelsOfManyTasksHaveMoreTrees(t *testing.T) {
 	few, many, given := Options{Seed: 3}.For(manyTasks-1), Options{Seed: 3}.For(manyTasks), Options{Trees: 7, Leaves: 5}.For(manyTasks)
 	if few.Trees >= many.Trees || few.Leaves <= many.Leaves || few.Seed != 3 || given.Trees != 7 || given.Leaves != 5 {
@@ -162,7 +163,7 @@ func TestModelsOfManyTasksHaveMoreTrees(t *testing.T) {
 	}
 }
 
-// wrong is the squared error of what a model says of samples, but for what is the same for a whole task.
+// wrong returns the squared error of a model's predictions, up to a constant per task.
 func wrong(t *testing.T, m *Model, samples []Sample) (sum float64) {
 	t.Helper()
 	off, n := map[string]float64{}, map[string]float64{}
@@ -230,7 +231,7 @@ func TestAModelIsLoadedAsSaved(t *testing.T) {
 	}
 }
 
-// TestAModelOfOtherFeaturesIsRefused, with the name of the first that differs.
+// TestAModelOfOtherFeaturesIsRefused also checks that the error names the first different feature.
 func TestAModelOfOtherFeaturesIsRefused(t *testing.T) {
 	text := textOf(t, trained(t, nil, made(1, 20, 1), Options{Trees: 1}))
 	name := set.Columns[4]
@@ -244,7 +245,7 @@ func TestAModelOfOtherFeaturesIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a file holds, it is refused or predicts.
+// FuzzRead checks that any file is either refused or can predict.
 func FuzzRead(f *testing.F) {
 	text := textOf(f, trained(f, nil, made(2, 30, 1), Options{Trees: 2, Leaves: 4}))
 	f.Add(text)

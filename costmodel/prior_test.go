@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
-// ranked is the share of a task's pairs, those 2 % apart, that a model ranks right; nil is the analytic cost.
+// ranked returns the fraction of a task's pairs that differ by 2 % and that a model ranks correctly. A nil model
+// stands for the analytic cost.
 func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 	t.Helper()
 	var latencies, speeds []float64
@@ -29,9 +30,9 @@ func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 	return accuracy.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
 }
 
-// TestThePriorRanksBetterThanTheAnalyticCost, in the mean of the recorded sets, which it was not trained on. If it
-// does not fit the features any more, train it again. The sets here are small ones of tasks that the analytic cost
-// ranks badly:
+// TestThePriorRanksBetterThanTheAnalyticCost compares means over recorded sets that the prior was not trained on. If
+// the prior no longer fits the features, it must be retrained. The sets are small ones of tasks that the analytic
+// cost ranks badly:
 //
 //	go run ./lab record --tasks 'matmul,maxpool,dense 1x512' --fewest 100 --most 180 --pilot 32 -o costmodel/testdata
 func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {

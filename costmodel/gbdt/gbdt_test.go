@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// friedman is Friedman's first benchmark function (1991) of five of its features; the others say nothing.
+// friedman returns samples of Friedman's first benchmark function (1991) of five features. The others are
+// uninformative.
 func friedman(rows, features int, seed uint64) *Data {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	d := &Data{}
@@ -51,7 +52,7 @@ func predict(t testing.TB, m *Model, rows []float32) []float64 {
 	return list
 }
 
-// unexplained is the share of the labels' variance that predictions leave.
+// unexplained returns the fraction of the labels' variance that predictions do not explain.
 func unexplained(d *Data, predictions []float64) float64 {
 	mean := Squared{}.Start(d)
 	var left, all float64
@@ -62,7 +63,7 @@ func unexplained(d *Data, predictions []float64) float64 {
 	return left / all
 }
 
-// ordered is the share of pairs of one group whose predictions have the order of their labels.
+// ordered returns the fraction of pairs within groups whose predictions are in the order of their labels.
 func ordered(d *Data, predictions []float64) float64 {
 	var right, pairs, begin int
 	for _, n := range d.Groups {
@@ -87,7 +88,7 @@ func TestItLearnsAFunction(t *testing.T) {
 	}
 }
 
-// TestItLearnsAnOrder: groups have offsets of their own, which an order within groups must not care about.
+// TestItLearnsAnOrder uses groups with different offsets, which an order within groups must ignore.
 func TestItLearnsAnOrder(t *testing.T) {
 	shifted := func(d *Data) *Data {
 		for begin := 0; begin < d.NumRows(); begin += 100 {
@@ -107,7 +108,7 @@ func TestItLearnsAnOrder(t *testing.T) {
 	}
 }
 
-// TestTheModelDependsOnTheSeedAlone, not on how many processors grew it.
+// TestTheModelDependsOnTheSeedAlone uses different numbers of processors.
 func TestTheModelDependsOnTheSeedAlone(t *testing.T) {
 	d := friedman(500, 10, 1)
 	text := func(seed uint64, workers int) string {
@@ -128,7 +129,7 @@ func TestTheModelDependsOnTheSeedAlone(t *testing.T) {
 	}
 }
 
-// TestContinuing: what is added to a model explains what it left.
+// TestContinuing checks that additional trees explain residuals.
 func TestContinuing(t *testing.T) {
 	d := friedman(1000, 10, 1)
 	p := DefaultParams()
@@ -151,11 +152,11 @@ func TestContinuing(t *testing.T) {
 	}
 }
 
-// TestThePredictorPredictsWhatTheTreesSay: the library and the trees go the same way at every threshold.
+// TestThePredictorPredictsWhatTheTreesSay checks that the library and the trees branch alike at every threshold.
 func TestThePredictorPredictsWhatTheTreesSay(t *testing.T) {
 	d := friedman(500, 10, 1)
 	for i := range d.Rows {
-		d.Rows[i] = float32(math.Round(float64(d.Rows[i]) * 8)) // few values, so that rows lie at thresholds' sides
+		d.Rows[i] = float32(math.Round(float64(d.Rows[i]) * 8)) // few values, so that rows are close to thresholds
 	}
 	m := train(t, d, Squared{}, DefaultParams(), nil)
 	for i, got := range predict(t, m, d.Rows) {
@@ -179,7 +180,7 @@ func TestATaskOfEqualLabelsMakesALeaf(t *testing.T) {
 	}
 }
 
-// TestAWeightCountsRows: a row of weight two is as two rows.
+// TestAWeightCountsRows checks that a row of weight two equals two rows.
 func TestAWeightCountsRows(t *testing.T) {
 	weighted := friedman(200, 5, 1)
 	twice := friedman(200, 5, 1)
@@ -220,7 +221,7 @@ func TestBadDataIsNamed(t *testing.T) {
 	}
 }
 
-// TestBins: each value lies in its bin, and no bin has much more than its share of distinct values.
+// TestBins checks that each value is in its bin, and that bins have similar numbers of distinct values.
 func TestBins(t *testing.T) {
 	d := friedman(3000, 5, 1)
 	b := bin(d, 1)

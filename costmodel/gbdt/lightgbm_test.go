@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// read reads a model of testdata.
+// read reads a model in testdata.
 func read(t *testing.T, name string) (string, *Model, error) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
@@ -17,8 +17,8 @@ func read(t *testing.T, name string) (string, *Model, error) {
 	return string(text), m, err
 }
 
-// TestAModelAsLightGBMWritesItIsRead: with parameters, importances and what Python adds behind the trees, features of
-// one value, rows that go left when they are missing, and a tree of a single leaf.
+// TestAModelAsLightGBMWritesItIsRead covers parameters, importances, Python's additions after the trees, constant
+// features, missing values and a single-leaf tree.
 func TestAModelAsLightGBMWritesItIsRead(t *testing.T) {
 	_, m, err := read(t, "lightgbm.txt")
 	if err != nil {
@@ -42,7 +42,8 @@ func TestAModelAsLightGBMWritesItIsRead(t *testing.T) {
 	}
 }
 
-// TestWhatLightGBMMayWriteAndIsNotReadIsNamed with the parameter that avoids it.
+// TestWhatLightGBMMayWriteAndIsNotReadIsNamed checks that errors name the parameter that avoids an unsupported
+// feature.
 func TestWhatLightGBMMayWriteAndIsNotReadIsNamed(t *testing.T) {
 	text, _, _ := read(t, "lightgbm.txt")
 	for _, c := range []struct{ old, new, want string }{

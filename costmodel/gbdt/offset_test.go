@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWhatOffsetsLackIsLearnt: of a sum, the part that they do not have, by both losses.
+// TestWhatOffsetsLackIsLearnt checks for both losses that the model learns the part of a sum that the offsets lack.
 func TestWhatOffsetsLackIsLearnt(t *testing.T) {
 	for _, loss := range []Loss{Squared{}, Rank{Pairs: 16}} {
 		d := friedman(600, 6, 1)
@@ -35,7 +35,7 @@ func TestWhatOffsetsLackIsLearnt(t *testing.T) {
 	}
 }
 
-// TestPairsThatMayBeApartByChanceTeachNothing.
+// TestPairsThatMayBeApartByChanceTeachNothing checks that insignificant differences do not affect training.
 func TestPairsThatMayBeApartByChanceTeachNothing(t *testing.T) {
 	d := friedman(200, 6, 1)
 	for _, v := range predict(t, train(t, d, Rank{Apart: 10}, DefaultParams(), nil), d.Rows) {
@@ -45,7 +45,7 @@ func TestPairsThatMayBeApartByChanceTeachNothing(t *testing.T) {
 	}
 }
 
-// TestASteeperOrderSpreadsLess: pairs far apart by few units of prediction are as good as in order.
+// TestASteeperOrderSpreadsLess checks that a steeper loss separates pairs by smaller differences of predictions.
 func TestASteeperOrderSpreadsLess(t *testing.T) {
 	d := friedman(400, 6, 1)
 	spread := func(steepness float64) float64 {

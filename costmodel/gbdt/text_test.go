@@ -29,7 +29,7 @@ func TestAModelIsReadBackAsWritten(t *testing.T) {
 	}
 }
 
-// TestBadTextsAreNamed: what the format allows and this package does not, and what is broken.
+// TestBadTextsAreNamed covers malformed texts, and valid ones that this package does not support.
 func TestBadTextsAreNamed(t *testing.T) {
 	_, text := modelText(t)
 	for _, c := range []struct{ old, new, want string }{
@@ -80,7 +80,7 @@ func TestTreesThatAreNoTrees(t *testing.T) {
 	}
 }
 
-// FuzzRead: no text makes the reader or the predictor fail in another way than by an error.
+// FuzzRead checks that the reader and the predictor only fail with errors.
 func FuzzRead(f *testing.F) {
 	_, text := modelText(f)
 	f.Add([]byte(text))

@@ -24,7 +24,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// standby is a tracker that stands by, at an address.
+// standby serves a standby tracker at an address.
 func standby(t *testing.T, network, address string, side *certs.Server) string {
 	t.Helper()
 	lis, err := net.Listen(network, address)
@@ -43,7 +43,7 @@ func standby(t *testing.T, network, address string, side *certs.Server) string {
 	return lis.Addr().String()
 }
 
-// list calls a tracker at one of several addresses.
+// list calls a tracker by a list of addresses.
 func list(t *testing.T, addresses string, options ...grpc.DialOption) error {
 	t.Helper()
 	conn, err := agent.Dial(addresses, options...)
@@ -55,7 +55,8 @@ func list(t *testing.T, addresses string, options ...grpc.DialOption) error {
 	return err
 }
 
-// Whatever the order of the addresses, calls go to the tracker that serves, though others stand by or are gone.
+// TestACallFindsTheTrackerThatServes checks that calls reach the serving tracker regardless of the order of
+// addresses, past standby and stopped trackers.
 func TestACallFindsTheTrackerThatServes(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
@@ -76,7 +77,7 @@ func TestACallFindsTheTrackerThatServes(t *testing.T) {
 	}
 }
 
-// Each address of a list is checked in the certificate of its own tracker.
+// TestEachTrackerProvesItsOwnName checks each address against the certificate of its own tracker.
 func TestEachTrackerProvesItsOwnName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -116,7 +117,7 @@ func TestEachTrackerProvesItsOwnName(t *testing.T) {
 	}
 }
 
-// serving is a tracker of nothing, at a port of this machine.
+// serving serves a tracker without data at a local port.
 func serving(t *testing.T, side *certs.Server) string {
 	t.Helper()
 	tr, err := tracker.New(tracker.Config{
@@ -131,7 +132,7 @@ func serving(t *testing.T, side *certs.Server) string {
 	}
 	served := make(chan error, 1)
 	go func() { served <- tr.Serve(t.Context(), lis, nil) }()
-	t.Cleanup(func() { // after the test's context has ended
+	t.Cleanup(func() { // the test's context has ended then
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
@@ -150,7 +151,7 @@ func TestListsOfAddressesAreChecked(t *testing.T) {
 	}
 }
 
-// away is a tracker that does not reach its database, which another one may have meanwhile.
+// away serves a tracker that cannot reach its database, which another tracker may have taken over.
 func away(t *testing.T, address string) string {
 	t.Helper()
 	lis, err := net.Listen("unix", address)
@@ -188,7 +189,8 @@ func TestATrackerThatIsCutOffFromItsDatabaseKeepsNoCallers(t *testing.T) {
 	}
 }
 
-// A stream begins where a tracker serves, though it would be refused at its first address only after it began.
+// TestAStreamFindsTheTrackerThatServes checks that a stream is opened at the serving tracker, even if the first
+// address only refuses it after it was opened.
 func TestAStreamFindsTheTrackerThatServes(t *testing.T) {
 	f := newFarm(t)
 	serves, stands := "unix:"+filepath.Join(f.dir, "sock"), "unix:"+standby(t, "unix", filepath.Join(t.TempDir(), "s"), nil)

@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit bounds what would otherwise hang a failing test.
+// limit is the timeout of waits in a failing test.
 const limit = 10 * time.Minute
 
-// farm is a tracker on a unix socket that can stop and come back.
+// farm is a tracker on a unix socket that can stop and restart.
 type farm struct {
 	*testing.T
 	dir  string
@@ -103,7 +103,7 @@ func (f *farm) job(id string) *tilthv1.Job {
 	return r.GetJob()
 }
 
-// tuner runs an agent with a handler; the function returned stops it and waits for its end.
+// tuner runs an agent with a handler. The returned function stops it and waits for its end.
 func (f *farm) tuner(name string, slots int, drain time.Duration, handle agent.HandlerFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -131,7 +131,7 @@ func (f *farm) finish(ctx context.Context, lease *tilthv1.LeaseToken) error {
 	})
 }
 
-// within receives from a channel, but not for ever.
+// within receives from a channel with a timeout.
 func within[T any](t *testing.T, ch <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -153,8 +153,8 @@ func TestWorkGoesOnWhileTheTrackerIsAway(t *testing.T) {
 		case <-ctx.Done():
 		}
 		err := f.finish(ctx, work.GetLease())
-		// A heartbeat that crosses the report may be answered first, and says that the lease, which the report ended,
-		// is no more. The same report again is accepted, once the first is on disk.
+		// A heartbeat that overlaps the report may be answered first and report the ended lease as lost. The repeated
+		// report is accepted once the first one is on disk.
 		if errors.Is(err, agent.ErrDropped) {
 			err = f.finish(f.Context(), work.GetLease())
 		}
@@ -165,7 +165,7 @@ func TestWorkGoesOnWhileTheTrackerIsAway(t *testing.T) {
 	id := f.submit("r1")
 	within(t, leased)
 	f.stop()
-	close(back) // the report is sent to a tracker that is not there
+	close(back) // the tracker is down when the report is sent
 	f.start()
 	if err := within(t, done); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestWorkGoesOnWhileTheTrackerIsAway(t *testing.T) {
 		t.Errorf("the job is %v", s)
 	}
 	f.submit("r2")
-	within(t, leased) // the agent works on with the tracker that came back
+	within(t, leased) // the agent continues with the restarted tracker
 }
 
 func TestDroppedWorkIsToldToItsHandler(t *testing.T) {
@@ -275,9 +275,9 @@ func TestAVoidSessionDropsItsWorkAndJoinsAgain(t *testing.T) {
 	if cause := within(t, causes); !errors.Is(cause, agent.ErrVoidSession) && !errors.Is(cause, agent.ErrDropped) {
 		t.Errorf("cause is %v", cause)
 	}
-	within(t, leased) // by the new session
+	within(t, leased) // in the new session
 	stop()
-	_ = within(t, causes) // the second one's, which is of no interest
+	_ = within(t, causes) // the second cause is irrelevant
 }
 
 func TestSlotsHoldSeveralLeases(t *testing.T) {

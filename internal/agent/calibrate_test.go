@@ -8,7 +8,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAnAgentHearsThatItsDeviceIsToBeCalibrated at joining, and in heartbeats until it has reported.
+// TestAnAgentHearsThatItsDeviceIsToBeCalibrated checks the requests at joining, and in heartbeats until the report.
 func TestAnAgentHearsThatItsDeviceIsToBeCalibrated(t *testing.T) {
 	f := newFarm(t)
 	ctx, cancel := context.WithCancel(t.Context())

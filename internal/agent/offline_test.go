@@ -19,12 +19,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// outage is a tracker that cannot be reached for days, then takes a token that has expired for what it is, and then,
-// with a new one, knows nothing of the session.
+// outage is a tracker that is unreachable for days. It then refuses an expired token, and with a new token it does
+// not know the session.
 type outage struct {
 	grpc.ClientConnInterface
 	began          time.Time
-	away, expired  time.Duration // from when on
+	away, expired  time.Duration // start times
 	back           time.Duration
 	mu             sync.Mutex
 	joined, called int
@@ -59,8 +59,8 @@ func (o *outage) Invoke(ctx context.Context, method string, args, reply any, _ .
 	return nil
 }
 
-// TestAnAgentThatIsOfflineForDaysComesBack, with a token that expired meanwhile. It neither floods the tracker that is
-// back nor its own log.
+// TestAnAgentThatIsOfflineForDaysComesBack with a token that expired meanwhile. It must not flood the restarted
+// tracker or its own log.
 func TestAnAgentThatIsOfflineForDaysComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour

@@ -9,7 +9,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Nobody listens: what is too long is refused before a connection is made.
+// TestAMessageThatATrackerWouldRefuseIsNotSent uses an address without a listener: oversized messages are refused
+// before connecting.
 func TestAMessageThatATrackerWouldRefuseIsNotSent(t *testing.T) {
 	conn, err := Dial("unix:" + t.TempDir() + "/none")
 	if err != nil {

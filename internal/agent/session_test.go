@@ -15,7 +15,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// leaving is a tracker whose heartbeat says that the session is over before the leave is answered.
+// leaving is a tracker whose heartbeat reports the end of the session before it answers the leave call.
 type leaving struct {
 	tilthv1.AgentServiceClient
 	end context.CancelFunc
@@ -26,7 +26,8 @@ func (l leaving) Leave(ctx context.Context, _ *tilthv1.LeaveRequest, _ ...grpc.C
 	return nil, ctx.Err()
 }
 
-// An agent used to warn that it left without a word when it had been heard.
+// TestALeaveThatWasHeardIsNoWarning is a regression test: an agent warned about a failed leave although the tracker
+// had received it.
 func TestALeaveThatWasHeardIsNoWarning(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	var log bytes.Buffer
@@ -37,7 +38,7 @@ func TestALeaveThatWasHeardIsNoWarning(t *testing.T) {
 	}
 }
 
-// shardsOf are the trackers of a farm's shards, by how each answers a heartbeat.
+// shardsOf are the trackers of a farm's shards, with their answers to a heartbeat.
 type shardsOf struct {
 	shards
 	answer []func(ctx context.Context) error
@@ -55,8 +56,8 @@ func (s *shardsOf) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.
 	return nil, errors.ErrUnsupported
 }
 
-// While the tracker of a shard stands still, the other shards used to hear of an agent every third interval, which is
-// when its sessions expire where agents are many.
+// TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers is a regression test: while one shard's tracker stalled,
+// the others only received every third heartbeat, which lets sessions expire in large farms.
 func TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval, beats = 10 * time.Second, 6
@@ -69,7 +70,7 @@ func TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers(t *testing.T) {
 				}
 				return nil
 			},
-			func(ctx context.Context) error { // it stands still
+			func(ctx context.Context) error { // a stalled tracker
 				<-ctx.Done()
 				return status.FromContextError(ctx.Err()).Err()
 			},
@@ -86,8 +87,9 @@ func TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers(t *testing.T) {
 	})
 }
 
-// Work that was taken back may be leased to the same agent again while its first handler still winds down. The end of
-// the first must not keep the second lease out of the heartbeats: the tracker would take that one back too.
+// TestALeaseGrantedAnewOutlivesTheEndOfTheOldOne checks a revoked lease that the same agent gets again while its
+// first handler still stops. The end of the first handler must not remove the second lease from heartbeats, or the
+// tracker would revoke it as well.
 func TestALeaseGrantedAnewOutlivesTheEndOfTheOldOne(t *testing.T) {
 	leave := map[uint32]chan struct{}{1: make(chan struct{}), 2: make(chan struct{})}
 	entered := make(chan struct{})

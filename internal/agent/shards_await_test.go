@@ -15,11 +15,11 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// standing are trackers of two shards, at each of which one request for work waits.
+// standing are the trackers of two shards, each with a waiting request for work.
 type standing struct {
 	*testing.T
 	mu      sync.Mutex
-	gives   [2]chan string // the subject of a lease, by which a shard answers; empty = none
+	gives   [2]chan string // the subject of the lease that a shard grants; empty = none
 	ends    func(ctx context.Context, shard int, calls int) (ended bool, err error)
 	ended   [2]int // calls to end the wait
 	back    []string
@@ -45,7 +45,7 @@ func (s *standing) call(ctx context.Context, _ string, req, reply any) error {
 			s.cancels = append(s.cancels, shard)
 			return status.FromContextError(ctx.Err()).Err()
 		}
-	case *tilthv1.EndWaitRequest: // whose answer overtakes that of the wait
+	case *tilthv1.EndWaitRequest: // its answer overtakes that of the wait
 		s.mu.Lock()
 		s.ended[shard]++
 		calls := s.ended[shard]
@@ -63,13 +63,14 @@ func (s *standing) call(ctx context.Context, _ string, req, reply any) error {
 	return nil
 }
 
-// answer has the wait at a shard answered in a while.
+// answer makes the waiting request at a shard return after a while.
 func (s *standing) answer(shard int, subject string) {
 	time.AfterFunc(time.Millisecond, func() { s.gives[shard] <- subject })
 }
 
-// An agent that is given work by one shard while it waits at another ends the wait there. It used to cancel the call,
-// and work that the other had just given stayed in nobody's hands until heartbeats showed it.
+// TestWorkThatComesWhileAWaitIsEndedIsHandedBack checks that an agent with work from one shard ends its wait at
+// another and returns any lease that it gets there. Cancelling the call used to lose such leases until the next
+// heartbeats.
 func TestWorkThatComesWhileAWaitIsEndedIsHandedBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends    func(s *standing) func(ctx context.Context, shard, calls int) (bool, error)
@@ -141,14 +142,14 @@ func TestWorkThatComesWhileAWaitIsEndedIsHandedBack(t *testing.T) {
 				}()
 				began := time.Now()
 				err := conn.call(ctx, &tilthv1.LeaseWorkRequest{Session: "a.b", Wait: durationpb.New(time.Minute)})
-				cancel() // as whoever has an answer does
+				cancel() // like a caller with an answer
 				if err != nil || reply.GetLease().GetSubject() != "work" {
 					t.Fatalf("the agent is given %v, %v", reply.GetLease(), err)
 				}
 				if took := time.Since(began); took > time.Millisecond {
 					t.Errorf("it waits for the other shard, %v", took)
 				}
-				time.Sleep(2 * askTime) // until all has come to its end
+				time.Sleep(2 * askTime) // until everything has ended
 				synctest.Wait()
 				if !slices.Equal(s.back, c.back) || !slices.Equal(s.cancels, c.cancels) || s.ended != [2]int{0, c.ended} {
 					t.Errorf("handed back %v, cancelled at %v, ended %v times; want %v, %v, %d times at shard 1",
@@ -159,7 +160,8 @@ func TestWorkThatComesWhileAWaitIsEndedIsHandedBack(t *testing.T) {
 	}
 }
 
-// An agent that stops asks for no more work. What it is given at that moment goes back.
+// TestAnAgentThatStopsWhileItWaitsHandsBackWhatComes checks that a stopping agent asks for no more work and returns
+// leases that it still gets.
 func TestAnAgentThatStopsWhileItWaitsHandsBackWhatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{T: t, gives: [2]chan string{make(chan string, 1), make(chan string, 1)}}

@@ -12,13 +12,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Agents that waited for work in one order at all shards were given leases by several at once, of which all but one
-// came back.
+// TestIdleAgentsWaitInAnotherOrderAtEachShard is a regression test: agents that waited in the same order at all
+// shards got leases from several at once and returned all but one.
 func TestIdleAgentsWaitInAnotherOrderAtEachShard(t *testing.T) {
 	const n, agents = 2, 50
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		ends := [agents][n]time.Duration{} // when the first wait of each ends, at each shard
+		ends := [agents][n]time.Duration{} // end of each agent's first wait, by shard
 		begin := time.Now()
 		var all sync.WaitGroup
 		for agent := range agents {
@@ -45,7 +45,7 @@ func TestIdleAgentsWaitInAnotherOrderAtEachShard(t *testing.T) {
 		if took := time.Since(begin); took < 3*longestAsk {
 			t.Errorf("the agents have given up after %v", took)
 		}
-		alike := 0 // pairs of agents that stand in one order at both
+		alike := 0 // pairs of agents in the same order at both shards
 		for i := range agents {
 			for j := range i {
 				if (ends[i][0] < ends[j][0]) == (ends[i][1] < ends[j][1]) {

@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// A stream that could not be begun fails for that reason, by which its caller knows whether to try again, whoever of
-// several shards it was.
+// TestAStreamThatCannotBeBegunSaysWhy checks that a stream that cannot be opened at any shard returns the reason,
+// which determines whether the caller retries.
 func TestAStreamThatCannotBeBegunSaysWhy(t *testing.T) {
 	for _, away := range []int{0, 1} {
 		s := &shards{}
@@ -35,7 +35,7 @@ func TestAStreamThatCannotBeBegunSaysWhy(t *testing.T) {
 	}
 }
 
-// begun is a stream that a tracker refuses, since it ends with nothing in it.
+// begun is a stream that a tracker refuses by ending it.
 type begun struct{ grpc.ClientStream }
 
 func (begun) CloseSend() error  { return nil }

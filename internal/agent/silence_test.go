@@ -18,7 +18,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// slow is a stream to a tracker that takes its time.
+// slow is a stream to a slow tracker.
 type slow struct {
 	grpc.ClientStream
 	ctx            context.Context
@@ -43,7 +43,8 @@ func (s *slow) RecvMsg(any) error {
 	return nil
 }
 
-// An upload to all shards used to wait for one whose tracker was stopped for as long as it may take.
+// TestAnUploadToAllShardsDoesNotWaitForATrackerThatIsStopped is a regression test: an upload to all shards waited for
+// a stopped tracker until its timeout.
 func TestAnUploadToAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	const ever, pieces = 24 * time.Hour, 3
 	for name, c := range map[string]struct {
@@ -100,7 +101,7 @@ func TestAnUploadToAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	}
 }
 
-// So did a download that asks one shard after the other.
+// TestADownloadDoesNotWaitForATrackerThatIsStopped checks the same for downloads that try one shard after another.
 func TestADownloadDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shards{alive: func(context.Context, *grpc.ClientConn, int) error {
@@ -127,7 +128,7 @@ func TestADownloadDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	})
 }
 
-// So did every call of all shards.
+// TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped checks the same for calls of all shards.
 func TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shards{alive: func(ctx context.Context, _ *grpc.ClientConn, shard int) error {
@@ -148,7 +149,8 @@ func TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	})
 }
 
-// A tracker that says that it is asked too often, or that it has no room, is there.
+// TestATrackerThatRefusesToSayIsThere checks that a tracker that refuses a probe, because of its rate or memory
+// limits, counts as alive.
 func TestATrackerThatRefusesToSayIsThere(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
@@ -168,7 +170,8 @@ func TestATrackerThatRefusesToSayIsThere(t *testing.T) {
 	}
 }
 
-// What a tracker said of a call before it fell silent is told in its own words, and a result waits for no question.
+// TestACallEndsInTheTrackersOwnWords checks that a call returns the tracker's error from before it stalled, and that
+// results do not wait for a probe.
 func TestACallEndsInTheTrackersOwnWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := status.Error(codes.NotFound, "there is no such session")

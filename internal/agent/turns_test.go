@@ -8,13 +8,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// farmOf is what shards have for an agent, by shard: the weights of the owners who wait, and how long leases take.
+// farmOf describes the work of each shard: the weights of waiting owners, and the duration of leases.
 type farmOf map[int]struct {
 	weight float64
 	takes  time.Duration
 }
 
-// play has an agent do so many leases, and says for how long it worked for each shard.
+// play runs a number of leases and returns the working time for each shard.
 func (f farmOf) play(t *testing.T, s *turns, leases int) (worked [4]time.Duration) {
 	t.Helper()
 	for n := range leases {
@@ -39,7 +39,7 @@ func (f farmOf) play(t *testing.T, s *turns, leases int) (worked [4]time.Duratio
 func TestShardsTakeTurnsByTheWeightsOfWhoWaits(t *testing.T) {
 	farm := farmOf{0: {1, time.Second}, 1: {3, 4 * time.Second}, 3: {2, time.Second / 2}} // shard 2 has no work
 	var s turns
-	farm.play(t, &s, 100) // until it knows how long leases take
+	farm.play(t, &s, 100) // learns the duration of leases
 	check := func(want map[int]float64) {
 		t.Helper()
 		worked := farm.play(t, &s, 2000)
@@ -54,7 +54,7 @@ func TestShardsTakeTurnsByTheWeightsOfWhoWaits(t *testing.T) {
 		}
 	}
 	check(map[int]float64{0: 1. / 6, 1: 3. / 6, 2: 0, 3: 2. / 6})
-	farm[2] = farm[0] // that it had no work before earns it nothing
+	farm[2] = farm[0] // its earlier idle time must not earn it credit
 	check(map[int]float64{0: 1. / 7, 1: 3. / 7, 2: 1. / 7, 3: 2. / 7})
 }
 

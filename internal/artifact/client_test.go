@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// caller is the identity that a call says it is made with.
+// caller returns the identity in a call's header.
 func caller(ctx context.Context) string {
 	if names := metadata.ValueFromIncomingContext(ctx, "name"); len(names) > 0 {
 		return names[0]
@@ -31,12 +31,12 @@ func caller(ctx context.Context) string {
 	return ""
 }
 
-// as has calls made with an identity.
+// as sets the identity of calls.
 func as(ctx context.Context, name string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "name", name)
 }
 
-// serve serves a store whose streams break off after as many messages as breaks says, once for each entry.
+// serve serves a store. Each entry of breaks is the number of messages after which the next stream breaks.
 func serve(t *testing.T, store *artifact.Store, breaks ...int32) *grpc.ClientConn {
 	t.Helper()
 	lis := bufconn.Listen(1 << 20)
@@ -66,7 +66,7 @@ func serve(t *testing.T, store *artifact.Store, breaks ...int32) *grpc.ClientCon
 	return conn
 }
 
-// brittle is a stream that breaks after some messages.
+// brittle is a stream that breaks after a number of messages.
 type brittle struct {
 	grpc.ServerStream
 	left int32

@@ -41,7 +41,7 @@ func rot(t *testing.T, dir, content string) {
 	}
 }
 
-// rotting is a store in a folder, with the damage it finds.
+// rotting is a store in a folder that records the damage that it finds.
 type rotting struct {
 	*artifact.Store
 	dir   string
@@ -57,7 +57,7 @@ func newRotting(t *testing.T, opts artifact.Options) *rotting {
 	return r
 }
 
-// mustHaveFound checks that an artifact was set aside, and can be stored again.
+// mustHaveFound checks that a damaged artifact was set aside and can be stored again.
 func (r *rotting) mustHaveFound(t *testing.T, content string) {
 	t.Helper()
 	digest := records.Digest([]byte(content))
@@ -126,7 +126,8 @@ func TestAFlippedBitIsFoundByADownload(t *testing.T) {
 	}
 }
 
-// TestAClientIsToldThatADamagedArtifactIsNotThere, so that its lease goes back and the batch is built again.
+// TestAClientIsToldThatADamagedArtifactIsNotThere checks the error that makes the lease return and the batch be
+// rebuilt.
 func TestAClientIsToldThatADamagedArtifactIsNotThere(t *testing.T) {
 	r := newRotting(t, artifact.Options{})
 	mustPut(t, r.Store, "hello")
@@ -171,7 +172,7 @@ func TestAFileThatIsGoneIsFoundMissing(t *testing.T) {
 	mustPut(t, r.Store, "hello")
 }
 
-// TestTheScrubberFindsWhatNobodyUses, within the bounds that it has: each artifact once in a while, at its rate.
+// TestTheScrubberFindsWhatNobodyUses checks the interval and the rate of scrubbing.
 func TestTheScrubberFindsWhatNobodyUses(t *testing.T) {
 	content := strings.Repeat("x", 1<<20)
 	dir := t.TempDir()
@@ -196,7 +197,7 @@ func TestTheScrubberFindsWhatNobodyUses(t *testing.T) {
 			if digest != records.Digest([]byte(content)) {
 				t.Errorf("%s is damaged", digest)
 			}
-		case <-time.After(2 * time.Hour): // of the bubble's clock
+		case <-time.After(2 * time.Hour): // fake time
 			t.Error("nothing was found")
 		}
 		if took := time.Since(begun); took < time.Minute+16*time.Second-5*time.Second || took > 3*time.Minute {

@@ -45,8 +45,7 @@ func TestWhoHasLittleGetsRoomFromWhoHasMost(t *testing.T) {
 	}
 }
 
-// TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody has one identity upload much, without completing any
-// artifact.
+// TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody uploads many incomplete artifacts by one identity.
 func TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit, UploadBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b", "c", "d")
@@ -61,7 +60,7 @@ func TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody(t *testing.T) {
 
 func TestWhatIsPinnedCountsForNobody(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 32 * unit})
-	for n := range 20 { // what batches need
+	for n := range 20 { // artifacts needed by batches
 		content := fmt.Sprintf("p%d", n)
 		putAllAs(t, s, "builder", content)
 		s.Pin(records.Digest([]byte(content)))

@@ -35,10 +35,10 @@ func open(t *testing.T, opts artifact.Options) *artifact.Store {
 	return s
 }
 
-// unit is the room that a small artifact counts.
+// unit is the accounting unit of small artifacts.
 const unit = 16 << 10
 
-// upload is one of some content by some identity.
+// upload returns an upload of content by an identity.
 func upload(identity, content string) artifact.Upload {
 	return artifact.Upload{Identity: identity, Digest: records.Digest([]byte(content)), SizeBytes: int64(len(content))}
 }
@@ -49,7 +49,7 @@ func putAs(s *artifact.Store, identity, content string) error {
 	return s.Put(context.Background(), upload(identity, content), strings.NewReader(content))
 }
 
-// received is how much of some content is there after an upload that broke off.
+// received returns the number of bytes that an interrupted upload left.
 func received(t *testing.T, s *artifact.Store, identity, content string) int64 {
 	t.Helper()
 	n, err := s.Received(t.Context(), identity, records.Digest([]byte(content)))
@@ -78,7 +78,7 @@ func present(s *artifact.Store, contents ...string) (out string) {
 	return out
 }
 
-// files lists what lies in a folder.
+// files lists the files in a folder.
 func files(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -117,7 +117,7 @@ func TestWhatIsStoredIsServed(t *testing.T) {
 func TestTheLeastRecentlyUsedGoesFirstButNothingInUse(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir, CapBytes: 3 * unit, UploadBytes: 3 * unit})
-	large := strings.Repeat("e", unit+1) // takes two units
+	large := strings.Repeat("e", unit+1) // two units
 	mustPut(t, s, "aaa", "bbb", "ccc")
 	_, release, err := s.Use(records.Digest([]byte("aaa")))
 	if err != nil {
@@ -248,7 +248,7 @@ func TestAFullDiskIsToldAndLeavesNoPart(t *testing.T) {
 	mustPut(t, s, "hello")
 }
 
-// noted is a file system that notes the order of what brings an artifact to the disk.
+// noted is a file system that records the operations that make an artifact durable.
 type noted struct {
 	artifact.OS
 	steps *[]string
@@ -286,8 +286,8 @@ func (n noted) SyncDir(path string) error {
 	return n.OS.SyncDir(path)
 }
 
-// TestAnArtifactOutlivesAPowerCutOnceItIsStored checks that nothing is left to the page cache when Put returns: the
-// bytes, the name, and the folder.
+// TestAnArtifactOutlivesAPowerCutOnceItIsStored checks that the bytes, the name and the folder are synced when Put
+// returns.
 func TestAnArtifactOutlivesAPowerCutOnceItIsStored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	var steps []string

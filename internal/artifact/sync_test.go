@@ -64,7 +64,7 @@ func TestAFailedSyncEndsTheFilesLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, disk := t.TempDir(), &badSync{}
 			s := open(t, artifact.Options{Dir: dir, FS: disk})
-			mustPut(t, s, besides("hello")) // so that the folder is made
+			mustPut(t, s, besides("hello")) // creates the folder
 			before := len(files(t, dir))
 			c.fail(disk)
 			if err := s.Put(t.Context(), upload("ana", "hello"), c.src); !errors.Is(err, c.want) {
@@ -96,7 +96,7 @@ func TestAClientSendsAgainWhatADiskLost(t *testing.T) {
 	}
 }
 
-// besides is a content that is stored in the same folder as another.
+// besides returns content that is stored in the same folder as another one.
 func besides(content string) string {
 	for n := 0; ; n++ {
 		if other := fmt.Sprint(n); records.Digest([]byte(other))[:2] == records.Digest([]byte(content))[:2] {
@@ -109,7 +109,7 @@ func TestAnUploadThatWasUnderWayWhenTheProcessEndedIsNotBelieved(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir})
 	h := hold(t, s, upload("ana", "hello"), "hel")
-	older := filepath.Join(dir, "2c", records.Digest([]byte("hello"))+".part") // as older versions kept them, unsynced
+	older := filepath.Join(dir, "2c", records.Digest([]byte("hello"))+".part") // unsynced, as in older versions
 	if err := os.WriteFile(older, []byte("hel"), 0o644); err != nil {
 		t.Fatal(err)
 	}

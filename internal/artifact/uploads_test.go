@@ -43,14 +43,14 @@ func hold(t *testing.T, s *artifact.Store, up artifact.Upload, comes string) *ho
 // send returns once the bytes were received.
 func (h *holder) send(t *testing.T, text string) {
 	t.Helper()
-	for _, part := range []string{text, ""} { // the second is read when the first was written
+	for _, part := range []string{text, ""} { // the second is read after the first was written
 		if _, err := io.WriteString(h.w, part); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// end breaks the upload off.
+// end interrupts the upload.
 func (h *holder) end() error {
 	h.w.CloseWithError(errors.New("line cut"))
 	return <-h.ended
@@ -87,7 +87,7 @@ func TestHoldingADigestOpenBlocksNobody(t *testing.T) {
 		t.Run(identity, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, artifact.Options{Dir: dir})
-			h := hold(t, s, upload(identity, "hello"), "j") // wrong, even
+			h := hold(t, s, upload(identity, "hello"), "j") // with wrong content
 			if err := putAs(s, "ana", "hello"); err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestWhoComesBackGoesOnWhereItBrokeOff(t *testing.T) {
 	}
 }
 
-// untilDone is a source that breaks off with its context.
+// untilDone is a reader that fails when its context ends.
 type untilDone struct{ ctx context.Context }
 
 func (u untilDone) Read([]byte) (int, error) {
@@ -250,7 +250,7 @@ func TestUnfinishedBytesOfAnIdentityAreBounded(t *testing.T) {
 	if n := s.Stats().Refused["uploads"]; n != 1 {
 		t.Errorf("%d refusals are counted", n)
 	}
-	_ = second.end() // it goes when room is needed
+	_ = second.end() // evicted when space is needed
 	if err := putAs(s, "mallory", "c"); err != nil {
 		t.Error(err)
 	}
@@ -260,7 +260,7 @@ func TestUnfinishedBytesOfAnIdentityAreBounded(t *testing.T) {
 	_ = first.end()
 }
 
-// TestAnUploadThatOthersHoldUpGoesOnWhereItWas has one meet the bound on bytes midway.
+// TestAnUploadThatOthersHoldUpGoesOnWhereItWas reaches the limit on bytes in the middle of an upload.
 func TestAnUploadThatOthersHoldUpGoesOnWhereItWas(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 100 * unit, UploadBytes: 4 * unit})
 	large, up := strings.Repeat("l", 2*unit), upload("ana", "")
@@ -276,7 +276,7 @@ func TestAnUploadThatOthersHoldUpGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// TestTooManyUploadsAreTriedAgain has a client wait for the end of others of its identity.
+// TestTooManyUploadsAreTriedAgain lets a client wait for other uploads of its identity.
 func TestTooManyUploadsAreTriedAgain(t *testing.T) {
 	store := open(t, artifact.Options{Uploads: 1})
 	conn := serve(t, store)
@@ -301,7 +301,7 @@ func TestTooManyUploadsAreTriedAgain(t *testing.T) {
 		uploaded <- err
 	}()
 	select {
-	case <-heard: // it was refused at least once
+	case <-heard: // refused at least once
 	case err := <-uploaded:
 		t.Fatalf("it was not tried again: %v", err)
 	}

@@ -15,11 +15,11 @@ import (
 
 const (
 	processEnv = "TILTH_TEST_ATOMICFILE"
-	// hangsEnv has that program not come to an end.
+	// hangsEnv makes that program block before it finishes.
 	hangsEnv = "TILTH_TEST_ATOMICFILE_HANGS"
 )
 
-// TestMain lets this binary be a program that writes a file.
+// TestMain lets this binary act as a program that writes a file.
 func TestMain(m *testing.M) {
 	path := os.Getenv(processEnv)
 	if path == "" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// writer starts a process that writes a file, and does not come to an end. release lets it go on to that.
+// writer starts a process that writes a file and blocks before it finishes. release unblocks it.
 func writer(t *testing.T, path string) (process *exec.Cmd, release func()) {
 	t.Helper()
 	process = exec.Command(os.Args[0])
@@ -40,7 +40,7 @@ func writeText(t *testing.T, path, text string) {
 	}
 }
 
-// names are those in a folder.
+// names returns the names in a folder.
 func names(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -53,7 +53,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// What a killed process had written used to stay for ever.
+// TestWhatAKilledProcessLeftIsRemoved is a regression test: temporary files of killed processes stayed forever.
 func TestWhatAKilledProcessLeftIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
@@ -67,10 +67,10 @@ func TestWhatAKilledProcessLeftIsRemoved(t *testing.T) {
 		if err := one.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = one.Wait() // that it was killed
+		_ = one.Wait() // it was killed
 	}
 	writeText(t, path, "mine")
-	if left := names(t, dir); len(left) != 2 { // with what the one that lives writes
+	if left := names(t, dir); len(left) != 2 { // including the live process's temporary file
 		t.Errorf("there are %v", left)
 	}
 	release()
@@ -107,7 +107,8 @@ func TestWhatIsNoLeftoverStays(t *testing.T) {
 	}
 }
 
-// Whoever writes one file at once with others replaces it whole, and takes no other's for a leftover.
+// TestManyWriteOneFileAtOnce checks that concurrent writers replace a file atomically, and do not remove each other's
+// temporary files.
 func TestManyWriteOneFileAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")

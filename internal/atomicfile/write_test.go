@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Root used to take a service's tokens away from it by changing them.
+// TestAPrivateFileKeepsItsOwner is a regression test: a change by root made tokens unreadable for the service.
 func TestAPrivateFileKeepsItsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -51,7 +51,7 @@ func TestFailedWriteLeavesWhatWasThere(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	err := Write(path, func(w io.Writer) error {
-		_, _ = io.WriteString(w, "half") // what was written must not matter
+		_, _ = io.WriteString(w, "half") // a partial write must not matter
 		return broken
 	})
 	if !errors.Is(err, broken) {
@@ -68,7 +68,8 @@ func TestFailedWriteLeavesWhatWasThere(t *testing.T) {
 	}
 }
 
-// A sync that fails may be followed by one that succeeds though the bytes are lost, so the new file is given up.
+// TestAFailedSyncLeavesWhatWasThere checks that a failed sync discards the new file. A later sync may succeed
+// although data were lost.
 func TestAFailedSyncLeavesWhatWasThere(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
@@ -76,7 +77,7 @@ func TestAFailedSyncLeavesWhatWasThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
-	err := write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Close() }) // so that the sync fails
+	err := write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Close() }) // makes the sync fail
 	if !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("error is %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagSet has a flag of every kind that commands use.
+// flagSet returns flags of every kind that commands use.
 func flagSet() *pflag.FlagSet {
 	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	f.String("config", "", "")
@@ -45,7 +45,7 @@ func show(t *testing.T, settings []Setting) string {
 	return out.String()
 }
 
-// What comes of it all is in testdata/good/some.effective.
+// TestEachSourceIsStrongerThanTheOneBefore compares the result with testdata/good/some.effective.
 func TestEachSourceIsStrongerThanTheOneBefore(t *testing.T) {
 	file := filepath.Join("testdata", "good", "some.yaml")
 	flags := flagSet()
@@ -68,7 +68,7 @@ func TestEachSourceIsStrongerThanTheOneBefore(t *testing.T) {
 	}
 }
 
-// What is printed of a good file can replace it.
+// TestGoodFiles also checks that the printed configuration of a good file is equivalent to it.
 func TestGoodFiles(t *testing.T) {
 	for _, file := range files(t, "good") {
 		flags := flagSet()
@@ -114,7 +114,7 @@ func files(t *testing.T, kind string) []string {
 	return names
 }
 
-// Each file in testdata/bad is refused with the message in the file of its name and .txt.
+// TestBadFiles compares the errors of the files in testdata/bad with the .txt files of the same names.
 func TestBadFiles(t *testing.T) {
 	for _, file := range files(t, "bad") {
 		want, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".txt")

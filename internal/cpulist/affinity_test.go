@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processors are those that the thread may run on.
+// processors returns the processors that the thread may use.
 func processors(t *testing.T) (list []int) {
 	t.Helper()
 	var set unix.CPUSet

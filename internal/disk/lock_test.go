@@ -32,7 +32,7 @@ func TestALockHasOneHolder(t *testing.T) {
 	}
 }
 
-// A holder that gives a lock up removes its file, which others may have opened just before.
+// TestALockThatIsRemovedKeepsOneHolder covers waiters that opened the lock's file just before its holder removed it.
 func TestALockThatIsRemovedKeepsOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ".lock")
 	var holders atomic.Int32

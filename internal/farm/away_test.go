@@ -15,10 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/artifact/objects"
 )
 
-// nowhere has an address choose a free port.
+// nowhere is an address with any free port.
 const nowhere = "127.0.0.1:0"
 
-// bucket serves an empty bucket of an object store at an address, with a status, and returns where.
+// bucket serves an empty bucket at an address with a status code, and returns its URL.
 func bucket(t *testing.T, address string, status int) string {
 	t.Helper()
 	lis, err := net.Listen("tcp", address)
@@ -43,7 +43,8 @@ func bucket(t *testing.T, address string, status int) string {
 	return lis.Addr().String()
 }
 
-// A tracker used to end where its object store was away when it started. One that refuses it ends it still.
+// TestATrackerWaitsForItsObjectStore is a regression test: a tracker exited if its object store was unavailable at
+// the start. It still exits if the store refuses it.
 func TestATrackerWaitsForItsObjectStore(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "tilth")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

@@ -16,8 +16,8 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// TestAScheduleFromElsewhereIsMeasuredOnce: a plain loop is slower than the default schedule and refused, that itself
-// is right and confirmed, and both are known afterwards.
+// TestAScheduleFromElsewhereIsMeasuredOnce checks that a plain loop is refused as slower than the default schedule,
+// which is confirmed. Both results are cached.
 func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.compiler = nil // nothing is built any more
+	c.compiler = nil // any build would fail
 	for one, want := range first {
 		if got, err := c.Confirm(t.Context(), one, standard); err != nil || got != want {
 			t.Errorf("known: %+v, %v; want %+v", got, err, want)

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// A model is tuned for this machine, without a farm.
+// This example tunes a model for this machine, without a farm.
 func ExampleTune() {
 	dir, err := os.MkdirTemp("", "tilth-example-*")
 	if err != nil {

@@ -33,10 +33,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// config is a local farm for one thread of this machine, with folders of its own.
+// config configures a local farm in temporary folders with one thread of this machine.
 func config(t *testing.T) LocalConfig {
 	t.Helper()
-	// The host's lock is the test's own, so that it waits for nobody.
+	// A separate host lock avoids waits for other tests.
 	t.Setenv("TMPDIR", t.TempDir())
 	machine, err := target.Native(1)
 	if err != nil {
@@ -106,8 +106,7 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 	checkLeftBehind(t, cfg, db)
 }
 
-// checkLeftBehind says whether a local farm cleaned up. Each used to add agents of its own to the records file, for
-// ever.
+// checkLeftBehind checks that a local farm cleaned up. Agents used to stay in the records file forever.
 func checkLeftBehind(t *testing.T, cfg LocalConfig, db *bolt.DB) {
 	t.Helper()
 	host, err := os.Hostname()
@@ -126,7 +125,7 @@ func checkLeftBehind(t *testing.T, cfg LocalConfig, db *bolt.DB) {
 	}
 }
 
-// leaveOpen makes a records file in which a job is open, as a process that was killed leaves it.
+// leaveOpen creates a records file with an open job, as left by a killed process.
 func leaveOpen(t *testing.T, cfg LocalConfig, owner string) {
 	t.Helper()
 	l, err := StartLocal(t.Context(), cfg)
@@ -182,7 +181,7 @@ func TestLocalFarmSaysWhyItDoesNotStart(t *testing.T) {
 
 func TestRecordsCanBeReadAndImportedWhileAFarmHasThem(t *testing.T) {
 	cfg := config(t)
-	if err := os.Symlink("/nowhere", cfg.Records+".socket"); err != nil { // of one that was killed
+	if err := os.Symlink("/nowhere", cfg.Records+".socket"); err != nil { // left by a killed process
 		t.Fatal(err)
 	}
 	l, err := StartLocal(t.Context(), cfg)
@@ -244,7 +243,8 @@ func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
 	}
 }
 
-// A second agent of the same name used to empty the folder that the first was working in.
+// TestAnAgentsScratchFolderIsTakenOnce is a regression test: a second agent of the same name emptied the folder that
+// the first one was using.
 func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	cfg := AgentConfig{Tracker: "unix:none", Name: "b", CacheDir: t.TempDir()}
@@ -264,7 +264,7 @@ func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
 		t.Errorf("the first lost its files: %v", err)
 	}
 	first.conn.Close()
-	first.claim.Close() // as the end of a killed process does
+	first.claim.Close() // as when a process is killed
 	next, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
 	if err != nil {
 		t.Fatal(err)
@@ -275,8 +275,8 @@ func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestRunnersTellWhatTheirSandboxHasAndLacks when they join: every layer is named, with how it is had or why it is
-// not.
+// TestRunnersTellWhatTheirSandboxHasAndLacks checks that runners report each layer at joining: how it is implemented
+// or why it is unavailable.
 func TestRunnersTellWhatTheirSandboxHasAndLacks(t *testing.T) {
 	for mode, layers := range map[sandbox.Mode]int{"": 9, sandbox.BestEffort: 9, sandbox.Off: 0} {
 		cfg := config(t)
@@ -300,7 +300,7 @@ func TestRunnersTellWhatTheirSandboxHasAndLacks(t *testing.T) {
 	}
 }
 
-// runnerSandbox is what the runner says of its sandbox, once it has joined.
+// runnerSandbox returns the sandbox that the runner reported at joining.
 func runnerSandbox(t *testing.T, l *Local) []*tilthv1.SandboxLayer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

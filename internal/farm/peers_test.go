@@ -22,7 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// certificate makes one of an authority of its own.
+// certificate returns a server certificate of a new CA.
 func certificate(t *testing.T) *certs.Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,13 +36,13 @@ func certificate(t *testing.T) *certs.Server {
 	return s
 }
 
-// known is a tracker that counts the tokens that it is shown.
+// known is a tracker that counts the tokens that it receives.
 type known struct {
 	tilthv1.UnimplementedJobServiceServer
 	tokens atomic.Int64
 }
 
-// serve answers at an address until the test ends.
+// serve serves until the test ends.
 func (k *known) serve(t *testing.T, lis net.Listener, opts ...grpc.ServerOption) {
 	t.Helper()
 	server := grpc.NewServer(opts...)
@@ -64,10 +64,10 @@ func (k *known) ListOwners(ctx context.Context, _ *tilthv1.ListOwnersRequest) (*
 	return &tilthv1.ListOwnersResponse{}, nil
 }
 
-// listOwners makes a call of a shard elsewhere, as somebody by a token.
+// listOwners calls another shard with a caller's token.
 func listOwners(t *testing.T, o *peerTrackers) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // detects a hang
 	defer cancel()
 	return o.call(ctx, 1, "Bearer secret", tilthv1.JobService_ListOwners_FullMethodName, &tilthv1.ListOwnersRequest{}, &tilthv1.ListOwnersResponse{})
 }
@@ -83,7 +83,8 @@ func newOthersUnderTest(t *testing.T, security tracker.Security, members ...reco
 	return o
 }
 
-// A token goes to who has the certificate that the database tells of, and to nobody else.
+// TestATokenIsPassedOnlyToATrackerOfTheDatabase checks that tokens are only sent to trackers with the certificate
+// registered in the database.
 func TestATokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
 	theirs := certificate(t)
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -105,7 +106,8 @@ func TestATokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
 	}
 }
 
-// Without certificates the address 127.0.0.1 means another tracker only where that says that it is on this host.
+// TestATokenIsPassedInTheClearOnThisHostAlone checks that without certificates, the address 127.0.0.1 is only used
+// for trackers registered on the same host.
 func TestATokenIsPassedInTheClearOnThisHostAlone(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// measuring asks for a machine's rates of an instant, of which each measurement finds the next ones.
+// measuring simulates measurements of a machine's rates. Each measurement returns the next rates.
 type measuring struct {
 	*testing.T
 	path  string
@@ -36,8 +36,8 @@ func (m *measuring) at(now time.Time) float64 {
 
 var morning = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// Every command measured the machine for itself, and each got other rates. Then one that was busy in the morning was
-// slow all day.
+// TestAMachinesRatesAreTheMostOfTheDay is a regression test: every command measured the machine and got different
+// rates. With a cache, a machine that was busy in the morning counted as slow all day.
 func TestAMachinesRatesAreTheMostOfTheDay(t *testing.T) {
 	m := &measuring{t, filepath.Join(t.TempDir(), "rates", "machine.json"), []float64{5, 9, 7, 6}}
 	for _, step := range []struct {
@@ -55,7 +55,7 @@ func TestAMachinesRatesAreTheMostOfTheDay(t *testing.T) {
 	}
 }
 
-// Clocks are set back, and older versions did not say when they measured.
+// TestRatesWhoseTimeIsOddAreMeasuredAgain covers clocks that were set back, and older versions without times.
 func TestRatesWhoseTimeIsOddAreMeasuredAgain(t *testing.T) {
 	m := &measuring{t, filepath.Join(t.TempDir(), "machine.json"), []float64{5, 7, 3, 1}}
 	m.at(morning)

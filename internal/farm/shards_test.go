@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// lonely are members of a database that goes away once another one was met.
+// lonely is a member list that becomes unavailable once another member was met.
 type lonely struct{ met bool }
 
 func (l *lonely) Meet(context.Context, records.Member) ([]records.Member, error) {
@@ -30,8 +30,8 @@ func (l *lonely) Meet(context.Context, records.Member) ([]records.Member, error)
 
 func (l *lonely) Leave() {}
 
-// A tracker that has all shards, since the other one is gone, used to give one up every few seconds while the members
-// could not be asked for.
+// TestATrackerThatMeetsNobodyGivesNoShardUp is a regression test: a tracker with all shards of a failed peer released
+// one every few seconds while the members were unavailable.
 func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
 	const shards = 2
 	host, err := tracker.NewHost(tracker.HostConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
@@ -65,8 +65,8 @@ func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
 	}
 }
 
-// A shard that is damaged used to be opened once a second for ever, and read in full each time. One whose database is
-// away still is tried that often.
+// TestAShardThatIsDamagedIsTriedEverMoreSeldom is a regression test: a damaged shard was opened and read in full
+// every second. A shard is still retried that often while the database is unavailable.
 func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
 	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {
@@ -74,7 +74,7 @@ func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		why         error
-		least, most int // tries in an hour
+		least, most int // attempts in an hour
 	}{
 		"damaged": {fmt.Errorf("a row: %w", records.ErrDamaged), 60, 70},
 		"away":    {errors.New("connection refused"), 3600, 3601},

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// lines are a log's.
+// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -26,8 +26,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// TestALocalFarmSaysOnceWhyItFails: where the records could not be written the log said so twice beside the error, and
-// that agents lost the tracker.
+// TestALocalFarmSaysOnceWhyItFails is a regression test: if records could not be written, the log repeated the error
+// twice and reported that agents lost the tracker.
 func TestALocalFarmSaysOnceWhyItFails(t *testing.T) {
 	var log lines
 	cfg := config(t)
@@ -44,7 +44,7 @@ func TestALocalFarmSaysOnceWhyItFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = l.Client.Watch(bound, j.GetId(), 0, func(e *tilthv1.JobEvent) error { // bound tells how it ends
+	_ = l.Client.Watch(bound, j.GetId(), 0, func(e *tilthv1.JobEvent) error { // the context reports the end
 		if e.GetTrial() != nil {
 			return os.Truncate(cfg.Records, 0)
 		}

@@ -19,7 +19,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// expect checks that all lines are among what Prometheus would read.
+// expect checks that the exported metrics contain all lines.
 func expect(t *testing.T, reg *prometheus.Registry, lines ...string) {
 	t.Helper()
 	w := httptest.NewRecorder()

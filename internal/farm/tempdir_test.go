@@ -19,7 +19,7 @@ func TestPassingFoldersOfKilledProcessesAreSwept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(killed.dir, "left"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	killed.claim.Close() // as the end of a killed process does
+	killed.claim.Close() // as when a process is killed
 	other := filepath.Join(parent, "agent-board")
 	if err := os.Mkdir(other, 0o700); err != nil {
 		t.Fatal(err)

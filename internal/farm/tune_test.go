@@ -21,12 +21,12 @@ import (
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
-// doubles is a model of one small task.
+// doubles returns a model with one small task.
 func doubles() *onnx.Model {
 	return sketch.New().Input("x", 8, 8).Known("two", array.FromFloat32([]float32{2})).Node("y = Mul x two").Output("y")
 }
 
-// startFarm is a farm for one thread of this machine, whose client is told nothing but its address.
+// startFarm starts a farm with one thread of this machine. The client only gets its address.
 func startFarm(t *testing.T) *client.Client {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), "")
@@ -54,10 +54,10 @@ func startFarm(t *testing.T) *client.Client {
 	return f.Client
 }
 
-// patient waits for the agents to join.
+// patient is the patience for agents to join.
 var patient = client.Patience{Waits: true, Most: time.Minute}
 
-// TestAProgramHasAFarmTuneItsModel: it names a tracker and a model, and gets records; when it gives up, the job ends.
+// TestAProgramHasAFarmTuneItsModel submits a model to a tracker and receives records. Cancellation ends the job.
 func TestAProgramHasAFarmTuneItsModel(t *testing.T) {
 	c := startFarm(t)
 	heard := 0
@@ -80,12 +80,12 @@ func TestAProgramHasAFarmTuneItsModel(t *testing.T) {
 	givesUp(t, c)
 }
 
-// givesUp: what was measured until then is the result.
+// givesUp checks that a cancelled call returns the measurements so far.
 func givesUp(t *testing.T, c *client.Client) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	// Its space is too large for it to end by itself before it is cancelled.
+	// The space is too large for the job to end before it is cancelled.
 	product := sketch.New().Input("x", 64, 64).Constant("w", 64, 64).Node("y = MatMul x w").Output("y")
 	r, err := job.Tune(ctx, c, []job.Source{{Name: "product", Model: product}}, job.TuneOptions{
 		SearchOptions: job.SearchOptions{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *trials.Tally) {
@@ -99,7 +99,7 @@ func givesUp(t *testing.T, c *client.Client) {
 	}
 }
 
-// TestWhatCannotBeTunedIsSaidAtOnce, before the tracker is asked.
+// TestWhatCannotBeTunedIsSaidAtOnce checks for errors before the tracker is called.
 func TestWhatCannotBeTunedIsSaidAtOnce(t *testing.T) {
 	c, err := client.Dial("unix:/nowhere", slog.New(slog.DiscardHandler))
 	if err != nil {

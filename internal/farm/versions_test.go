@@ -19,8 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// A tracker that may not use the schema any more, as it finds when it takes a shard over, goes on with the shards that
-// it has. One that has none ends, and says why.
+// TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion checks a tracker that discovers an incompatible schema
+// during a takeover. It continues with its shards. Without shards it exits with an explanation.
 func TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
 	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {
@@ -52,7 +52,7 @@ func TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
 	})
 }
 
-// versioned is a store with a schema of a version.
+// versioned is a store with a given schema version.
 type versioned struct {
 	records.Store
 	schema, own int

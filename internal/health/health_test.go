@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serve serves checks on a unix socket, and on a port.
+// serve serves checks on a unix socket and a TCP port.
 func serve(t *testing.T, c Checks) (addrs []string) {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -12,7 +12,7 @@ func TestFoldersAreThoseOfTheConfiguration(t *testing.T) {
 	for name, text := range map[string]string{
 		"ld.so.conf":      "include more/*.conf missing.conf\n/usr/local/last\n",
 		"more/a.conf":     "# of CUDA\n/usr/local/cuda/lib64/ \n\nrelative\nhwcap 1 nosegneg\n",
-		"more/b.conf":     "/opt/b # a remark\ninclude *.conf\n", // itself, too
+		"more/b.conf":     "/opt/b # a remark\ninclude *.conf\n", // also matches itself
 		"more/ignored.sh": "/opt/ignored\n",
 	} {
 		path := filepath.Join(dir, name)
@@ -43,7 +43,7 @@ func TestTheFirstFolderWithALibraryHasIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(one, "libx.so.1"), 0o755); err != nil { // which is no library
+	if err := os.Mkdir(filepath.Join(one, "libx.so.1"), 0o755); err != nil { // not a library
 		t.Fatal(err)
 	}
 	folders := []string{filepath.Join(dir, "missing"), one, two}

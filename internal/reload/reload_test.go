@@ -19,7 +19,7 @@ func TestAFileIsReadAgainWhenItChanges(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// Two writes within a tick of the file system's clock look alike.
+		// Two writes within a clock tick of the file system would look alike.
 		writes++
 		at := time.Unix(int64(1000*writes), 0)
 		if err := os.Chtimes(path, at, at); err != nil {

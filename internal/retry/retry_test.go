@@ -34,7 +34,8 @@ func TestWaitsDoubleWithJitterUpToTheLongest(t *testing.T) {
 	}
 }
 
-// Half of a wait used to be the same for all, so that those who lost a tracker at once came back within half a wait.
+// TestWaitsAreSpreadOverTheWhole is a regression test: half of each wait was fixed, so clients that lost a tracker
+// together returned within half a wait.
 func TestWaitsAreSpreadOverTheWhole(t *testing.T) {
 	var quarters [4]int
 	for range 4000 {

@@ -23,12 +23,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// pieces is a service that puts off its first streams, and sends back what it was sent.
+// pieces is a service that refuses its first streams temporarily and then echoes.
 type pieces struct {
 	tilthv1.UnimplementedArtifactServiceServer
-	putOff  int32 // how many
+	putOff  int32 // number of refused streams
 	refusal error
-	late    bool // it is refused after the first answer
+	late    bool // refuse after the first answer
 	streams atomic.Int32
 	got     []string
 }
@@ -68,7 +68,7 @@ func (p *pieces) DownloadArtifact(req *tilthv1.DownloadArtifactRequest, stream g
 	return stream.Send(&tilthv1.DownloadArtifactResponse{Data: []byte(req.GetDigest())})
 }
 
-// client serves it, and returns a client whose streams are begun anew.
+// client serves it and returns a client that reopens streams.
 func (p *pieces) client(t *testing.T) tilthv1.ArtifactServiceClient {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
@@ -98,7 +98,7 @@ func (p *pieces) client(t *testing.T) tilthv1.ArtifactServiceClient {
 
 var soon = wire.RefuseUntil(time.Millisecond, codes.Unavailable, wire.ReasonIssuer, "in a moment")
 
-// upload sends pieces from one buffer.
+// upload sends pieces from one reused buffer.
 func upload(ctx context.Context, c tilthv1.ArtifactServiceClient, pieces ...string) error {
 	stream, err := c.UploadArtifact(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestAnUploadThatIsPutOffIsBegunAnew(t *testing.T) {
 	for i := range 5 {
 		small = append(small, fmt.Sprint("piece ", i))
 	}
-	for i := range 24 { // as much as is kept, and more
+	for i := range 24 { // more than the replay buffer holds
 		large = append(large, strings.Repeat(string(rune('a'+i)), wire.PieceBytes))
 	}
 	for name, sent := range map[string][]string{"nothing": nil, "small": small, "large": large} {
@@ -136,7 +136,7 @@ func TestAnUploadThatIsPutOffIsBegunAnew(t *testing.T) {
 	}
 }
 
-// download returns all that comes.
+// download returns all received pieces.
 func download(ctx context.Context, c tilthv1.ArtifactServiceClient) (got []string, err error) {
 	stream, err := c.DownloadArtifact(ctx, &tilthv1.DownloadArtifactRequest{Digest: "digest"})
 	for err == nil {

@@ -104,7 +104,7 @@ func TestLinesOfManyAreWhole(t *testing.T) {
 	}
 }
 
-// The disk is a device that is always full.
+// TestNothingIsReadyWhileTheDiskIsFull uses a device that is always full.
 func TestNothingIsReadyWhileTheDiskIsFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestAFailedWriteLeavesNoHalfLine(t *testing.T) {
 	if err := f.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The file is open for reading only, so that writes fail; the later lines must be whole.
+	// The file is read-only, so writes fail. Later lines must be complete.
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

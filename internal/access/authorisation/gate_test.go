@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/tokens"
 )
 
-// closedGate is one that takes one token, of an admin.
+// closedGate returns a gate with a single token of an admin.
 func closedGate(t testing.TB) (g *Gate, token string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens.json")
@@ -30,7 +30,7 @@ func closedGate(t testing.TB) (g *Gate, token string) {
 	return New(Config{Tokens: file}), token
 }
 
-// Only a valid token admits a call, and only to methods that have a rule.
+// FuzzAdmit checks that only a valid token admits a call, and only to methods with a rule.
 func FuzzAdmit(f *testing.F) {
 	g, token := closedGate(f)
 	for _, method := range append(Methods(), "", "/", "//", "x", "/a.b/c/d") {

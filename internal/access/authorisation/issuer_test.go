@@ -23,7 +23,7 @@ const (
 	another = tilthv1.AdminService_BackupStore_FullMethodName
 )
 
-// issuerGate is a gate that takes an issuer's tokens alone, and makes headers with those of clients.
+// issuerGate returns a gate that only accepts an issuer's tokens, and a function that returns headers of its clients.
 func issuerGate(t *testing.T) (g *Gate, client func(name string) metadata.MD) {
 	t.Helper()
 	check := func(err error) {
@@ -48,7 +48,7 @@ func issuerGate(t *testing.T) (g *Gate, client func(name string) metadata.MD) {
 	}
 }
 
-// readKeys waits until a gate's issuer is known by its keys.
+// readKeys waits until a gate has read the issuer's keys.
 func readKeys(t *testing.T, g *Gate, client func(name string) metadata.MD) {
 	t.Helper()
 	text := client("somebody").Get("authorization")[0][len("Bearer "):]
@@ -81,7 +81,7 @@ func TestAGateOfAnIssuerAloneIsClosedToOthers(t *testing.T) {
 	}
 }
 
-// Another tracker of the farm knows the caller by the same token.
+// TestAnIssuersTokenIsPassedOn checks that another tracker of the farm accepts a forwarded token.
 func TestAnIssuersTokenIsPassedOn(t *testing.T) {
 	g, client := issuerGate(t)
 	want := client("alice").Get("authorization")[0]
@@ -98,8 +98,8 @@ func TestAnIssuersTokenIsPassedOn(t *testing.T) {
 	}
 }
 
-// Verifying signatures is expensive: tokens from one address are verified only at the rate of its calls. Known callers
-// and other addresses are not affected.
+// TestAFloodOfTokensIsNotChecked checks that tokens from one address are only verified at the rate of its calls,
+// because verification is expensive. Known callers and other addresses are not affected.
 func TestAFloodOfTokensIsNotChecked(t *testing.T) {
 	g, client := issuerGate(t)
 	readKeys(t, g, client)

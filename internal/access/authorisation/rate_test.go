@@ -20,7 +20,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// sessions is how many each identity has.
+// sessions is the number of sessions of each identity.
 type sessions map[string]int
 
 func (sessions) JobOwner(string) (Owner, bool, error) { return Owner{}, false, nil }
@@ -36,13 +36,13 @@ func (l *lines) Write(b []byte) (int, error) {
 }
 func (*lines) Close() error { return nil }
 
-// from is a call's context with its peer's address.
+// from returns a call's context with a peer address.
 func from(addr string) context.Context {
 	a, _ := net.ResolveTCPAddr("tcp", addr)
 	return peer.NewContext(context.Background(), &peer.Peer{Addr: a})
 }
 
-// limited returns a gate that admits ten calls per second and caller, and its clock, which the test sets.
+// limited returns a gate that admits ten calls per second and caller, with a settable clock.
 func limited(t *testing.T) (g *Gate, header metadata.MD, now *time.Time) {
 	g, token := closedGate(t)
 	now = new(time.Time)
@@ -82,7 +82,7 @@ func TestCallsOfAnIdentityAreBounded(t *testing.T) {
 	}
 }
 
-// Ten thousand agents may share a token.
+// TestSessionsAddToTheCallsOfTheirIdentity checks the limit of shared tokens, which may have ten thousand agents.
 func TestSessionsAddToTheCallsOfTheirIdentity(t *testing.T) {
 	g, root, now := limited(t)
 	g.cfg.Holdings = sessions{"root": 100}
@@ -104,7 +104,8 @@ func TestCallsThatAreWrittenDownAreBoundedMore(t *testing.T) {
 	}
 }
 
-// Strangers are held apart from those who call from the same address and prove who they are.
+// TestStrangersAreBoundedByTheirAddress checks that authenticated callers from the same address have a separate
+// limit.
 func TestStrangersAreBoundedByTheirAddress(t *testing.T) {
 	g, root, _ := limited(t)
 	if count, err := admitted(from("192.0.2.1:1"), g, healthv1.Health_Check_FullMethodName, nil, 1000); count != 100 || wire.Reason(err) != wire.ReasonRate {
@@ -126,7 +127,8 @@ func TestStrangersAreBoundedByTheirAddress(t *testing.T) {
 	}
 }
 
-// Sign-in attempts on the page are limited per host, like calls with tokens.
+// TestAttemptsToSignInAreBoundedByTheHost checks that sign-in attempts on the page are limited per host, like calls
+// with tokens.
 func TestAttemptsToSignInAreBoundedByTheHost(t *testing.T) {
 	g, _, _ := limited(t)
 	tried := map[codes.Code]int{}
@@ -143,7 +145,8 @@ func TestAttemptsToSignInAreBoundedByTheHost(t *testing.T) {
 	}
 }
 
-// A reader turned the audit log over in minutes.
+// TestRefusalsOfAKnownCallerAreWrittenUpToABound is a regression test: a reader rotated the whole audit log out in
+// minutes.
 func TestRefusalsOfAKnownCallerAreWrittenUpToABound(t *testing.T) {
 	g, _, now := limited(t)
 	written := &lines{}

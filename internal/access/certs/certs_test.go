@@ -22,7 +22,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// pki is an authority and the files that it signed, in a folder.
+// pki is a CA with signed certificates in a folder.
 type pki struct {
 	testing.TB
 	*Authority
@@ -60,7 +60,7 @@ func (p *pki) server(require bool) *Server {
 	return s
 }
 
-// client is one with a certificate of a name, or without one.
+// client returns the credentials of a client with the certificate of a name, or without one.
 func (p *pki) client(name string) credentials.TransportCredentials {
 	p.Helper()
 	cfg := ClientConfig{CA: p.path("ca.crt")}
@@ -72,7 +72,7 @@ func (p *pki) client(name string) credentials.TransportCredentials {
 	return c
 }
 
-// handshake connects the two over a real connection, and returns the certificates that each saw.
+// handshake connects server and client over TCP and returns the certificates that each received.
 func (p *pki) handshake(s *Server, c credentials.TransportCredentials) (client, server []*x509.Certificate, err error) {
 	p.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -187,7 +187,7 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	if clientBefore[0].Equal(clientAfter[0]) || serverBefore[0].Equal(serverAfter[0]) {
 		t.Error("the old certificates are still used")
 	}
-	// Both sides go over to another authority.
+	// Both sides change to another CA.
 	next := newPKI(t)
 	for _, name := range []string{"ca.crt", "server.crt", "server.key", "alice.crt", "alice.key"} {
 		b, err := os.ReadFile(next.path(name))
@@ -242,7 +242,7 @@ func TestAnAuthorityIsReadAgain(t *testing.T) {
 	}
 }
 
-// The identity of any certificate has a valid name and an existing role.
+// FuzzIdentity checks that the identity of any certificate has a valid name and an existing role.
 func FuzzIdentity(f *testing.F) {
 	p := newPKI(f)
 	der, err := os.ReadFile(p.path("alice.crt"))

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// awaitAnswers waits until what answers take is as wanted.
+// awaitAnswers waits until the memory of answers is as wanted.
 func awaitAnswers(t *testing.T, g *Guard, what string, wanted func(heldBytes int64) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !wanted(g.AnswerBytes()); time.Sleep(time.Millisecond) {
@@ -24,7 +24,7 @@ func awaitAnswers(t *testing.T, g *Guard, what string, wanted func(heldBytes int
 	}
 }
 
-// answersGone waits until no answer takes anything.
+// answersGone waits until no answer uses memory.
 func answersGone(t *testing.T, g *Guard) {
 	t.Helper()
 	awaitAnswers(t, g, "none", func(held int64) bool { return held == 0 })
@@ -41,7 +41,7 @@ func (s *speaker) ask(t *testing.T, calls int, method string) {
 	}
 }
 
-// ends waits until the server has ended that many calls.
+// ends waits until the server has ended a number of calls.
 func (s *speaker) ends(t *testing.T, calls int) {
 	t.Helper()
 	for calls > 0 {
@@ -55,7 +55,8 @@ func (s *speaker) ends(t *testing.T, calls int) {
 	}
 }
 
-// One client that downloaded and did not read took a tracker from 31 MiB to 14 GiB.
+// TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost is a regression test: a client that downloaded without
+// reading grew a tracker from 31 MiB to 14 GiB.
 func TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost(t *testing.T) {
 	const total, calls, answerBytes = 8 << 20, 64, 64 << 10
 	for _, method := range []string{"Echo", "Flood"} {
@@ -64,7 +65,7 @@ func TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost(t *testing.T) {
 			addr := start(t, Limits{AnswerBytes: total, RoomWait: 100 * time.Millisecond}, s)
 			c := speak(t, addr, 0)
 			c.ask(t, calls, method)
-			c.ends(t, calls-total/8/answerBytes) // the others' answers lie there
+			c.ends(t, calls-total/8/answerBytes) // the other answers stay buffered
 			if held := s.guard.AnswerBytes(); held > total/8 || held < total/16 {
 				t.Errorf("%d bytes are held", held)
 			}
@@ -81,7 +82,7 @@ func TestAnswersThatAreReadTakeNoRoom(t *testing.T) {
 	s := &service{flooding: make([]byte, 1<<20)}
 	conn := dial(t, start(t, Limits{AnswerBytes: 16 << 20, RoomWait: patience}, s))
 	failed := make(chan error)
-	for range 40 { // at once, twenty times what a connection may have
+	for range 40 { // concurrently, twenty times the limit of a connection
 		go func() { failed <- echo(t.Context(), conn, 0) }()
 	}
 	for range 40 {
@@ -92,7 +93,8 @@ func TestAnswersThatAreReadTakeNoRoom(t *testing.T) {
 	answersGone(t, s.guard)
 }
 
-// What making an answer may take is taken before it is made, by callers and by all.
+// TestAnswersAreMadeWithinTheRoomForThem checks that memory for an answer is reserved before the answer is made, per
+// caller and in total.
 func TestAnswersAreMadeWithinTheRoomForThem(t *testing.T) {
 	s := &service{block: make(chan struct{})}
 	addr := start(t, Limits{AnswerBytes: 8 << 20, RoomWait: 100 * time.Millisecond}, s)
@@ -124,7 +126,7 @@ func TestPagesAreMadeWithinTheRoomForThem(t *testing.T) {
 	var page http.Handler
 	page = g.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if inner++; inner < 10 {
-			page.ServeHTTP(w, r) // while this one is made
+			page.ServeHTTP(w, r) // during the other request
 		}
 	}), 1<<20, func(*http.Request) string { return "alice" }, func(w http.ResponseWriter, err error) {
 		w.WriteHeader(http.StatusServiceUnavailable)

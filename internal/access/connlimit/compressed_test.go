@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// inflated is how many bytes came of compressed messages.
+// inflated counts the bytes decompressed from messages.
 var inflated atomic.Int64
 
-// bomb is a compression known to both sides. One byte expands to half a gigabyte.
+// bomb is a compressor known to both sides. One byte expands to half a gigabyte.
 type bomb struct{}
 
 func init() { encoding.RegisterCompressor(bomb{}) }
@@ -27,7 +27,7 @@ func (bomb) Compress(w io.Writer) (io.WriteCloser, error) { return fuse{w}, nil 
 
 func (bomb) Decompress(io.Reader) (io.Reader, error) { return io.LimitReader(blast{}, 512<<20), nil }
 
-// fuse puts one byte in place of a message.
+// fuse writes one byte for each message.
 type fuse struct{ io.Writer }
 
 func (fuse) Write(b []byte) (int, error) { return len(b), nil }
@@ -37,7 +37,7 @@ func (f fuse) Close() error {
 	return err
 }
 
-// blast reads as zeros without end.
+// blast reads as endless zeros.
 type blast struct{}
 
 func (blast) Read(b []byte) (int, error) {
@@ -46,7 +46,7 @@ func (blast) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The transport would inflate the message beyond every limit, up to the maximum message size.
+// TestACompressedMessageIsNotInflated checks that the transport does not decompress a message beyond the limits.
 func TestACompressedMessageIsNotInflated(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{}, s))

@@ -27,14 +27,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait, even on an overloaded machine.
+// patience is the timeout of every wait. It is generous for an overloaded machine.
 const patience = 10 * time.Minute
 
-// service implements Echo, Flood, which sends messages without end, and Sink, which reads all messages. Causes
-// receives the cancellation cause of each call.
+// service implements Echo; Flood, which sends messages forever; and Sink, which reads all messages. Causes receives
+// the cancellation cause of each call.
 type service struct {
 	flooding []byte
-	block    chan struct{} // Echo waits until it is closed; nil = it does not
+	block    chan struct{} // Echo waits until it is closed; nil = no wait
 	causes   chan error
 	guard    *Guard
 }
@@ -90,7 +90,7 @@ func (s *service) desc() *grpc.ServiceDesc {
 	}
 }
 
-// elsewhere is a listener all of whose peers seem to be one other host.
+// elsewhere is a listener whose peers all appear to be on one remote host.
 type elsewhere struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -107,7 +107,7 @@ type remote struct{ net.Conn }
 // RemoteAddr implements net.Conn.
 func (remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 
-// admitAll lets everybody in, by the name that they give themselves.
+// admitAll admits everyone under the name in the header.
 func admitAll(ctx context.Context, method string, header metadata.MD) (context.Context, Admission, error) {
 	a := Admission{Stranger: strings.HasSuffix(method, "/Public")}
 	if names := header.Get("name"); len(names) > 0 {
@@ -122,7 +122,7 @@ func admitAll(ctx context.Context, method string, header metadata.MD) (context.C
 	return ctx, a, nil
 }
 
-// start serves within limits, and returns the address.
+// start serves with limits and returns the address.
 func start(t *testing.T, l Limits, s *service, options ...grpc.ServerOption) string {
 	t.Helper()
 	s.causes = make(chan error, 16)
@@ -158,7 +158,7 @@ func dialRaw(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// dropped waits until the server closes a connection on which nothing is said.
+// dropped waits until the server closes an idle connection.
 func dropped(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.Copy(io.Discard, c)
@@ -173,7 +173,7 @@ type speaker struct {
 	*http2.Framer
 }
 
-// speak starts HTTP/2 with the given window for each stream.
+// speak starts HTTP/2 with the given initial window of streams.
 func speak(t *testing.T, addr string, window uint32) *speaker {
 	t.Helper()
 	c := dialRaw(t, addr)
@@ -195,7 +195,7 @@ func (s *speaker) call(t *testing.T, stream uint32, method string) {
 	}
 }
 
-// begin sends the headers of a call, and nothing of its message.
+// begin sends the headers of a call without a message.
 func (s *speaker) begin(t *testing.T, stream uint32, method string) error {
 	t.Helper()
 	var block bytes.Buffer
@@ -211,7 +211,7 @@ func (s *speaker) begin(t *testing.T, stream uint32, method string) error {
 	return s.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
 }
 
-// answerPings reads until the connection ends, and lets the server know that the peer lives.
+// answerPings answers pings until the connection ends.
 func (s *speaker) answerPings(t *testing.T) {
 	done := make(chan struct{})
 	t.Cleanup(func() { s.Close(); <-done })
@@ -241,7 +241,7 @@ func stalled(t *testing.T, s *service) {
 	}
 }
 
-// Each peer stops somewhere on its way into a connection or a call, or pings too much; each is dropped.
+// TestPeersThatMisbehaveAreDropped uses peers that stop at some point of a connection or call, or ping too often.
 func TestPeersThatMisbehaveAreDropped(t *testing.T) {
 	soon := Limits{Handshake: 200 * time.Millisecond, Stall: 200 * time.Millisecond}
 	t.Run("before the preface", func(t *testing.T) {
@@ -256,14 +256,14 @@ func TestPeersThatMisbehaveAreDropped(t *testing.T) {
 	})
 	t.Run("within the TLS handshake", func(t *testing.T) {
 		c := dialRaw(t, start(t, soon, &service{}, grpc.Creds(credentials.NewTLS(&tls.Config{}))))
-		if _, err := c.Write([]byte{0x16, 0x03, 0x01, 0x02, 0x00}); err != nil { // a record of 512 bytes, which never come
+		if _, err := c.Write([]byte{0x16, 0x03, 0x01, 0x02, 0x00}); err != nil { // start of a 512-byte record that never arrives
 			t.Fatal(err)
 		}
 		dropped(t, c)
 	})
 	t.Run("deaf to pings", func(t *testing.T) {
 		s := &service{}
-		// The system allows no shorter time between pings than a second.
+		// The system does not permit ping intervals below a second.
 		dropped(t, speak(t, start(t, Limits{Ping: time.Second}, s), 1<<16).Conn)
 	})
 	t.Run("without a call", func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestPeersThatMisbehaveAreDropped(t *testing.T) {
 		s := speak(t, start(t, Limits{}, &service{}), 1<<16)
 		for range 8 {
 			if err := s.WritePing(false, [8]byte{}); err != nil {
-				break // it is dropped already
+				break // already dropped
 			}
 		}
 		dropped(t, s.Conn)
@@ -341,7 +341,7 @@ func echo(ctx context.Context, conn *grpc.ClientConn, size int) error {
 func TestWhoKeepsMovingIsServed(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{Stall: time.Minute, AnswerBytes: 12 << 20}, s))
-	for range 10 { // of whose answers no two may be unread: a connection may have an eighth of the room
+	for range 10 { // a connection may use an eighth of the memory, so two unread answers exceed it
 		for _, size := range []int{0, 1 << 20} {
 			if err := echo(t.Context(), conn, size); err != nil {
 				t.Errorf("%d bytes: %v", size, err)
@@ -383,7 +383,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			accepted()
 			third := dialRaw(t, addr)
 			if _, err := io.WriteString(third, http2.ClientPreface); err == nil {
-				_ = http2.NewFramer(third, third).WriteSettings() // or it would be dropped for its silence
+				_ = http2.NewFramer(third, third).WriteSettings() // otherwise it is dropped as idle
 			}
 			if n, _ := io.Copy(io.Discard, third); n > 0 {
 				t.Errorf("the third connection is answered, with %d bytes", n)
@@ -405,7 +405,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// All peers of a tunnel come from this machine.
+// TestThisMachinesConnectionsAreNotCountedByHost allows for tunnels, whose peers all come from this machine.
 func TestThisMachinesConnectionsAreNotCountedByHost(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// counting counts the buffers that are out.
+// counting counts the buffers in use.
 type counting struct {
 	mem.BufferPool
 	out atomic.Int64
@@ -26,7 +26,8 @@ func (p *counting) Put(b *[]byte) {
 	p.BufferPool.Put(b)
 }
 
-// Reads return all data, in pieces, and the end; buffers are held only while data is read.
+// TestAConnectionIsReadWithBuffersThatAreHeldForData checks that reads return all data and the end, and that buffers
+// are only held while data is read.
 func TestAConnectionIsReadWithBuffersThatAreHeldForData(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/connlimit/flood"
 )
 
-// flooder counts the most that was held while it sent.
+// flooder records the peak of the reserved memory while it sends.
 type flooder struct {
 	*flood.Flood
 	most int64
@@ -49,7 +49,7 @@ func (f *flooder) unfinished(method string, calls, length int) (dropped bool) {
 	return f.Send() != nil
 }
 
-// emptied waits until nothing is held.
+// emptied waits until no memory is reserved.
 func emptied(t *testing.T, g *Guard) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); g.HeldBytes() != 0; {
@@ -100,7 +100,8 @@ func TestAMessageBeyondItsMethodsBoundIsRefusedBeforeItComes(t *testing.T) {
 	emptied(t, s.guard)
 }
 
-// The length of a stream is not limited: only buffered messages count.
+// TestAStreamOfManyMessagesTakesTheRoomOfOne checks that only buffered messages count, so the length of a stream is
+// not limited.
 func TestAStreamOfManyMessagesTakesTheRoomOfOne(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{RequestBytes: 64 << 20, RoomWait: 100 * time.Millisecond}, s))
@@ -161,7 +162,8 @@ func TestRoomIsSharedByCallersAndConnections(t *testing.T) {
 	}
 }
 
-// However short their messages are, strangers have little on a connection, from an address, and all together.
+// TestStrangersHaveNextToNoRoom checks the limits of unauthenticated callers per connection, per address and in
+// total, even with short messages.
 func TestStrangersHaveNextToNoRoom(t *testing.T) {
 	r := newRoom(1<<40, 0)
 	calls := func(hosts, connections int) (taken int64) {
@@ -212,7 +214,7 @@ func TestWhoWaitsForRoomGetsItWhenItIsGivenBack(t *testing.T) {
 	}
 }
 
-// pieces is a connection that gives what comes in pieces of any size.
+// pieces is a connection that splits received data at random.
 type pieces struct {
 	net.Conn
 	random *rand.Rand
@@ -235,7 +237,7 @@ func (l *piecemeal) Accept() (net.Conn, error) {
 	return pieces{c, rand.New(rand.NewPCG(l.seed.Add(1), 1))}, nil
 }
 
-// However what comes is cut, calls get their messages whole.
+// TestCallsAreToldApartHoweverTheyAreCut checks that calls receive complete messages however the data is split.
 func TestCallsAreToldApartHoweverTheyAreCut(t *testing.T) {
 	s := &service{causes: make(chan error, 1)}
 	g := New(Config{Admit: admitAll})
@@ -267,7 +269,7 @@ func TestCallsAreToldApartHoweverTheyAreCut(t *testing.T) {
 	emptied(t, g)
 }
 
-// All data is passed on in order, however it is split.
+// FuzzFrames checks that all data is forwarded in order, however it is split.
 func FuzzFrames(f *testing.F) {
 	var b bytes.Buffer
 	b.WriteString(http2.ClientPreface)

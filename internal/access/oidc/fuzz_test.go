@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 )
 
-// A token without the issuer's signature never identifies anyone.
+// FuzzVerify checks that a token without the issuer's signature never identifies anyone.
 func FuzzVerify(f *testing.F) {
 	farm := newFarm(f, Options{Ask: time.Hour})
 	good := farm.sign(nil, nil)
@@ -26,7 +26,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// said is what a token says, which several texts may: the last letter of each of its parts has bits to spare.
+// said returns a token's decoded content. Several encodings are equal, because the last character of each part has
+// unused bits.
 func said(t *testing.T, token string) string {
 	t.Helper()
 	parts := strings.Split(token, ".")
@@ -39,8 +40,8 @@ func said(t *testing.T, token string) string {
 	return strings.Join(said, ".")
 }
 
-// Whatever the issuer signs, an accepted token is valid now, is for this audience, and has an owner with a name and a
-// granted role.
+// FuzzClaims checks that an accepted token is valid now, is for this audience, and has a named owner and a granted
+// role, whatever the issuer signs.
 func FuzzClaims(f *testing.F) {
 	farm := newFarm(f, Options{Ask: time.Hour})
 	for _, groups := range [][]string{{"boards"}, {"x", "farm-admins"}, nil} {
@@ -71,7 +72,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// Keys that are read can be used and compared, whatever they are read from.
+// FuzzKeys checks that accepted keys can be used and compared, whatever their source.
 func FuzzKeys(f *testing.F) {
 	farm := newFarm(f, Options{Ask: time.Hour})
 	text, err := json.Marshal(farm.Keys())

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// farm is an issuer, and a verifier of its tokens.
+// farm is an issuer with a verifier of its tokens.
 type farm struct {
 	testing.TB
 	*oidctest.Issuer
@@ -34,7 +34,7 @@ type farm struct {
 	log *logged
 }
 
-// logged is a log that many may write.
+// logged is a log that is safe for concurrent use.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -52,7 +52,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// often has keys asked for whenever a token's is not known, and read again only then.
+// often makes the verifier ask for keys whenever a token's key is unknown, and only then.
 var often = Options{Refresh: time.Hour, Retry: time.Hour, Ask: time.Nanosecond}
 
 func newFarm(t testing.TB, o Options, settings ...string) *farm {
@@ -94,7 +94,7 @@ func (f *farm) sign(other map[string]any, headers map[jose.HeaderKey]any) string
 	return text
 }
 
-// wantError checks that an error says something, and nothing of the token.
+// wantError checks that an error contains want, but no part of the token.
 func wantError(t testing.TB, err error, token, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -202,7 +202,7 @@ func TestTokensThatProveNothingAreRefused(t *testing.T) {
 	}
 }
 
-// Anyone can make a token that contains its own key.
+// TestAKeyWithinATokenCountsForNothing uses a token that contains its own key, which anyone can make.
 func TestAKeyWithinATokenCountsForNothing(t *testing.T) {
 	f := newFarm(t, often)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -220,7 +220,7 @@ func TestClocksMayDifferByAMinute(t *testing.T) {
 	for at, want := range map[time.Duration]bool{
 		-61 * time.Second: false, -time.Minute: true, 0: true, time.Hour + 59*time.Second: true, time.Hour + time.Minute: false,
 	} {
-		// One that was found good is not asked again when it began.
+		// Cached tokens are not checked for their start again.
 		token := f.sign(map[string]any{"jti": at.String(), "nbf": now.Unix(), "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}, nil)
 		if _, err := f.Verify(t.Context(), token, now.Add(at)); (err == nil) != want {
 			t.Errorf("%v after the token begins: %v", at, err)
@@ -266,7 +266,7 @@ func TestEveryKindOfKeySigns(t *testing.T) {
 	}
 }
 
-// A key for one algorithm is no key for another.
+// TestAKeySignsByItsAlgorithmOnly checks that a key is only valid for its own algorithm.
 func TestAKeySignsByItsAlgorithmOnly(t *testing.T) {
 	f := newFarm(t, often)
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -293,7 +293,7 @@ func TestATokenThatNamesNoKeyIsOfTheOnlyOne(t *testing.T) {
 	wantError(t, err, token, "does not say which of the issuer's keys")
 }
 
-// readAgain has the keys read once more, by a token whose key is not known.
+// readAgain makes the verifier read the keys again by a token with an unknown key.
 func (f *farm) readAgain() {
 	f.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -323,7 +323,7 @@ func TestKeysAreRotated(t *testing.T) {
 	wantError(t, err, old, "has given up")
 }
 
-// Another key by the same name is another key.
+// TestAKeyIsReplacedUnderItsName checks that another key may have the same name.
 func TestAKeyIsReplacedUnderItsName(t *testing.T) {
 	f := newFarm(t, often)
 	held, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
@@ -342,7 +342,7 @@ func TestKeysAreReadAgainNowAndThen(t *testing.T) {
 	check(t, err)
 	check(t, f.Rotate("second"))
 	f.Drop("first")
-	deadline := time.After(10 * time.Minute) // for a machine that is busy
+	deadline := time.After(10 * time.Minute) // generous for a busy machine
 	for f.Valid(held, time.Now()) == nil {
 		select {
 		case <-deadline:
@@ -352,7 +352,7 @@ func TestKeysAreReadAgainNowAndThen(t *testing.T) {
 	}
 }
 
-// Strangers make as many tokens as they like.
+// TestTokensOfUnknownKeysAskTheIssuerSeldom checks the rate of requests, because anyone can make such tokens.
 func TestTokensOfUnknownKeysAskTheIssuerSeldom(t *testing.T) {
 	f := newFarm(t, Options{Ask: time.Hour})
 	_, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
@@ -366,7 +366,8 @@ func TestTokensOfUnknownKeysAskTheIssuerSeldom(t *testing.T) {
 	}
 }
 
-// What an issuer may do wrong: keys that are known stay good, and a token that may be good is not called bad.
+// TestAnIssuerThatFailsBreaksNoKnownKeys covers faults of an issuer: known keys stay valid, and possibly valid tokens
+// are not called invalid.
 func TestAnIssuerThatFailsBreaksNoKnownKeys(t *testing.T) {
 	at := func(path string, by http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -442,7 +443,8 @@ func (f *farm) signedBefore() string {
 
 func write(w http.ResponseWriter, text string) { _, _ = w.Write([]byte(text)) }
 
-// An issuer that never answers holds calls up for a while only, and the end of the verifier not at all.
+// TestAnIssuerThatHangsHoldsNobodyUp checks that an issuer that never answers delays calls only briefly, and does not
+// delay the end of the verifier.
 func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 	f := newFarm(t, often)
 	_, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
@@ -456,7 +458,7 @@ func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 	check(t, err)
 }
 
-// A tracker starts while its issuer is down.
+// TestAnIssuerMayComeLater starts a verifier while its issuer is down.
 func TestAnIssuerMayComeLater(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
 	issuer, err := oidctest.New(ca)
@@ -479,7 +481,7 @@ func TestAnIssuerMayComeLater(t *testing.T) {
 	}
 }
 
-// A server without a trusted certificate is not accepted as the issuer.
+// TestAnIssuerProvesItselfByItsCertificate checks that a server without a trusted certificate is refused.
 func TestAnIssuerProvesItselfByItsCertificate(t *testing.T) {
 	f := newFarm(t, often)
 	cfg := f.cfg

@@ -140,7 +140,7 @@ func TestTokensMadeAtTheSameTimeAreAllKept(t *testing.T) {
 	}
 }
 
-// Each file in testdata/bad is refused with the message in the file of its name and .txt.
+// TestBadFilesAreRefused compares the errors of the files in testdata/bad with the .txt files of the same names.
 func TestBadFilesAreRefused(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "bad", "*.json"))
 	if err != nil || len(files) == 0 {

@@ -29,10 +29,10 @@ func acquire(t *testing.T, how func(context.Context) (func(), error)) func() {
 	return release
 }
 
-// refused says whether a lock is in other hands.
+// refused reports whether another holder has the lock.
 func refused(t *testing.T, how func(context.Context) (func(), error)) bool {
 	t.Helper()
-	// Long enough to try, and the answer does not change while the test holds what it holds.
+	// The time suffices for an attempt, and the answer does not change while the test holds its locks.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	release, err := how(ctx)
@@ -65,8 +65,8 @@ func TestComputingIsSharedAndTimingIsAlone(t *testing.T) {
 	acquire(t, l.Compute)()
 }
 
-// TestWhatIsTimedOnDevices: on two at the same time, on each alone, beside computing, and never beside what is timed
-// on the processors.
+// TestWhatIsTimedOnDevices checks that devices can be timed concurrently, each by one holder, and during computation,
+// but never while the processors are timed.
 func TestWhatIsTimedOnDevices(t *testing.T) {
 	l := newLock(t)
 	one, two := l.On("GPU-1"), l.On("MIG-2/3")
@@ -103,7 +103,7 @@ func TestTimingIsNotStarvedByComputing(t *testing.T) {
 		}
 		release()
 	}()
-	// From the moment the timer keeps the gate, newcomers are refused though only computing goes on.
+	// Once the timer holds the gate, newcomers are refused although only computation is running.
 	for !refused(t, l.Compute) {
 	}
 	computing()

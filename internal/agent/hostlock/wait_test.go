@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// heldIn is the environment variable that makes this program another process's holder of the lock in that folder.
+// heldIn is the environment variable that makes this program hold the lock in a folder.
 const heldIn = "TILTH_TEST_HOLD"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// hold times something until its input ends, with the process that waits.
+// hold holds the lock for timing until standard input ends.
 func hold(dir string) error {
 	l, err := New(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func hold(dir string) error {
 	return err
 }
 
-// announcing is a lock in a folder of its own that announces any wait to a log.
+// announcing returns a lock in a new folder that logs waits.
 func announcing(t *testing.T) (l *Lock, log *bytes.Buffer) {
 	t.Helper()
 	l, err := New(t.TempDir())
@@ -61,7 +61,7 @@ func announcing(t *testing.T) (l *Lock, log *bytes.Buffer) {
 	return l, log
 }
 
-// holdElsewhere lets another process time something until the test ends, and returns its number.
+// holdElsewhere starts a process that holds the lock until the test ends, and returns its PID.
 func holdElsewhere(t *testing.T, dir string) int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "another")
@@ -102,7 +102,7 @@ func TestWaitingNamesTheProcessThatHasTheLock(t *testing.T) {
 	}
 }
 
-// TestWaitingForADeviceNamesWhoTimesOnIt and not those who only compute.
+// TestWaitingForADeviceNamesWhoTimesOnIt checks that processes that only compute are not named.
 func TestWaitingForADeviceNamesWhoTimesOnIt(t *testing.T) {
 	l, _ := announcing(t)
 	release, err := l.Compute(t.Context())

@@ -14,7 +14,7 @@ import (
 
 const claim = "[ \"$1\" = --version ] && echo tilth version v2.0.0 && exit\n"
 
-// brought is an updater that has brought a shell script as its new program.
+// brought returns an updater whose downloaded program is a shell script.
 func brought(t *testing.T, script string) *Updater {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestATrialEndsWithWhatItStarted(t *testing.T) {
 	if _, scanErr := fmt.Sscan(string(data), &left); err != nil || scanErr != nil {
 		t.Fatal(err, scanErr)
 	}
-	for state := ""; state != "Z" && state != "gone"; time.Sleep(time.Millisecond) { // until the test's time is over
+	for state := ""; state != "Z" && state != "gone"; time.Sleep(time.Millisecond) { // until the test times out
 		state = "gone"
 		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", left)); err == nil {
 			state = strings.Fields(string(stat))[2]
@@ -102,7 +102,7 @@ func TestWhatAProgramSaysIsKeptAsPlainText(t *testing.T) {
 
 func TestRefusedVersionsAreBounded(t *testing.T) {
 	u := brought(t, "")
-	if err := os.Remove(u.next()); err != nil { // nothing complains of it
+	if err := os.Remove(u.next()); err != nil { // deleting it is not an error
 		t.Fatal(err)
 	}
 	for k := range mostRefused + 3 {
@@ -117,7 +117,7 @@ func TestRefusedVersionsAreBounded(t *testing.T) {
 	if wanted, err := u.wanted("v2.0.18"); !wanted {
 		t.Error(err)
 	}
-	if err := os.Mkdir(u.refused(), 0o755); err != nil { // which nothing can be written to
+	if err := os.Mkdir(u.refused(), 0o755); err != nil { // writing to it fails
 		t.Fatal(err)
 	}
 	u.Refuse("v3.0.0", errors.New("x"))
@@ -131,7 +131,7 @@ func TestAProgramIsReplacedOnce(t *testing.T) {
 	if err := u.Replace(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := writeProgram(strings.NewReader("#!/bin/sh\nexit"), u.next()); err != nil { // another runner's turn
+	if _, err := writeProgram(strings.NewReader("#!/bin/sh\nexit"), u.next()); err != nil { // another runner downloads again
 		t.Fatal(err)
 	}
 	if err := u.Replace(); err != nil {
@@ -174,7 +174,7 @@ func TestOthersMayNotReplaceTheProgram(t *testing.T) {
 	if _, err := New(u.cfg); err == nil || !strings.Contains(err.Error(), "others may write to") {
 		t.Error(err)
 	}
-	u.cfg.Program = "/proc/1/tilth" // of a folder that nobody owns who may write to it
+	u.cfg.Program = "/proc/1/tilth" // in a folder owned by an untrusted user
 	if _, err := New(u.cfg); err == nil {
 		t.Error("a folder of the kernel's may be written to")
 	}

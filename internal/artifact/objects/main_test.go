@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// common is the server of all tests but those that kill theirs.
+// common is the server shared by all tests that do not kill it.
 var common struct {
 	once   sync.Once
 	server *s3server.Server
@@ -47,14 +47,14 @@ func commonServer(t *testing.T) *s3server.Server {
 	return common.server
 }
 
-// keeper is where artifacts are kept in a test.
+// keeper is a storage of artifacts in a test.
 type keeper struct {
 	bucket  string                              // empty = a folder
-	options func(t *testing.T) artifact.Options // of one more store that uses it
+	options func(t *testing.T) artifact.Options // for another store on the same storage
 	path    func(digest string) string          // of the file of an artifact
 }
 
-// keepers are one of each kind.
+// keepers returns one keeper of each kind.
 func keepers(t *testing.T) map[string]keeper {
 	dir := t.TempDir()
 	all := map[string]keeper{
@@ -63,7 +63,7 @@ func keepers(t *testing.T) map[string]keeper {
 			path:    func(digest string) string { return filepath.Join(dir, digest[:2], digest) },
 		},
 	}
-	if !testing.Short() { // slow: it builds an object store
+	if !testing.Short() { // slow: builds an object store
 		all["bucket"] = bucketKeeper(t, commonServer(t))
 	}
 	return all
@@ -113,7 +113,7 @@ func open(t *testing.T, address string) *objects.Bucket {
 	return b
 }
 
-// clock is one that tests set forward.
+// clock is a settable clock.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -131,14 +131,14 @@ func (c *clock) forward(by time.Duration) {
 	c.ahead += by
 }
 
-// store is a store that runs its maintenance until it is stopped, with the damage it finds.
+// store is a store with running maintenance that records the damage that it finds.
 type store struct {
 	*artifact.Store
 	damaged chan string
 	stop    func()
 }
 
-// run opens a store, which needs some contents, and runs it until the test ends.
+// run opens a store that needs some contents, and runs it until the test ends.
 func run(t *testing.T, opts artifact.Options, needs ...string) *store {
 	t.Helper()
 	s := &store{damaged: make(chan string, 100)}
@@ -155,7 +155,7 @@ func run(t *testing.T, opts artifact.Options, needs ...string) *store {
 	return s
 }
 
-// runOpen runs a store until the test ends, or it is stopped.
+// runOpen runs a store until the test ends or stop is called.
 func runOpen(t *testing.T, s *artifact.Store) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -181,7 +181,7 @@ func upload(s *artifact.Store, identity, content string) error {
 	return s.Put(context.Background(), up, strings.NewReader(content))
 }
 
-// get is what a store sends of an artifact.
+// get returns a store's artifact from an offset.
 func get(s *artifact.Store, content string, offset int64) (string, error) {
 	var out strings.Builder
 	err := s.Send(context.Background(), digestOf(content), offset, func(b []byte) error {
@@ -201,7 +201,7 @@ func has(t *testing.T, s *artifact.Store, content string) bool {
 	return there
 }
 
-// eventually waits until something is so.
+// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -235,7 +235,7 @@ func rot(t *testing.T, path string) {
 	}
 }
 
-// files counts what lies below a folder.
+// files counts the files below a folder.
 func files(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/s3server"
 )
 
-// pair is two stores of trackers that share a bucket, with a clock for both.
+// pair returns the stores of two trackers that share a bucket, with a common clock.
 func pair(t *testing.T, opts artifact.Options) (a, b *store, k keeper, c *clock) {
 	return pairAsked(t, opts, nil)
 }
@@ -40,10 +40,10 @@ func pairAsked(t *testing.T, opts artifact.Options, ask func(context.Context, ca
 	return both[0], both[1], k, c
 }
 
-// call is one of a bucket, of an artifact unless it is a listing.
+// call is an operation on a bucket. The digest of a listing is empty.
 type call struct{ verb, digest string }
 
-// asked are blobs that call a test's function before each operation, and return its error.
+// asked is a blob store that calls a test's function before each operation and returns its error.
 type asked struct {
 	artifact.Blobs
 	ask func(context.Context, call) error
@@ -84,7 +84,7 @@ func sweepNow(s *store) {
 	s.Run(ctx)
 }
 
-// contentOf is one whose artifact a part has.
+// contentOf returns content whose artifact belongs to a part.
 func contentOf(part int, name string) string {
 	for n := 0; ; n++ {
 		content := fmt.Sprint(name, n)
@@ -102,7 +102,7 @@ func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
 		if got, err := get(b.Store, content, 0); got != content || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
-		put(t, b.Store, "ben", content) // reads nothing, and stores nothing
+		put(t, b.Store, "ben", content) // neither reads nor stores anything
 		if k.path(digestOf(content)) == "" {
 			t.Error("it is not there")
 		}
@@ -120,8 +120,8 @@ func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce has a tracker learn of an artifact from another one while
-// it puts the same: it knows it once afterwards, and makes room of what else its owner has.
+// TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce lets a tracker discover another tracker's artifact while
+// it stores the same one. It must count the artifact once, and evict its owner's other artifacts.
 func TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 	for part, whose := range []string{"its own", "the other's"} {
 		content := contentOf(part, "x")
@@ -162,7 +162,8 @@ func TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedForLeavesRoomToBeMade uses the least recently used artifact: the next one is dropped instead.
+// TestWhatIsAskedForLeavesRoomToBeMade uses the least recently used artifact, so that the next one is evicted
+// instead.
 func TestWhatIsAskedForLeavesRoomToBeMade(t *testing.T) {
 	c, opts := &clock{}, bucketKeeper(t, commonServer(t)).options(t)
 	opts.Now, opts.CapBytes, opts.UploadBytes = c.now, 3*unit, 3*unit
@@ -178,8 +179,8 @@ func TestWhatIsAskedForLeavesRoomToBeMade(t *testing.T) {
 	}
 }
 
-// TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade has a tracker learn from a check, not from a listing, that
-// another one has used the artifact it would drop first.
+// TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade lets a tracker learn from a check, not from a listing, that
+// another tracker has used its next candidate for eviction.
 func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
 	k := bucketKeeper(t, commonServer(t))
 	opts := k.options(t)
@@ -222,8 +223,8 @@ func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
 	}
 }
 
-// TestDamageIsToldThoughAListingSeesItFirst has a listing run between an artifact's move aside and the end of its
-// check.
+// TestDamageIsToldThoughAListingSeesItFirst runs a listing after a damaged artifact was moved aside and before its
+// check ends.
 func TestDamageIsToldThoughAListingSeesItFirst(t *testing.T) {
 	k := bucketKeeper(t, commonServer(t))
 	first := run(t, k.options(t))
@@ -257,7 +258,7 @@ func TestDamageIsToldThoughAListingSeesItFirst(t *testing.T) {
 	}
 }
 
-// listedLate are blobs that notify a test when one was moved aside, and wait for it.
+// listedLate is a blob store that notifies the test after a move aside, and waits for it.
 type listedLate struct {
 	artifact.Blobs
 	aside func()
@@ -269,8 +270,8 @@ func (l *listedLate) SetAside(ctx context.Context, b artifact.Blob) error {
 	return err
 }
 
-// TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse has an object store that never copies one artifact, and
-// never removes another one: others are renewed and removed, and what other trackers put is listed.
+// TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse uses an object store that never copies one artifact and
+// never removes another. Other artifacts must still be renewed, removed and listed.
 func TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse(t *testing.T) {
 	k, c := bucketKeeper(t, commonServer(t)), &clock{}
 	opts := k.options(t)
@@ -348,7 +349,7 @@ func TestAnObjectStoreThatRenewsNothingIsAway(t *testing.T) {
 	eventually(t, "known to be away", func() bool { return errors.Is(s.Away(), artifact.ErrAway) })
 }
 
-// TestAnOwnerOfWhatOthersCountIsKnown has an artifact that takes no room here be needed after another one came.
+// TestAnOwnerOfWhatOthersCountIsKnown pins and unpins artifacts that another tracker accounts for.
 func TestAnOwnerOfWhatOthersCountIsKnown(t *testing.T) {
 	a, b, _, _ := pair(t, artifact.Options{})
 	first, second := contentOf(1, "first"), contentOf(1, "second")
@@ -363,8 +364,8 @@ func TestAnOwnerOfWhatOthersCountIsKnown(t *testing.T) {
 	}
 }
 
-// TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile fills a tracker with artifacts of another tracker's part:
-// they count against its capacity, pinned or not, until the other tracker accounts for them.
+// TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile fills a tracker with artifacts of another tracker's part.
+// They count against its capacity, pinned or not, until the other tracker accounts for them.
 func TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile(t *testing.T) {
 	a, _, _, c := pair(t, artifact.Options{CapBytes: 4 * unit, UploadBytes: 4 * unit})
 	var contents []string
@@ -400,8 +401,8 @@ func TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile(t *testing.T) {
 	}
 }
 
-// TestASweepDropsNothingThatAnotherTrackerUses lets a tracker drop artifacts of its part with an outdated view, while
-// another tracker needs one of them for a day and uses a second one.
+// TestASweepDropsNothingThatAnotherTrackerUses lets a tracker sweep its part with an outdated view while another
+// tracker pins one artifact for a day and uses another one.
 func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
 	k, ours, others := bucketKeeper(t, commonServer(t)), &clock{}, &clock{}
 	needed, used, unused := contentOf(0, "needed"), contentOf(0, "used"), contentOf(0, "unused")
@@ -425,7 +426,7 @@ func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
 	ours.forward(25 * time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	a.Run(ctx) // once, and removes nothing yet
+	a.Run(ctx) // once, without removals yet
 	if n := a.Stats().Dropped["unused"]; n != 3 {
 		t.Fatalf("%d were judged unused by what is known, want all", n)
 	}
@@ -440,7 +441,8 @@ func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
 	}
 }
 
-// TestAUseWinsAgainstARemoval has a tracker use what another one has judged unused, at any moment of its removal.
+// TestAUseWinsAgainstARemoval lets a tracker use an artifact at each moment of its removal by another tracker that
+// considers it unused.
 func TestAUseWinsAgainstARemoval(t *testing.T) {
 	server := commonServer(t)
 	blobs := bucket(t, server, newBucket(t, server))
@@ -484,7 +486,7 @@ func TestTrackersThatUseOneArtifactAtOnceLeaveIt(t *testing.T) {
 	}
 }
 
-// TestAnArtifactMayBeReliedOnWhileItIsFreshOnly, since another may drop it afterwards.
+// TestAnArtifactMayBeReliedOnWhileItIsFreshOnly because another tracker may remove it afterwards.
 func TestAnArtifactMayBeReliedOnWhileItIsFreshOnly(t *testing.T) {
 	a, _, _, c := pair(t, artifact.Options{})
 	put(t, a.Store, "ana", "hello")
@@ -506,7 +508,7 @@ func TestListsOfManyPagesAreWhole(t *testing.T) {
 	blobs := bucket(t, server, newBucket(t, server))
 	path := filepath.Join(t.TempDir(), "f")
 	write(t, path, "x")
-	const objects = 1050 // a page is a thousand
+	const objects = 1050 // a page has a thousand
 	numbers := make(chan int)
 	var puts sync.WaitGroup
 	for range 8 {
@@ -554,7 +556,7 @@ func TestUnfinishedTransfersAreRemoved(t *testing.T) {
 	}
 }
 
-// TestFaultsAreToldWithTheirRemedy has each fault of an object store be one line.
+// TestFaultsAreToldWithTheirRemedy requires a one-line message for each fault of an object store.
 func TestFaultsAreToldWithTheirRemedy(t *testing.T) {
 	server := commonServer(t)
 	at := "?endpoint=" + server.Endpoint() + "&region=" + s3server.Region
@@ -572,7 +574,7 @@ func TestFaultsAreToldWithTheirRemedy(t *testing.T) {
 	told(open(t, "s3://"+name+"/farm"+at), "refuses the tracker's credentials (SignatureDoesNotMatch): correct AWS_ACCESS_KEY_ID")
 }
 
-// TestAServerThatIsKilledLosesNothing kills it in the middle of a transfer to it, and of one from it.
+// TestAServerThatIsKilledLosesNothing kills the server during an upload and a download.
 func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it builds an object store")

@@ -13,12 +13,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/artifact"
 )
 
-// unit is the room that a small artifact counts.
+// unit is the accounting unit of small artifacts.
 const unit = 16 << 10
 
 var errCut = errors.New("line cut")
 
-// TestEveryKeeper has a store keep the same promises whatever keeps its artifacts.
+// TestEveryKeeper runs the same tests on each kind of storage.
 func TestEveryKeeper(t *testing.T) {
 	for what, promise := range map[string]func(*testing.T, keeper){
 		"what is stored is served": stored, "a broken upload is resumed": resumed, "bad uploads leave nothing": bad,
@@ -120,7 +120,7 @@ func many(t *testing.T, k keeper) {
 	}
 }
 
-// large has one of several parts of a transfer.
+// large transfers an artifact in several parts.
 func large(t *testing.T, k keeper) {
 	s, content := run(t, k.options(t)), strings.Repeat("0123456789abcdef", 20<<20/16)
 	put(t, s.Store, "ana", content)
@@ -144,7 +144,7 @@ func damagedUsed(t *testing.T, k keeper) {
 	if got := <-s.damaged; got != digestOf("hello") || s.Stats().Dropped["damaged"] != 1 {
 		t.Errorf("%s is damaged", got)
 	}
-	put(t, s.Store, "", "hello") // mends it
+	put(t, s.Store, "", "hello") // repairs it
 	if got, err := get(s.Store, "hello", 0); got != "hello" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -181,7 +181,7 @@ func aside(t *testing.T, k keeper) {
 		}
 	}
 	dir := k.path(digestOf(keep(t, s, "kept")))
-	for range 2 { // up from PREFIX/2c/NAME
+	for range 2 { // twice up from PREFIX/2c/NAME
 		dir = dir[:strings.LastIndexByte(dir, '/')]
 	}
 	if n := files(t, dir+"/damaged"); n != 8 {
@@ -189,7 +189,7 @@ func aside(t *testing.T, k keeper) {
 	}
 }
 
-// keep stores a content.
+// keep stores a content and returns its digest.
 func keep(t *testing.T, s *store, content string) string {
 	put(t, s.Store, "", content)
 	return content

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// kernel has files of the kernel's, by name and content.
+// kernel returns a file system with files of /proc and /sys: names and contents alternate.
 func kernel(files ...string) fs.FS {
 	root := fstest.MapFS{}
 	for i := 0; i < len(files); i += 2 {
