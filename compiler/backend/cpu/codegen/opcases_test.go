@@ -22,7 +22,7 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 	}
 	for k, m := range quick(append(slices.Clone(modes), squareMode), "avx2", "gcc", "i8mm") {
 		if m.name == "sanitized" {
-			continue // instrumented kernels take a compiler minutes; TestEveryPointIsRight has sanitized ones of each kind
+			continue // compiling them takes minutes; TestEveryPointIsRight covers each kind
 		}
 		t.Run(m.name, func(t *testing.T) {
 			var kernels []kerneltest.Case

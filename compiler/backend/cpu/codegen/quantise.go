@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// isClamped reports whether a float32 or float64 is known to fit into 32 bits or to be NaN, as a quantised value is
+// isClamped reports whether a float32 or float64 is sure to fit into 32 bits or to be NaN, as a quantised value is
 // before it is narrowed.
 func isClamped(e expr.Expr) bool {
 	if n, ok := e.(*expr.Unary); ok && n.Op == expr.Round {

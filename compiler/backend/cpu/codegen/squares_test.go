@@ -32,8 +32,7 @@ var plainSquares = []mode{
 	{name: "gcc", target: "x86-64-v3", compiler: "gcc", flags: []string{"-O1"}},
 }
 
-// inSquares returns the part of a space that multiplies squares. If there is none, it returns the whole space and
-// false.
+// inSquares returns the part of a space that multiplies squares. Without one it returns the whole space and false.
 func inSquares(s *space.Space) (part *space.Space, ok bool) {
 	for _, a := range s.Algorithms() {
 		if strings.HasPrefix(a.Name, "MMLA") {

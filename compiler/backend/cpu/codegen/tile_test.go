@@ -29,7 +29,7 @@ var tileModes = []mode{
 		"-fno-sanitize-recover=undefined", "-fno-sanitize=alignment"}, model: tileModel},
 }
 
-// inTiles returns the part of a space that multiplies tiles. If there is none, it returns the whole space and false.
+// inTiles returns the part of a space that multiplies tiles. Without one it returns the whole space and false.
 func inTiles(s *space.Space) (part *space.Space, ok bool) {
 	for _, a := range s.Algorithms() {
 		if strings.HasPrefix(a.Name, "AMX") {

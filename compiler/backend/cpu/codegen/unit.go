@@ -111,7 +111,7 @@ func (u *Unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error
 	return k.Info, nil
 }
 
-// AddWithPacks is like Add, but prints the functions that pack the kernel's constants, too.
+// AddWithPacks is like Add, but also prints the functions that pack the kernel's constants.
 func (u *Unit) AddWithPacks(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
 	fields, info, err := u.withPacks(symbol, id, s)
 	if err == nil {
@@ -176,7 +176,7 @@ func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.I
 	return backend.Info{Prepared: f.Prepared, WorkspaceBytes: f.WorkspaceBytes, WorkerBytes: f.WorkerBytes}
 }
 
-// Source is the whole translation unit.
+// Source returns the whole translation unit.
 func (u *Unit) Source() string {
 	return abi.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
 }

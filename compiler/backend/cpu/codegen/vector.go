@@ -72,7 +72,8 @@ func (p *printer) vectorSelect(n *expr.Select) string {
 	}
 	cond, t := p.scalar(n.Cond), p.unit.vector(n.DType(), p.lanes)
 	release := p.guard()
-	code := fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B)) // gcc rejects operands of different alignment
+	// gcc rejects operands of different alignment, so both are cast.
+	code := fmt.Sprintf("(%s ? (%s)%s : (%s)%s)", cond, t, p.vector(n.A), t, p.vector(n.B))
 	release()
 	return code
 }

@@ -40,7 +40,8 @@ var details = []column{
 	{"main_share", func(a *candidate) float64 { return a.Heaviest.Cycles.Share * a.workers() }},
 }
 
-// curve is the arithmetic intensity of the main statement, in operations per byte touched, by the loops' iterations.
+// curve returns the arithmetic intensity of the main statement, in operations per byte touched, by the loops'
+// iterations.
 func curve() []column {
 	var list []column
 	for k := 6; k <= 24; k += 2 {
@@ -67,7 +68,7 @@ func intensity(x *Statement, at float64) float64 {
 	return before
 }
 
-// loops describes where the main statement's loops exceed each cache.
+// loops returns the columns that describe where the main statement's loops exceed each cache.
 func loops() []column {
 	var list []column
 	for s, name := range []string{"l1", "l2", "tlb", "l3"} {
@@ -110,7 +111,7 @@ func (a *candidate) outgrown(s int) float64 {
 // shown is the number of tensors of the main statement with columns of their own.
 const shown = 3
 
-// tensors describes the tensors of the main statement, ordered by their share of the first-level cache.
+// tensors returns the columns of the tensors of the main statement, ordered by their share of the first-level cache.
 func tensors() []column {
 	var list []column
 	for k := range shown {

@@ -8,8 +8,7 @@ type Statement struct {
 	// Reads holds the loads of the body, with loads that differ only in constants merged; Result is the store.
 	Reads  []Access
 	Result Access
-	// Consumer is the number of the statement in whose nest this one is computed, inside loop at; -1 for a nest of
-	// its own.
+	// Consumer is the number of the statement whose nest computes this one, inside loop at; -1 for a nest of its own.
 	Consumer int
 	at       int
 	// Times is how often the nest runs, Filled the average fraction of its iterations that do: less than 1 if last

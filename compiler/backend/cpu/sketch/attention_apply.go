@@ -95,7 +95,8 @@ func (a *attention) Legal(p attentionParameters) error {
 	return RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
 }
 
-// The cycles of the softmax per vector and per row, and of the sum of a vector's lanes.
+// softmaxCycles is the cycles of the softmax per vector, acrossCycles those per row, and sumOfLanesCycles those of
+// the sum of a vector's lanes.
 const softmaxCycles, acrossCycles, sumOfLanesCycles = 11, 60, 1
 
 // Cost implements space.Structure. It adds the products at the rate of the register tiles, the softmax, the layout

@@ -4,7 +4,7 @@
 // computed. The space is meant to contain the schedules that experts write by hand.
 //
 // A sketch defines what it matches, its parameters, their legality, their cost, how they are applied, and seeds that
-// are known to be good. Start with plan.go, which lists the sketches.
+// are known to be good. Start with sketches.go, which lists the sketches.
 //
 // Sketches compute costs from parameters, without a schedule. Package cost computes them from any schedule, but
 // evaluates 2000 to 13000 points per second, against 150000 to 650000 from parameters (its BenchmarkCost on a product

@@ -53,7 +53,8 @@ func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 		if l.Shared && sum <= l.Capacity {
 			continue
 		}
-		if depth > 0 && !l.Pages && sum > l.Capacity { // the first-level cache fills at the same rate from any line of the second
+		// The first-level cache fills at the same rate from any line of the second-level cache.
+		if depth > 0 && !l.Pages && sum > l.Capacity {
 			n.scatter(list, fills, line)
 		}
 		for k, f := range fills {

@@ -132,7 +132,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// Inlined into one another, these stages would form a body of 3^20 nodes.
+// TestChainThatDoublesIsNotInlinedWhole uses stages that, inlined into one another, would form a body of 3^20 nodes.
 func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	last := expr.NewInput("x", array.Float32, 64)
 	for range 20 {
@@ -231,5 +231,3 @@ func TestOutputsInAChainShareANest(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// planOf is what the rules decided about the workload of a space.

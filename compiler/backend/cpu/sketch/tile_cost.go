@@ -44,7 +44,7 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	} else {
 		work += waiting
 	}
-	work = max(work, inside*x.arithmetic(t, z, machine.ResultLatency)) // the latency of sums overlaps with memory waits
+	work = max(work, inside*x.arithmetic(t, z, machine.ResultLatency)) // latency overlaps with memory
 	work += x.feedCycles(t, z, p, n)
 	if z.pack {
 		work += x.copyCycles(t, n)

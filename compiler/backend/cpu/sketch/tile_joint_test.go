@@ -13,7 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Tiles of six positions waste a seventh of a row of seven, but hardly anything of 49.
+// TestPositionsGoOnInTheNextRow covers tiles of six positions: they waste a seventh of a row of seven, but hardly
+// anything of 49.
 func TestPositionsGoOnInTheNextRow(t *testing.T) {
 	s := sketch.New(sketchtest.Conv(t, 7, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 	rows, _ := s.Parse("tv=2 tw=6 th=1 joint=0 feed=1")
@@ -33,8 +34,8 @@ func TestPositionsGoOnInTheNextRow(t *testing.T) {
 	}
 }
 
-// The outputs of one phase of a transposed convolution read every second element of the weights, which are
-// contiguous.
+// TestWeightsOfAPhaseLieTogether checks that the outputs of one phase of a transposed convolution, which read every
+// second element of the weights, find them contiguous.
 func TestWeightsOfAPhaseLieTogether(t *testing.T) {
 	const size, in, out, taps, stride = 8, 32, 16, 2, 2
 	x, w := expr.NewInput("x", array.Float32, size+taps, in), expr.NewConstant("w", array.Float32, taps*stride, in, out)

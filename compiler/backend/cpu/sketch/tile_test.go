@@ -89,7 +89,8 @@ func TestPositionsThatShareSetsOfACacheCost(t *testing.T) {
 	}
 }
 
-// A tile that fits the registers and divides the image must not lose to one that does neither.
+// TestTheCostPrefersTilesThatKeepTheUnitsBusy checks that a tile that fits the registers and divides the image does
+// not lose to one that does neither.
 func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
 	s := sketch.New(sketchtest.Conv(t, 56, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 	cost := func(point string) float64 {
@@ -137,8 +138,8 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 	}
 }
 
-// A product of one row only reads its weights, which hardware prefetching does as fast as possible. One of many rows
-// has time to prefetch them.
+// TestAProductOfOneRowDoesNotPrefetch exists because a product of one row only reads its weights, which hardware prefetching does
+// as fast as possible. One of many rows has time to prefetch them.
 func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
 	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
 		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)

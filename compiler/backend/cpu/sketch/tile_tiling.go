@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// Wishes about the register tile yield before those about the order of tiles: most illegal points have a tile that
-// does not fit into the registers.
+// yielding and lasting are priorities: wishes about the register tile yield before those about the order of tiles:
+// most illegal points have a tile that does not fit into the registers.
 const yielding, lasting = 1, 4
 
 // tiled returns a tiling as knobs. If the positions have one axis, a tile has its rows and columns side by side

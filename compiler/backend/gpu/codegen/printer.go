@@ -51,7 +51,7 @@ func (p *printer) variable(v *expr.Var) string {
 	return name
 }
 
-// load is an element of a buffer.
+// load returns an element of a buffer as C.
 func (p *printer) load(n *expr.Load) string {
 	return p.element(n.Tensor, n.Index[0], "LOAD(%s, %s)")
 }
