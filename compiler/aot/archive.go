@@ -29,7 +29,7 @@ type archiveWriter struct {
 	members []Member
 }
 
-// add writes a member of known size; fill writes exactly that many bytes.
+// add writes a member of known size; fill must write exactly that many bytes.
 func (w *archiveWriter) add(name string, size int64, fill func(io.Writer) error) error {
 	header := &tar.Header{Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatGNU}
 	if err := w.tar.WriteHeader(header); err != nil {
@@ -64,10 +64,10 @@ func newSums() *sums {
 
 func (s *sums) sha256() string { return hex.EncodeToString(s.sha.Sum(nil)) }
 
-// extent is where a member lies in the archive.
+// extent is the location of a member in the archive.
 type extent struct{ offset, size int64 }
 
-// index lists the members of a package without reading them. It leaves the file anywhere.
+// index lists the members of a package without reading them. The file offset afterwards is undefined.
 func index(f *os.File) (map[string]extent, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -86,7 +86,7 @@ func index(f *os.File) (map[string]extent, error) {
 		if err != nil {
 			return nil, errors.New("it is not a package, or was cut short")
 		}
-		offset, err := f.Seek(0, io.SeekCurrent) // the reader takes whole blocks and buffers nothing
+		offset, err := f.Seek(0, io.SeekCurrent) // the reader consumes whole blocks and buffers nothing
 		if err != nil {
 			return nil, err
 		}
@@ -100,10 +100,10 @@ func index(f *os.File) (map[string]extent, error) {
 	}
 }
 
-// maxMembers bounds the members of a package, which has four.
+// maxMembers limits the members of a package, which has four.
 const maxMembers = 64
 
-// maxMemberBytes bounds a member that is read into memory: the manifest, before anything is known to be right, and
+// maxMemberBytes limits members that are read into memory: the manifest, which is read before verification, and
 // code.
 var maxMemberBytes = map[string]int64{manifestName: 64 << 20, objectName: 1 << 30}
 
@@ -123,7 +123,7 @@ func readMember(f *os.File, members map[string]extent, name string) ([]byte, err
 	return data, nil
 }
 
-// verify compares content with the manifest.
+// verify checks content against the manifest.
 func (m *Manifest) verify(name string, data []byte) error {
 	for _, member := range m.Members {
 		if member.Name != name {

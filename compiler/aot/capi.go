@@ -12,10 +12,10 @@ import (
 // capi is a package's C interface; see runtime/src/tilth.h.
 type capi struct {
 	handle uintptr
-	// openWith is nil in a package of an older version, and so is threads.
+	// openWith and threads are nil for packages of older versions.
 	openWith func(weights string, offset int64, options *coptions) uintptr
 	threads  func(model uintptr) int32
-	// guest is nil unless the functions are those of another process.
+	// guest is nil unless the functions run in another process.
 	guest       *guest
 	open        func(weights string, offset int64) uintptr
 	close       func(model uintptr)
@@ -28,16 +28,16 @@ type capi struct {
 	run         func(model uintptr)
 	profile     func(model uintptr, seconds *float64)
 	peak        func(model uintptr, flops, bytes *float64)
-	// deviceSeconds is nil in a package that runs on no device but the processor.
+	// deviceSeconds is nil for packages that run on the CPU.
 	deviceSeconds func(model uintptr) float64
-	// launches and matricesPeak are nil, too, in one of an older version.
+	// launches and matricesPeak are also nil for packages of older versions.
 	launches     func(model uintptr, n *int32) *claunch
 	matricesPeak func(model uintptr, format int32) float64
-	// integerPeak is nil in a package of an older version.
+	// integerPeak is nil for packages of older versions.
 	integerPeak func(model uintptr) float64
-	// outputShape is nil in one of an older version, whose shapes never depend on data.
+	// outputShape is nil for older versions, whose shapes never depend on data.
 	outputShape func(model uintptr, index int32, shape *int64) int32
-	// extentCount and setExtent are nil in one of an older version, which has no extents to choose.
+	// extentCount and setExtent are nil for older versions, which have no dynamic extents.
 	extentCount  func() int32
 	extentName   func(index int32) string
 	setExtent    func(model uintptr, index int32, n int64) int32
@@ -71,7 +71,8 @@ type claunch struct {
 	occupancy, seconds  float64
 }
 
-// loadObject maps a shared object that never appears in the file system where it can be told from a file in memory.
+// loadObject maps a shared object from a file in memory where possible, so that it never appears in the file
+// system.
 func (l Loader) loadObject(object []byte) (*capi, error) {
 	path, done, err := l.unpack(object)
 	if err != nil {
@@ -113,7 +114,7 @@ func (a *capi) bind() error {
 	return nil
 }
 
-// start opens a model. The message of a failure is kept by thread, so both calls must come from one.
+// start opens a model. Error messages are thread-local, so both calls must come from one thread.
 func (a *capi) start(weights string, offset int64, o Threads) (uintptr, error) {
 	options, err := o.options(a.openWith != nil)
 	if err != nil {
@@ -145,7 +146,7 @@ func (a *capi) unload() error {
 	return nil
 }
 
-// unpack gives the bytes a path until done is called.
+// unpack makes the object available at a path until done is called.
 func (l Loader) unpack(object []byte) (path string, done func(), err error) {
 	if l.Object == nil {
 		return objectFile(object)
@@ -156,9 +157,9 @@ func (l Loader) unpack(object []byte) (path string, done func(), err error) {
 	return l.Object.Name(), func() {}, nil
 }
 
-// objectFile gives the bytes a path until done is called. The path is never the same twice: the dynamic linker takes
-// an equal path for an object that it has loaded already. The file itself is in memory where the kernel has such
-// files, because nothing may be executed from some temporary folders.
+// objectFile makes the object available at a path until done is called. Paths are never reused, since the dynamic
+// linker identifies loaded objects by path. The file is in memory if the kernel supports that, because some
+// temporary directories are mounted noexec.
 func objectFile(object []byte) (path string, done func(), err error) {
 	dir, err := os.MkdirTemp("", "tilth-run-*")
 	if err != nil {

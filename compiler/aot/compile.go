@@ -22,54 +22,54 @@ import (
 // Choice is the schedule to use for a task.
 type Choice struct {
 	Trace []byte
-	// Origin says where the schedule comes from, e.g. "tuned" or "default"; for the manifest.
+	// Origin is the source of the schedule, e.g. "tuned" or "default", for the manifest.
 	Origin string
-	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
+	// LatencySeconds is the latency measured during tuning; 0 if none.
 	LatencySeconds float64
-	// RelativeError is the largest difference from the reference that was measured, relative to the largest value; 0 =
-	// not known.
+	// RelativeError is the largest measured difference from the reference, relative to the largest value; 0 if
+	// unknown.
 	RelativeError float64
-	// Record is the one that the schedule comes from; nil of others.
+	// Record identifies the record of the schedule; nil if there is none.
 	Record *Record
 }
 
-// Options are what Compile needs beside the program.
+// Options are the inputs of Compile other than the program.
 type Options struct {
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
 	// Choices has one schedule per task of the program.
 	Choices []Choice
-	// Parallel is how many compilers may run at once; 0 means 1.
+	// Parallel limits the concurrent compilers; 0 means 1.
 	Parallel int
 	// Output is the path of the package.
 	Output string
-	// Objects, if not nil, saves compiling what was compiled before.
+	// Objects, if not nil, caches compiled objects.
 	Objects *toolchain.Objects
-	// Apart makes each task a translation unit of its own, as it is with Objects. The package then depends neither on
-	// these nor on Parallel; compilers start more often.
+	// Apart makes each task a separate translation unit, as Objects does. The package then depends neither on
+	// Objects nor on Parallel, at the cost of more compiler runs.
 	Apart bool
-	// Check, if not nil, measures the package, opened, before it is written. An error of it fails the compilation.
+	// Check, if not nil, measures the opened package before it is written. Its error fails the compilation.
 	Check func(m *Model) (*Accuracy, error)
-	// Weights, if not nil, says which weights of the program are in integers.
+	// Weights, if not nil, describes the integer weights of the program.
 	Weights *Weights
-	// Provenance, if not nil, says what the package is made of.
+	// Provenance, if not nil, describes the inputs of the package.
 	Provenance *Provenance
-	// Prefix is a name in C that tells the package from others that a program is linked with; empty for none.
+	// Prefix is a C name that distinguishes the package from others linked into a program; empty for none.
 	Prefix string
-	// Own says whether the package may have a kernel that somebody wrote; nil = none. Its source comes with the
-	// schedule, from wherever that comes, and runs in the package's process.
+	// Own reports whether the package may include a user kernel; nil means none. The kernel's source comes with the
+	// schedule, from any origin, and runs in the package's process.
 	Own func(*userkernel.Kernel) bool
-	// C makes an archive of C source, for programs that have no loader, in the place of a package. Targets without an
+	// C produces an archive of C source, for programs without a loader, instead of a package. Targets without an
 	// operating system have no other form.
 	C bool
-	// Limits bound what C source takes.
+	// Limits bounds the memory use of C source.
 	Limits Limits
-	// Emulator, when set, is the command by which RunOnce and RunSeveral run programs of the target, e.g. qemu-aarch64
-	// -L /usr/aarch64-linux-gnu.
+	// Emulator, if set, is the command by which RunOnce and RunSeveral run programs of the target, e.g.
+	// qemu-aarch64 -L /usr/aarch64-linux-gnu.
 	Emulator []string
 }
 
-// Compile writes a package. Nothing is left at Output when it fails.
+// Compile writes a package. It leaves nothing at Output on failure.
 func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, error) {
 	if len(o.Choices) != len(p.Tasks) {
 		return nil, fmt.Errorf("compiling %s: %d schedules for %d tasks", p.Name, len(o.Choices), len(p.Tasks))
@@ -85,7 +85,7 @@ func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, err
 		return nil, fmt.Errorf("compiling %s: %s cannot stay open in a package for a GPU: fix it by --shape", p.Name, p.Extents[0].Name)
 	}
 	if by.Device(o.Target) != nil {
-		p = p.Unconditional() // all calls are queued at once, and what they compute does not lie in the host's memory
+		p = p.Unconditional() // all calls are queued at once, and their results are not in host memory
 	}
 	if o.Target.IsBare() {
 		o.C, o.Apart, o.Objects = true, false, nil
@@ -102,26 +102,26 @@ type compilation struct {
 	program *program.Program
 	options Options
 	backend backend.Backend
-	// runtime is what the package has beside its kernels and its plan.
+	// runtime is the part of the package besides its kernels and plan.
 	runtime backend.Runtime
 	infos   []backend.Info
-	// algorithms of each task's schedule.
+	// algorithms holds the algorithms of each task's schedule.
 	algorithms [][]string
-	// multiplications of each task's schedule, as a share of those of direct sums.
+	// multiplications holds those of each task's schedule, relative to direct sums.
 	multiplications []float64
-	// matrices are the formats of the instructions for matrices of each.
+	// matrices holds the format of each task's matrix instructions.
 	matrices []string
-	// accuracy is what was measured.
+	// accuracy is the measured accuracy.
 	accuracy *Accuracy
 	sources  []toolchain.File
-	// own are the sources of kernels that somebody wrote, kernels what the manifest says of each task's.
+	// own holds the sources of user kernels, kernels their manifest entries by task.
 	own     []toolchain.File
 	kernels []*OwnKernel
 	written []*userkernel.Kernel
-	// libraries are the sonames of those that kernels call, libraryCheck the source that checks their versions.
+	// libraries holds the sonames that kernels call, libraryCheck the source that checks their versions.
 	libraries    []string
 	libraryCheck string
-	// embedded is code for devices that the sources take in.
+	// embedded is device code that the sources include.
 	embedded []toolchain.Embedded
 }
 
@@ -156,13 +156,13 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	return c.write(l, object)
 }
 
-// narrowBytes is the memory that a program of 32 bits gets from Linux, whose own is the rest of the 4 GiB.
+// narrowBytes is the address space of a 32-bit program on Linux; the kernel reserves the rest of the 4 GiB.
 const narrowBytes = 3 << 30
 
-// boardBytes is what offsets of a microcontroller reach; none has as much.
+// boardBytes is the range of offsets on a microcontroller, far above any memory.
 const boardBytes = 2 << 30
 
-// fits says why a package that needs so much memory cannot run on a target.
+// fits returns an error if a package with the given memory requirement cannot run on a target.
 func fits(t *target.Target, bytes int64) error {
 	if t.IsBare() && bytes >= boardBytes {
 		return fmt.Errorf("weights and intermediate results take %d MiB, and a microcontroller has at most %d MiB: compile it for a 64-bit target",
@@ -175,7 +175,7 @@ func fits(t *target.Target, bytes int64) error {
 	return nil
 }
 
-// units is how many translation units the kernels are printed into.
+// units returns the number of translation units for the kernels.
 func (o Options) units() int {
 	if o.C {
 		return min(len(o.Choices), 1)
@@ -186,14 +186,14 @@ func (o Options) units() int {
 	return min(len(o.Choices), max(o.Parallel, 1)*unitsPerCompiler)
 }
 
-// unitsPerCompiler spreads the kernels over more units than compilers, so that a slow one does not hold up the rest.
+// unitsPerCompiler spreads the kernels over more units than compilers, so that a slow unit does not delay the rest.
 const unitsPerCompiler = 3
 
-// unitTime is the processor time that a compiler may take for a unit. A unit holds many kernels, and boards are slow.
+// unitTime limits the processor time for a unit. A unit holds many kernels, and boards are slow.
 const unitTime = 10 * time.Minute
 
-// lower prints the kernels into translation units, each task into the next one in turn. Schedules may come from
-// imported records, so what the printer did not foresee is an error, too.
+// lower prints the kernels into translation units, round-robin by task. Schedules may come from imported records,
+// so unsupported code is an error rather than a panic.
 func (c *compilation) lower() (err error) {
 	defer trap.AsError(&err)
 	n := c.options.units()
@@ -236,7 +236,7 @@ func (c *compilation) lower() (err error) {
 	return nil
 }
 
-// symbol is the C name of a task's kernel, which in C source must differ from those of other archives.
+// symbol returns the C name of a task's kernel, which must be unique across archives of C source.
 func (c *compilation) symbol(task int) string {
 	if c.options.C {
 		return c.cPrefix() + "_" + kernelSymbol(task)
@@ -244,7 +244,7 @@ func (c *compilation) symbol(task int) string {
 	return kernelSymbol(task)
 }
 
-// hidden keeps what is not of the interface inside of model.so.
+// hidden hides symbols of model.so that are not part of the interface.
 var hidden = []string{"-fvisibility=hidden"}
 
 // compile returns the bytes of model.so.
@@ -314,12 +314,12 @@ func (c *compilation) manifest(l *layout) *Manifest {
 	return m
 }
 
-// depends tells that a task's operations and bytes are those of some extents.
+// depends records that a task's operations and bytes are those for particular extents.
 func (t *TaskInfo) depends(w *expr.Workload, extents map[string]int64) {
 	t.Extents, t.Definition = extents, w.Text()
 }
 
-// counts are the names of the extents that a call's counts are.
+// counts returns the names of the extents that a call's counts correspond to.
 func (c *compilation) counts(call program.Call) (names []string) {
 	for i, in := range c.program.Tasks[call.Task].Workload.Inputs {
 		if in.Most == 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// cPrefix is what the names of an archive of C source begin with where no prefix was chosen.
+// cPrefix is the default prefix of the names in an archive of C source.
 const cPrefix = "model"
 
-// checkC says why a program cannot become C source that is compiled into somebody's program.
+// checkC returns an error if a program cannot be exported as C source.
 func (c *compilation) checkC() error {
 	o, p := c.options, c.program
 	switch {
@@ -37,7 +37,7 @@ func (c *compilation) checkC() error {
 	return nil
 }
 
-// source is an archive of C source in the making.
+// source is an archive of C source under construction.
 type source struct {
 	*compilation
 	*layout
@@ -48,10 +48,10 @@ type source struct {
 	sizes   toolchain.Sizes
 }
 
-// writeC makes the archive, which appears under its name when all of it is on the disk.
+// writeC creates the archive, which appears under its name once it is completely on disk.
 func (c *compilation) writeC(ctx context.Context, l *layout) (manifest *Manifest, err error) {
 	s := &source{compilation: c, layout: l, program: c.program, prefix: c.cPrefix(), kernels: c.sources[0].Text}
-	plan := s.plan() // first: it asks for all constants
+	plan := s.plan() // first, since it requests all constants
 	if s.sizes, err = s.measure(ctx, plan); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *source) manifest() *Manifest {
 	return m
 }
 
-// ramBytes is the memory of a run, flashBytes what is only read.
+// ramBytes is the memory of a run, flashBytes that of read-only data.
 func (s *source) ramBytes() int64   { return s.arenaBytes + s.sizes.Data + s.sizes.Stack }
 func (s *source) flashBytes() int64 { return s.weightsBytes + s.sizes.Code }
 
@@ -115,7 +115,7 @@ func (s *source) write(w *archiveWriter, plan string) error {
 
 func (s *source) kernelsName() string { return s.prefix + "_kernels.c" }
 
-// support is what programs without a C library need of one.
+// support returns the C library functions that freestanding programs need.
 func (s *source) support() (list []toolchain.File) {
 	if !s.options.Target.IsBare() {
 		return nil
@@ -126,7 +126,7 @@ func (s *source) support() (list []toolchain.File) {
 	return list
 }
 
-// counter counts what is written.
+// counter counts written bytes.
 type counter int64
 
 // Write implements io.Writer.
@@ -135,7 +135,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// measure compiles all but the weights, whose size is known, and measures what came of it.
+// measure compiles everything except the weights, whose size is known, and measures the result.
 func (s *source) measure(ctx context.Context, plan string) (toolchain.Sizes, error) {
 	b := toolchain.Build{Target: s.options.Target, Level: cLevel, Flags: cFlags, Parallel: s.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
 		Headers: []toolchain.File{{Name: s.prefix + ".h", Text: s.header()}},
@@ -146,14 +146,14 @@ func (s *source) measure(ctx context.Context, plan string) (toolchain.Sizes, err
 		return toolchain.Sizes{}, err
 	}
 	defer os.RemoveAll(dir)
-	// The arena, which is known, is left to the program here, so that it does not count as data.
+	// The arena, whose size is known, is external here, so that it does not count as data.
 	b.Flags = append([]string{"-D" + strings.ToUpper(s.prefix) + "_OWN_ARENA"}, b.Flags...)
 	sizes, err := s.options.Toolchain.Measure(ctx, b, s.prefix+"_run", dir)
 	sizes.Needs = slices.DeleteFunc(sizes.Needs, func(name string) bool { return name == s.prefix+"_arena" || name == s.prefix+"_weights" })
 	return sizes, err
 }
 
-// cLevel is the optimisation level of C source, and cFlags are what it is compiled with beside the flags of all code.
+// cLevel is the optimisation level of C source, and cFlags are its flags in addition to those of all code.
 const cLevel = toolchain.SourceLevel
 
 var cFlags = []string{"-fno-strict-aliasing"}

@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// cTypes are the types of elements in C. Those of 16 bits that C lacks are their bits.
+// cTypes maps element types to C. The 16-bit floating-point types are represented by their bits.
 var cTypes = map[array.DType]string{
 	array.Float32: "float", array.Float64: "double", array.Float16: "uint16_t", array.BFloat16: "uint16_t",
 	array.Int8: "int8_t", array.Int16: "int16_t", array.Int32: "int32_t", array.Int64: "int64_t",
 	array.Uint8: "uint8_t", array.Uint16: "uint16_t", array.Uint32: "uint32_t", array.Uint64: "uint64_t", array.Bool: "uint8_t",
 }
 
-// header is the interface of the archive. Sizes of code and stack are 0 while they are not measured yet.
+// header returns the interface of the archive. Sizes of code and stack are 0 before they are measured.
 func (s *source) header() string {
 	upper := strings.ToUpper(s.prefix)
 	var b strings.Builder
@@ -50,7 +50,7 @@ void %[1]s_run(void);
 	return b.String()
 }
 
-// tensorMacros declares where inputs or outputs lie, and what they are.
+// tensorMacros declares the locations and descriptions of inputs or outputs.
 func (s *source) tensorMacros(b *strings.Builder, kind string, values []int) {
 	upper, upperKind := strings.ToUpper(s.prefix), strings.ToUpper(kind)
 	fmt.Fprintf(b, "\n#define %s_%s_COUNT %d\n", upper, upperKind, len(values))
@@ -80,7 +80,7 @@ func quoted(name string) string { return `"` + comment(name) + `"` }
 
 func shapeText(shape []int64) string { return "[" + numbers(shape) + "]" }
 
-// numbers are extents in a list; a scalar's is one, since C has no empty lists.
+// numbers formats extents as a list; a scalar has one, since C has no empty lists.
 func numbers(shape []int64) string {
 	if len(shape) == 0 {
 		return "1"

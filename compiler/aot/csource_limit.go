@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// CSource is what a manifest says of an archive of C source.
+// CSource describes an archive of C source in a manifest.
 type CSource struct {
-	// Prefix is what its names in C begin with.
+	// Prefix starts its names in C.
 	Prefix string `json:"prefix"`
-	// RAMBytes is the memory of a run: the arena, data, and the stack, which is an estimate.
+	// RAMBytes is the memory of a run: the arena, data, and an estimate of the stack.
 	RAMBytes int64 `json:"ram_bytes"`
-	// FlashBytes is what is only read: weights and code.
+	// FlashBytes is the size of read-only data: weights and code.
 	FlashBytes int64 `json:"flash_bytes"`
 	CodeBytes  int64 `json:"code_bytes"`
 	StackBytes int64 `json:"stack_bytes"`
-	// Needs are functions that it calls and does not have.
+	// Needs lists the external functions that it calls.
 	Needs []string `json:"needs,omitempty"`
 }
 
-// Limits bound what C source may take; 0 = no bound.
+// Limits bounds the memory use of C source; 0 means no bound.
 type Limits struct{ RAMBytes, FlashBytes int64 }
 
-// limit says what is too large, and what takes most of it.
+// limit returns an error that names an exceeded limit and the largest contributions.
 func (s *source) limit() error {
 	l := s.options.Limits
 	if l.RAMBytes > 0 && s.ramBytes() > l.RAMBytes {
@@ -36,13 +36,13 @@ func (s *source) limit() error {
 	return nil
 }
 
-// part is something that takes memory.
+// part is a contribution to memory use.
 type part struct {
 	name  string
 	bytes int64
 }
 
-// largest names the largest parts with their sizes.
+// largest describes the largest parts with their sizes.
 func largest(parts []part) string {
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.bytes, a.bytes) })
 	var list []string
@@ -52,7 +52,7 @@ func largest(parts []part) string {
 	return strings.Join(list, ", ")
 }
 
-// alive are the values and the scratch of the call during which most memory is in use.
+// alive returns the values and the scratch of the call with the largest memory use.
 func (s *source) alive() (parts []part) {
 	most := int64(-1)
 	for k, c := range s.program.Calls {
@@ -76,7 +76,7 @@ func (s *source) alive() (parts []part) {
 	return append(parts, part{"the stack", s.sizes.Stack})
 }
 
-// kept are the weights and the code.
+// kept returns the weights and the code.
 func (s *source) kept() (parts []part) {
 	for k, c := range s.constants {
 		end := s.weightsBytes

@@ -9,21 +9,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// kernelHeaderName is the header that plans and kernels agree by.
+// kernelHeaderName is the header shared by plans and kernels.
 const kernelHeaderName = "tilth_kernel.h"
 
-// kernelHeader is its text.
+// kernelHeader returns its text.
 func (s *source) kernelHeader() string {
 	k := slices.IndexFunc(s.runtime.Headers, func(f toolchain.File) bool { return f.Name == kernelHeaderName })
 	return s.runtime.Headers[k].Text
 }
 
-// plan is the source that runs the kernels one after another. It has its own copy of what kernels are, so that several
-// archives of different versions fit into one program.
+// plan returns the source that runs the kernels in order. It contains its own kernel declarations, so that archives
+// of different versions can be linked into one program.
 func (s *source) plan() string {
 	var b strings.Builder
 	calls := s.calls()
-	for _, v := range s.program.Results() { // asks for constants that are outputs
+	for _, v := range s.program.Results() { // requests constants that are outputs
 		s.value(v)
 	}
 	fmt.Fprintf(&b, "#include \"%s.h\"\n\n%s\n", s.prefix, s.kernelHeader())
@@ -54,7 +54,7 @@ void %[1]s_run(void) {
 	return b.String()
 }
 
-// calls are the executions of kernels in order, each under the conditions that an If sets.
+// calls returns the kernel calls in order, each under the conditions of its If.
 func (s *source) calls() string {
 	var b strings.Builder
 	for k, c := range s.program.Calls {
@@ -69,7 +69,7 @@ func (s *source) calls() string {
 	return b.String()
 }
 
-// comment is a text that may stand in a comment of C.
+// comment escapes a text for a C comment.
 func comment(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -80,8 +80,8 @@ func comment(text string) string {
 	return strings.NewReplacer("*/", "*?", "/*", "/?", "??/", "???").Replace(clean)
 }
 
-// weightsSource writes the constants as C: strings, which compilers read at a tenth of the memory and time that lists
-// of numbers take.
+// weightsSource writes the constants as C strings, which compilers read with a tenth of the memory and time of
+// lists of numbers.
 func (s *source) weightsSource(out io.Writer) error {
 	upper := strings.ToUpper(s.prefix)
 	_, err := fmt.Fprintf(out, `#include "%[1]s.h"
@@ -101,7 +101,7 @@ const uint8_t %[1]s_weights[%[2]s_WEIGHTS_BYTES + 1] __attribute__((aligned(64))
 	return t.end()
 }
 
-// cString writes bytes as strings of C, a line for each 64 of them.
+// cString writes bytes as C strings, one line per 64 bytes.
 type cString struct {
 	out  io.Writer
 	line []byte
@@ -135,8 +135,7 @@ func (t *cString) flush() error {
 	return err
 }
 
-// appendByte appends a character as it is written in a string: in octal unless it is plain, with all digits where a
-// digit follows.
+// appendByte appends a character of a string: in octal unless it is plain, with all digits if a digit follows.
 func appendByte(line []byte, c byte, followed bool) []byte {
 	switch {
 	case c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '?':
@@ -147,7 +146,7 @@ func appendByte(line []byte, c byte, followed bool) []byte {
 	return fmt.Appendf(line, "\\%o", c)
 }
 
-// end writes what is left, and at least one string.
+// end writes the rest, and at least one string.
 func (t *cString) end() error {
 	if len(t.line) > 0 || t.all == 0 {
 		if err := t.flush(); err != nil {

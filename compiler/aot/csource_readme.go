@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// readme says how to build the archive into a program.
+// readme returns instructions for building the archive into a program.
 func (s *source) readme() string {
 	upper, t := strings.ToUpper(s.prefix), s.options.Target
 	var b strings.Builder
@@ -60,12 +60,12 @@ licence is that of the model.
 	return b.String()
 }
 
-// flags are those of a compiler's command.
+// flags returns the flags of a compiler command.
 func (s *source) flags() []string {
 	return append(append([]string{}, s.options.Target.GCCFlags()...), toolchain.SourceFlags(s.options.Target, cFlags)...)
 }
 
-// wrapped are words in lines that are indented.
+// wrapped formats words as indented lines.
 func wrapped(words []string) string {
 	var b strings.Builder
 	column := 0

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Continue sets the inputs of an execution that goes on where the last one ended. Inputs that outputs continue are
-// left out: they have what these outputs had. The others are as SetInputs wants them.
+// Continue sets the inputs of an execution that continues the last one. Inputs that outputs continue are omitted:
+// they keep the values of these outputs. The others are as in SetInputs.
 func (m *Model) Continue(inputs map[string]*array.Array) error {
 	d := m.manifest.Decoding
 	if d == nil {
@@ -23,7 +23,7 @@ func (m *Model) Continue(inputs map[string]*array.Array) error {
 	}
 	for name, n := range m.extents {
 		if name != d.Past {
-			after[name] = n // a step that is another is one of the other inputs' shapes
+			after[name] = n // a different step comes from the other inputs' shapes
 		}
 	}
 	shapes := shapesOf(inputs)
@@ -44,16 +44,16 @@ func (m *Manifest) isKept(t Tensor) bool {
 	return slices.ContainsFunc(m.Outputs, func(o Tensor) bool { return o.Continues != "" && o.Continues == t.Name })
 }
 
-// Fresh are the inputs that no output continues.
+// Fresh returns the inputs that no output continues.
 func (m *Manifest) Fresh() []Tensor { return slices.DeleteFunc(slices.Clone(m.Inputs), m.isKept) }
 
-// VariesBy reports whether an axis of a tensor has an extent, by its name.
+// VariesBy reports whether an axis of a tensor depends on the named extent.
 func (t Tensor) VariesBy(extent string) bool {
 	return slices.ContainsFunc(t.Varying, func(v Varying) bool { return v.Extent == extent })
 }
 
-// checkContinued refuses outputs that continue what is no input, or one that another continues, and a decoder without
-// its extents or without such an output.
+// checkContinued rejects outputs that continue something other than an input, or an input that another output
+// continues, and a decoder without its extents or without such an output.
 func (m *Manifest) checkContinued() error {
 	kept := map[string]bool{}
 	for _, o := range m.Outputs {

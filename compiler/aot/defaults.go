@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Defaults are the default schedules of tasks on a target that a level of numerics allows.
+// Defaults returns the default schedules of tasks on a target, within a level of numerics.
 func Defaults(t *target.Target, numerics schedule.Numerics) func(tasks []program.Task) ([]Choice, error) {
 	return func(tasks []program.Task) ([]Choice, error) {
 		choices := make([]Choice, len(tasks))

@@ -4,10 +4,10 @@ package aot
 
 import "github.com/ebitengine/purego"
 
-// Shared objects are loaded by the system's dynamic linker, without cgo. A program that is built so needs the linker;
-// one that is built with the tag static has none, and can do everything but load packages.
+// Shared objects are loaded by the system's dynamic linker, without cgo, so the program needs the linker. A program
+// built with the tag static needs none, and lacks only the ability to load packages.
 
-// Loads says whether this program can load packages.
+// Loads reports whether this program can load packages.
 const Loads = true
 
 func dlopen(path string) (uintptr, error) {
@@ -16,7 +16,7 @@ func dlopen(path string) (uintptr, error) {
 
 func dlsym(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(handle, name) }
 
-// bindFunc makes a pointer to a function variable call a symbol.
+// bindFunc binds a pointer to a function variable to a symbol.
 func bindFunc(function any, symbol uintptr) { purego.RegisterFunc(function, symbol) }
 
 func dlclose(handle uintptr) error { return purego.Dlclose(handle) }

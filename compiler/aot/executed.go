@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Executed are the tasks that calls run with extents, by name, with the operations and bytes of these. Where they do
-// not follow from what the package says, they are zero, and the task's extents stay others.
+// Executed returns the tasks that calls run for the named extents, with their operations and bytes. If these cannot
+// be derived from the package, they are zero, and the task keeps its extents.
 func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
 	list, known := make([]TaskInfo, len(m.Calls)), map[string]TaskInfo{}
 	for k, c := range m.Calls {
@@ -26,7 +26,8 @@ func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
 	return list
 }
 
-// with is the task with the operations and bytes of other extents, some of which are the workload's counts.
+// with returns the task with the operations and bytes of other extents; counts names those that are the workload's
+// counts.
 func (t TaskInfo) with(extents map[string]int64, counts []string) TaskInfo {
 	if t.IsOf(extents) {
 		return t
@@ -38,12 +39,12 @@ func (t TaskInfo) with(extents map[string]int64, counts []string) TaskInfo {
 	return t
 }
 
-// IsOf reports whether the task's operations and bytes are those of an execution with extents, by name.
+// IsOf reports whether the task's operations and bytes are those of an execution with the named extents.
 func (t TaskInfo) IsOf(extents map[string]int64) bool {
 	return t.Extents == nil || maps.Equal(t.Extents, extents)
 }
 
-// totals are those of the workload with extents, if its counts are among them.
+// totals returns the totals of the workload for extents, if these include its counts.
 func (t TaskInfo) totals(extents map[string]int64, counts []string) (expr.Totals, bool) {
 	if t.Definition == "" {
 		return expr.Totals{}, false

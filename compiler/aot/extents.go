@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// checkVarying checks the axes of a tensor whose extents executions choose.
+// checkVarying checks the dynamic axes of a tensor.
 func (m *Manifest) checkVarying(t Tensor) error {
 	least, most := map[int]int64{}, map[int]int64{}
 	for _, v := range t.Varying {
@@ -36,7 +36,7 @@ func (m *Manifest) checkVarying(t Tensor) error {
 	return nil
 }
 
-// extent is the one of a name; nil when there is none.
+// extent returns the named extent, or nil.
 func (m *Manifest) extent(name string) *Extent {
 	k := slices.IndexFunc(m.Extents, func(e Extent) bool { return e.Name == name })
 	if k < 0 {
@@ -45,10 +45,10 @@ func (m *Manifest) extent(name string) *Extent {
 	return &m.Extents[k]
 }
 
-// elements is how many there are on the axis.
+// elements returns the extent of the axis.
 func (v Varying) elements(extent int64) int64 { return v.Times*extent + v.Plus }
 
-// String is how many elements there are, e.g. "sequence" or "2*sequence+1".
+// String returns the extent of the axis as a formula, e.g. "sequence" or "2*sequence+1".
 func (v Varying) String() string {
 	text := v.Extent
 	if v.Times != 1 {
@@ -60,7 +60,7 @@ func (v Varying) String() string {
 	return text
 }
 
-// ShapeWith is the shape of an input or output with extents, by name.
+// ShapeWith returns the shape of an input or output for the named extents.
 func (t Tensor) ShapeWith(extents map[string]int64) []int64 {
 	shape := slices.Clone(t.Shape)
 	for _, v := range t.Varying {
@@ -72,7 +72,7 @@ func (t Tensor) ShapeWith(extents map[string]int64) []int64 {
 	return shape
 }
 
-// ShapeOf is the shape of an input or output with extents, by name; those that are not given are the most.
+// ShapeOf returns the shape of an input or output for the named extents; missing ones have their maximum.
 func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 	all := map[string]int64{}
 	for _, e := range m.Extents {
@@ -82,8 +82,8 @@ func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 	return t.ShapeWith(all)
 }
 
-// ExtentsOf are the extents that the shapes of inputs, by name, speak of, by name. The error names the input that
-// cannot have its shape.
+// ExtentsOf derives the named extents from the shapes of named inputs. The error names an input with an invalid
+// shape.
 func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error) {
 	list := make([]program.Extent, len(m.Extents))
 	for k, e := range m.Extents {
@@ -93,7 +93,7 @@ func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error
 	for _, t := range m.Inputs {
 		shape, given := shapes[t.Name]
 		if !given || len(shape) != len(t.Shape) {
-			continue // which is an error of its own
+			continue // reported separately
 		}
 		for axis, n := range shape {
 			if times, plus := m.times(t, axis); times != nil {
@@ -112,7 +112,7 @@ func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error
 	return extents, nil
 }
 
-// times are the factors of all extents for the elements of an axis, and what is added; nil where it does not vary.
+// times returns the factors of all extents in the formula of an axis, and the constant; nil if the axis is fixed.
 func (m *Manifest) times(t Tensor, axis int) (times []int64, plus int64) {
 	for _, v := range t.Varying {
 		if v.Axis != axis {
@@ -127,10 +127,10 @@ func (m *Manifest) times(t Tensor, axis int) (times []int64, plus int64) {
 	return times, plus
 }
 
-// Extents are those of the inputs that were set last, by name.
+// Extents returns the named extents of the current inputs.
 func (m *Model) Extents() map[string]int64 { return maps.Clone(m.extents) }
 
-// checkExtents refuses code that does not know the extents of its manifest.
+// checkExtents rejects code that does not support the extents of its manifest.
 func (m *Model) checkExtents() error {
 	if len(m.manifest.Extents) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (m *Model) checkExtents() error {
 	return m.setExtents(nil)
 }
 
-// setExtents chooses the extents of the executions that follow: the most for those that are not given.
+// setExtents sets the extents of later executions; missing ones have their maximum.
 func (m *Model) setExtents(extents map[string]int64) error {
 	m.extents = map[string]int64{}
 	var errs error

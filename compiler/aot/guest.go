@@ -23,12 +23,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// guestSource is the program that runs a package where this process cannot load it.
+// guestSource is the program that runs a package that this process cannot load.
 //
 //go:embed src/guest.c
 var guestSource string
 
-// guest is a process that has a package of another architecture open. Numbers are little-endian on all of them.
+// guest is a process that has opened a package of another architecture. Numbers are little-endian on all of them.
 type guest struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -41,27 +41,27 @@ type guest struct {
 	shapes  [][]int64
 	calls   int32
 	failure string
-	// ctx is the life of the process.
+	// ctx bounds the life of the process.
 	ctx context.Context
 }
 
-// beginning keeps the first bytes of what is written to it.
+// beginning keeps the first bytes written to it.
 type beginning struct{ kept []byte }
 
-// mostSaid bounds what is kept of a process's standard error, which may never end.
+// mostSaid limits the bytes kept of a process's standard error.
 const mostSaid = 4 << 10
 
-// Write takes everything.
+// Write accepts everything.
 func (b *beginning) Write(p []byte) (int, error) {
 	b.kept = append(b.kept, p[:min(len(p), mostSaid-len(b.kept))]...)
 	return len(p), nil
 }
 
-// guestDelay is how long to wait, once a guest has ended, for what it started and what still holds its pipes.
+// guestDelay is the time to wait, after a guest exits, for its children and open pipes.
 const guestDelay = 5 * time.Second
 
-// LoadUnder opens a package that was compiled for other machines, under an emulator: the command that runs their
-// programs. The toolchain makes one. The process ends with ctx, or when the model is closed. key is Loader's.
+// LoadUnder opens a package for another machine under an emulator: the command that runs such programs. The
+// toolchain builds the guest program. The process ends with ctx, or when the model is closed. key is as in Loader.
 func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulator []string, key *signing.PublicKey) (_ *Model, err error) {
 	defer func() {
 		if err != nil {
@@ -74,7 +74,7 @@ func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulat
 		return nil, err
 	}
 	defer f.Close()
-	m, _, err := readManifest(f) // of what was verified
+	m, _, err := readManifest(f) // the verified copy
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulat
 	return l.loadFrom(ctx, f, path)
 }
 
-// buildGuest makes the program for a target in a folder.
+// buildGuest builds the guest program for a target in a directory.
 func buildGuest(ctx context.Context, o Options, dir string) (string, error) {
 	by, err := registry.Of(o.Target)
 	if err != nil {
@@ -102,7 +102,7 @@ func buildGuest(ctx context.Context, o Options, dir string) (string, error) {
 		Sources: []toolchain.File{{Name: "guest.c", Text: guestSource}}}, path)
 }
 
-// startGuest opens a package's object and weights in a process that command starts, and that is killed when ctx ends.
+// startGuest opens a package's object and weights in a process started by command, which is killed when ctx ends.
 func startGuest(ctx context.Context, command []string, m *Manifest, object, weights string, offset int64) (*guest, error) {
 	args := append(command[1:len(command):len(command)], object, weights, strconv.FormatInt(offset, 10))
 	g := &guest{cmd: exec.CommandContext(ctx, command[0], args...), ctx: ctx}
@@ -128,7 +128,7 @@ func startGuest(ctx context.Context, command []string, m *Manifest, object, weig
 	return g, nil
 }
 
-// introduced reads what the process tells of the package, which has to be what the manifest says.
+// introduced reads the process's description of the package, which must match the manifest.
 func (g *guest) introduced(m *Manifest) error {
 	counts := make([]int64, 3)
 	if err := binary.Read(g.out, binary.LittleEndian, counts); err != nil {
@@ -160,7 +160,7 @@ func (g *guest) introduced(m *Manifest) error {
 	return nil
 }
 
-// run has the process run the model on the inputs.
+// run runs the model on the inputs in the process.
 func (g *guest) run() {
 	g.failure = ""
 	if err := g.exchange(); err != nil {
@@ -193,7 +193,7 @@ func encoded(numbers []int64) (data []byte) {
 	return data
 }
 
-// ended is the error of a process that did not answer, in its own words where it had some.
+// ended returns the error of a process that did not answer, with its own message if there is one.
 func (g *guest) ended(err error) error {
 	_ = g.in.Close()
 	if wait := g.cmd.Wait(); wait != nil {
@@ -208,7 +208,7 @@ func (g *guest) ended(err error) error {
 	return err
 }
 
-// stop ends the process.
+// stop stops the process.
 func (g *guest) stop() error {
 	_ = g.in.Close()
 	if g.cmd.ProcessState != nil {
@@ -220,7 +220,7 @@ func (g *guest) stop() error {
 	return nil
 }
 
-// api is the package's C interface in the process. Times are none, since an emulator's say nothing.
+// api returns the package's C interface in the process. It reports no times, since emulated times are meaningless.
 func (g *guest) api() *capi {
 	return &capi{
 		guest: g,
@@ -261,7 +261,7 @@ func (l Loader) inGuest(ctx context.Context, m *Manifest, object []byte, weights
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %s: %w", objectName, err)
 	}
-	defer os.RemoveAll(dir) // the process has opened what it needs when it has answered
+	defer os.RemoveAll(dir) // once it has answered, the process holds all files open
 	path := filepath.Join(dir, objectName)
 	if err := os.WriteFile(path, object, 0o600); err != nil {
 		return nil, fmt.Errorf("unpacking %s: %w", objectName, err)

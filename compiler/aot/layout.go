@@ -15,14 +15,14 @@ import (
 type spot struct {
 	inWeights bool
 	offset    int64
-	// further are the terms of C that are added to it, which depend on the extents of an execution.
+	// further holds additional C terms, which depend on the extents of an execution.
 	further string
 }
 
 // none marks an argument that a kernel does not read: a constant that it has packed.
 var none = spot{offset: -1}
 
-// String is the address in C.
+// String returns the address in C.
 func (s spot) String() string {
 	switch {
 	case s == none:
@@ -33,24 +33,24 @@ func (s spot) String() string {
 	return fmt.Sprintf("arena + %d%s", s.offset, s.further)
 }
 
-// layout says where everything lies while a package runs.
+// layout is the memory layout of a running package.
 type layout struct {
 	program   *program.Program
 	infos     []backend.Info
 	workers   int64
 	alignment alignment
-	// values are the spots of root values; workspace is each call's offset in the arena.
+	// values holds the places of root values; workspace is each call's offset in the arena.
 	values    map[int]spot
 	workspace []int64
-	// constants are the contents of weights.bin, in order.
+	// constants lists the contents of weights.bin in order.
 	constants    []constant
 	byContent    map[string]int64
 	weightsBytes int64
 	arenaBytes   int64
 	arenaLeast   int64
-	// checksLibraries says that the package has the function which checks the libraries that its kernels call.
+	// checksLibraries is set if the package contains the function that checks its libraries.
 	checksLibraries bool
-	// uses are what the arena holds and when, for whoever asks what takes most of it.
+	// uses lists the contents of the arena with their lifetimes, for reports of memory use.
 	uses []use
 }
 
@@ -60,7 +60,7 @@ type use struct {
 	name string
 }
 
-// constant is a tensor of weights.bin, packed by a kernel when pack is set.
+// constant is a tensor of weights.bin, packed by a kernel if pack is set.
 type constant struct {
 	offset int64
 	root   int
@@ -75,8 +75,8 @@ func newLayout(p *program.Program, infos []backend.Info, workers int, a alignmen
 	return l
 }
 
-// planArena gives values and scratch their places. Inputs stay for the whole run, so that a model can be run again on
-// the same ones; outputs stay from their computation on.
+// planArena places values and scratch. Inputs live for the whole run, so that a model can run again on the same
+// inputs; outputs live from their computation on.
 func (l *layout) planArena() {
 	p := l.program
 	last := len(p.Calls)
@@ -130,7 +130,7 @@ func (l *layout) planArena() {
 	l.workspace, l.arenaBytes, l.arenaLeast = offsets[scratch:], total, l.alignment.lowerBound(spans)
 }
 
-// planOutputs gives outputs that are constants a place in the weights.
+// planOutputs places constant outputs in the weights.
 func (l *layout) planOutputs() {
 	for _, v := range l.program.Results() {
 		l.value(v)
@@ -141,7 +141,7 @@ func valueBytes(p *program.Program, v int) int64 {
 	return array.Elements(p.Values[v].Shape) * p.Values[v].DType.Bytes()
 }
 
-// value is where a value lies; a constant gets a place in the weights when it is first asked for.
+// value returns the place of a value; a constant is placed in the weights on its first use.
 func (l *layout) value(v int) spot {
 	root := l.program.Root(v)
 	if l.program.Values[root].Data == nil {
@@ -158,7 +158,7 @@ func (l *layout) value(v int) spot {
 	return l.constant(root, nil)
 }
 
-// count is the number of an extent in C.
+// count returns an extent in C.
 func (l *layout) count(extent int) string {
 	return fmt.Sprintf("*(const int64_t *)(arena + %d)", l.values[l.program.Extents[extent].Value].offset)
 }
@@ -180,7 +180,7 @@ func (l *layout) constant(root int, pack *ir.Pack) spot {
 	return spot{inWeights: true, offset: offset}
 }
 
-// call is where a call's arguments and packed constants lie, for one of its tasks.
+// call returns the places of a call's arguments and packed constants, for one of its tasks.
 func (l *layout) call(k, task int) (args, prepared []spot) {
 	c := l.program.Calls[k]
 	w := l.program.Tasks[task].Workload
@@ -201,7 +201,7 @@ func (l *layout) call(k, task int) (args, prepared []spot) {
 	return args, prepared
 }
 
-// writeWeights writes the constants in order, packing them on the way.
+// writeWeights writes the constants in order, and packs them on the way.
 func (l *layout) writeWeights(out io.Writer) error {
 	var at int64
 	for _, c := range l.constants {
@@ -225,7 +225,7 @@ func (l *layout) content(c constant) (*array.Array, error) {
 	if c.pack == nil {
 		return v.Data, nil
 	}
-	// The workload may name the same elements by another shape.
+	// The workload may use another shape for the same elements.
 	source := &array.Array{DType: v.DType, Shape: c.pack.Workload.Constants[0].Shape, Data: v.Data.Data}
 	if err := source.Check(); err != nil {
 		return nil, fmt.Errorf("packing %s: %w", v.Name, err)

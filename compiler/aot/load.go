@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// Load opens a package and makes it ready to run on this machine. The weights are used where they lie in the file,
-// which must not change while the model is open. Errors are one line and name the package and the remedy.
+// Load opens a package and prepares it to run on this machine. The weights are mapped from the file, which must not
+// change while the model is open. Errors are a single line that names the package and the remedy.
 func Load(path string) (*Model, error) {
 	l, err := Here()
 	if err != nil {
@@ -22,7 +22,7 @@ func Load(path string) (*Model, error) {
 	return l.Load(path)
 }
 
-// Here is a loader of packages for this machine.
+// Here returns a loader of packages for this machine.
 func Here() (Loader, error) {
 	classes, err := target.Classes()
 	if err != nil {
@@ -31,30 +31,30 @@ func Here() (Loader, error) {
 	return Loader{Machine: classes[0].Target, Classes: classes}, nil
 }
 
-// Loader opens packages in a process that sees little of its machine.
+// Loader opens packages in a process with limited access to its machine.
 type Loader struct {
-	// Machine is what packages must fit.
+	// Machine is the machine that packages must match.
 	Machine *target.Target
-	// Classes are the machine's classes of cores. Unless Threads says otherwise, a package runs on those of its own;
-	// nil = wherever the program may run.
+	// Classes are the machine's core classes. Unless Threads overrides it, a package runs on its own class; nil
+	// allows all processors.
 	Classes []target.Class
-	// Object, when set, is an empty file, open for writing and seen by its name, that a package's code is unpacked to.
-	// It is for one package. nil = a file in memory.
+	// Object, if set, is an empty writable file with a visible name, for the code of a single package. If nil, the
+	// code is in a file in memory.
 	Object *os.File
-	// Key, when set, must have signed packages: the signature of FILE is FILE.minisig. What is verified is a copy in
-	// memory, and that is what is loaded.
+	// Key, if set, must have signed packages: the signature of FILE is FILE.minisig. The loader verifies a copy in
+	// memory, and loads that copy.
 	Key *signing.PublicKey
-	// Threads are those that run the model; the zero value is what it was compiled for.
+	// Threads are the threads of the model; the zero value is the compiled number.
 	Threads Threads
-	// Guest, when set, is the command that runs packages which this process cannot load, being of another
-	// architecture: an emulator and the program that buildGuest makes. Machine is not asked then.
+	// Guest, if set, is the command that runs packages of another architecture: an emulator and the program of
+	// buildGuest. Machine is then ignored.
 	Guest []string
 }
 
-// Load is the package's Load.
+// Load is like the function Load, with the loader's settings.
 func (l Loader) Load(path string) (*Model, error) { return l.within(context.Background(), path) }
 
-// within is Load for models whose guest, if they have one, ends with ctx.
+// within is Load for models whose guest, if any, ends with ctx.
 func (l Loader) within(ctx context.Context, path string) (*Model, error) {
 	m, err := l.load(ctx, path)
 	if err != nil {
@@ -63,7 +63,7 @@ func (l Loader) within(ctx context.Context, path string) (*Model, error) {
 	return m, nil
 }
 
-// ReadManifest reads what a package says of itself.
+// ReadManifest reads the manifest of a package.
 func ReadManifest(path string) (*Manifest, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,7 +152,7 @@ func (l Loader) loadFrom(ctx context.Context, f *os.File, path string) (*Model, 
 	return openModel(path, manifest, api, weights.offset, l.Threads)
 }
 
-// verifyWeights compares the checksum of the weights where they lie, which also brings them into memory.
+// verifyWeights checks the checksum of the weights in place, which also reads them into memory.
 func verifyWeights(f *os.File, m *Manifest, e extent) error {
 	if e.size == 0 {
 		return m.verify(weightsName, nil)

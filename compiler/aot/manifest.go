@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Format is the version of the package format; this code reads those from oldestFormat on. A package without extents
-// that executions choose has an older version, closedFormat.
+// Format is the version of the package format; this code reads versions from oldestFormat on. Packages without
+// dynamic extents have the older version closedFormat.
 const (
 	Format       = 5
 	closedFormat = 3
@@ -35,65 +35,65 @@ type Manifest struct {
 	Target *target.Target `json:"target"`
 	// Prefix is the package's own name in C; empty for none.
 	Prefix string `json:"prefix,omitempty"`
-	// Extents are those that each execution chooses.
+	// Extents lists the extents that each execution chooses.
 	Extents []Extent `json:"extents,omitempty"`
-	// Decoding says how one execution goes on where the last one ended; nil where none does.
+	// Decoding describes how an execution continues the last one; nil if it does not.
 	Decoding *Decoding `json:"decoding,omitempty"`
 	// Inputs and Outputs are in the model's order.
 	Inputs  []Tensor `json:"inputs"`
 	Outputs []Tensor `json:"outputs"`
-	// Tasks are the kernels and the schedules they were compiled with.
+	// Tasks lists the kernels and their schedules.
 	Tasks []TaskInfo `json:"tasks"`
-	// Calls are the kernels' executions in order.
+	// Calls lists the kernel calls in order.
 	Calls []CallInfo `json:"calls"`
-	// ArenaBytes is the memory for values and scratch; ArenaLowerBoundBytes is the most that is in use at a time.
+	// ArenaBytes is the memory for values and scratch; ArenaLowerBoundBytes is the peak memory in use.
 	ArenaBytes           int64 `json:"arena_bytes"`
 	ArenaLowerBoundBytes int64 `json:"arena_lower_bound_bytes"`
 	// WeightsBytes is the size of weights.bin.
 	WeightsBytes int64 `json:"weights_bytes"`
-	// C is set for an archive of C source, and says what it takes.
+	// C is set for an archive of C source, and describes its requirements.
 	C *CSource `json:"c,omitempty"`
-	// Weights says which weights the compiler has put into integers; nil where it was not asked to.
+	// Weights describes the weights that the compiler quantised; nil if quantisation was off.
 	Weights *Weights `json:"weights,omitempty"`
-	// Accuracy is what was measured of the outputs when the package was made; nil when nothing was.
+	// Accuracy is the accuracy of the outputs as measured at compile time; nil if it was not measured.
 	Accuracy *Accuracy `json:"accuracy,omitempty"`
-	// Provenance says what the package was made of; nil in packages of older versions.
+	// Provenance describes the inputs of the package; nil in packages of older versions.
 	Provenance *Provenance `json:"provenance,omitempty"`
-	// Members are the other files of the package.
+	// Members lists the other files of the package.
 	Members []Member `json:"members"`
 }
 
-// Provenance says what a package was made of, and by what. The compiler is part of the manifest's target, and records
-// are part of its tasks.
+// Provenance identifies the inputs of a package and its compiler. The C compiler is part of the manifest's target,
+// and records are part of its tasks.
 type Provenance struct {
 	// ModelSHA256 is the digest of the model's files (onnx.Model.Digest).
 	ModelSHA256 string `json:"model_sha256,omitempty"`
-	// ModelData are the files beside the model's that have data of its tensors.
+	// ModelData lists the external files with tensor data.
 	ModelData []DataFile `json:"model_data,omitempty"`
-	// Tilth and Commit are those of the program that compiled the package.
+	// Tilth and Commit identify the program that compiled the package.
 	Tilth  string `json:"tilth"`
 	Commit string `json:"commit,omitempty"`
 	// Numerics is the level that schedules were allowed.
 	Numerics string `json:"numerics"`
-	// DeviceClass and Target are those that the schedules are for; records of other targets are not used.
+	// DeviceClass and Target are those of the schedules; records of other targets are not used.
 	DeviceClass string `json:"device_class"`
 	Target      string `json:"target"`
 }
 
-// DataFile is a file beside a model's (onnx.DataFile).
+// DataFile is an external file of a model (onnx.DataFile).
 type DataFile struct {
-	// Name is relative to the model's folder, with slashes.
+	// Name is relative to the model's directory, with slashes.
 	Name   string `json:"name"`
 	Bytes  int64  `json:"size_bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// Record names the measurement that a schedule comes from, among those of its workload and the package's target.
+// Record identifies the measurement of a schedule, among those of its workload and the package's target.
 type Record struct {
-	// Key is the record's, in lower-case hex, and Candidate the digest of its trace.
+	// Key is the record's key in lower-case hex, and Candidate the digest of its trace.
 	Key       string `json:"key"`
 	Candidate string `json:"candidate"`
-	// MeasuredAt is when it was measured, by RFC 3339 in UTC.
+	// MeasuredAt is the time of measurement, by RFC 3339 in UTC.
 	MeasuredAt string `json:"measured_at"`
 }
 
@@ -102,28 +102,28 @@ type Tensor struct {
 	Name  string  `json:"name"`
 	DType string  `json:"dtype"`
 	Shape []int64 `json:"shape"`
-	// OpenAxes are those on which the extent of an output depends on data; Shape has the largest that it can be.
+	// OpenAxes lists the output axes with data-dependent extents; Shape has their maximum.
 	OpenAxes []int `json:"open_axes,omitempty"`
-	// Varying are the axes whose extent an execution chooses; elements lie as in a tensor of Shape.
+	// Varying lists the axes with extents chosen by an execution; the memory layout is that of Shape.
 	Varying []Varying `json:"varying,omitempty"`
-	// Continues is the input in whose memory an output lies, which is its beginning; empty for none.
+	// Continues is the input that shares the start of an output's memory; empty for none.
 	Continues string `json:"continues,omitempty"`
 }
 
-// Extent is a number of elements that each execution chooses, within bounds.
+// Extent is a bounded extent that each execution chooses.
 type Extent struct {
 	Name  string `json:"name"`
 	Least int64  `json:"least"`
 	Most  int64  `json:"most"`
 }
 
-// Decoding names the extents of a decoder: the positions that came before, which it keeps, and those of an execution.
+// Decoding names the extents of a decoder: the kept positions of the past, and those of an execution.
 type Decoding struct {
 	Past string `json:"past"`
 	Step string `json:"step"`
 }
 
-// Varying says that a tensor has on an axis Times * Extent + Plus elements, or the sum of several such.
+// Varying gives the extent of an axis as Times * Extent + Plus, or a sum of several such terms.
 type Varying struct {
 	Axis   int    `json:"axis"`
 	Extent string `json:"extent"`
@@ -131,10 +131,10 @@ type Varying struct {
 	Plus   int64  `json:"plus,omitempty"`
 }
 
-// Type is the element type; array.Invalid when there is none of that name.
+// Type returns the element type; array.Invalid for an unknown name.
 func (t Tensor) Type() array.DType { return array.ParseDType(t.DType) }
 
-// Shown are the outputs with the shapes that they have in an execution.
+// Shown returns the outputs with their shapes in an execution.
 func (m *Manifest) Shown(outputs map[string]*array.Array) []Tensor {
 	list := slices.Clone(m.Outputs)
 	for k, t := range list {
@@ -143,24 +143,24 @@ func (m *Manifest) Shown(outputs map[string]*array.Array) []Tensor {
 	return list
 }
 
-// Weights says what weights of a model in floats are kept as.
+// Weights describes the storage of a model's float weights.
 type Weights struct {
-	// Type is "int8", with a scale for each channel, or "int4", with a scale for each 32 weights of a channel.
+	// Type is "int8", with a scale per channel, or "int4", with a scale per 32 weights of a channel.
 	Type string `json:"type"`
-	// Quantised is how many of the matrices and tables are of that type, of All; the others are as they were.
+	// Quantised is the number of matrices and tables of that type, out of All; the others are unchanged.
 	Quantised int `json:"quantised"`
 	All       int `json:"all"`
 }
 
-// Accuracy is how far outputs were from those of strict numerics, on inputs that were given.
+// Accuracy is the deviation of outputs from strict numerics on given inputs.
 type Accuracy struct {
 	// Numerics is the level that the package was compiled with.
 	Numerics string `json:"numerics"`
-	// RelativeErrors are by output: the largest difference of an element, relative to the largest element.
+	// RelativeErrors maps each output to the largest difference of an element, relative to the largest element.
 	RelativeErrors map[string]float64 `json:"relative_errors"`
 }
 
-// Worst is the output that is furthest off, and its error.
+// Worst returns the output with the largest error, and its error.
 func (a *Accuracy) Worst() (output string, relative float64) {
 	for _, name := range slices.Sorted(maps.Keys(a.RelativeErrors)) {
 		if e := a.RelativeErrors[name]; output == "" || e > relative {
@@ -175,57 +175,57 @@ type TaskInfo struct {
 	Name     string `json:"name"`
 	Workload string `json:"workload"`
 	Trace    string `json:"trace"`
-	// Origin says where the schedule comes from, e.g. "tuned" or "default".
+	// Origin is the source of the schedule, e.g. "tuned" or "default".
 	Origin string `json:"origin"`
-	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
+	// LatencySeconds is the latency measured during tuning; 0 if none.
 	LatencySeconds float64 `json:"latency_s,omitempty"`
-	// FormerLatencySeconds is its name in packages of older versions; 0 once a manifest was read.
+	// FormerLatencySeconds is its name in packages of older versions; 0 after a manifest is read.
 	FormerLatencySeconds float64 `json:"latency_seconds,omitempty"`
-	// Record is the record that the schedule comes from; nil of others, and in packages of older versions.
+	// Record identifies the record of the schedule; nil if there is none, and in packages of older versions.
 	Record *Record `json:"record,omitempty"`
-	// Algorithms are those that the schedule uses beside direct sums, e.g. "F(4x4,3x3)" of Winograd.
+	// Algorithms lists the algorithms other than direct sums, e.g. "F(4x4,3x3)" of Winograd.
 	Algorithms []string `json:"algorithms,omitempty"`
-	// Multiplications are at least those of the algorithms, as a share of those of direct sums; 0 in packages of older
+	// Multiplications is a lower bound for the multiplications, relative to direct sums; 0 in packages of older
 	// versions.
 	Multiplications float64 `json:"multiplications,omitempty"`
-	// Matrices is the format of the factors that a device's instructions for matrices multiply, e.g. "bf16"; empty
-	// where there are none.
+	// Matrices is the operand format of matrix instructions, e.g. "bf16"; empty for none.
 	Matrices string `json:"matrices,omitempty"`
-	// Kernel is the kernel that somebody wrote for the task; nil where a schedule computes it.
+	// Kernel describes the task's user kernel; nil if a schedule computes the task.
 	Kernel *OwnKernel `json:"kernel,omitempty"`
-	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to
-	// the largest value; 0 = not measured.
+	// RelativeError is the largest difference from direct sums measured during tuning, relative to the largest
+	// value; 0 if not measured.
 	RelativeError float64 `json:"relative_error,omitempty"`
-	// Flop is the floating point operations of one execution if every sum is computed directly, IntegerOps those of
-	// sums of integers, Bytes the least that it reads and writes.
+	// Flop is the number of floating-point operations of one execution with direct sums, IntegerOps that of integer
+	// sums, Bytes the minimum memory traffic.
 	Flop       float64 `json:"flop"`
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	Bytes      int64   `json:"bytes"`
-	// Extents are those that the three are of, by name, where they depend on what an execution chooses. Definition is
-	// the workload's text there, from which they follow for others; empty in packages of older versions.
+	// Extents holds the named extents to which these three refer, if they depend on an execution's choice.
+	// Definition is then the workload's text, from which those for other extents follow; empty in packages of older
+	// versions.
 	Extents    map[string]int64 `json:"extents,omitempty"`
 	Definition string           `json:"definition,omitempty"`
 }
 
 // CallInfo is one execution of a kernel.
 type CallInfo struct {
-	// Name has the model's nodes that are computed.
+	// Name lists the model's nodes that are computed.
 	Name string `json:"name"`
 	// Task is an index in Tasks.
 	Task int `json:"task"`
-	// Variants are run instead where extents are small: the first whose extents are not exceeded.
+	// Variants are alternatives for small extents: the first one whose extents are not exceeded runs instead.
 	Variants []CallVariant `json:"variants,omitempty"`
-	// Counts are the names of the extents that the workload's counts are, in the order of its inputs.
+	// Counts names the extents of the workload's counts, in the order of its inputs.
 	Counts []string `json:"counts,omitempty"`
 }
 
-// CallVariant is a kernel for extents up to some.
+// CallVariant is a kernel for limited extents.
 type CallVariant struct {
 	Task int              `json:"task"`
 	UpTo map[string]int64 `json:"up_to"`
 }
 
-// Flop is the floating point operations of one execution of the model if every sum is computed directly.
+// Flop returns the floating-point operations of one execution of the model with direct sums.
 func (m *Manifest) Flop() (total float64) {
 	for _, c := range m.Calls {
 		total += m.Tasks[c.Task].Flop
@@ -237,7 +237,7 @@ func (m *Manifest) Flop() (total float64) {
 type Member struct {
 	Name      string `json:"name"`
 	SizeBytes int64  `json:"size_bytes"`
-	// SHA256 identifies the content; CRC32C is the check made at every load, which reads weights at memory speed.
+	// SHA256 identifies the content; CRC32C is checked at every load, at the speed of reading the weights.
 	SHA256 string `json:"sha256"`
 	CRC32C uint32 `json:"crc32c"`
 }
@@ -304,7 +304,7 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// runsHere says why the package cannot run on a machine, if so.
+// runsHere returns an error if the package cannot run on a machine.
 func (m *Manifest) runsHere(machine *target.Target) error {
 	if m.Target.Arch() != machine.Arch() {
 		return fmt.Errorf("it was compiled for %s, this machine is %s; compile the model for this machine", m.Target.Arch(), machine.Arch())

@@ -10,17 +10,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// alignment is that of every buffer, in bytes.
+// alignment is the alignment of every buffer, in bytes.
 type alignment int64
 
 const (
-	// onProcessors is that of the kernel ABI, onDevices that of memory which drivers of devices give, in which
+	// onProcessors is the alignment of the kernel ABI; onDevices is that of memory from device drivers, in which
 	// candidates are measured.
 	onProcessors alignment = program.Alignment
 	onDevices    alignment = 256
 )
 
-// alignmentFor is the alignment of a target's packages.
+// alignmentFor returns the alignment of a target's packages.
 func alignmentFor(t *target.Target) alignment {
 	if t.GPU != nil {
 		return onDevices
@@ -30,7 +30,7 @@ func alignmentFor(t *target.Target) alignment {
 
 func (a alignment) up(n int64) int64 { return (n + int64(a) - 1) / int64(a) * int64(a) }
 
-// span is a buffer that holds its bytes during the calls from..to, inclusive.
+// span is a buffer that is live during the calls from..to, inclusive.
 type span struct {
 	bytes    int64
 	from, to int
@@ -38,11 +38,11 @@ type span struct {
 
 func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 
-// place gives each span an offset such that spans alive at the same time do not share bytes, and returns the size of
-// the whole. Finding the least size is NP-hard; greedy placement is tried in several orders (among them largest first,
-// after Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and the best
-// order is then improved: what sticks out at the top is placed earlier, until the size is the lower bound or nothing
-// helps.
+// place assigns each span an offset such that spans alive at the same time do not overlap, and returns the total
+// size. The minimum is NP-hard to find. place tries greedy placement in several orders (among them largest first,
+// after Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and
+// improves the best order by moving the span at the top earlier, until the size is the lower bound or no
+// improvement is found.
 func (a alignment) place(spans []span) (offsets []int64, total int64) {
 	best := placement{total: math.MaxInt64}
 	for _, order := range orders(spans) {
@@ -63,7 +63,7 @@ func (a alignment) place(spans []span) (offsets []int64, total int64) {
 }
 
 const (
-	// maxRounds bounds the improvements of a placement, maxPlacingSteps the comparisons of two spans that they make.
+	// maxRounds limits the improvements of a placement, maxPlacingSteps their comparisons of two spans.
 	maxRounds       = 1000
 	maxPlacingSteps = 1 << 25
 )
@@ -75,7 +75,7 @@ type placement struct {
 	total   int64
 }
 
-// orders are those in which greedy placement is tried: by size, by size times lifetime, by lifetime, and by time.
+// orders returns the orders for greedy placement: by size, by size times lifetime, by lifetime, and by time.
 func orders(spans []span) [][]int {
 	keys := []func(s span) int64{
 		func(s span) int64 { return s.bytes },
@@ -96,7 +96,7 @@ func orders(spans []span) [][]int {
 	return list
 }
 
-// placeInOrder puts each span into the lowest gap that holds it.
+// placeInOrder puts each span into the lowest gap that fits.
 func (a alignment) placeInOrder(spans []span, order []int) placement {
 	p := placement{order: order, offsets: make([]int64, len(spans))}
 	var placed []int // by offset
@@ -122,7 +122,7 @@ func (a alignment) placeInOrder(spans []span, order []int) placement {
 	return p
 }
 
-// raised is the order in which a span that ends last in memory comes earlier.
+// raised returns an order in which a span at the top of memory comes earlier.
 func (a alignment) raised(p placement, spans []span, random *rand.Rand) []int {
 	top := 0
 	for at, k := range p.order {
@@ -134,10 +134,10 @@ func (a alignment) raised(p placement, spans []span, random *rand.Rand) []int {
 	return slices.Insert(order, random.IntN(top+1), p.order[top])
 }
 
-// lowerBound is the most bytes alive during any one call: no placement needs less.
+// lowerBound returns the peak of live bytes over all calls: no placement is smaller.
 func (a alignment) lowerBound(spans []span) int64 {
 	var most int64
-	for _, s := range spans { // the maximum is reached where some span begins
+	for _, s := range spans { // the maximum is reached at the start of some span
 		var alive int64
 		for _, o := range spans {
 			if o.from <= s.from && s.from <= o.to {

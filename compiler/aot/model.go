@@ -22,15 +22,15 @@ type Model struct {
 	handle   uintptr
 	inputs   [][]byte
 	outputs  [][]byte
-	// extents are those of the inputs that were set last, by name.
+	// extents holds the named extents of the current inputs.
 	extents map[string]int64
-	// executed says that there was an execution since inputs were set.
+	// executed is set after an execution on the current inputs.
 	executed bool
-	// mayFail says that running can go wrong, since it is a device that runs, or another process.
+	// mayFail is set if execution can fail, since it runs on a device or in another process.
 	mayFail bool
 }
 
-// openModel starts a model and checks that its code and its manifest speak of the same thing.
+// openModel starts a model and checks that its code matches its manifest.
 func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64, threads Threads) (*Model, error) {
 	if int(api.inputCount()) != len(manifest.Inputs) || int(api.outputCount()) != len(manifest.Outputs) || int(api.callCount()) != len(manifest.Calls) {
 		err := fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
@@ -60,7 +60,7 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64, 
 	return m, nil
 }
 
-// buffers are the model's own memory for its inputs or outputs.
+// buffers returns the model's own memory for its inputs or outputs.
 func buffers(tensors []Tensor, describe func(int32) *ctensor, at func(int32) *byte) ([][]byte, error) {
 	list := make([][]byte, len(tensors))
 	for k, t := range tensors {
@@ -73,16 +73,16 @@ func buffers(tensors []Tensor, describe func(int32) *ctensor, at func(int32) *by
 	return list, nil
 }
 
-// Manifest is what the package says of itself. It must not be changed.
+// Manifest returns the package's manifest. It must not be modified.
 func (m *Model) Manifest() *Manifest { return m.manifest }
 
-// SetInputs copies the inputs into the model, where they stay until they are set again. Every input must be there, of
-// its type and shape.
+// SetInputs copies the inputs into the model, where they stay until they are set again. Every input must be
+// present, with its type and shape.
 func (m *Model) SetInputs(inputs map[string]*array.Array) error {
 	return m.set(inputs, shapesOf(inputs))
 }
 
-// set copies inputs into the model; those that have a shape and are not given stay as they are.
+// set copies inputs into the model; inputs with a shape that are not given stay unchanged.
 func (m *Model) set(inputs map[string]*array.Array, shapes map[string][]int64) error {
 	for name := range inputs {
 		if !slices.ContainsFunc(m.manifest.Inputs, func(t Tensor) bool { return t.Name == name }) {
@@ -134,7 +134,7 @@ func (t Tensor) accepts(a *array.Array, extents map[string]int64) error {
 	return nil
 }
 
-// String is the type and the shape, e.g. "f32[1 3 224 224]"; an open axis has its range, as in "i64[0..6 3]".
+// String returns the type and the shape, e.g. "f32[1 3 224 224]"; an open axis has its range, as in "i64[0..6 3]".
 func (t Tensor) String() string {
 	words := make([]string, len(t.Shape))
 	for k, e := range t.Shape {
@@ -161,11 +161,10 @@ func describe(tensors []Tensor) string {
 	return strings.Join(list, ", ")
 }
 
-// Execute runs the model once on the inputs that were set last. The error is that of a device that runs it; outputs
-// are not to be used then.
+// Execute runs the model once on the current inputs. An error comes from the device; outputs are then invalid.
 func (m *Model) Execute() error { return m.watched(func() { m.api.run(m.handle) }) }
 
-// watched calls what runs the model. What went wrong is kept by thread.
+// watched runs f and returns the thread-local error.
 func (m *Model) watched(run func()) error {
 	m.executed = true
 	if !m.mayFail {
@@ -190,7 +189,7 @@ func (m *Model) Outputs() map[string]*array.Array {
 	return outputs
 }
 
-// Output copies one result of the last execution; nil where none has the name.
+// Output copies a named result of the last execution; nil if there is none.
 func (m *Model) Output(name string) *array.Array {
 	k := slices.IndexFunc(m.manifest.Outputs, func(t Tensor) bool { return t.Name == name })
 	if k < 0 {
@@ -212,7 +211,7 @@ func (m *Model) output(k int) *array.Array {
 	return a
 }
 
-// extent is that of an axis of an output after the last execution.
+// extent returns an output axis's extent after the last execution.
 func (m *Model) extent(output, axis int) int64 {
 	shape := slices.Clone(m.manifest.Outputs[output].Shape)
 	m.api.outputShape(m.handle, int32(output), &shape[0])
@@ -230,8 +229,8 @@ func (m *Model) Run(inputs map[string]*array.Array) (map[string]*array.Array, er
 	return m.Outputs(), nil
 }
 
-// Time executes the model repeat times number executions, after one to warm up, and returns for each repetition the
-// mean seconds of an execution. When ctx ends it stops after the execution that is under way, and returns the cause.
+// Time executes the model repeat times number executions, after a warm-up, and returns the mean seconds per
+// execution for each repetition. If ctx ends it stops after the current execution and returns the cause.
 func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error) {
 	if err := m.Execute(); err != nil {
 		return nil, err
@@ -252,8 +251,8 @@ func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error)
 	return seconds, nil
 }
 
-// TimeOnDevice executes the model repeat times, after one to warm up, and returns the seconds that the device took
-// each time, without the copies of inputs and outputs; nil for a model that runs on the processor.
+// TimeOnDevice executes the model repeat times, after a warm-up, and returns the device time of each execution in
+// seconds, excluding copies of inputs and outputs; nil for a model that runs on the CPU.
 func (m *Model) TimeOnDevice(ctx context.Context, repeat int) ([]float64, error) {
 	if m.api.deviceSeconds == nil {
 		return nil, nil
@@ -278,34 +277,34 @@ func (m *Model) TimeOnDevice(ctx context.Context, repeat int) ([]float64, error)
 	return seconds, nil
 }
 
-// Profile executes the model once and returns the seconds of each call of the manifest, -1 for those that the
-// execution did not need. Errors are those of Execute.
+// Profile executes the model once and returns the seconds of each call of the manifest, -1 for skipped calls.
+// Errors are those of Execute.
 func (m *Model) Profile() ([]float64, error) {
 	seconds := make([]float64, len(m.manifest.Calls)+1) // never empty, so that it has an address
 	err := m.watched(func() { m.api.profile(m.handle, &seconds[0]) })
 	return seconds[:len(m.manifest.Calls)], err
 }
 
-// Launch is what a launch of a kernel took of a device.
+// Launch holds the measurements of a kernel launch on a device.
 type Launch struct {
-	// Call is the number of the call of the manifest that it is a part of.
+	// Call is the number of the manifest's call that it belongs to.
 	Call    int     `json:"call"`
 	Kernel  string  `json:"kernel"`
 	Seconds float64 `json:"time_s"`
 	Blocks  int64   `json:"blocks"`
-	// Threads and SharedBytes are those of a block, Registers and SpilledBytes those of a thread.
+	// Threads and SharedBytes are per block, Registers and SpilledBytes per thread.
 	Threads      int   `json:"threads"`
 	SharedBytes  int64 `json:"shared_bytes"`
 	Registers    int   `json:"registers"`
 	SpilledBytes int   `json:"spilled_bytes"`
-	// Occupancy is how many threads a multiprocessor has at most, of those that it has room for.
+	// Occupancy is the largest number of resident threads on a multiprocessor, as a share of its capacity.
 	Occupancy float64 `json:"occupancy"`
 }
 
-// mostLaunches bounds those of one execution.
+// mostLaunches limits the launches of one execution.
 const mostLaunches = 1 << 24
 
-// Launches are those of the last Profile, in their order; nil for a model that runs on the processor.
+// Launches returns the launches of the last Profile in order; nil for a model that runs on the CPU.
 func (m *Model) Launches() []Launch {
 	if m.api.launches == nil {
 		return nil
@@ -325,7 +324,7 @@ func (m *Model) Launches() []Launch {
 	return list
 }
 
-// text is a C string.
+// text converts a C string.
 func text(at *byte) string {
 	if at == nil {
 		return ""
@@ -337,27 +336,27 @@ func text(at *byte) string {
 	return string(unsafe.Slice(at, n))
 }
 
-// Peak is what a machine can do at best on a model's threads; 0 for what could not be measured.
+// Peak is the peak performance of a machine with a model's threads; 0 if unmeasured.
 type Peak struct {
-	// FlopsPerSecond is of fused multiply-adds on float32, two operations each.
+	// FlopsPerSecond counts float32 fused multiply-adds, two operations each.
 	FlopsPerSecond float64 `json:"flops_per_s"`
-	// IntegersPerSecond is of multiply-adds of 8-bit integers, or of 16-bit ones where there is no instruction for
-	// those, two operations each.
+	// IntegersPerSecond counts multiply-adds of 8-bit integers, or of 16-bit ones if there is no 8-bit instruction,
+	// two operations each.
 	IntegersPerSecond float64 `json:"integers_per_s,omitempty"`
-	// Matrices are the operations a second of a device's instructions for products of matrices, by their format as a
-	// manifest's tasks name it; those that could not be measured are left out.
+	// Matrices holds the operations per second of matrix instructions, by format as in a manifest's tasks;
+	// unmeasured ones are omitted.
 	Matrices map[string]float64 `json:"matrices,omitempty"`
-	// BytesPerSecond is of reading from memory; on a device, of reading and writing.
+	// BytesPerSecond is the memory read rate; on a device, that of reads and writes.
 	BytesPerSecond float64 `json:"bytes_per_s"`
 }
 
-// matrices are the formats of the interface in C.
+// matrices lists the formats of the C interface.
 var matrices = []schedule.Format{
 	schedule.TF32, schedule.BF16, schedule.F16, schedule.I8,
 	schedule.WarpgroupTF32, schedule.WarpgroupBF16, schedule.WarpgroupF16, schedule.WarpgroupI8,
 }
 
-// Peak measures what this machine can do at best. It takes a tenth of a second or so, and 128 MiB of memory.
+// Peak measures the peak performance of this machine. It takes about a tenth of a second, and 128 MiB of memory.
 func (m *Model) Peak() (p Peak) {
 	m.api.peak(m.handle, &p.FlopsPerSecond, &p.BytesPerSecond)
 	if m.api.integerPeak != nil {
@@ -368,7 +367,7 @@ func (m *Model) Peak() (p Peak) {
 	}
 	p.Matrices = map[string]float64{}
 	for k, format := range matrices {
-		if rate := m.api.matricesPeak(m.handle, int32(k)); rate > 0 { // an older package knows fewer formats
+		if rate := m.api.matricesPeak(m.handle, int32(k)); rate > 0 { // older packages support fewer formats
 			p.Matrices[format.String()] = rate
 		}
 	}
@@ -379,7 +378,7 @@ func (m *Model) Peak() (p Peak) {
 	return p
 }
 
-// Close ends the model's threads and frees its memory. The model must not be used afterwards.
+// Close stops the model's threads and frees its memory. The model must not be used afterwards.
 func (m *Model) Close() error {
 	if m.handle == 0 {
 		return nil

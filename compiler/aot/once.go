@@ -12,9 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// RunOnce compiles programs into one package, as program.Join has them, runs it once and returns what each computes on
-// its inputs, by name. The options' schedules are asked for the tasks of the joined program, and its Choices and
-// Output are not used: the package is gone afterwards.
+// RunOnce compiles programs into one package with program.Join, runs it once and returns the named outputs of each
+// program on its inputs. It obtains schedules from the options for the tasks of the joined program, ignores Choices
+// and Output, and removes the package.
 func RunOnce(ctx context.Context, programs []*program.Program, inputs []map[string]*array.Array, o Options,
 	schedules func(tasks []program.Task) ([]Choice, error)) (outputs []map[string]*array.Array, err error) {
 	all, err := RunSeveral(ctx, programs, [][]map[string]*array.Array{inputs}, o, schedules)
@@ -24,7 +24,7 @@ func RunOnce(ctx context.Context, programs []*program.Program, inputs []map[stri
 	return all[0], nil
 }
 
-// RunSeveral is RunOnce with several runs of the package, one after another.
+// RunSeveral is like RunOnce, with several successive runs of the package.
 func RunSeveral(ctx context.Context, programs []*program.Program, runs [][]map[string]*array.Array, o Options,
 	schedules func(tasks []program.Task) ([]Choice, error)) (outputs [][]map[string]*array.Array, err error) {
 	dir, err := os.MkdirTemp("", "tilth-once-*")
@@ -55,7 +55,7 @@ func RunSeveral(ctx context.Context, programs []*program.Program, runs [][]map[s
 	return outputs, nil
 }
 
-// open opens the package that was compiled, here or under the emulator.
+// open opens the compiled package, here or under the emulator.
 func (o Options) open(ctx context.Context, dir string) (*Model, error) {
 	if len(o.Emulator) == 0 {
 		return Load(o.Output)
@@ -67,7 +67,7 @@ func (o Options) open(ctx context.Context, dir string) (*Model, error) {
 	return Loader{Guest: append(slices.Clone(o.Emulator), program)}.within(ctx, o.Output)
 }
 
-// joinedValues has the values of all programs by their joined names.
+// joinedValues returns the values of all programs by their joined names.
 func joinedValues(each []map[string]*array.Array) map[string]*array.Array {
 	all := map[string]*array.Array{}
 	for k, values := range each {
@@ -78,7 +78,7 @@ func joinedValues(each []map[string]*array.Array) map[string]*array.Array {
 	return all
 }
 
-// apart has the outputs of each program by their own names.
+// apart returns the outputs of each program by their own names.
 func apart(programs []*program.Program, all map[string]*array.Array) []map[string]*array.Array {
 	each := make([]map[string]*array.Array, len(programs))
 	for k, p := range programs {

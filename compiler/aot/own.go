@@ -8,29 +8,29 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// OwnKernel says which kernel that somebody wrote computes a task.
+// OwnKernel describes the user kernel of a task.
 type OwnKernel struct {
 	Name string `json:"name"`
-	// Digest is the sha256 of its text, source included.
+	// Digest is the SHA-256 of its text, including the source.
 	Digest string `json:"sha256"`
-	// Point is the values of its knobs, KNOB=value separated by blanks.
+	// Point is the values of its knobs: KNOB=value, separated by blanks.
 	Point string `json:"point"`
-	// Libraries are those that it calls, and that must be installed where the package runs.
+	// Libraries lists the libraries that it calls, which must be installed where the package runs.
 	Libraries []Library `json:"libraries,omitempty"`
 }
 
 // Library is a shared library that a package's kernel calls.
 type Library struct {
-	// SOName is the name by which the dynamic linker finds it.
+	// SOName is its name for the dynamic linker.
 	SOName string `json:"soname"`
-	// Version is what the kernel was measured with. Another one is refused when the package is opened.
+	// Version is the version that the kernel was measured with. Opening the package fails with another one.
 	Version string `json:"version"`
 }
 
-// String is the library with its version.
+// String returns the library with its version.
 func (l Library) String() string { return l.SOName + " " + l.Version }
 
-// ownOf is what a manifest says of a schedule's own kernel; nil where it has none.
+// ownOf returns the manifest entry of a schedule's user kernel, or nil.
 func ownOf(s *schedule.Schedule) *OwnKernel {
 	if s.Own == nil {
 		return nil
@@ -42,7 +42,7 @@ func ownOf(s *schedule.Schedule) *OwnKernel {
 	return k
 }
 
-// Libraries are those that the package's kernels call, each once.
+// Libraries returns the libraries that the package's kernels call, each once.
 func (m *Manifest) Libraries() (list []Library) {
 	for _, t := range m.Tasks {
 		if t.Kernel == nil {
@@ -57,8 +57,7 @@ func (m *Manifest) Libraries() (list []Library) {
 	return list
 }
 
-// unloadable is the error with which the code of a package was not loaded, with the remedy where it is one of its
-// libraries that is missing.
+// unloadable returns the error for code that failed to load, with the remedy if a library is missing.
 func (m *Manifest) unloadable(err error) error {
 	for _, l := range m.Libraries() {
 		if strings.Contains(err.Error(), l.SOName) {

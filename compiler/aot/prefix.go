@@ -13,8 +13,8 @@ import (
 
 var prefixes = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
-// systems are names that a package's header and library must not have: a compiler that looks into its folder would
-// take them for those that everybody uses.
+// systems lists names that a package's header and library must not have, since a compiler that searches the
+// package's directory would use them in place of the system's.
 var systems = []string{
 	"tilth", "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math", "setjmp",
 	"signal", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string",
@@ -22,7 +22,7 @@ var systems = []string{
 	"c", "m", "dl", "rt", "pthread", "util", "gcc", "gcc_s", "atomic", "stdc++",
 }
 
-// CheckPrefix refuses what is no name in C, and the interface's own. The empty prefix is none, and fine.
+// CheckPrefix rejects prefixes that are not C names, and the interface's own. The empty prefix is valid.
 func CheckPrefix(prefix string) error {
 	switch {
 	case prefix == "":
@@ -35,7 +35,7 @@ func CheckPrefix(prefix string) error {
 	return nil
 }
 
-// PrefixOf is a prefix made of a model's name, or of nothing where that has too little.
+// PrefixOf derives a prefix from a model's name; it is empty if the name has too few usable characters.
 func PrefixOf(model string) string {
 	prefix := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
@@ -50,8 +50,7 @@ func PrefixOf(model string) string {
 	return prefix
 }
 
-// soName is what programs that are linked with a package ask the dynamic linker for; without a prefix, the path by
-// which they were linked.
+// soName returns the soname of a package; without a prefix it is empty, and programs refer to the path of linking.
 func soName(prefix string) string {
 	if prefix == "" {
 		return ""
@@ -59,7 +58,7 @@ func soName(prefix string) string {
 	return "lib" + prefix + ".so"
 }
 
-// namedSources define the function of a package's own name.
+// namedSources define the function with the package's own name.
 func (o Options) namedSources() []toolchain.File {
 	if o.Prefix == "" {
 		return nil
@@ -68,7 +67,7 @@ func (o Options) namedSources() []toolchain.File {
 	return []toolchain.File{{Name: "named.c", Text: text}}
 }
 
-// namedHeader declares the function of a package's own name.
+// namedHeader declares the function with the package's own name.
 func namedHeader(prefix string) string {
 	return fmt.Sprintf(`/* The functions of the package that was compiled with --prefix %[1]s: see tilth.h. */
 #ifndef TILTH_PACKAGE_%[1]s
@@ -88,7 +87,7 @@ const struct tilth_api *%[1]s_api(void);
 `, prefix)
 }
 
-// addNamed adds what programs include and are linked with that tell packages apart by their prefix.
+// addNamed adds the headers and libraries that distinguish packages by prefix.
 func (w *archiveWriter) addNamed(prefix string) error {
 	if prefix == "" {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// planSource prints the generated part of a package: the tables and the function that runs the calls one after
-// another.
+// planSource prints the generated part of a package: the tables and the function that runs the calls in order.
 func (l *layout) planSource() string {
 	var b strings.Builder
 	b.WriteString("#include \"model.h\"\n\n")
@@ -19,7 +18,7 @@ func (l *layout) planSource() string {
 	if l.checksLibraries {
 		fmt.Fprintf(&b, "extern TILTH_HIDDEN const char *%s(void);\n", userkernel.CheckName)
 	}
-	calls := l.runFunction() // first: it asks for all constants
+	calls := l.runFunction() // first, since it requests all constants
 	b.WriteString(calls)
 	l.tensors(&b, "inputs", l.program.Inputs)
 	results := l.program.Results()
@@ -46,7 +45,7 @@ func (l *layout) planSource() string {
 	return b.String()
 }
 
-// kernelSymbol is the C name of a task's kernel.
+// kernelSymbol returns the C name of a task's kernel.
 func kernelSymbol(task int) string { return fmt.Sprintf("task%d", task) }
 
 func (l *layout) declareKernels(b *strings.Builder) {
@@ -81,7 +80,7 @@ func (l *layout) runFunction() string {
 	return b.String()
 }
 
-// run prints the run of a call's task.
+// run prints the call of a task.
 func (l *layout) run(b *strings.Builder, call, task int) {
 	args, prepared := l.call(call, task)
 	fmt.Fprintf(b, "    void *const args[] = {%s};\n", pointers(args))
@@ -89,7 +88,7 @@ func (l *layout) run(b *strings.Builder, call, task int) {
 	fmt.Fprintf(b, "    %s.run(rt, args, prepared, arena + %d);\n", kernelSymbol(task), l.workspace[call])
 }
 
-// holds is the condition that an execution needs a call.
+// holds returns the condition under which an execution needs a call.
 func (l *layout) holds(conditions []program.Condition) string {
 	list := make([]string, len(conditions))
 	for k, c := range conditions {
@@ -102,7 +101,7 @@ func (l *layout) holds(conditions []program.Condition) string {
 	return strings.Join(list, " && ")
 }
 
-// within is the condition that the extents of an execution are within the caps of a variant.
+// within returns the condition that the extents of an execution are within the caps of a variant.
 func (l *layout) within(v program.Variant) string {
 	list := make([]string, len(v.Caps))
 	for k, c := range v.Caps {
@@ -137,7 +136,7 @@ func (l *layout) tensors(b *strings.Builder, table string, values []int) {
 	fmt.Fprintf(b, "static const struct tilth_place %s_places[] = {%s{0, 0}};\n", table, places.String())
 }
 
-// openOutputs prints the table of outputs whose extents depend on data.
+// openOutputs prints the table of outputs with data-dependent extents.
 func (l *layout) openOutputs(b *strings.Builder, results []int) {
 	b.WriteString("static const struct tilth_open_output open_outputs[] = {")
 	for _, o := range l.program.Open {
@@ -146,7 +145,7 @@ func (l *layout) openOutputs(b *strings.Builder, results []int) {
 	b.WriteString("{0, 0, 0}};\n")
 }
 
-// extents prints the tables of the extents that executions choose, and of the inputs and outputs that have them.
+// extents prints the tables of dynamic extents, and of the inputs and outputs that have them.
 func (l *layout) extents(b *strings.Builder) {
 	b.WriteString("static const struct tilth_extent extents[] = {")
 	for _, e := range l.program.Extents {
@@ -165,7 +164,7 @@ func (l *layout) extents(b *strings.Builder) {
 	}
 }
 
-// varying are the open axes of some values.
+// varying returns the open axes of values.
 func (l *layout) varying(values []int) (list []program.Varying) {
 	for _, v := range l.program.Varying {
 		if slices.Contains(values, v.Value) {
@@ -191,7 +190,8 @@ func (l *layout) names(b *strings.Builder) {
 	b.WriteString("  0};\n")
 }
 
-// quote is a C string: everything but plain characters in octal, which, unlike hexadecimal, ends after three digits.
+// quote returns a C string: all but plain characters are in octal, which, unlike hexadecimal, ends after three
+// digits.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

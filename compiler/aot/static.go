@@ -4,7 +4,7 @@ package aot
 
 import "errors"
 
-// Loads says whether this program can load packages.
+// Loads reports whether this program can load packages.
 const Loads = false
 
 var errStatic = errors.New("this program was built to need no dynamic linker, and so cannot load packages: use one built without the tag static")

@@ -7,21 +7,20 @@ import (
 	"unsafe"
 )
 
-// Threads says which threads run a model on the processor. The zero value is as many as it was compiled for, wherever
-// the program may run. Outputs do not depend on it; a model on a GPU passes over it.
+// Threads selects the threads that run a model on the CPU. The zero value is the compiled number, on any processors
+// available to the program. Outputs do not depend on it; models on a GPU ignore it.
 type Threads struct {
-	// Count is at most as many as the model was compiled for; 0 is that many, or one for each processor of CPUs if
-	// those are fewer.
+	// Count is at most the compiled number; 0 means that number, or one per processor in CPUs if these are fewer.
 	Count int
-	// CPUs are the processors that the threads may run on, by the system's numbers; none = all that the program may
-	// use. The thread of the caller is moved there for each execution.
+	// CPUs lists the processors for the threads, by the system's numbers; empty means all available ones. The
+	// caller's thread is moved there for each execution.
 	CPUs []int
 }
 
-// mostCPUs bounds a list of processors.
+// mostCPUs limits a list of processors.
 const mostCPUs = 1 << 16
 
-// options are those of the interface in C, which an older package lacks; nil for the zero value.
+// options returns the options for the C interface, which older packages lack; nil for the zero value.
 func (t Threads) options(known bool) (*coptions, error) {
 	switch {
 	case t.Count == 0 && len(t.CPUs) == 0:
@@ -45,7 +44,7 @@ func (t Threads) options(known bool) (*coptions, error) {
 	return o, nil
 }
 
-// Threads is how many threads run the model, the caller's included; 1 on a GPU.
+// Threads returns the number of threads that run the model, including the caller's; 1 on a GPU.
 func (m *Model) Threads() int {
 	if m.api.threads == nil {
 		return m.manifest.Target.Threads()

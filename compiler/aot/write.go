@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// write makes the package, which is measured before where somebody asks for that; it appears under its name only when
-// all of it is on the disk.
+// write creates the package, after measuring it if Check is set; it appears under its name once it is completely on
+// disk.
 func (c *compilation) write(l *layout, object []byte) (manifest *Manifest, err error) {
 	fill := func(out io.Writer) (*archiveWriter, error) { return c.writeMembers(out, l, object) }
 	if c.options.Check != nil {
@@ -38,7 +38,7 @@ func (c *compilation) write(l *layout, object []byte) (manifest *Manifest, err e
 	return manifest, nil
 }
 
-// writeMembers writes all members but the manifest, which is the last one and sums them up.
+// writeMembers writes all members but the manifest, which comes last and contains their checksums.
 func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*archiveWriter, error) {
 	w := &archiveWriter{tar: tar.NewWriter(out)}
 	err := w.addBytes(objectName, object)
@@ -57,7 +57,7 @@ func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*ar
 	return w, err
 }
 
-// finish writes the manifest, and ends the package.
+// finish writes the manifest and ends the package.
 func (c *compilation) finish(w *archiveWriter, l *layout) (*Manifest, error) {
 	manifest := c.manifest(l)
 	manifest.Members = w.members
@@ -71,7 +71,7 @@ func (c *compilation) finish(w *archiveWriter, l *layout) (*Manifest, error) {
 	return manifest, w.tar.Close()
 }
 
-// checked is a package that was measured where nobody sees it: its manifest does not say yet what came of that.
+// checked is a measured package in a private file, whose manifest lacks the results.
 type checked struct {
 	dir     string
 	members []Member
@@ -83,7 +83,7 @@ func (p *checked) file() string { return filepath.Join(p.dir, "package.tar") }
 
 func (p *checked) remove() error { return os.RemoveAll(p.dir) }
 
-// check writes the package, and measures it.
+// check writes the package and measures it.
 func (c *compilation) check(l *layout, object []byte) (p *checked, err error) {
 	dir, err := os.MkdirTemp("", "tilth-check-*")
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *compilation) check(l *layout, object []byte) (p *checked, err error) {
 	return p, errors.Join(err, m.Close())
 }
 
-// writeUnchecked writes the package to where it need not outlive this process.
+// writeUnchecked writes the package to a file that need not outlive this process.
 func (c *compilation) writeUnchecked(p *checked, l *layout, object []byte) error {
 	f, err := os.Create(p.file())
 	if err != nil {

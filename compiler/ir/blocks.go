@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Allocated are the buffers that a kernel has allocated where a block is, by their tensors.
+// Allocated maps tensors to the buffers that are allocated at a point of a kernel.
 type Allocated map[*expr.Tensor]*Buffer
 
 // InRegisters reports whether a tensor is in registers.
@@ -15,7 +15,7 @@ func (a Allocated) InRegisters(t *expr.Tensor) bool {
 	return b != nil && b.Space == Register
 }
 
-// Bits is how many bits the elements of a tensor have at most; 0 where that is not known.
+// Bits returns the largest width of a tensor's elements in bits; 0 if unknown.
 func (a Allocated) Bits(t *expr.Tensor) int64 {
 	if b := a[t]; b != nil {
 		return b.Bits
@@ -23,8 +23,8 @@ func (a Allocated) Bits(t *expr.Tensor) int64 {
 	return 0
 }
 
-// MapBlocks is a kernel with each of its blocks replaced by what f makes of it, inner ones first, with the buffers
-// that are allocated in the block or around it. Bodies of vector loops are left alone.
+// MapBlocks returns a kernel in which each block is replaced by the result of change, inner ones first, given the
+// buffers allocated in the block or around it. It skips bodies of vector loops.
 func MapBlocks(f *Func, change func(b Block, in Allocated) Block) *Func {
 	return f.With(mapBlocks(f.Body, change, Allocated{}))
 }
@@ -51,7 +51,7 @@ func mapBlocks(b Block, change func(Block, Allocated) Block, around Allocated) B
 	return change(out, in)
 }
 
-// MapLoops is a program with each loop replaced by what change makes of it, inner loops first.
+// MapLoops returns a program in which each loop is replaced by the result of change, inner loops first.
 func MapLoops(f *Func, change func(*For) Stmt) *Func { return f.With(mapLoops(f.Body, change)) }
 
 func mapLoops(b Block, change func(*For) Stmt) Block {
@@ -68,7 +68,7 @@ func mapLoops(b Block, change func(*For) Stmt) Block {
 	return out
 }
 
-// Changed are the tensors that a block allocates or writes.
+// Changed returns the tensors that a block allocates or writes.
 func Changed(b Block) map[*expr.Tensor]bool {
 	changed := map[*expr.Tensor]bool{}
 	Visit(b, func(st Stmt) {

@@ -7,19 +7,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// TensorMap says how boxes of a tensor in global memory are copied to swizzled buffers.
+// TensorMap describes how boxes of a tensor in global memory are copied to swizzled buffers.
 type TensorMap struct {
-	// Dims are the tensor's dimensions, from the innermost one, whose elements are neighbours.
+	// Dims lists the tensor's dimensions, starting with the innermost, contiguous one.
 	Dims []Dim
-	// PanelBytes is the bytes of a row of a box, which is a panel's.
+	// PanelBytes is the size of a row of a box, which is that of a panel.
 	PanelBytes int64
 }
 
-// Dim is a dimension of a tensor: how long it is, how many elements apart its elements are, and how many of them a box
-// has.
+// Dim is a dimension of a tensor: its extent, its stride in elements, and the box's extent in it.
 type Dim struct{ Extent, Stride, Box int64 }
 
-// Elements is how many a box has.
+// Elements returns the number of elements of a box.
 func (m *TensorMap) Elements() int64 {
 	n := int64(1)
 	for _, d := range m.Dims {
@@ -28,46 +27,46 @@ func (m *TensorMap) Elements() int64 {
 	return n
 }
 
-// The most that a tensor map has: dimensions, and elements of a box along each.
+// Limits of a tensor map: dimensions, and box elements along each.
 const (
 	MapDims = 5
 	MapBox  = 256
 )
 
-// CopyBox begins a copy of a box of a tensor in global memory to a swizzled buffer, by one thread for all. What of the
-// box lies outside of the tensor is zero. Nobody may use it before a WaitPhase.
+// CopyBox starts a copy of a box of a tensor in global memory to a swizzled buffer, issued by one thread for all.
+// Parts of the box outside the tensor are zero. The data must not be used before a WaitPhase.
 type CopyBox struct {
-	// To has the box's first element at Index, where a panel has the first of eight rows.
+	// To receives the box's first element at Index, which must start a group of eight rows of a panel.
 	To    *Buffer
 	Index expr.Expr
 	From  *expr.Tensor
 	Map   *TensorMap
-	// At is where the box begins, in each of the map's dimensions.
+	// At is the start of the box in each of the map's dimensions.
 	At []expr.Expr
-	// Phases has the mbarrier that the copy belongs to at Phase; nil until a pass has given it one.
+	// Phases holds the mbarrier of the copy at Phase; nil until a pass has assigned it.
 	Phases *expr.Tensor
 	Phase  expr.Expr
 }
 
-// Bytes is the size of the box.
+// Bytes returns the size of the box.
 func (n *CopyBox) Bytes() int64 { return n.Map.Elements() * n.To.Tensor.DType.Bytes() }
 
-// InitPhases makes an mbarrier of each element of a shared buffer. A phase ends when one thread has arrived and the
-// bytes that it expects have come.
+// InitPhases initializes an mbarrier in each element of a shared buffer. A phase completes when one thread has
+// arrived and the expected bytes have been copied.
 type InitPhases struct{ Phases *Buffer }
 
-// EndPhases ends those mbarriers, so that others can be made in their place.
+// EndPhases invalidates those mbarriers, so that their memory can be reused.
 type EndPhases struct{ Phases *Buffer }
 
-// Expect arrives at the mbarrier at Phase, and has its phase wait for so many bytes.
+// Expect arrives at the mbarrier at Phase, and adds the given bytes to its phase's expected count.
 type Expect struct {
 	Phases *expr.Tensor
 	Phase  expr.Expr
 	Bytes  int64
 }
 
-// WaitPhase keeps threads until the phase of a parity of the mbarrier at Phase has ended. What its copies bring is
-// there then, for all who wait.
+// WaitPhase waits until the phase of the given parity of the mbarrier at Phase has completed. The data of its
+// copies is then visible to all waiting threads.
 type WaitPhase struct {
 	Phases        *expr.Tensor
 	Phase, Parity expr.Expr
@@ -79,7 +78,7 @@ func (*EndPhases) stmt()  {}
 func (*Expect) stmt()     {}
 func (*WaitPhase) stmt()  {}
 
-// exprs calls f on what the copy reads and where it goes to.
+// exprs calls f for the source and destination expressions of the copy.
 func (n *CopyBox) exprs(f func(expr.Expr)) {
 	f(n.Index)
 	f(n.From.At(expr.I(0)))
@@ -91,7 +90,7 @@ func (n *CopyBox) exprs(f func(expr.Expr)) {
 	}
 }
 
-// rewritten is a copy with its expressions replaced.
+// rewritten returns the copy with its expressions replaced.
 func (n *CopyBox) rewritten(f func(expr.Expr) expr.Expr) *CopyBox {
 	c := *n
 	c.Index, c.At = f(n.Index), make([]expr.Expr, len(n.At))

@@ -1,3 +1,4 @@
-// Package ir is the form of kernels between schedules and source text: nests of loops over flat buffers. Package lower
-// makes it from a schedule; each package below pass changes it; a backend prints it. Begin to read at Func.
+// Package ir is the representation of kernels between schedules and source text: nests of loops over flat buffers.
+// Package lower creates it from a schedule, the passes of package pass transform it, and a backend prints it. Func
+// is the central type.
 package ir

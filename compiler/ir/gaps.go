@@ -2,15 +2,15 @@ package ir
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// Gaps is an index into rows of elements, or of vectors, that have gaps behind them: number n of those without gaps
-// lies at n/Length*Row + n%Length*Place + Const. Within says which element of a vector it is.
+// Gaps is an index into rows of elements, or of vectors, with gaps between rows: number n lies at n/Length*Row +
+// n%Length*Place + Const. Within is the element's position in a vector.
 type Gaps struct {
 	Number                    expr.Expr
 	Within                    expr.Linear
 	Length, Row, Place, Const int64
 }
 
-// GapsOf takes such an index apart. Higher numbers lie behind lower ones.
+// GapsOf matches such an index. Higher numbers have higher addresses.
 func GapsOf(index expr.Expr) (g Gaps, ok bool) {
 	at := expr.Linearize(index)
 	for _, row := range at.Terms {
@@ -25,7 +25,7 @@ func GapsOf(index expr.Expr) (g Gaps, ok bool) {
 	return g, false
 }
 
-// gapsOf takes a number's row and its place there apart.
+// gapsOf matches the row and the position of a number.
 func gapsOf(row, place expr.Term) (g Gaps, ok bool) {
 	r, okRow := row.Atom.(*expr.Binary)
 	p, okPlace := place.Atom.(*expr.Binary)
@@ -39,7 +39,7 @@ func gapsOf(row, place expr.Term) (g Gaps, ok bool) {
 	return Gaps{Number: r.A, Length: n.Value, Row: row.Coef, Place: place.Coef}, true
 }
 
-// Bounds are the smallest and the largest index; ok is false when they are not known.
+// Bounds returns the smallest and the largest index; ok is false if they are unknown.
 func (g Gaps) Bounds() (lo, hi int64, ok bool) {
 	lo, hi, ok = expr.Linearize(g.Number).Bounds()
 	_, within, known := g.Within.Bounds()
@@ -50,8 +50,8 @@ func (g Gaps) at(number int64) int64 {
 	return number/g.Length*g.Row + number%g.Length*g.Place + g.Const
 }
 
-// TurnedOf takes an index apart into rows of which the places lie side by side: number n lies at n/length + n%length
-// times the length of a column, at least. Elements from the index on are no other number's.
+// TurnedOf matches an index into rows with contiguous positions: number n lies at n/length + n%length times at
+// least the length of a column. No other number uses the elements starting at the index.
 func TurnedOf(index expr.Expr, elements int64) (number expr.Expr, ok bool) {
 	at := expr.Linearize(index)
 	if len(at.Terms) != 2 {
@@ -70,7 +70,7 @@ func TurnedOf(index expr.Expr, elements int64) (number expr.Expr, ok bool) {
 	return nil, false
 }
 
-// Apart reports whether vectors, or so many elements from the index on, of different numbers have none in common.
+// Apart reports whether vectors, or runs of the given number of elements, of different numbers are disjoint.
 func (g Gaps) Apart(elements int64) bool {
 	_, within, known := g.Within.Bounds()
 	return known && within+elements <= g.Place

@@ -6,16 +6,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// MaxStatements bounds the size of a kernel, before and after unrolling.
+// MaxStatements limits the size of a kernel, before and after unrolling.
 const MaxStatements = 1 << 14
 
-// Space says where a buffer lives.
+// Space is the memory space of a buffer.
 type Space uint8
 
-// The memory spaces. Scratch is what a kernel allocates where an Alloc stands, before it is decided where: in named
-// variables, on the stack, in the worker's part of the workspace, or in the part that all workers share; on a GPU, in
-// the registers of each thread (Private), in the memory that a block shares, or in the workspace. A Tile is a register
-// of a processor for instructions that multiply matrices.
+// The memory spaces. Scratch is memory allocated by an Alloc before its place is decided: in named variables, on
+// the stack, in the worker's part of the workspace, or in the part shared by all workers; on a GPU, in the
+// registers of each thread (Private), in the shared memory of a block, or in the workspace. A Tile is a CPU
+// register for matrix instructions.
 const (
 	Argument Space = iota
 	Prepared
@@ -29,25 +29,24 @@ const (
 	Tile
 )
 
-// Allocated reports whether buffers of a space stand behind an Alloc.
+// Allocated reports whether buffers of a space are created by an Alloc.
 func (s Space) Allocated() bool { return s >= Scratch }
 
-// Slot is a run of a buffer's elements that is kept in one variable: a vector of lanes, or a scalar.
+// Slot is a run of a buffer's elements that one variable holds: a vector of lanes, or a scalar.
 type Slot struct {
 	Base, Lanes int64
 }
 
-// Kind is how the iterations of a loop are run.
+// Kind is the execution mode of a loop.
 type Kind uint8
 
-// The kinds of loops. Parallel iterations may run at once, on different workers; those of a vector loop are the lanes
-// of one vector; an unrolled loop is written out; a dot loop sums products of neighbours, as instructions for it do.
-// Iterations on blocks are those of a GPU's grid, in which they are a launch; iterations on threads are those of a
-// block. All threads of a block take the same way through what is between the two, and the threads of a loop whose
-// extent is less than the block's threads are the first ones. Iterations on matrices are terms of sums that
-// instructions take several of. Lanewise iterations combine what neighbouring threads of a warp have. A walk is over
-// tiles that a block computes one after another: another block might have any of them, so that none needs what another
-// leaves in global memory.
+// The kinds of loops. Parallel iterations may run concurrently on different workers. Iterations of a vector loop
+// are lanes of one vector; an unrolled loop is expanded; a dot loop sums products of neighbours for dot-product
+// instructions. Iterations over blocks form the grid of a GPU launch; iterations over threads are those of a block.
+// Control flow between the two is uniform across a block, and a loop over fewer threads than the block has runs on
+// the first ones. Iterations over matrices are terms of sums that instructions take several of. Lanewise iterations
+// combine values of neighbouring threads of a warp. A walk runs over tiles that a block computes in sequence; since
+// another block might compute any of them, no tile may depend on global memory written by another.
 const (
 	Serial Kind = iota
 	Parallel
@@ -63,91 +62,89 @@ const (
 
 // Buffer is flat memory.
 type Buffer struct {
-	// Tensor is the buffer's identity in loads: one dimension of as many elements as the buffer holds.
+	// Tensor identifies the buffer in loads. It has one dimension with the buffer's elements.
 	Tensor *expr.Tensor
 	Space  Space
 	// Index is the number of the argument, of the prepared constant or of the tile register.
 	Index int
-	// Streamed is set for an output whose vectors are stored past the caches.
+	// Streamed is set for an output with non-temporal vector stores.
 	Streamed bool
-	// AheadBytes is how far ahead the buffer is fetched when it is read; 0 = not at all.
+	// AheadBytes is the prefetch distance of reads; 0 disables prefetching.
 	AheadBytes int64
-	// Steps is for how many steps of the loop around it a shared buffer is to be filled ahead, that of the step itself
-	// included; 0 = not ahead.
+	// Steps is the number of steps, including the current one, that a shared buffer is filled ahead; 0 disables it.
 	Steps int64
-	// Row and Rows are the elements of a row and the rows of a matrix in a shared buffer that is swizzled, or a ring
-	// of such; 0 = it is not.
+	// Row and Rows are the elements of a row and the rows of a matrix in a swizzled shared buffer, or a ring of
+	// such; 0 if not swizzled.
 	Row, Rows int64
-	// Bits is set where elements are known to be below 2^Bits, and not negative; 0 = they may be any of their type.
+	// Bits is set if elements are known to be non-negative and below 2^Bits; 0 means any value of their type.
 	Bits int64
-	// Slots are the variables of a buffer in registers, in the order of their elements.
+	// Slots lists the variables of a buffer in registers, in the order of their elements.
 	Slots []Slot
-	// Spare is how many elements more there is room for behind the last: instructions read them, and what they make of
-	// them is not used.
+	// Spare is the number of additional elements of memory after the last: instructions may read them, but results
+	// do not depend on them.
 	Spare int64
-	// OffsetBytes is where a buffer lies in its part of the workspace.
+	// OffsetBytes is the buffer's offset in its part of the workspace.
 	OffsetBytes int64
 }
 
-// Flat is the tensor of a buffer.
+// Flat returns the tensor of a buffer.
 func Flat(name string, d array.DType, elements int64) *expr.Tensor {
 	return &expr.Tensor{Name: name, DType: d, Shape: []int64{elements}, Role: expr.Input}
 }
 
-// Elements is the buffer's length.
+// Elements returns the buffer's length.
 func (b *Buffer) Elements() int64 { return b.Tensor.Shape[0] }
 
-// IsTile reports whether a buffer in registers is a tile of accumulators: so many that what is done with them is worth
-// some care.
+// IsTile reports whether a buffer in registers is a tile of accumulators, large enough for code around it to
+// matter.
 func (b *Buffer) IsTile() bool { return len(b.Slots) >= tileSlots }
 
-// tileSlots is how many variables make a tile.
+// tileSlots is the number of variables that make a tile.
 const tileSlots = 4
 
-// Room is how many elements there is memory for.
+// Room returns the number of elements of allocated memory.
 func (b *Buffer) Room() int64 { return b.Elements() + b.Spare }
 
-// Bytes is the buffer's size.
+// Bytes returns the buffer's size.
 func (b *Buffer) Bytes() int64 { return b.Room() * b.Tensor.DType.Bytes() }
 
 // Func is a kernel.
 type Func struct {
 	Workload *expr.Workload
-	// Args are the kernel's arguments in the workload's order; a packed constant's is nil.
+	// Args lists the kernel's arguments in the workload's order; nil for a packed constant.
 	Args []*Buffer
-	// Prepared are the packed constants.
+	// Prepared lists the packed constants.
 	Prepared []Pack
-	// WorkspaceBytes is the size of the workspace that all workers share, WorkerBytes that of each worker's.
+	// WorkspaceBytes is the size of the shared workspace, WorkerBytes that of each worker's.
 	WorkspaceBytes, WorkerBytes int64
-	// Streams is set when something outside of parallel loops is stored past the caches.
+	// Streams is set if code outside parallel loops contains non-temporal stores.
 	Streams bool
 	Body    Block
 }
 
-// With is the same kernel with another body.
+// With returns the same kernel with another body.
 func (f *Func) With(body Block) *Func {
 	c := *f
 	c.Body = body
 	return &c
 }
 
-// Pack is one packed constant: a kernel of its own that computes the packed buffer from the constant.
+// Pack is one packed constant: a separate kernel that computes the packed buffer from the constant.
 type Pack struct {
 	// Constant is the index in Workload.Constants.
 	Constant int
 	Buffer   *Buffer
 	// Workload computes the packed tensor (its only output) from the constant (its only constant).
 	Workload *expr.Workload
-	// Dims are the layout, and Transform what is computed before; nil for nothing.
+	// Dims is the layout, and Transform the preceding transformation; nil for none.
 	Dims      []schedule.PackDim
 	Transform *schedule.Transform
 }
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Squares, *SquareProduct,
-// *Transpose, *Prefetch,
-// *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *LoadMatrices, *MultiplyMatrices, *MultiplyShared,
-// *FenceRegisters, *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases, *Expect,
-// *WaitPhase, *TileZero, *TileLoad, *TileProduct or *TileStore. Loads and stores have one flat index.
+// *Transpose, *Prefetch, *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *LoadMatrices, *MultiplyMatrices,
+// *MultiplyShared, *FenceRegisters, *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases,
+// *Expect, *WaitPhase, *TileZero, *TileLoad, *TileProduct or *TileStore. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.
@@ -158,29 +155,29 @@ type For struct {
 	Var    *expr.Var
 	Extent int64
 	Kind   Kind
-	// Format is that of the elements of a loop on matrices.
+	// Format is the element format of a loop over matrices.
 	Format schedule.Format
-	// Range is which values the variable takes; nil for all below the extent.
+	// Range restricts the values of the variable; nil means all below the extent.
 	Range *Range
-	// Tiles are what the blocks of a loop on blocks walk over; nil where each has one.
+	// Tiles describes the tiles of persistent blocks; nil if each block has one.
 	Tiles *Tiles
 	Body  Block
-	// Captured are the variables of around that the body of a parallel loop uses, Shared the buffers in the workspace.
-	// They are known once the loop has been outlined.
+	// Captured lists the variables that the body of a parallel loop captures, Shared the captured workspace
+	// buffers. They are set once the loop has been outlined.
 	Captured []*expr.Var
 	Shared   []*Buffer
-	// Streams is set for a parallel loop whose body stores past the caches.
+	// Streams is set for a parallel loop whose body contains non-temporal stores.
 	Streams bool
 }
 
-// With is the same loop with another body.
+// With returns the same loop with another body.
 func (n *For) With(body Block) *For {
 	c := *n
 	c.Body = body
 	return &c
 }
 
-// If runs Then where Cond holds and Else elsewhere.
+// If runs Then if Cond holds, or else Else.
 type If struct {
 	Cond       expr.Expr
 	Then, Else Block
@@ -192,13 +189,13 @@ type Let struct {
 	Value expr.Expr
 }
 
-// Alloc makes a scratch buffer for the rest of its block.
+// Alloc allocates a scratch buffer for the rest of its block.
 type Alloc struct {
 	Buffer *Buffer
 }
 
-// Define keeps a value in a register from here to the end of its block: a vector with a lane for each value of Lane,
-// or a scalar where that is nil. The buffer is one that NewRegister makes, and nothing else is stored to it.
+// Define keeps a value in a register from here to the end of its block: a vector with a lane for each value of
+// Lane, or a scalar if that is nil. The buffer comes from NewRegister and is not stored to.
 type Define struct {
 	Buffer *Buffer
 	Lane   *expr.Var
@@ -210,11 +207,11 @@ type Store struct {
 	Buffer *Buffer
 	Index  expr.Expr
 	Value  expr.Expr
-	// Streamed is set where a vector is stored past the caches.
+	// Streamed is set for a non-temporal vector store.
 	Streamed bool
 }
 
-// Step takes the step of a reduction apart, element = element op term; ok is false when the store is none.
+// Step matches a reduction step, element = element op term; ok is false for other stores.
 func (s *Store) Step() (op expr.BinaryOp, term expr.Expr, ok bool) {
 	n, ok := s.Value.(*expr.Binary)
 	if !ok {
@@ -233,27 +230,27 @@ type Combine struct {
 	Op     expr.BinaryOp
 	Buffer *Buffer
 	Index  expr.Expr
-	// Before is the element as it was.
+	// Before is the previous value of the element.
 	Before, Term expr.Expr
 }
 
-// DotProduct adds to each lane of a vector of sums the products of Terms neighbouring lanes of two operands, which is
-// one instruction on machines that have it.
+// DotProduct adds to each lane of a vector of sums the products of Terms neighbouring lanes of two operands, as a
+// single instruction where available.
 type DotProduct struct {
 	Lane *expr.Var
-	// Buffer and Index are where the sum of a lane lies, Before is the sum as it was.
+	// Buffer and Index locate a lane's sum, Before is its previous value.
 	Buffer *Buffer
 	Index  expr.Expr
 	Before expr.Expr
 	Terms  int64
 	// A and B are in registers.
 	A, B *Buffer
-	// Few is set where the elements of A have four bits.
+	// Few is set if the elements of A have four bits.
 	Few bool
 }
 
-// Transpose copies a square of elements with its rows and columns exchanged, as many as Columns has entries. Its rows
-// lie RowElements apart from First on; column k is stored side by side from Columns[k] on.
+// Transpose copies a square of elements with its rows and columns exchanged, as many as Columns has entries. Its
+// rows are RowElements apart starting at First; column k is stored contiguously at Columns[k].
 type Transpose struct {
 	From        *expr.Tensor
 	First       expr.Linear
@@ -262,41 +259,41 @@ type Transpose struct {
 	Columns     []expr.Linear
 }
 
-// Prefetch fetches a line of memory: the one that lies so many bytes behind an element.
+// Prefetch prefetches the line at a distance in bytes from an element.
 type Prefetch struct {
 	Tensor *expr.Tensor
 	Index  expr.Linear
-	// Bytes is the distance, which may vary with the loops around; where it does, the line will be read several times.
+	// Bytes is the distance, which may vary with the surrounding loops if the line is read several times.
 	Bytes expr.Linear
 	// Write is set for a line that will be written.
 	Write bool
 }
 
-// Fence keeps the statements behind it from being moved before it by a compiler.
+// Fence is a compiler barrier: later statements must not move before it.
 type Fence struct{}
 
-// Barrier is where the threads of a block wait for one another. What each wrote before it the others read behind it.
+// Barrier synchronises the threads of a block. Writes of each thread before it are visible to the others after it.
 type Barrier struct{}
 
-// Copy copies neighbouring elements from global to shared memory.
+// Copy copies contiguous elements from global to shared memory.
 type Copy struct {
 	To    *Buffer
 	Index expr.Expr
 	// From is the first of the elements.
 	From     *expr.Load
 	Elements int64
-	// Valid is the condition under which there is something to copy, and zero is written elsewhere; nil for always.
+	// Valid is the condition of the copy; where it fails, zeros are written. nil means always.
 	Valid expr.Expr
 }
 
-// CopyAsync begins a copy. Nobody may use it before a Wait of the thread and, if it is another thread, a Barrier
-// behind that.
+// CopyAsync starts an asynchronous copy. The data must not be used before a Wait of the same thread and, for other
+// threads, a Barrier after that.
 type CopyAsync struct{ Copy }
 
-// Commit closes the group of copies that a thread has begun.
+// Commit closes the group of copies that a thread has started.
 type Commit struct{}
 
-// Wait keeps a thread until at most so many of its groups of copies are under way, the latest ones.
+// Wait waits until at most the given number of a thread's latest copy groups are in flight.
 type Wait struct{ Groups int64 }
 
 func (*For) stmt()        {}

@@ -7,19 +7,19 @@ import (
 
 // Lookup is an element of a table.
 type Lookup struct {
-	// Table has 256 elements of eight bits.
+	// Table has 256 8-bit elements.
 	Table *array.Array
-	// At is an integer of eight bits, which taken as an unsigned one is the element's place.
+	// At is an 8-bit integer; as an unsigned number it is the element's index.
 	At expr.Expr
 }
 
-// DType is the type of an element.
+// DType returns the element type.
 func (l *Lookup) DType() array.DType { return l.Table.DType }
 
-// Operands are the place.
+// Operands returns the index.
 func (l *Lookup) Operands() []expr.Expr { return []expr.Expr{l.At} }
 
-// Map replaces the place.
+// Map replaces the index.
 func (l *Lookup) Map(f func(expr.Expr) expr.Expr) expr.Expr {
 	return &Lookup{Table: l.Table, At: f(l.At)}
 }

@@ -9,36 +9,37 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// MultiplyMatrices adds to the sums of a warp the product of two matrices, all spread over the registers of its
-// threads as instructions have them. All threads of the warp do it together.
+// MultiplyMatrices adds the product of two matrices to the sums of a warp. All are distributed over the registers
+// of its threads in instruction layout. All threads of the warp execute it together.
 type MultiplyMatrices struct {
 	Format schedule.Format
 	// TypeA and TypeB are the types of the factors.
 	TypeA, TypeB array.DType
-	// Sum has 16 by 8 results: of a thread two neighbours at SumIndex, and two RowElements behind them.
+	// Sum has 16 by 8 results: each thread holds two neighbours at SumIndex, and two more at a distance of
+	// RowElements.
 	Sum         *Buffer
 	SumIndex    expr.Expr
 	RowElements int64
-	// A has 4 registers of a thread at AIndex, B has 2 at BIndex, each made by a Fragment or by LoadMatrices.
+	// A has 4 registers per thread at AIndex, B has 2 at BIndex, each created by a Fragment or by LoadMatrices.
 	A, B           *Buffer
 	AIndex, BIndex expr.Expr
 }
 
 func (*MultiplyMatrices) stmt() {}
 
-// LoadMatrices loads matrices of 8 rows of 16 bytes from shared memory to the registers of a warp's threads. Each
-// thread has a register of each matrix. All threads of the warp do it together.
+// LoadMatrices loads matrices of 8 rows of 16 bytes from shared memory to the registers of a warp's threads, one
+// register per thread and matrix. All threads of the warp execute it together.
 type LoadMatrices struct {
-	// To has Count registers of a thread at ToIndex: of the first matrix, and those behind it.
+	// To receives Count registers per thread, starting at ToIndex with the first matrix.
 	To      *Buffer
 	ToIndex expr.Expr
-	// From has the rows. FromIndex is where the one begins that a thread names, at a multiple of 16 bytes: thread
-	// 8k + n of the warp names row n of matrix k. Those without a matrix name one that there is.
+	// From holds the rows. FromIndex is the start of the row that a thread addresses, at a multiple of 16 bytes:
+	// thread 8k + n of the warp addresses row n of matrix k. Threads without a matrix address any existing row.
 	From      *Buffer
 	FromIndex expr.Expr
 	// Count is 1, 2 or 4.
 	Count int64
-	// Turned is set where a register has neighbours of a column, which have 16 bits, instead of neighbours of a row.
+	// Turned is set if a register receives neighbours of a column, of 16 bits each, instead of neighbours of a row.
 	Turned bool
 }
 
@@ -47,10 +48,11 @@ func (*LoadMatrices) stmt() {}
 // MatrixRowBytes is the length of a row that LoadMatrices loads.
 const MatrixRowBytes = 16
 
-// RowElements is the number of elements of such a row.
+// RowElements returns the number of elements of such a row.
 func (n *LoadMatrices) RowElements() int64 { return MatrixRowBytes / n.From.Tensor.DType.Bytes() }
 
-// valid reports whether the registers are threads' own, and the rows are in shared memory as they are told.
+// valid reports whether the registers are private to threads, and the rows are in shared memory with the declared
+// layout.
 func (n *LoadMatrices) valid() bool {
 	return n.To.Space == Private && n.From.Space == Shared && n.From.Row == 0 && (!n.Turned || n.From.Tensor.DType.Bytes() == 2)
 }
@@ -72,16 +74,16 @@ const (
 // Fragment is a register of an operand: neighbouring terms of a row or a column, in a format.
 type Fragment struct {
 	Format schedule.Format
-	// Rest is set for what rounding to the format leaves of each element.
+	// Rest is set for the rounding remainder of each element.
 	Rest bool
-	// Elements are Format.Packed of them, the first one in the lowest bits.
+	// Elements holds Format.Packed elements, the first one in the lowest bits.
 	Elements []expr.Expr
 }
 
-// DType is the type of a register.
+// DType returns the type of a register.
 func (r *Fragment) DType() array.DType { return array.Uint32 }
 
-// Operands are the elements.
+// Operands returns the elements.
 func (r *Fragment) Operands() []expr.Expr { return r.Elements }
 
 // Map replaces the elements.

@@ -1,7 +1,6 @@
 package ir
 
-// StepNest are the loops around a store, of which each is all of the body of the one around it; nil where there are
-// others.
+// StepNest returns the perfectly nested loops around a store, or nil if the nest is not perfect.
 func StepNest(b Block) (loops []*For, store *Store) {
 	for len(b) == 1 {
 		switch n := b[0].(type) {

@@ -7,20 +7,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Picked is, in a vector loop, a value whose lanes are picked from a few vectors of elements that lie side by side, as
-// those of a few groups of channels, or from a few elements or words of 32 bits.
+// Picked is, in a vector loop, a value whose lanes are picked from a few vectors of contiguous elements, such as
+// those of a few groups of channels, or from a few elements or 32-bit words.
 type Picked struct {
 	Sources
-	// Picks has for each lane the place of its element: those of each vector come behind those of the one before.
+	// Picks holds for each lane the position of its element; positions in each vector follow those of the previous
+	// one.
 	Picks []int64
 }
 
-// Map replaces first elements by others.
+// Map replaces the first elements.
 func (p *Picked) Map(f func(expr.Expr) expr.Expr) expr.Expr {
 	return &Picked{Sources: p.mapped(f), Picks: p.Picks}
 }
 
-// Repeats reports whether each source goes to several lanes as it is: one element, or those of a word of 32 bits.
+// Repeats reports whether each source is broadcast to several lanes: one element, or those of a 32-bit word.
 func (p *Picked) Repeats() bool {
 	if p.Width == 1 {
 		return true
@@ -33,8 +34,8 @@ func (p *Picked) Repeats() bool {
 	return p.Width*p.DType().Bytes() == array.Int32.Bytes() && p.Width < int64(len(p.Picks))
 }
 
-// Offsets is an index in the first lane, and how far from it the lanes' indices are; nil where that is not the same
-// whatever the loops around do.
+// Offsets returns an index in the first lane, and the offsets of all lanes relative to it; nil if these depend on
+// the surrounding loops.
 func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int64) {
 	if coef, linear := expr.Linearize(index).Coef(lane); linear {
 		for k := range lane.Extent {
@@ -56,13 +57,13 @@ func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int6
 	return first, offsets
 }
 
-// mostPicked is the most vectors that lanes are picked from.
+// mostPicked is the largest number of vectors that lanes are picked from.
 const mostPicked = 4
 
-// Pick picks for each lane the element of a tensor that lies so far behind the first: from a short vector that is
-// repeated, from two elements or words, whose loads need no register for what other steps pick, from two vectors of as
-// many elements as there are lanes, from as few elements or words as they are, or from a few more vectors; nil where
-// those do not have them all.
+// Pick picks for each lane the element of a tensor at the given offset from the first. The sources are a repeated
+// short vector, two elements or words, whose loads need no register for other steps, two vectors with as many
+// elements as there are lanes, a few elements or words, or a few more vectors. It returns nil if none of these
+// covers all lanes.
 func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
 	if p := pickRun(lane, t, first, offsets); p != nil {
 		return p
@@ -77,11 +78,11 @@ func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *P
 	return few
 }
 
-// leastRun is the bytes of the shortest run of elements that a load repeats.
+// leastRun is the length in bytes of the shortest run of elements that a load repeats.
 const leastRun = 16
 
-// pickRun picks the elements of a vector shorter than that of the lanes over and over, which loads do by themselves;
-// nil where the lanes are others.
+// pickRun picks the elements of a vector shorter than the lanes repeatedly, by a broadcast load; nil if the lanes
+// do not repeat.
 func pickRun(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
 	run := repeated(offsets)
 	if run*t.DType.Bytes() < leastRun || run == lane.Extent {
@@ -94,7 +95,7 @@ func pickRun(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64)
 	return p
 }
 
-// repeated is how many neighbours, a power of two, the offsets repeat; 0 where they do not.
+// repeated returns the number of neighbours, a power of two, after which the offsets repeat; 0 if they do not.
 func repeated(offsets []int64) int64 {
 	run := int64(1)
 	for run < int64(len(offsets)) && offsets[run] == offsets[run-1]+1 {
@@ -108,9 +109,9 @@ func repeated(offsets []int64) int64 {
 	return run
 }
 
-// pickVectors picks lanes from vectors; nil where that takes too many.
+// pickVectors picks lanes from vectors; nil if that takes too many.
 func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
-	// Whole blocks of the tensor are loaded, so that what other steps pick from a block is in the same vectors.
+	// Load whole blocks of the tensor, so that other steps pick from the same vectors.
 	block := blockOf(first, t.Shape[0], lane.Extent)
 	start, end := floor(first.Const+slices.Min(offsets), block), floor(first.Const+slices.Max(offsets), block)+block
 	width, count := vectors(end-start, lane.Extent)
@@ -131,8 +132,8 @@ func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []in
 	return p
 }
 
-// pickElements picks lanes from elements, or words where lanes have whole ones, each of which goes to two lanes or
-// words of them on average; nil where there are too many.
+// pickElements picks lanes from elements, or words if lanes have whole ones, each broadcast to at least two lanes
+// or words of them on average; nil if there are too many.
 func pickElements(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
 	width := wordOf(t.DType, offsets)
 	p := &Picked{Sources: Sources{Lane: lane, Width: width}, Picks: make([]int64, len(offsets))}
@@ -156,7 +157,7 @@ func pickElements(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []i
 	return p
 }
 
-// wordOf is how many neighbouring elements make 32 bits, if lanes have such words one after the other; 1 where not.
+// wordOf returns the number of neighbouring elements in 32 bits, if lanes consist of such words; 1 otherwise.
 func wordOf(d array.DType, offsets []int64) int64 {
 	width := max(1, array.Int32.Bytes()/d.Bytes())
 	for k, offset := range offsets {
@@ -170,8 +171,8 @@ func wordOf(d array.DType, offsets []int64) int64 {
 	return width
 }
 
-// blockOf is how many elements, a power of two and at most the lanes, make blocks that an index begins at the same
-// place of, whatever the loops around do, and that a tensor ends at the end of.
+// blockOf returns the largest block size in elements, a power of two and at most lanes, such that an index has a
+// fixed position in its block for all iterations of the surrounding loops, and the tensor ends with a whole block.
 func blockOf(first expr.Linear, elements, lanes int64) int64 {
 	block := int64(1)
 	divides := func(n int64) bool {
@@ -183,7 +184,8 @@ func blockOf(first expr.Linear, elements, lanes int64) int64 {
 	return block
 }
 
-// vectors is how wide the fewest vectors are that have so many neighbours, at most lanes each. Two may overlap.
+// vectors returns the width and number of the fewest vectors, of at most lanes each, that cover the elements. Two
+// may overlap.
 func vectors(elements, lanes int64) (width, count int64) {
 	width = 1
 	for 2*width <= min(elements, lanes) {
@@ -192,16 +194,16 @@ func vectors(elements, lanes int64) (width, count int64) {
 	return width, (elements + width - 1) / width
 }
 
-// floor is n rounded down to a multiple.
+// floor returns n rounded down to a multiple.
 func floor(n, multiple int64) int64 {
 	return n - ((n%multiple)+multiple)%multiple
 }
 
-// MostTurns is the most vectors that take turns.
+// MostTurns is the largest number of interleaved vectors.
 const MostTurns = mostPicked
 
-// TakeTurns picks the first elements of so many vectors, which lie step elements apart, then their second ones, and so
-// on.
+// TakeTurns interleaves vectors that are step elements apart: it picks their first elements, then their second
+// ones, and so on.
 func TakeTurns(lane *expr.Var, t *expr.Tensor, first expr.Linear, step, vectors int64) *Picked {
 	p := &Picked{Sources: Sources{Lane: lane, Width: lane.Extent / vectors}, Picks: make([]int64, lane.Extent)}
 	for k := range vectors {
@@ -215,7 +217,7 @@ func TakeTurns(lane *expr.Var, t *expr.Tensor, first expr.Linear, step, vectors 
 	return p
 }
 
-// Turns reports whether the vectors take turns.
+// Turns reports whether the vectors are interleaved.
 func (p *Picked) Turns() bool {
 	vectors := int64(len(p.From))
 	for k, pick := range p.Picks {

@@ -6,9 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Rebind is a block with other buffers in place of those that it allocates: what f makes of each Alloc, given what
-// follows it in its block. The tensors stay. Two versions of one nest may allocate the same tensor, and differ in what
-// becomes of it.
+// Rebind replaces the buffers that a block allocates by the results of f for each Alloc, given the rest of its
+// block. The tensors stay. Two versions of a nest may allocate the same tensor and place it differently.
 func Rebind(b Block, f func(a *Alloc, scope Block) *Buffer) Block {
 	return rebind(b, f, map[*expr.Tensor]*Buffer{})
 }
@@ -36,7 +35,7 @@ func rebind(b Block, f func(*Alloc, Block) *Buffer, bound map[*expr.Tensor]*Buff
 	return out
 }
 
-// writtenTo is a statement that writes to another buffer.
+// writtenTo returns a statement that writes to another buffer.
 func writtenTo(st Stmt, b *Buffer) Stmt {
 	switch n := st.(type) {
 	case *Store:

@@ -5,17 +5,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Shuffled is the value that another thread of the warp has: the one whose number differs in the bits of Mask. All
+// Shuffled is the value of another thread of the warp: the one whose number differs in the bits of Mask. All
 // threads of the warp exchange at the same time.
 type Shuffled struct {
 	Value expr.Expr
 	Mask  int64
 }
 
-// DType is the type of the value.
+// DType returns the type of the value.
 func (s *Shuffled) DType() array.DType { return s.Value.DType() }
 
-// Operands are the value.
+// Operands returns the value.
 func (s *Shuffled) Operands() []expr.Expr { return []expr.Expr{s.Value} }
 
 // Map replaces the value.

@@ -5,18 +5,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Sources are vectors that the lanes of a value are made of, in a vector loop with the variable Lane.
+// Sources holds the vectors that form the lanes of a value, in a vector loop with the variable Lane.
 type Sources struct {
 	Lane *expr.Var
-	// From are the first elements of the vectors, each of Width elements of one type.
+	// From holds the first elements of the vectors, each of Width elements of one type.
 	From  []*expr.Load
 	Width int64
 }
 
-// DType is the type of a lane.
+// DType returns the type of a lane.
 func (s *Sources) DType() array.DType { return s.From[0].DType() }
 
-// Operands are the loop's variable and the first elements.
+// Operands returns the loop's variable and the first elements.
 func (s *Sources) Operands() []expr.Expr {
 	list := []expr.Expr{s.Lane}
 	for _, l := range s.From {
@@ -25,12 +25,12 @@ func (s *Sources) Operands() []expr.Expr {
 	return list
 }
 
-// Source is one of the vectors, with its lanes those of a variable.
+// Source returns one of the vectors, with lanes of the given variable.
 func (s *Sources) Source(k int, lane *expr.Var) *expr.Load {
 	return s.From[k].Tensor.At(expr.AddE(s.From[k].Index[0], lane)).(*expr.Load)
 }
 
-// mapped are the same with other first elements.
+// mapped returns the sources with other first elements.
 func (s *Sources) mapped(f func(expr.Expr) expr.Expr) Sources {
 	c := *s
 	c.From = make([]*expr.Load, len(s.From))

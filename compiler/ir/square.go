@@ -2,18 +2,18 @@ package ir
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// SquareLanes are the sums of a square: two rows by two columns.
+// SquareLanes is the number of sums in a square: two rows by two columns.
 const SquareLanes = 4
 
-// Squares rearranges two vectors of SquareLanes sums. Before, each has the sums of a row; then each is a square, with
-// the sums of both rows and of two columns.
+// Squares rearranges two vectors of SquareLanes sums, from one row each to one square each, with the sums of both
+// rows and of two columns.
 type Squares struct {
-	// Sums is a buffer in registers, in which the vectors begin at the elements At.
+	// Sums is a buffer in registers, in which the vectors start at the elements At.
 	Sums *Buffer
 	At   [2]int64
-	// Turned is set where squares have one column after the other, and not one row.
+	// Turned is set if squares are column-major.
 	Turned bool
-	// Back is set where squares become rows.
+	// Back is set for the conversion of squares to rows.
 	Back bool
 }
 
@@ -24,8 +24,7 @@ type SquareProduct struct {
 	At     [2]int64
 	Turned bool
 	Terms  int64
-	// Rows are registers that have the terms of a row each, again and again. Columns has those of one column behind
-	// those of another.
+	// Rows are registers that repeat the terms of one row each. Columns holds the columns one after the other.
 	Rows    [2]*Buffer
 	Columns *Buffer
 }
@@ -33,7 +32,7 @@ type SquareProduct struct {
 func (*Squares) stmt()       {}
 func (*SquareProduct) stmt() {}
 
-// square tells what is done with squares.
+// square prints a statement on squares.
 func (t *texter) square(st Stmt) {
 	switch n := st.(type) {
 	case *Squares:
@@ -55,7 +54,7 @@ func turned(is bool) string {
 	return ""
 }
 
-// squareExprs calls f on what a statement on squares reads and on the places that it writes to.
+// squareExprs calls f for the operands and destinations of a statement on squares.
 func squareExprs(st Stmt, f func(expr.Expr)) {
 	sums := func(b *Buffer, at [2]int64) {
 		for _, k := range at {

@@ -11,17 +11,17 @@ import (
 var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot",
 	Blocks: "blocks", Threads: "threads", Matrices: "matrices", Lanewise: "lanewise", Walk: "walk"}
 
-// String is the word that a loop of the kind begins with in the text of a kernel.
+// String returns the keyword of such a loop in the text of a kernel.
 func (k Kind) String() string { return kindNames[k] }
 
 var spaceNames = [...]string{Argument: "argument", Prepared: "prepared", Scratch: "scratch", Register: "register", Stack: "stack",
 	Worker: "worker", Workspace: "workspace", Shared: "shared", Private: "private", Tile: "tile"}
 
-// String is the space's name in the text of a kernel.
+// String returns the space's name in the text of a kernel.
 func (s Space) String() string { return spaceNames[s] }
 
-// Text is the kernel for people: its buffers, and a statement a line. Equal names of variables are told apart by a
-// number, in the order in which they are first bound.
+// Text returns a readable form of the kernel: its buffers, and one statement per line. Variables with equal names
+// get numbers in the order of their first binding.
 func (f *Func) Text() string {
 	t := &texter{names: map[*expr.Var]string{}, taken: map[string]int{}, registers: map[*expr.Tensor]string{}}
 	for _, b := range f.Args {
@@ -72,7 +72,7 @@ type texter struct {
 	indent int
 	names  map[*expr.Var]string
 	taken  map[string]int
-	// registers are the names of values that are defined.
+	// registers holds the names of defined values.
 	registers map[*expr.Tensor]string
 }
 
@@ -82,7 +82,7 @@ func (t *texter) line(format string, args ...any) {
 	t.out.WriteByte('\n')
 }
 
-// fresh is a name that nothing else has.
+// fresh returns an unused name.
 func (t *texter) fresh(name string) string {
 	n := t.taken[name]
 	if t.taken[name]++; n > 0 {
@@ -91,14 +91,14 @@ func (t *texter) fresh(name string) string {
 	return name
 }
 
-// bind gives a variable a name of its own.
+// bind assigns a variable a unique name.
 func (t *texter) bind(v *expr.Var) string {
 	name := t.fresh(v.Name)
 	t.names[v] = name
 	return name
 }
 
-// load is an element of a buffer, or the value of a register.
+// load returns an element of a buffer, or the value of a register.
 func (t *texter) load(n *expr.Load) string {
 	index := make([]string, len(n.Index))
 	for k, x := range n.Index {
@@ -195,7 +195,7 @@ func (t *texter) block(b Block) {
 	}
 }
 
-// kind is the word that a loop begins with.
+// kind returns the keyword of a loop.
 func (t *texter) kind(n *For) string {
 	if n.Kind == Matrices {
 		return fmt.Sprintf("%v of %v", n.Kind, n.Format)
@@ -214,7 +214,7 @@ func (t *texter) copy(word string, n *Copy) {
 	t.line("%s %s[%s] = %s%s", word, n.To.Tensor.Name, t.expr(n.Index), t.expr(n.From), condition)
 }
 
-// between says which values a loop takes.
+// between describes the range of a loop.
 func (t *texter) between(r *Range) string {
 	if r == nil {
 		return ""
@@ -226,7 +226,7 @@ func (t *texter) between(r *Range) string {
 	return text
 }
 
-// closure is what the body of a parallel loop has of what is around it.
+// closure describes the captures of a parallel loop.
 func (t *texter) closure(n *For) string {
 	var names []string
 	for _, v := range n.Captured {
@@ -247,7 +247,7 @@ func (t *texter) nested(b Block) {
 	t.indent--
 }
 
-// define names a value.
+// define prints a definition.
 func (t *texter) define(n *Define) {
 	name := t.fresh(n.Buffer.Tensor.Name)
 	if n.Lane == nil {
@@ -259,7 +259,7 @@ func (t *texter) define(n *Define) {
 	t.registers[n.Buffer.Tensor] = name
 }
 
-// behind says how many bytes behind an element something lies.
+// behind describes a distance in bytes from an element.
 func (t *texter) behind(bytes expr.Linear) string {
 	if bytes.Const == 0 && len(bytes.Terms) == 0 {
 		return ""
@@ -267,7 +267,7 @@ func (t *texter) behind(bytes expr.Linear) string {
 	return " + " + t.expr(bytes.Expr()) + " bytes"
 }
 
-// infix are the operators that stand between their operands, with how strongly they bind them.
+// infix holds the infix operators with their precedence.
 var infix = map[expr.BinaryOp]struct {
 	sign     string
 	strength int
@@ -278,14 +278,14 @@ var infix = map[expr.BinaryOp]struct {
 
 func (t *texter) expr(e expr.Expr) string { return t.operand(e, 0) }
 
-// operand is an expression within one that binds with some strength.
+// operand returns an expression within one of the given precedence.
 func (t *texter) operand(e expr.Expr, within int) string {
 	switch n := e.(type) {
 	case *expr.Var:
 		if name, bound := t.names[n]; bound {
 			return name
 		}
-		return n.Name + "?" // bound nowhere: Verify says so
+		return n.Name + "?" // unbound: Verify reports it
 	case *expr.Int:
 		return strconv.FormatInt(n.Value, 10)
 	case *expr.Float:
@@ -330,7 +330,7 @@ func (t *texter) operand(e expr.Expr, within int) string {
 	}
 }
 
-// spread tells the elements, whose number follows from their type where they make 32 bits.
+// spread prints the elements. Their number follows from their type if they make 32 bits.
 func (t *texter) spread(n *Spread) string {
 	if n.Word() {
 		return fmt.Sprintf("spread %s[%s]", n.Tensor.Name, t.expr(n.First))
@@ -338,7 +338,7 @@ func (t *texter) spread(n *Spread) string {
 	return fmt.Sprintf("spread %d of %s[%s]", n.Elements, n.Tensor.Name, t.expr(n.First))
 }
 
-// folded tells the vectors by their first elements.
+// folded prints the vectors by their first elements.
 func (t *texter) folded(n *Folded) string {
 	from := make([]string, len(n.From))
 	for k, l := range n.From {
@@ -347,7 +347,7 @@ func (t *texter) folded(n *Folded) string {
 	return fmt.Sprintf("fold(%d of %d from %s)", n.Factor, n.Width, strings.Join(from, ", "))
 }
 
-// picked tells the vectors by their first elements, and the places in them lane by lane.
+// picked prints the vectors by their first elements, and the positions in them lane by lane.
 func (t *texter) picked(n *Picked) string {
 	from := make([]string, len(n.From))
 	for k, l := range n.From {

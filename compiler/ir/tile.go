@@ -6,16 +6,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// NewTile is tile register number n, below schedule.TileRegisters. It holds elements of a type, and keeps them to the
-// end of the block of its Alloc.
+// NewTile returns tile register number n, below schedule.TileRegisters. It holds elements of a type until the end
+// of the block of its Alloc.
 func NewTile(n int, name string, d array.DType) *Buffer {
 	return &Buffer{Tensor: Flat(name, d, schedule.TileRows*schedule.TileRowBytes/d.Bytes()), Space: Tile, Index: n}
 }
 
-// TileZero makes all elements of a tile zero.
+// TileZero zeroes a tile.
 type TileZero struct{ Tile *Buffer }
 
-// TileLoad fills a tile with rows of 64 bytes, RowElements apart from the element at Index on.
+// TileLoad fills a tile with rows of 64 bytes, RowElements apart, starting at Index.
 type TileLoad struct {
 	Tile        *Buffer
 	From        *expr.Tensor
@@ -23,15 +23,14 @@ type TileLoad struct {
 	RowElements int64
 }
 
-// TileProduct adds the product of two tiles to the sums of another: to element m, n the products of the elements in
-// row m of A with those of column n of B, which has the terms of a column in groups of Format.Packed, a group in each
-// row.
+// TileProduct adds the product of two tiles to the sums of another: to element m, n the products of row m of A with
+// column n of B, which holds the terms of a column in groups of Format.Packed, one group per row.
 type TileProduct struct {
 	Format    schedule.Format
 	Sum, A, B *Buffer
 }
 
-// TileStore stores the rows of a tile RowElements apart from the element at Index on.
+// TileStore stores the rows of a tile RowElements apart, starting at Index.
 type TileStore struct {
 	Tile        *Buffer
 	To          *Buffer
@@ -44,7 +43,7 @@ func (*TileLoad) stmt()    {}
 func (*TileProduct) stmt() {}
 func (*TileStore) stmt()   {}
 
-// tile tells what is done with tiles.
+// tile prints a statement on tiles.
 func (t *texter) tile(st Stmt) {
 	switch n := st.(type) {
 	case *TileZero:
@@ -58,7 +57,7 @@ func (t *texter) tile(st Stmt) {
 	}
 }
 
-// tileExprs calls f on what a statement on tiles reads and on the place that it writes to.
+// tileExprs calls f for the operands and destinations of a statement on tiles.
 func tileExprs(st Stmt, f func(expr.Expr)) {
 	first := func(b *Buffer) { f(b.Tensor.At(expr.I(0))) }
 	switch n := st.(type) {
@@ -74,7 +73,7 @@ func tileExprs(st Stmt, f func(expr.Expr)) {
 	}
 }
 
-// isTiles reports whether a statement has only tiles where it should: sums in one, and operands of it.
+// isTiles reports whether a statement on tiles has only tiles as sums and operands, of matching types.
 func isTiles(st Stmt) bool {
 	in := func(list ...*Buffer) bool {
 		for _, b := range list {

@@ -11,10 +11,10 @@ type Lanes struct {
 	Values []expr.Expr
 }
 
-// DType is the type of a lane.
+// DType returns the type of a lane.
 func (l *Lanes) DType() array.DType { return l.Values[0].DType() }
 
-// Operands are the loop's variable and the lanes.
+// Operands returns the loop's variable and the lanes.
 func (l *Lanes) Operands() []expr.Expr { return append([]expr.Expr{l.Lane}, l.Values...) }
 
 // Map replaces the lanes.
@@ -26,28 +26,28 @@ func (l *Lanes) Map(f func(expr.Expr) expr.Expr) expr.Expr {
 	return c
 }
 
-// Spread is a vector of some neighbouring elements of a tensor, again and again.
+// Spread is a vector that repeats a few contiguous elements of a tensor.
 type Spread struct {
 	Tensor *expr.Tensor
 	// First is the index of the first of them.
 	First expr.Expr
-	// Elements is how many they are.
+	// Elements is their number.
 	Elements int64
 }
 
 // Word reports whether they make 32 bits.
 func (s *Spread) Word() bool { return s.Elements*s.Tensor.DType.Bytes() == array.Int32.Bytes() }
 
-// DType is the type of an element.
+// DType returns the element type.
 func (s *Spread) DType() array.DType { return s.Tensor.DType }
 
-// Operands are the first element.
+// Operands returns the first element.
 func (s *Spread) Operands() []expr.Expr { return []expr.Expr{s.Tensor.At(s.First)} }
 
-// Map replaces nothing: what is spread lies in memory.
+// Map returns s unchanged, since its elements are in memory.
 func (s *Spread) Map(func(expr.Expr) expr.Expr) expr.Expr { return s }
 
-// NewRegister is a buffer that is one vector, or a scalar where it has one lane.
+// NewRegister returns a buffer that is one vector, or a scalar if it has one lane.
 func NewRegister(name string, d array.DType, lanes int64) *Buffer {
 	return &Buffer{Tensor: Flat(name, d, lanes), Space: Register, Slots: []Slot{{0, lanes}}}
 }

@@ -7,12 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Verify says what is wrong with a kernel, if anything: that a variable is used where it is not bound or bound twice,
-// a buffer where it is not there, or by another number of indices than one; that a loop has no iterations; that a
-// vector loop holds anything but stores, or a parallel one lies inside another; that a loop on blocks lies inside of
-// one on blocks or threads, or one on threads inside of another, or a barrier where single threads may be; that
-// blocks walk where there are none, or a loop has a range whose iterations do not run one after the other. Passes must
-// leave this as it is.
+// Verify checks the invariants of a kernel, which passes must preserve. Variables are bound exactly once before
+// use. Buffers are used within their scope, with a single index. Loops have iterations. Vector loops hold only
+// stores, and parallel loops do not nest. Loops over blocks do not lie inside loops over blocks or threads, loops
+// over threads do not nest, and barriers are outside them. Walks are inside blocks, and only serial loops have a
+// range.
 func (f *Func) Verify() error {
 	v := &verifier{buffers: map[*expr.Tensor]bool{}, bound: map[*expr.Var]bool{}}
 	for _, b := range f.Args {
@@ -30,14 +29,14 @@ func (f *Func) Verify() error {
 }
 
 type verifier struct {
-	// buffers and bound are what may be used at the statement at hand.
+	// buffers and bound hold the buffers and variables in scope.
 	buffers map[*expr.Tensor]bool
 	bound   map[*expr.Var]bool
-	// parallel and vector are set inside of such loops, blocks and threads inside of those of a GPU.
+	// parallel and vector are set inside such loops, blocks and threads inside those of a GPU.
 	parallel, vector, blocks, threads bool
 }
 
-// block verifies a block. What it binds ends with it.
+// block verifies a block. Its bindings end with it.
 func (v *verifier) block(b Block) error {
 	var vars []*expr.Var
 	var tensors []*expr.Tensor
@@ -170,7 +169,7 @@ func (v *verifier) define(n *Define) error {
 	return errors.Join(v.bind(n.Lane), v.uses(n.Value))
 }
 
-// simple verifies a statement that holds no others.
+// simple verifies a statement without nested ones.
 func (v *verifier) simple(st Stmt) (err error) {
 	if b := Written(st); b != nil && !v.buffers[b.Tensor] {
 		return fmt.Errorf("buffer %s is stored to where it is not there", b.Tensor.Name)
@@ -216,7 +215,7 @@ func (v *verifier) loop(n *For) error {
 	return err
 }
 
-// between verifies which values a loop's variable takes.
+// between verifies the range of a loop.
 func (v *verifier) between(n *For) error {
 	switch r := n.Range; {
 	case n.Tiles != nil && n.Kind != Blocks:

@@ -2,7 +2,7 @@ package ir
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// Visit calls f on every statement of a block, outer ones first.
+// Visit calls f for every statement of a block, outer ones first.
 func Visit(b Block, f func(Stmt)) {
 	for _, st := range b {
 		f(st)
@@ -16,7 +16,7 @@ func Visit(b Block, f func(Stmt)) {
 	}
 }
 
-// VisitExprs calls f on every expression that the statements of a block have, without those inside of it.
+// VisitExprs calls f for every top-level expression of the statements of a block.
 func VisitExprs(b Block, f func(expr.Expr)) {
 	Visit(b, func(st Stmt) {
 		switch n := st.(type) {
@@ -89,7 +89,7 @@ func (n *Copy) exprs(f func(expr.Expr)) {
 	}
 }
 
-// Rewrite is a block with each expression of its statements replaced.
+// Rewrite returns a block with each expression of its statements replaced.
 func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 	out := make(Block, len(b))
 	for k, st := range b {
@@ -121,7 +121,7 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 	return out
 }
 
-// rewritten is a copy with its expressions replaced; it still reads an element.
+// rewritten returns a copy with its expressions replaced; its source must remain a load.
 func (n *Copy) rewritten(f func(expr.Expr) expr.Expr) Copy {
 	c := *n
 	c.Index, c.From = f(n.Index), f(n.From).(*expr.Load)
@@ -147,7 +147,7 @@ func Uses(b Block, t *expr.Tensor) bool {
 	return used
 }
 
-// Written is the buffer that a statement writes to; nil when it writes to none.
+// Written returns the buffer that a statement writes to, or nil.
 func Written(st Stmt) *Buffer {
 	switch n := st.(type) {
 	case *Store:

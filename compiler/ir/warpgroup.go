@@ -8,44 +8,46 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// MultiplyShared begins to add to the sums of a warpgroup the product of two matrices in shared memory. All threads of
-// the warpgroup do it together. Until a WaitProducts, the sums are nobody's, and the matrices must stay as they are.
+// MultiplyShared starts to add the product of two matrices in shared memory to the sums of a warpgroup. All threads
+// of the warpgroup execute it together. Until a WaitProducts, the sums are undefined, and the matrices must not
+// change.
 type MultiplyShared struct {
 	Format schedule.Format
 	// TypeA and TypeB are the types of the factors.
 	TypeA, TypeB array.DType
-	// Sum has 64 results by Columns: of a thread two neighbours of every eight columns, in a row at SumIndex, two
-	// behind two, and in another one RowElements behind that.
+	// Sum has 64 results by Columns. Each thread holds two neighbours of every eight columns: those of one row
+	// start at SumIndex, and those of another one RowElements later.
 	Sum         *Buffer
 	SumIndex    expr.Expr
 	RowElements int64
 	Columns     int64
-	// A and B are swizzled buffers with a matrix at AIndex and BIndex each. The rows of a turned one are terms.
+	// A and B are swizzled buffers with a matrix at AIndex and BIndex each. The rows of a turned one run over
+	// terms.
 	A, B             *Buffer
 	AIndex, BIndex   expr.Expr
 	TurnedA, TurnedB bool
 }
 
-// WarpgroupRows is the rows of the sums of a warpgroup.
+// WarpgroupRows is the number of rows of a warpgroup's sums.
 const WarpgroupRows = 64
 
-// WarpgroupColumns reports whether instructions of a warpgroup have sums of so many columns.
+// WarpgroupColumns reports whether warpgroup instructions support sums of n columns.
 func WarpgroupColumns(n int64) bool { return n >= 16 && n <= 256 && n&(n-1) == 0 }
 
-// FenceRegisters stands before products that begin: what their threads did with the sums is done.
+// FenceRegisters precedes products: it orders the threads' earlier accesses to the sums.
 type FenceRegisters struct{ Sum *Buffer }
 
-// CommitProducts closes the group of products that a warpgroup has begun.
+// CommitProducts closes the group of products that a warpgroup has started.
 type CommitProducts struct{}
 
-// WaitProducts keeps a warpgroup until at most so many of its groups of products are under way, the latest ones. Sums
-// are the buffers whose sums are there then, where that is all of them.
+// WaitProducts waits until at most the given number of a warpgroup's latest product groups are in flight. If it
+// waits for all groups, Sums lists the buffers whose sums are then complete.
 type WaitProducts struct {
 	Groups int64
 	Sums   []*Buffer
 }
 
-// FenceAsync makes what threads have written to shared memory visible to products, behind the next Barrier.
+// FenceAsync makes the threads' writes to shared memory visible to products, after the next Barrier.
 type FenceAsync struct{}
 
 func (*MultiplyShared) stmt() {}

@@ -1,3 +1,3 @@
-// Package profile says where a model's time goes: what each kernel call takes, against the machine's limits. Begin
-// with Of.
+// Package profile breaks down a model's execution time by kernel call, against the machine's limits. Of is the
+// entry point.
 package profile

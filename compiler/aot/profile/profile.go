@@ -10,36 +10,36 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// What bounds a call: the one of its two limits that takes longer.
+// What bounds a call: the limit that takes longer.
 const (
 	ByArithmetic = "arithmetic"
 	ByMemory     = "memory"
 )
 
-// Profile is what one execution of a model takes.
+// Profile is the breakdown of one execution of a model.
 type Profile struct {
 	Threads int      `json:"threads"`
 	Peak    aot.Peak `json:"peak"`
-	// Calls are the kernel calls, slowest first.
+	// Calls lists the kernel calls, slowest first.
 	Calls []Call `json:"calls"`
-	// Skipped is how many calls the executions did not need, because of what conditions of the model's were.
+	// Skipped is the number of calls that the model's conditions made unnecessary.
 	Skipped int   `json:"skipped,omitempty"`
 	Total   Total `json:"total"`
-	// Device is there where the model runs on one that is not the processor.
+	// Device is set if the model runs on a device other than the CPU.
 	Device *Device `json:"device,omitempty"`
 }
 
-// Device is what an execution takes of a device.
+// Device holds the device measurements of an execution.
 type Device struct {
-	// Launches is how many kernels are started.
+	// Launches is the number of kernel launches.
 	Launches int `json:"launches"`
-	// Matrices are the formats that its instructions for products of matrices are used in, sorted.
+	// Matrices lists the formats of its matrix instructions, sorted.
 	Matrices []string `json:"matrices,omitempty"`
-	// Seconds is the time of an execution on the device, without copies of inputs and outputs, and GapSeconds the part
-	// of it in which none of the model's kernels ran: what lies between launches.
+	// Seconds is the device time of an execution, excluding copies of inputs and outputs. GapSeconds is the part of
+	// it between launches, in which none of the model's kernels ran.
 	Seconds    float64 `json:"time_s"`
 	GapSeconds float64 `json:"gap_s"`
-	// CopySeconds is the time beside that of an execution on inputs and outputs in the host's memory.
+	// CopySeconds is the additional time of an execution with inputs and outputs in host memory.
 	CopySeconds float64 `json:"copy_s"`
 }
 
@@ -47,21 +47,21 @@ type Device struct {
 type Call struct {
 	Call string `json:"call"`
 	Task string `json:"task"`
-	// Origin is where the schedule comes from, as in the manifest.
+	// Origin is the source of the schedule, as in the manifest.
 	Origin string `json:"origin"`
-	// Algorithms are those that the schedule uses beside direct sums, as in the manifest.
+	// Algorithms lists the algorithms other than direct sums, as in the manifest.
 	Algorithms []string `json:"algorithms,omitempty"`
 	Seconds    float64  `json:"time_s"`
 	Share      float64  `json:"share"`
-	// Launches are those on a device, longest first.
+	// Launches lists its launches on a device, longest first.
 	Launches []aot.Launch `json:"launches,omitempty"`
-	// number is the call's in the manifest, task what it is a call of.
+	// number is the call's number in the manifest, task its task.
 	number int
 	task   taskID
 	Work
 }
 
-// taskID tells a manifest's tasks apart.
+// taskID identifies a task of a manifest.
 type taskID struct{ name, workload, trace string }
 
 // Total is the sum of all calls.
@@ -70,33 +70,32 @@ type Total struct {
 	Work
 }
 
-// Work is what was done, and how that compares with the machine.
+// Work is the work done, compared with the machine's limits.
 type Work struct {
-	// Flop is the floating point operations if every sum is computed directly, FlopsPerSecond their rate, which an
-	// algorithm that needs fewer of them may raise above the machine's.
+	// Flop is the number of floating-point operations with direct sums, FlopsPerSecond their rate. The rate may
+	// exceed the machine's for an algorithm with fewer operations.
 	Flop           float64 `json:"flop"`
 	FlopsPerSecond float64 `json:"flops_per_s"`
-	// IntegerOps is the operations in sums of integers.
+	// IntegerOps is the number of operations in integer sums.
 	IntegerOps float64 `json:"integer_ops,omitempty"`
-	// ArithmeticSeconds is the least time for both at the machine's rates, with the multiplications of the algorithms
-	// that the schedule uses; 0 where there are none. PeakUnknown is set where these multiplications, or a rate that
-	// matters, are not known; of a total, where a call's are not.
+	// ArithmeticSeconds is the minimum time for both at the machine's rates, given the multiplications of the
+	// schedule's algorithms; 0 if there are none. PeakUnknown is set if these multiplications or a relevant rate
+	// are unknown; for a total, if they are for any call.
 	ArithmeticSeconds float64 `json:"arithmetic_s"`
 	PeakUnknown       bool    `json:"peak_unknown,omitempty"`
-	// PeakShare is ArithmeticSeconds over the time taken; 0 where the peak is unknown.
+	// PeakShare is ArithmeticSeconds divided by the time taken; 0 if the peak is unknown.
 	PeakShare float64 `json:"peak_share"`
-	// Bytes is the least that is read and written; what comes from caches may exceed the memory's rate.
+	// Bytes is the minimum memory traffic; cached data may exceed the memory's rate.
 	Bytes          int64   `json:"bytes"`
 	BytesPerSecond float64 `json:"bytes_per_s"`
-	// LimitSeconds is the least time for the operations and for Bytes at the machine's rates, as far as they are
-	// known, BoundBy which of the two it is; of a total, which of the two most of the limit is. It is empty where the
-	// peak is unknown.
+	// LimitSeconds is the minimum time for the operations and for Bytes at the known machine rates. BoundBy is the
+	// larger of the two; for a total, the one that makes up most of the limit. It is empty if the peak is unknown.
 	LimitSeconds float64 `json:"limit_s"`
 	BoundBy      string  `json:"bound_by,omitempty"`
 }
 
-// Of executes a model repeat times, takes the median of each call and compares it with the machine's peak. When ctx
-// ends it returns the cause.
+// Of executes a model repeat times, takes the median of each call and compares it with the machine's peak. It
+// returns the cause if ctx ends.
 func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile, error) {
 	manifest := m.Manifest()
 	samples := make([][]float64, len(manifest.Calls))
@@ -131,7 +130,7 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 	return p, nil
 }
 
-// onDevice adds the launches of a profile, and what an execution takes on the device and as a whole.
+// onDevice adds the launches of a profile, and the time of an execution on the device and in total.
 func (p *Profile) onDevice(manifest *aot.Manifest, launches []aot.Launch, seconds, whole float64) {
 	p.Device = &Device{
 		Launches: len(launches), Seconds: seconds, GapSeconds: max(0, seconds-p.Total.Seconds), CopySeconds: max(0, whole-seconds),
@@ -168,7 +167,7 @@ func summarize(manifest *aot.Manifest, extents map[string]int64, seconds []float
 		if task.IsOf(extents) {
 			call.Work = work(task, peak)
 		} else {
-			call.PeakUnknown = true // what is done is not known either
+			call.PeakUnknown = true // the work is unknown, too
 		}
 		call.fromCache(call.Seconds)
 		call.rate(call.Seconds)
@@ -182,7 +181,7 @@ func summarize(manifest *aot.Manifest, extents map[string]int64, seconds []float
 	return p
 }
 
-// sum is the total of calls.
+// sum returns the total of calls.
 func sum(calls []Call) (t Total) {
 	limits := map[string]float64{}
 	for _, c := range calls {
@@ -212,7 +211,7 @@ type taskRow struct {
 	calls int
 }
 
-// byTask has a row for each task, slowest first.
+// byTask returns a row for each task, slowest first.
 func (p *Profile) byTask() (rows []taskRow) {
 	of := map[taskID][]Call{}
 	for _, c := range p.Calls {
@@ -235,7 +234,7 @@ func (p *Profile) byTask() (rows []taskRow) {
 	return rows
 }
 
-// nodes are those of the slowest call, and how many calls there are beside it.
+// nodes returns those of the slowest call, and the number of further calls.
 func (r taskRow) nodes() string {
 	if r.calls == 1 {
 		return r.Call.Call
@@ -243,7 +242,7 @@ func (r taskRow) nodes() string {
 	return fmt.Sprintf("%s and %d more", r.Call.Call, r.calls-1)
 }
 
-// work is the limit of a task's operations and bytes.
+// work returns the limit for a task's operations and bytes.
 func work(task aot.TaskInfo, peak aot.Peak) Work {
 	w := Work{Flop: task.Flop, IntegerOps: task.IntegerOps, Bytes: task.Bytes}
 	seconds, known := arithmetic(task, peak)
@@ -260,7 +259,7 @@ func work(task aot.TaskInfo, peak aot.Peak) Work {
 	return w
 }
 
-// arithmetic is the least time for a task's operations, unless it is not known.
+// arithmetic returns the minimum time for a task's operations, if known.
 func arithmetic(task aot.TaskInfo, peak aot.Peak) (seconds float64, known bool) {
 	if task.Matrices != "" {
 		return atRate(task.Flop+task.IntegerOps, peak.Matrices[task.Matrices])
@@ -274,13 +273,13 @@ func arithmetic(task aot.TaskInfo, peak aot.Peak) (seconds float64, known bool) 
 	return share * (floats + integers), true
 }
 
-// atRate is the time of operations at a rate, which is 0 where it is not known.
+// atRate returns the time of operations at a rate, where 0 means unknown.
 func atRate(operations, rate float64) (seconds float64, known bool) {
 	return ratio(operations, rate), operations == 0 || rate > 0
 }
 
-// multiplications are those of the task's algorithms, as a share of those of direct sums. A package of an older
-// version does not say how many its algorithms need.
+// multiplications returns those of the task's algorithms relative to direct sums. They are unknown for packages of
+// older versions with algorithms.
 func multiplications(task aot.TaskInfo) (share float64, known bool) {
 	if len(task.Algorithms) == 0 {
 		return 1, true
@@ -288,7 +287,7 @@ func multiplications(task aot.TaskInfo) (share float64, known bool) {
 	return task.Multiplications, task.Multiplications > 0
 }
 
-// fromCache takes the memory's rate off the limits of what took less than that: its bytes came from a cache.
+// fromCache drops the memory limit if the time was shorter: the data came from a cache.
 func (w *Work) fromCache(seconds float64) {
 	if w.LimitSeconds == w.ArithmeticSeconds || w.LimitSeconds <= measuredTwice*seconds {
 		return
@@ -299,7 +298,7 @@ func (w *Work) fromCache(seconds float64) {
 	}
 }
 
-// measuredTwice is by how much a time may go below its limit because both were measured.
+// measuredTwice is the tolerance by which a time may fall below its limit, since both are measurements.
 const measuredTwice = 1.1
 
 func (w *Work) rate(seconds float64) {
@@ -310,7 +309,7 @@ func (w *Work) rate(seconds float64) {
 	}
 }
 
-// ratio is 0 where what it is compared with is not known.
+// ratio returns a/b, or 0 if b is unknown.
 func ratio(a, b float64) float64 {
 	if b <= 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// Write writes the profile as a table for people, a line a task, with the totals behind it.
+// Write writes the profile as a table, one line per task, followed by the totals.
 func (p *Profile) Write(w io.Writer) error {
 	if p.Device != nil {
 		return p.writeDevice(w)
@@ -29,7 +29,7 @@ func (p *Profile) Write(w io.Writer) error {
 	return err
 }
 
-// skipped says how many calls were not needed.
+// skipped describes the number of skipped calls.
 func (p *Profile) skipped() string {
 	if p.Skipped == 0 {
 		return ""
@@ -37,7 +37,7 @@ func (p *Profile) skipped() string {
 	return fmt.Sprintf(" (%d more were not needed)", p.Skipped)
 }
 
-// unit is that of the rate of operations.
+// unit returns the unit of the operation rate.
 func (p *Profile) unit() string {
 	if p.Total.IntegerOps > 0 {
 		return "GOP/s"
@@ -45,7 +45,7 @@ func (p *Profile) unit() string {
 	return "GFLOP/s"
 }
 
-// integers is the peak of the model's sums of integers, if it has any.
+// integers describes the peak of integer sums, if the model has any.
 func (p *Profile) integers() string {
 	if p.Total.IntegerOps == 0 || p.Peak.IntegersPerSecond == 0 {
 		return ""
@@ -53,7 +53,7 @@ func (p *Profile) integers() string {
 	return fmt.Sprintf(", %s GOP/s of those of integers", show.GFLOPS(p.Peak.IntegersPerSecond, 1))
 }
 
-// algorithm is missing for sums computed term by term.
+// algorithm returns the algorithms of a call; empty for direct sums.
 func (c *Call) algorithm() string {
 	if len(c.Algorithms) == 0 {
 		return show.Missing
@@ -61,7 +61,7 @@ func (c *Call) algorithm() string {
 	return strings.Join(c.Algorithms, " ")
 }
 
-// bound says what limits a call, with the rate of what memory limits.
+// bound describes the limit of a call, with its rate if it is memory bound.
 func (w *Work) bound() string {
 	switch w.BoundBy {
 	case ByMemory:
@@ -75,10 +75,10 @@ func (w *Work) bound() string {
 	return w.BoundBy
 }
 
-// unknown stands for what is compared with a rate that could not be measured.
+// unknown is printed where a rate could not be measured.
 const unknown = "unknown"
 
-// peakShare is missing where there is no arithmetic.
+// peakShare returns the share of the peak; empty if there is no arithmetic.
 func (w *Work) peakShare() string {
 	switch {
 	case w.PeakUnknown:
@@ -89,7 +89,7 @@ func (w *Work) peakShare() string {
 	return percent(w.PeakShare)
 }
 
-// ofThePeak is the share of a total.
+// ofThePeak describes the share of a total.
 func (w *Work) ofThePeak() string {
 	if w.PeakUnknown {
 		return "the peak is " + unknown
@@ -97,7 +97,7 @@ func (w *Work) ofThePeak() string {
 	return w.peakShare() + " of the peak"
 }
 
-// limits says which of them the limit of a total is made of.
+// limits describes the composition of a total's limit.
 func (w *Work) limits() string {
 	if w.PeakUnknown {
 		return "limits that are known"

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// writeDevice writes the profile of a model on a device: a line a task, then one for what lies between launches.
+// writeDevice writes the profile of a model on a device: one line per task, then one for the gaps between launches.
 func (p *Profile) writeDevice(w io.Writer) error {
 	table := show.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	d := p.Device
@@ -31,7 +31,7 @@ func (p *Profile) writeDevice(w io.Writer) error {
 	return err
 }
 
-// deviceUnit is that of the rate of operations of a device.
+// deviceUnit returns the unit of a device's operation rate.
 func (p *Profile) deviceUnit() string {
 	if p.Total.IntegerOps > 0 {
 		return "TOP/s"
@@ -39,7 +39,7 @@ func (p *Profile) deviceUnit() string {
 	return "TFLOP/s"
 }
 
-// matrices are the rates of products of matrices of the formats that the model uses.
+// matrices describes the rates of the matrix formats that the model uses.
 func (p *Profile) matrices() string {
 	text := ""
 	for _, format := range p.Device.Matrices {
@@ -52,7 +52,7 @@ func (p *Profile) matrices() string {
 	return text
 }
 
-// memoryShare is the bytes' least time over the time taken.
+// memoryShare returns the minimum time for the bytes divided by the time taken.
 func (p *Profile) memoryShare(w Work) string {
 	if w.Bytes == 0 || p.Peak.BytesPerSecond == 0 {
 		return show.Missing
@@ -60,7 +60,7 @@ func (p *Profile) memoryShare(w Work) string {
 	return percent(w.BytesPerSecond / p.Peak.BytesPerSecond)
 }
 
-// occupancy is that of a call's longest launch, with its registers and how much of them is in memory.
+// occupancy returns that of a call's longest launch, with its registers and spills.
 func (c *Call) occupancy() (share, registers string) {
 	if len(c.Launches) == 0 {
 		return show.Missing, show.Missing

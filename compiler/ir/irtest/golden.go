@@ -38,7 +38,7 @@ func Golden(t *testing.T, name string, f *ir.Func) {
 	}
 }
 
-// Lower is the program of a schedule.
+// Lower returns the program of a schedule.
 func Lower(t *testing.T, s *schedule.Schedule) *ir.Func {
 	t.Helper()
 	f, err := lower.Schedule(s)

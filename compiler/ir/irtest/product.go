@@ -2,17 +2,17 @@ package irtest
 
 import "fmt"
 
-// Product is a product of matrices by tiles of 4x8, of which each of 8 threads computes two rows of two columns.
+// Product is a product of matrices by tiles of 4x8, in which each of 8 threads computes two rows of two columns.
 const Product = `input t0 f32[12,6]
 input t1 f32[6,16]
 sum t2 f32[12,16] over 6 = (mul [t0 i0 r0] [t1 r0 i1])
 output t2
 `
 
-// Tiles is how a GPU computes it: operand t0 comes through shared memory, results are kept in registers.
+// Tiles is its GPU schedule: operand t0 goes through shared memory, results stay in registers.
 var Tiles = TilesOf(3)
 
-// TilesOf is Tiles with so many terms of the sums in a step.
+// TilesOf returns Tiles with the given number of terms per step.
 func TilesOf(terms int) string { return fmt.Sprintf(tiles, terms) }
 
 const tiles = `cache-write 0

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Replayed is the program of a workload's text by a trace's.
+// Replayed returns the program of a workload and a trace, both given as text.
 func Replayed(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
 	w, err := expr.Parse("tilth-workload 1\n" + workload)
@@ -24,7 +24,7 @@ func Replayed(t *testing.T, workload, trace string) *ir.Func {
 	return Lower(t, s)
 }
 
-// Unrolled is the program of a workload's text by a trace's, with its loops written out for vectors of 32 bytes.
+// Unrolled is like Replayed, with loops unrolled for vectors of 32 bytes.
 func Unrolled(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
 	f, err := pass.Unroll(Replayed(t, workload, trace), func(d array.DType) int64 { return 32 / d.Bytes() })

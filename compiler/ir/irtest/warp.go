@@ -1,6 +1,7 @@
 package irtest
 
-// NarrowProduct is a product of factors in 16 bits, of which the first has terms side by side, the second columns.
+// NarrowProduct is a product of 16-bit factors, with contiguous terms in the first and contiguous columns in the
+// second.
 const NarrowProduct = `input t0 bf16[32,16]
 input t1 bf16[16,16]
 sum t2 f32[32,16] over 16 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))
@@ -13,7 +14,7 @@ const WarpTile = warpNests + `tensorize 1 2 0
 bind 1 11 1
 `
 
-// WarpMatrices is WarpTile with factors of 16 bits in shared memory, in rows with gaps of 16 bytes behind them.
+// WarpMatrices is WarpTile with 16-bit factors in shared memory, in rows with gaps of 16 bytes.
 const WarpMatrices = warpNests + `tensorize 1 2 2
 bind 1 11 1
 cache-read 1 0 0 1

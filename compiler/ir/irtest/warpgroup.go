@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// WarpgroupProduct is a product of matrices as large as one warpgroup multiplies, in four steps.
+// WarpgroupProduct is a product of the size that one warpgroup multiplies, in four steps.
 const WarpgroupProduct = `input t0 f16[64,64]
 input t1 f16[64,16]
 sum t2 f32[64,16] over 64 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))
 output t2
 `
 
-// WarpgroupTile is how one computes it: 16 terms at a time, of operands that are fetched for three steps.
+// WarpgroupTile is its schedule: 16 terms per step, with operands fetched for three steps.
 const WarpgroupTile = warpgroupNests + `cache-read 1 0 0 1
 compute-at 2 1 17
 scope 2 1
@@ -35,11 +35,10 @@ bind 3 5 1
 pipeline 3 3
 `
 
-// WarpgroupBoxes is the same with operands that come as boxes.
+// WarpgroupBoxes is the same with operands copied as boxes.
 const WarpgroupBoxes = warpgroupNests + warpgroupBoxOf0 + warpgroupBoxOf1
 
-// WarpgroupAfterMap is a product, as large as two warpgroups multiply, of a tensor that is computed before it, which
-// lies in the workspace.
+// WarpgroupAfterMap is a product for two warpgroups, of a tensor computed before it, which lies in the workspace.
 const WarpgroupAfterMap = `input t0 f16[128,64]
 input t1 f16[64,16]
 map t2 f16[128,64] = (mul [t0 i0 i1] [t0 i0 i1])
@@ -47,7 +46,7 @@ sum t3 f32[128,16] over 64 = (mul (cast f32 [t2 i0 r0]) (cast f32 [t1 r0 i1]))
 output t3
 `
 
-// WarpgroupBoxesAfterMap is WarpgroupBoxes, by two blocks, where another stage comes first.
+// WarpgroupBoxesAfterMap returns WarpgroupBoxes for two blocks, after another stage.
 func WarpgroupBoxesAfterMap() string {
 	text := ""
 	for line := range strings.Lines(WarpgroupBoxes) {
@@ -68,7 +67,7 @@ func WarpgroupBoxesAfterMap() string {
 	return text
 }
 
-// WarpgroupBoxAndCopy is the same where only the first operand does.
+// WarpgroupBoxAndCopy is the same with boxes for the first operand only.
 const WarpgroupBoxAndCopy = warpgroupNests + warpgroupBoxOf0 + `cache-read 1 1 0 1
 compute-at 3 1 17
 scope 3 1
@@ -134,14 +133,14 @@ tensorize 1 18 7
 bind 1 22 1
 `
 
-// WarpgroupProducts are two such products.
+// WarpgroupProducts consists of two such products.
 const WarpgroupProducts = `input t0 f16[2,64,64]
 input t1 f16[2,64,16]
 sum t2 f32[2,64,16] over 64 = (mul (cast f32 [t0 i0 i1 r0]) (cast f32 [t1 i0 r0 i2]))
 output t2
 `
 
-// WarpgroupLoop is how a block computes them, one after the other, of operands that come as boxes.
+// WarpgroupLoop is the schedule in which a block computes them one after the other, with operands copied as boxes.
 const WarpgroupLoop = `cache-write 0
 split 0 1 64 0
 split 0 4 64 0
