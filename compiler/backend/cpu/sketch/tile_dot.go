@@ -49,7 +49,7 @@ func (i *instruction) loads() float64 {
 	return 1
 }
 
-// dotInstruction returns a target's best instruction for products of data by weights. terms is 0 if it has none.
+// dotInstruction returns a target's best instruction for products of data by weights. terms is 0 without one.
 func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	vnni := t.CPU.Has("avxvnni") || t.CPU.Has("avx512vnni") && t.CPU.Has("avx512vl")
 	narrow := data.Bytes() == 1 && weights.Bytes() == 1

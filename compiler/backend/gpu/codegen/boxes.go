@@ -29,7 +29,7 @@ func mapsOf(n *ir.For, globals []global) (maps []tensorMap) {
 	return maps
 }
 
-// mapAmong returns the map for a copy's boxes, or nil if maps has none.
+// mapAmong returns the map for a copy's boxes, or nil if maps lacks it.
 func mapAmong(maps []tensorMap, c *ir.CopyBox) *tensorMap {
 	for k, m := range maps {
 		if m.of.Tensor == c.From && m.PanelBytes == c.Map.PanelBytes && slices.Equal(m.Dims, c.Map.Dims) {

@@ -15,7 +15,7 @@ type global struct {
 	*ir.Buffer
 	name    string
 	written bool
-	// aligned is set if it is known to be aligned to 16 bytes.
+	// aligned is set if the compiler knows that it is aligned to 16 bytes.
 	aligned bool
 	place   Parameter
 }

@@ -56,7 +56,7 @@ var math string
 // fromHere restarts the line numbers at 1.
 const fromHere = "#line 1 \"kernels\"\n"
 
-// Text prints kernels with the mathematical functions of math.h.
+// Text is the dialect of printed kernels, with the mathematical functions of math.h.
 var Text = ctext.Dialect{
 	Head:     ctext.C.Head,
 	Math:     func(name string, d array.DType) string { return "tilth_" + name + ctext.TypeOf(d).Builtin },

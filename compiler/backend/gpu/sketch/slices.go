@@ -88,8 +88,8 @@ func NewSlices(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 }
 
 // findStep finds the axis to divide: the one along which most data is contiguous, or else the longest. With few
-// results, it is the longest if the other has less than a warp of terms, unless a single result's terms have no other
-// neighbours.
+// results, it is the longest if the other has less than a warp of terms. The terms of a single result always count as
+// contiguous.
 func (p *sums) findStep(g *schedule.Stage) {
 	var heaviest *expr.Load
 	for _, l := range expr.Loads(g.Body) {
