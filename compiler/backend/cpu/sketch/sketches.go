@@ -14,8 +14,8 @@ func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.
 	return sketch.New(w, t, sketches(t, numerics))
 }
 
-// other returns alternatives to the direct sum for a unit's reduction, or nil without one. ends belong to its
-// tile. Strassen's algorithm saves an eighth of the products where instructions for pairs would save half.
+// other returns alternatives to the direct sum for a unit's reduction, or nil without one. ends belong to its tile.
+// Strassen's algorithm saves an eighth of the products where instructions for pairs would save half.
 func other(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics, tiles *Tile) space.Family {
 	if f := NewWinograd(s, acc, u, t, numerics >= schedule.Fast && machine.MultipliesPairs(t)); f != nil {
 		return f

@@ -138,8 +138,8 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 	}
 }
 
-// TestAProductOfOneRowDoesNotPrefetch exists because a product of one row only reads its weights, which hardware prefetching does
-// as fast as possible. One of many rows has time to prefetch them.
+// TestAProductOfOneRowDoesNotPrefetch exists because a product of one row only reads its weights, which hardware
+// prefetching does as fast as possible. One of many rows has time to prefetch them.
 func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
 	for rows, prefetches := range map[int64]bool{1: false, 2: false, 35: true} {
 		x, w := expr.NewInput("x", array.Float32, rows, 650), expr.NewConstant("w", array.Float32, 650, 2600)
