@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/selection"
 )
 
-// compile writes the package of a model for this machine.
+// compile writes a model's package for this machine.
 func compile(ctx context.Context, m *onnx.Model, o frontend.Options, file string) error {
 	p, err := frontend.Import(m, o)
 	if err != nil {
@@ -49,7 +49,8 @@ func compile(ctx context.Context, m *onnx.Model, o frontend.Options, file string
 	return err
 }
 
-// loaded is a model of rows of three numbers, up to four: their doubles, and the places of those above zero.
+// loaded returns a model of up to four rows of three numbers. Its outputs are the doubled numbers and the indices of
+// positive ones.
 func loaded(t *testing.T) *tilth.Model {
 	t.Helper()
 	m := sketch.New().Input("x", 4, 3).Input("k", 1).Known("zero", array.FromFloat32([]float32{0})).
@@ -91,7 +92,7 @@ func TestAModelDescribesItself(t *testing.T) {
 	}
 }
 
-// TestGoroutinesMayShareAModel: each gets the outputs of its own inputs.
+// TestGoroutinesMayShareAModel checks that each goroutine gets the outputs of its own inputs.
 func TestGoroutinesMayShareAModel(t *testing.T) {
 	m := loaded(t)
 	var wait sync.WaitGroup

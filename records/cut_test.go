@@ -19,7 +19,8 @@ func TestATextThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// A record that no import takes was exported, and its file imported nowhere.
+// TestAnExportLeavesOutWhatNobodyCanImport is a regression test: one exported record that no import accepts made its
+// file useless.
 func TestAnExportLeavesOutWhatNobodyCanImport(t *testing.T) {
 	var out bytes.Buffer
 	var leftOut []string

@@ -46,7 +46,7 @@ func TestSupersedes(t *testing.T) {
 	}
 }
 
-// TestTheBestTakesLittleEnergy, where that is the objective, even if it takes longer.
+// TestTheBestTakesLittleEnergy checks the energy objective, which accepts longer latencies.
 func TestTheBestTakesLittleEnergy(t *testing.T) {
 	made := func(digest string, seconds, joules float64) *tilthv1.Measurement {
 		return &tilthv1.Measurement{Candidate: &tilthv1.Candidate{Digest: digest}, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,

@@ -13,7 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// A tuner's word for how much an algorithm saves is a part of the whole, or the limits seen against it make no sense.
+// TestASchedulesMultiplicationsAreAShare checks that a tuner's value for an algorithm's savings is at most 1, as the
+// displayed limits require.
 func TestASchedulesMultiplicationsAreAShare(t *testing.T) {
 	for share, fits := range map[float64]bool{0: true, 0.25: true, 1: true, 1.5: false, -0.1: false, math.Inf(1): false, math.NaN(): false} {
 		r := storetest.Record("cpu", "conv", 1, 0.004)

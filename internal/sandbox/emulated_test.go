@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestProgramsStartUnderAnEmulator, which knows no execveat: what a runner on an emulated board starts are programs of
-// this machine, such as the emulator itself.
+// TestProgramsStartUnderAnEmulator starts programs without execveat, which the emulator does not support. A runner on
+// an emulated board also starts programs of this machine, such as the emulator itself.
 func TestProgramsStartUnderAnEmulator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it compiles the standard library for another processor")

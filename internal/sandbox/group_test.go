@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestProcessesAreBornInTheirControlGroup: they are in it from their first instruction, and it is gone after them.
+// TestProcessesAreBornInTheirControlGroup checks that a process is in its group from its first instruction, and that
+// the group is removed after it.
 func TestProcessesAreBornInTheirControlGroup(t *testing.T) {
 	own, err := ownGroup()
 	if err != nil {
@@ -31,8 +32,8 @@ func TestProcessesAreBornInTheirControlGroup(t *testing.T) {
 	}
 }
 
-// TestControlGroupsBoundMemory runs where memory is a controller of version 2. The address space alone would allow
-// more.
+// TestControlGroupsBoundMemory requires the memory controller of cgroup v2. The limit of the address space alone
+// would allow more.
 func TestControlGroupsBoundMemory(t *testing.T) {
 	s, program := open(t), hostile(t)
 	need(t, s, Memory)
@@ -54,8 +55,8 @@ func TestControlGroupsBoundMemory(t *testing.T) {
 	}
 }
 
-// TestAGroupIsDividedOnce: a program that is executed anew, or on trial, starts in the group that was made for the
-// process.
+// TestAGroupIsDividedOnce checks that a program started again, or for a trial, starts in the group that was created
+// for the process.
 func TestAGroupIsDividedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name, control string

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// besideDriver is a sandbox with the layers that drivers of devices bear.
+// besideDriver returns a sandbox with the layers that device drivers support.
 func besideDriver(s *Sandbox) *Sandbox {
 	return s.Only(Processes, Network, IPC, Hostname, Privileges, Memory)
 }
 
-// TestADriverFindsItsThreadsInProc: it names them by their files, which are there only in a /proc with the numbers of
-// its own namespace, where there is one.
+// TestADriverFindsItsThreadsInProc checks that a driver can access its threads in /proc, which must match its PID
+// namespace, if there is one.
 func TestADriverFindsItsThreadsInProc(t *testing.T) {
 	s, driver := open(t), program(t, "driver")
 	check(t, nil, Command{Program: driver})
@@ -25,7 +25,7 @@ func TestADriverFindsItsThreadsInProc(t *testing.T) {
 	})
 }
 
-// TestMountsOfADriverAreItsOwn: the machine's /proc stays what it was.
+// TestMountsOfADriverAreItsOwn checks that the machine's /proc does not change.
 func TestMountsOfADriverAreItsOwn(t *testing.T) {
 	s := open(t)
 	mounts := func() string {
@@ -44,11 +44,11 @@ func TestMountsOfADriverAreItsOwn(t *testing.T) {
 	}
 }
 
-// hiddenVariable says that a test was started again where /proc cannot be mounted.
+// hiddenVariable marks a test that was restarted where /proc cannot be mounted.
 const hiddenVariable = "TILTH_TEST_HIDDEN_PROC"
 
-// TestDriversDoWithoutALayerWhereProcCannotBeMounted: the kernel refuses users a /proc of their own where something of
-// the machine's is hidden from them, as it is in containers.
+// TestDriversDoWithoutALayerWhereProcCannotBeMounted covers containers: the kernel refuses a new /proc if parts of
+// the machine's are hidden.
 func TestDriversDoWithoutALayerWhereProcCannotBeMounted(t *testing.T) {
 	if os.Getenv(hiddenVariable) == "" {
 		t.Log(againWithHiddenProc(t))
@@ -70,7 +70,7 @@ func TestDriversDoWithoutALayerWhereProcCannotBeMounted(t *testing.T) {
 	}
 }
 
-// againWithHiddenProc runs the test as another user, behind a mount within /proc.
+// againWithHiddenProc runs the test as another user, with a mount within /proc.
 func againWithHiddenProc(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

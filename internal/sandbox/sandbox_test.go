@@ -38,7 +38,7 @@ func open(t testing.TB) *Sandbox {
 	return s
 }
 
-// reachable is a folder that another user gets to.
+// reachable returns a folder that another user can access.
 func reachable(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func reachable(t testing.TB) string {
 	return dir
 }
 
-// need skips a test on a machine that lacks a layer.
+// need skips a test if a layer is unavailable.
 func need(t *testing.T, s *Sandbox, layer Layer) {
 	t.Helper()
 	for _, state := range s.States() {
@@ -58,13 +58,13 @@ func need(t *testing.T, s *Sandbox, layer Layer) {
 	}
 }
 
-// only is a sandbox of one layer. Another user is no part of it, who might stand in for the wall looked at; but giving
-// up privileges is nothing for who has none.
+// only returns a sandbox of one layer. It does not change the user, which could have the same effect as the layer
+// under test. Dropping privileges has no effect on processes without them.
 func only(s *Sandbox, layer Layer) *Sandbox {
 	switch layer {
 	case User, Privileges:
 		return s.Only(User, layer)
-	case Files, Calls: // the kernel wants privileges to be forgone before
+	case Files, Calls: // the kernel requires no_new_privs
 		return s.Only(layer, Privileges)
 	default:
 		return s.Only(layer)
@@ -77,7 +77,7 @@ func hostile(t testing.TB) string {
 	return program(t, "hostile")
 }
 
-// program compiles one of testdata.
+// program compiles a program in testdata.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	program := filepath.Join(reachable(t), name)
@@ -87,7 +87,7 @@ func program(t testing.TB, name string) string {
 	return program
 }
 
-// compiler is any; the package that finds the best one depends on this one.
+// compiler returns any compiler, because the package that finds the best one depends on this package.
 func compiler(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"cc", "gcc", "clang", "clang-19"} {
@@ -99,7 +99,7 @@ func compiler(t testing.TB) string {
 	return ""
 }
 
-// output runs a program and returns what it prints, and how it ended.
+// output runs a program and returns its output and final state.
 func output(t testing.TB, s *Sandbox, c Command) (string, *os.ProcessState) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -132,7 +132,7 @@ func output(t testing.TB, s *Sandbox, c Command) (string, *os.ProcessState) {
 	return string(text), state
 }
 
-// victims are what a hostile program may try to reach.
+// victims holds the targets of a hostile program.
 type victims struct{ args []string }
 
 func newVictims(t *testing.T, program string) victims {
@@ -179,7 +179,7 @@ func newVictims(t *testing.T, program string) victims {
 	return victims{[]string{strconv.Itoa(sleeper.Pid), port(tcp.Addr()), port(udp.LocalAddr()), name, strconv.Itoa(key), host, dir}}
 }
 
-// setUserID copies a program so that it runs as its owner.
+// setUserID copies a program and sets its set-user-ID bit.
 func setUserID(t *testing.T, program, copied string) {
 	t.Helper()
 	text, err := os.ReadFile(program)
@@ -198,7 +198,7 @@ func (v victims) command(program, layer string) Command {
 	return Command{Program: program, Args: append([]string{layer}, v.args...)}
 }
 
-// TestHostileProgramsReachTheirVictimsWithoutASandbox: otherwise the tests below prove nothing.
+// TestHostileProgramsReachTheirVictimsWithoutASandbox validates the tests below, which would otherwise prove nothing.
 func TestHostileProgramsReachTheirVictimsWithoutASandbox(t *testing.T) {
 	program := hostile(t)
 	v, did := newVictims(t, program), ""
@@ -214,7 +214,7 @@ func TestHostileProgramsReachTheirVictimsWithoutASandbox(t *testing.T) {
 	}
 }
 
-// check runs a hostile program that should be able to do nothing.
+// check runs a hostile program whose attempts must all fail.
 func check(t *testing.T, s *Sandbox, c Command) {
 	t.Helper()
 	if did, state := output(t, s, c); did != "" || !state.Success() {
@@ -266,7 +266,7 @@ func TestMeansAreBounded(t *testing.T) {
 			}
 			did, state := output(t, s, Command{Program: program, Args: []string{"use-up", what}, Limits: limits, Descriptors: []*os.File{file}})
 			if status, ok := state.Sys().(syscall.WaitStatus); what == "memory" && ok && status.Signal() == syscall.SIGKILL {
-				return // by its control group, before it could say so
+				return // killed by its control group without output
 			}
 			var got int
 			if _, err := fmt.Sscan(did, &got); err != nil || got > most {
@@ -288,8 +288,8 @@ func TestMeansAreBounded(t *testing.T) {
 	})
 }
 
-// TestLowerLimitsOfTheMachineStay: where a shell or a container sets hard limits below those of the sandbox, programs
-// run all the same.
+// TestLowerLimitsOfTheMachineStay checks that programs run if a shell or container sets lower hard limits than the
+// sandbox.
 func TestLowerLimitsOfTheMachineStay(t *testing.T) {
 	cmd := exec.Command("prlimit", "--core=0:0", os.Args[0], "-test.v", "-test.run=^TestMeansAreBounded$/^core$")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestMeansAreBounded/core") {
@@ -297,7 +297,7 @@ func TestLowerLimitsOfTheMachineStay(t *testing.T) {
 	}
 }
 
-// All sandboxes of a machine are one user's, whose processes the kernel counts together.
+// TestASandboxWaitsForOneThatIsAtItsLimit uses sandboxes of one user, whose processes the kernel counts together.
 func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 	s, program := open(t), hostile(t)
 	need(t, s, User)
@@ -306,7 +306,7 @@ func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer read.Close()
-	// The others cannot say how many threads they have, and so keep them, until there is room in the pipe.
+	// The others block on a full pipe before they report their threads, and so keep them.
 	size, err := unix.FcntlInt(write.Fd(), unix.F_GETPIPE_SZ, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 		}
 		return p
 	}
-	others := []*Process{hold(2), hold(1)} // the kernel lets one more in than there may be
+	others := []*Process{hold(2), hold(1)} // the kernel admits one more than the limit
 	write.Close()
 	room := time.AfterFunc(100*time.Millisecond, func() { _, _ = io.Copy(io.Discard, read) })
 	defer room.Stop()
@@ -407,7 +407,7 @@ func TestLaunchersAreSeenInside(t *testing.T) {
 	}
 }
 
-// TestLinksAreSeenAsWhatTheyLeadTo: programs are often links, as to alternatives.
+// TestLinksAreSeenAsWhatTheyLeadTo because programs are often links, such as Debian's alternatives.
 func TestLinksAreSeenAsWhatTheyLeadTo(t *testing.T) {
 	s, dir := open(t), reachable(t)
 	link := filepath.Join(dir, "print")
@@ -419,8 +419,7 @@ func TestLinksAreSeenAsWhatTheyLeadTo(t *testing.T) {
 	}
 }
 
-// TestLibrariesOfThisMachineAreSeen where its loader is told to look, besides its own folders. Such a folder may be a
-// link.
+// TestLibrariesOfThisMachineAreSeen covers the additional folders in the loader's configuration, which may be links.
 func TestLibrariesOfThisMachineAreSeen(t *testing.T) {
 	s, dir := open(t), reachable(t)
 	own, nested, link := filepath.Join(dir, "cuda"), filepath.Join(dir, "cuda", "lib"), filepath.Join(dir, "lib64")
@@ -447,7 +446,7 @@ func TestLibrariesOfThisMachineAreSeen(t *testing.T) {
 	}
 }
 
-// landlocked is a sandbox whose files are hidden by Landlock.
+// landlocked returns a sandbox that hides files with Landlock.
 func landlocked(t *testing.T, s *Sandbox) *Sandbox {
 	t.Helper()
 	version, err := landlockVersion()
@@ -459,7 +458,8 @@ func landlocked(t *testing.T, s *Sandbox) *Sandbox {
 	return locked
 }
 
-// TestAnExecutableNeedNotBeSeen, nor be in any folder: a service runs itself again after its file was replaced.
+// TestAnExecutableNeedNotBeSeen covers deleted executables, because a service restarts itself after its file was
+// replaced.
 func TestAnExecutableNeedNotBeSeen(t *testing.T) {
 	s := open(t)
 	text, err := os.ReadFile("/bin/echo")
@@ -491,8 +491,8 @@ func TestAnExecutableNeedNotBeSeen(t *testing.T) {
 	}
 }
 
-// TestAProgramHasItsDescriptorsAndNoOthers wherever they are in this process, which was given some that programs would
-// inherit.
+// TestAProgramHasItsDescriptorsAndNoOthers regardless of their numbers in this process, which also has inheritable
+// descriptors.
 func TestAProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
 	s, program := open(t), hostile(t)
 	v := newVictims(t, program)
@@ -510,7 +510,7 @@ func TestAProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
 		}
 		files, want = append(files, f), line+want
 	}
-	slices.Reverse(files) // so that each would be overwritten by another
+	slices.Reverse(files) // so that each would overwrite another
 	inherited, err := unix.Dup(int(files[0].Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -530,8 +530,8 @@ func TestAProgramHasItsDescriptorsAndNoOthers(t *testing.T) {
 	}
 }
 
-// BenchmarkStart is what starting a program costs, in a sandbox and with limits only, by turns: the medians in
-// milliseconds. LARGE is the size in MiB of what this process holds meanwhile.
+// BenchmarkStart measures the start of a program, in a sandbox and with limits only, in turns. It reports medians in
+// milliseconds. LARGE is the size in MiB of this process's memory meanwhile.
 func BenchmarkStart(b *testing.B) {
 	s, err := Open(BestEffort, reachable(b))
 	if err != nil {
@@ -582,7 +582,7 @@ func TestFilesThatAnotherUserCannotReadAreNamed(t *testing.T) {
 	}
 }
 
-// BenchmarkOpen is what trying all layers costs.
+// BenchmarkOpen measures the detection of all layers.
 func BenchmarkOpen(b *testing.B) {
 	dir := reachable(b)
 	for b.Loop() {

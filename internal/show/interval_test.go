@@ -7,7 +7,7 @@ func TestIntervalsTellHowSureTheyAre(t *testing.T) {
 		"1.50–1.57 ms":        {0.0015, 0.00157, 0.93},
 		"980 µs–1.02 ms":      {0.00098, 0.00102, 0.9},
 		"1.50–1.57 ms (75 %)": {0.0015, 0.00157, 0.75},
-		"-":                   {0.0015, 0.0015, 0}, // a single sample
+		"-":                   {0.0015, 0.0015, 0}, // single sample
 	} {
 		if got := Interval(c[0], c[1], c[2], 0.9); got != want {
 			t.Errorf("%v is %q, want %q", c, got, want)

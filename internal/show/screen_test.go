@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// jobs is a table that is wider than small screens.
+// jobs returns a table that is wider than small screens.
 func jobs() *Table {
 	table := NewTable("JOB", "STATE", ">TRIALS", "CREATED", "TARGET").Times("CREATED").States("STATE")
 	table.Row("job-00000001-abcdef", "failed", "7", "2026-01-01T00:00:00Z", "x86-64/znver4/avx512/threads=8/clang-19.1.7")

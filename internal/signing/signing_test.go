@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// keys are a pair that this test has for itself, and the file of its secret half.
+// keys returns a new private key and the path of its file.
 func keys(t *testing.T) (key PrivateKey, path string) {
 	t.Helper()
 	_, secret, err := minisign.GenerateKey(nil)
@@ -81,12 +81,12 @@ func TestAFileIsVerifiedWithTheKeyThatSignedIt(t *testing.T) {
 func TestNoByteOfASignatureMayChange(t *testing.T) {
 	key, _ := keys(t)
 	text := sign(t, key, "a package", "of Monday")
-	first := bytes.IndexByte(text, '\n') + 1 // the line before is the untrusted comment
+	first := bytes.IndexByte(text, '\n') + 1 // after the untrusted comment
 	for i := first; i < len(text)-1; i++ {
 		changed := bytes.Clone(text)
 		changed[i] ^= 1
 		s, err := ParseSignature(changed)
-		if err != nil || same(t, changed, text) { // base64 leaves two bits of the last letter unused
+		if err != nil || same(t, changed, text) { // the last letter of base64 has two unused bits
 			continue
 		}
 		if comment, err := s.Verify(strings.NewReader("a package"), key.Public()); err == nil {
@@ -173,8 +173,8 @@ func TestMinisignVerifiesWhatIsSignedHereAndTheOtherWayRound(t *testing.T) {
 	}
 }
 
-// encrypted is a secret key as minisign encrypts it, but with the least cost that its format has: minisign's own takes
-// a gigabyte and seconds.
+// encrypted writes a secret key encrypted like minisign's, but with minimal cost. minisign's own parameters take a
+// gigabyte and seconds.
 func encrypted(t *testing.T, key PrivateKey, password string) (path string) {
 	t.Helper()
 	plain, err := key.key.MarshalText()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWhatIsOpenedIsWhatWasVerified: also when the file is changed afterwards, in place.
+// TestWhatIsOpenedIsWhatWasVerified covers a file that is modified in place after verification.
 func TestWhatIsOpenedIsWhatWasVerified(t *testing.T) {
 	key, _ := keys(t)
 	path := write(t, "package.tar", "a package")
@@ -61,7 +61,7 @@ func TestWhatIsNotSignedWithTheKeyIsNotOpened(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoRegularFileIsNotWaitedFor: a pipe that nobody writes to, and a file without an end.
+// TestWhatIsNoRegularFileIsNotWaitedFor covers a pipe without a writer and an endless file.
 func TestWhatIsNoRegularFileIsNotWaitedFor(t *testing.T) {
 	key, _ := keys(t)
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func TestWhatIsNoRegularFileIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestACopyHasNoMoreThanWasVerified: not what is added to the file meanwhile.
+// TestACopyHasNoMoreThanWasVerified covers data appended during the copy.
 func TestACopyHasNoMoreThanWasVerified(t *testing.T) {
 	f, err := Sealed(strings.NewReader("a package and more"), 9)
 	if err != nil {

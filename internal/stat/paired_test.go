@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A machine that becomes slower and faster for all must not make a difference, nor hide one.
+// TestPairsAreToldApartThroughDrift checks that common changes of the machine's speed neither create nor hide a
+// difference.
 func TestPairsAreToldApartThroughDrift(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	turns := func(n int, ratio float64) (first, second []float64) {

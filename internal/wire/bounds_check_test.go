@@ -86,13 +86,13 @@ func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
 	}
 }
 
-// Each field is filled to its bound and beyond, in a message of its own.
+// TestEveryBoundIsKept fills each field to its bound and beyond, in a separate message.
 func TestEveryBoundIsKept(t *testing.T) {
 	c, seen := checker(t), map[protoreflect.FullName]bool{}
 	for _, request := range requests(t) {
 		long(request, seen, func(d protoreflect.FieldDescriptor) {
 			if d.ContainingMessage().IsMapEntry() {
-				return // has a test of its own
+				return // tested separately
 			}
 			full, beyond := dynamicpb.NewMessage(d.ContainingMessage()), dynamicpb.NewMessage(d.ContainingMessage())
 			fill(full, d, 0)
@@ -149,7 +149,7 @@ func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 	}
 }
 
-// A message that comes in parts is put together from all of them, so lists could grow past their bounds.
+// TestAMessageThatComesInPartsIsRefused because a decoder merges repeated parts, so lists could exceed their bounds.
 func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
 	part := encode(t, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 200)}})
 	err := checker(t).Wire(&tilthv1.JoinRequest{}, append(part, part...))
@@ -158,7 +158,8 @@ func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
 	}
 }
 
-// A reason must not move the cursor of a terminal that lists jobs, or end its line and forge another job's.
+// TestTextsHaveNoControlCharacters covers reasons that could move a terminal's cursor, or end the line and forge
+// another job's in a list.
 func TestTextsHaveNoControlCharacters(t *testing.T) {
 	ask := &tilthv1.CancelJobRequest{JobId: "job-1", Reason: "a\x1b[31m\r\nb\tc\x7f\u009bd é日\u00a0"}
 	encoded, got := encode(t, ask), &tilthv1.CancelJobRequest{}
@@ -182,7 +183,7 @@ func TestTextsHaveNoControlCharacters(t *testing.T) {
 	}
 }
 
-// Lists of numbers may come as a whole, one by one, and in any mixture.
+// TestNumbersOfAListAreCountedHoweverTheyCome mixes packed and unpacked encodings.
 func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
 	c := checker(t)
 	const most = 1000
@@ -200,14 +201,15 @@ func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
 	}
 }
 
-// Every message that decodes within its bounds passes the check, and no other encoding circumvents it.
+// FuzzWire checks that every message that decodes within its bounds passes the check, and that no other encoding
+// circumvents it.
 func FuzzWire(f *testing.F) {
 	c := checker(f)
 	f.Add(encode(f, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Name: "a", Toolchains: []string{"x"}, Labels: map[string]string{"k": "v"}}}))
 	f.Add(bytes.Repeat([]byte{0x0a, 0}, 3))
 	f.Add([]byte{0x0b, 0x0c})
 	f.Fuzz(func(t *testing.T, encoded []byte) {
-		// Small bounds are broken soon, so each part comes many times.
+		// Many repetitions exceed small bounds quickly.
 		encoded = bytes.Repeat(encoded, 1+len(encoded)%70)
 		m := &tilthv1.JoinRequest{}
 		if c.Wire(m, encoded) != nil || (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(encoded, m) != nil {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// requests are the types of all requests of the services that a tracker serves, found by reflection rather than by the
-// table.
+// requests returns the types of all requests to a tracker's services. It finds them by reflection, independently of
+// the table.
 func requests(t *testing.T) map[string]protoreflect.MessageDescriptor {
 	t.Helper()
 	out := map[string]protoreflect.MessageDescriptor{}
@@ -28,7 +28,7 @@ func requests(t *testing.T) map[string]protoreflect.MessageDescriptor {
 	return out
 }
 
-// long calls f with every field that can be long of a message and of all that it holds.
+// long calls f with every variable-size field of a message and its nested messages.
 func long(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool, f func(protoreflect.FieldDescriptor)) {
 	if seen[m.FullName()] {
 		return
@@ -45,7 +45,7 @@ func long(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool,
 	}
 }
 
-// A new field or method needs a bound.
+// TestEveryFieldOfEveryRequestHasABound catches new fields and methods without a bound.
 func TestEveryFieldOfEveryRequestHasABound(t *testing.T) {
 	lines, seen := maps.Clone(fields), map[protoreflect.FullName]bool{}
 	for method, request := range requests(t) {

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Unknown host names used to be blamed on TLS, and refusals of agents were explained in gRPC's terms.
+// TestAFailedCallIsExplainedByItsCause is a regression test: unknown host names were blamed on TLS, and refusals of
+// agents were explained in gRPC's terms.
 func TestAFailedCallIsExplainedByItsCause(t *testing.T) {
 	for message, want := range map[string]string{
 		"last resolver error: produced zero addresses":                                                                    "its host name is not known",

@@ -62,7 +62,7 @@ func checkContent(t *testing.T, path string, want []proto.Message) {
 			t.Errorf("best record %v, %v", best, err)
 		}
 	}
-	storetest.Add(t, db, got[0]) // it is there already
+	storetest.Add(t, db, got[0]) // already stored
 }
 
 func TestACompactedFileHasAllThatItHadAndIsSmaller(t *testing.T) {
@@ -111,7 +111,8 @@ func TestAFileInUseIsNotCompacted(t *testing.T) {
 	checkContent(t, path, content)
 }
 
-// A process that waits for the lock of a file during its replacement must not write to the deleted file.
+// TestWhoWaitedWhileAFileWasCompactedOpensTheNewOne checks that a process waiting for a file's lock during its
+// replacement does not write to the deleted file.
 func TestWhoWaitedWhileAFileWasCompactedOpensTheNewOne(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "r.db"), filepath.Join(dir, "other.db")
@@ -146,7 +147,7 @@ const (
 	compactOnceEnv    = "TILTH_TEST_COMPACT_ONCE"
 )
 
-// compactProcess is the test binary run again to compact a file, once or until it is killed.
+// compactProcess compacts a file in a child process, once or until it is killed.
 func compactProcess(path string) {
 	fmt.Println("begins")
 	for {
@@ -177,7 +178,7 @@ func TestACompactionThatIsKilledLeavesTheFileWhole(t *testing.T) {
 		if _, err := out.Read(make([]byte, 6)); err != nil {
 			t.Fatal(err)
 		}
-		// Some time within the few milliseconds of a compaction, or of the one after it.
+		// A random time within this compaction, which takes a few milliseconds, or the next.
 		<-time.After(time.Duration(rng.IntN(20000)) * time.Microsecond)
 		_ = cmd.Process.Kill()
 		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() == 1 {

@@ -21,7 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// fullKinds makes a records file with rows of all kinds, and page after page of those that a farm has most of.
+// fullKinds creates a records file with rows of all kinds, and several pages of the most frequent ones.
 func fullKinds(t testing.TB, path string) {
 	t.Helper()
 	db, err := Open(path, Options{})
@@ -60,7 +60,7 @@ func fullKinds(t testing.TB, path string) {
 	}
 }
 
-// measured is a measurement that was verified.
+// measured returns a verified measurement.
 func measured(candidate int, second int64, latency float64) *tilthv1.Measurement {
 	trace := fmt.Appendf(nil, "trace %d %0200d", candidate, second)
 	return &tilthv1.Measurement{
@@ -69,7 +69,7 @@ func measured(candidate int, second int64, latency float64) *tilthv1.Measurement
 	}
 }
 
-// content is all that a file says, each under a name of its own. What cannot be read is not there.
+// content returns the readable content of a file, by unique names.
 func content(db *DB) map[string]proto.Message {
 	all := map[string]proto.Message{}
 	keep := func(name string, m proto.Message, err error) {
@@ -125,7 +125,8 @@ func content(db *DB) map[string]proto.Message {
 	return all
 }
 
-// checkDamaged reads a damaged file: everything it returns equals the undamaged file, except for bests chosen again.
+// checkDamaged reads a damaged file. Everything that it returns must equal the undamaged file, except for replaced
+// best records.
 func checkDamaged(t *testing.T, path string, whole map[string]proto.Message) {
 	t.Helper()
 	report, err := Verify(t.Context(), path)
@@ -153,14 +154,14 @@ func checkDamaged(t *testing.T, path string, whole map[string]proto.Message) {
 	}
 }
 
-// checkServed checks one thing that a damaged file said.
+// checkServed checks one item read from a damaged file.
 func checkServed(t *testing.T, name string, m proto.Message, whole map[string]proto.Message) {
 	t.Helper()
 	if proto.Equal(m, whole[name]) {
 		return
 	}
 	switch m := m.(type) {
-	case *tilthv1.Record: // another best, of those that are whole; or one whose workload's form is damaged
+	case *tilthv1.Record: // the best undamaged one, or one without its workload's damaged form
 		was, is := whole["record "+m.GetMeasurement().GetCandidate().GetDigest()].(*tilthv1.Record)
 		if is && proto.Equal(m.GetMeasurement(), was.GetMeasurement()) && m.GetWorkloadDigest() == was.GetWorkloadDigest() {
 			return
@@ -173,7 +174,7 @@ func checkServed(t *testing.T, name string, m proto.Message, whole map[string]pr
 	t.Errorf("%s is %v, was %v", name, m, whole[name])
 }
 
-// TestNoFlippedBitIsServed flips bits all over a file with rows of all kinds.
+// TestNoFlippedBitIsServed flips bits throughout a file with rows of all kinds.
 func TestNoFlippedBitIsServed(t *testing.T) {
 	path, whole, file := wholeFile(t)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -223,8 +224,8 @@ func TestAWholeFileVerifies(t *testing.T) {
 	}
 }
 
-// FuzzDamagedFile changes bytes of a file with rows of all kinds, and may truncate it. The process must survive, and
-// must not return anything that was never written.
+// FuzzDamagedFile changes bytes of a file with rows of all kinds, and may truncate it. The process must not crash,
+// and must not return anything that was never written.
 func FuzzDamagedFile(f *testing.F) {
 	_, whole, file := wholeFile(f)
 	f.Add([]byte{0, 0, 0, 16, 1}, uint32(0))
@@ -246,7 +247,7 @@ func FuzzDamagedFile(f *testing.F) {
 	})
 }
 
-// TestDamagedPagesAreRefused makes pages point to wrong ones: bbolt would loop, or read free pages.
+// TestDamagedPagesAreRefused makes pages refer to wrong ones, which would make bbolt loop or read free pages.
 func TestDamagedPagesAreRefused(t *testing.T) {
 	path, whole, file := wholeFile(t)
 	meta, err := newestMeta(bytes.NewReader(file))

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestAFileFromBeforeThereWereDevicesOpens reads a file without the bucket, and then writes it.
+// TestAFileFromBeforeThereWereDevicesOpens reads and writes a file without the bucket of devices.
 func TestAFileFromBeforeThereWereDevicesOpens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	check := func(err error) {

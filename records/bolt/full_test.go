@@ -32,7 +32,7 @@ const (
 // the errors of the writes after the first failure.
 func fillProcess(path string) {
 	if limit, err := strconv.ParseUint(os.Getenv(fillLimitEnv), 10, 64); err == nil {
-		// Writes beyond it fail with EFBIG; Go ignores the signal that comes along.
+		// Writes beyond the limit fail with EFBIG; Go ignores the accompanying signal.
 		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			fmt.Println("setrlimit:", err)
 			return
@@ -89,7 +89,7 @@ func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The write that failed may be there or not, but whole: bbolt has all of it on the disk before it counts.
+			// The failed write may be missing or present, but not partial: bbolt syncs all of it before it counts.
 			if n := len(storetest.List(t, db, "", "")); n < acknowledged*fillBatch || n%fillBatch != 0 {
 				t.Errorf("%d records are there, %d were acknowledged", n, acknowledged*fillBatch)
 			}
@@ -121,7 +121,7 @@ func fill(t *testing.T, path, limit string) (acknowledged int, failures []string
 	return acknowledged, failures
 }
 
-// smallDisk mounts a file system of a megabyte.
+// smallDisk mounts a one-megabyte file system.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -45,8 +45,8 @@ func importProcess(path string) {
 	}
 }
 
-// TestAnImportIsAllOrNoneWhereverItIsKilled kills an import after each of its transactions in turn. The next to open
-// the file, if only to read, finds none of its records or all, and doing it again gives each of them once.
+// TestAnImportIsAllOrNoneWhereverItIsKilled kills an import after each of its transactions in turn. The next process
+// to open the file, even read-only, finds none or all of its records. Repeating the import gives each record once.
 func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 	outcomes := map[int]int{}
 	for kill := 1; ; kill++ {
@@ -55,7 +55,7 @@ func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 		cmd.Env = append(os.Environ(), importProcessEnv+"="+path, fmt.Sprintf("%s=%d", importKillEnv, kill))
 		out, err := cmd.Output()
 		if err == nil {
-			break // it made fewer transactions
+			break // all transactions were covered
 		}
 		if status, is := cmd.ProcessState.Sys().(syscall.WaitStatus); !is || status.Signal() != syscall.SIGKILL {
 			t.Fatalf("the import ended by itself: %v, %s", err, out)
@@ -124,7 +124,7 @@ func TestAnImportOfManyRecordsLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// bucketSize closes the store, and counts what its file has in the bucket of imports.
+// bucketSize closes the store and counts the entries of its file's bucket of imports.
 func bucketSize(path string, db *bolt.DB) (n int, err error) {
 	if err := db.Close(); err != nil {
 		return 0, err

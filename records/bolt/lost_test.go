@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestAFileWithoutItsFirstPagesBlocksNobody: bbolt kept its locks when it met the fault, and every later look-up and
-// commit waited for ever.
+// TestAFileWithoutItsFirstPagesBlocksNobody is a regression test: bbolt kept its locks after the fault, so all later
+// reads and commits blocked.
 func TestAFileWithoutItsFirstPagesBlocksNobody(t *testing.T) {
 	for name, first := range map[string]func(*DB) error{
 		"found by a look-up": func(db *DB) error { _, err := db.JobRow("job"); return err },

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entries sums up the values of a bucket by reading all of them.
+// entries reads all values of a bucket and returns their total size.
 func entries(t *testing.T, db *DB, bucket []byte) (n int) {
 	t.Helper()
 	err := db.view(func(tx *txn) error {
@@ -51,10 +51,10 @@ func TestPagesThatWereGivenBackAreReadAgain(t *testing.T) {
 	}
 }
 
-// AddressesProcessEnv has this binary be AddressesProcess; see TestMain.
+// AddressesProcessEnv makes this binary run AddressesProcess; see TestMain.
 const AddressesProcessEnv = "TILTH_TEST_ADDRESSES"
 
-// AddressesProcess opens a file with more addresses than the process may have.
+// AddressesProcess opens a file that exceeds the process's address space limit.
 func AddressesProcess(path string) {
 	err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 8 << 30, Max: 8 << 30})
 	if err == nil {
@@ -74,7 +74,7 @@ func TestAProcessThatMayNotReserveAddressesOpensTheFileAllTheSame(t *testing.T) 
 	}
 }
 
-// TestFreeBytesAreToldWhileTheFileGrows: metrics ask at any time, also when the file is mapped anew.
+// TestFreeBytesAreToldWhileTheFileGrows reads the metric concurrently, also while the file is remapped.
 func TestFreeBytesAreToldWhileTheFileGrows(t *testing.T) {
 	db, err := Open(filepath.Join(t.TempDir(), "r.db"), Options{})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// recordSelf runs the test binary as a process over a records file in dir, and records its writes until it ends.
+// recordSelf runs the test binary on a records file in dir and records its writes.
 func recordSelf(t *testing.T, dir string, variables ...string) *powercut.Trace {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -31,12 +31,12 @@ func recordSelf(t *testing.T, dir string, variables ...string) *powercut.Trace {
 	return trace
 }
 
-// TestAnImportIsAllOrNoneOverAPowerCut cuts the power after each step of an import: of one that is undisturbed, and of
-// one that comes after another was killed.
+// TestAnImportIsAllOrNoneOverAPowerCut cuts the power after each step of an undisturbed import, and of an import
+// after another one was killed.
 func TestAnImportIsAllOrNoneOverAPowerCut(t *testing.T) {
 	for name, kill := range map[string]int{"undisturbed": 0, "after its first transaction": 1, "after its fourth": 4} {
 		if kill == 1 && testing.Short() {
-			continue // slow: hundreds of steps more
+			continue // slow: hundreds of additional steps
 		}
 		dir := t.TempDir()
 		path := filepath.Join(dir, "data", "r.db")
@@ -51,7 +51,7 @@ func TestAnImportIsAllOrNoneOverAPowerCut(t *testing.T) {
 		err := trace.Everywhere(1, 1, "data", func(left string, at int) error {
 			db, err := bolt.OpenReadOnly(filepath.Join(left, "r.db"), bolt.Options{})
 			if errors.Is(err, records.ErrMissing) && at < trace.Len() {
-				return nil // it was not made yet
+				return nil // not created yet
 			}
 			if err != nil {
 				return err
@@ -103,8 +103,8 @@ func TestACompactionKeepsAllOverAPowerCut(t *testing.T) {
 
 const renameProcessEnv = "TILTH_TEST_RENAME"
 
-// renameProcess is the test binary run again to give a records file its name as a compaction does that is killed
-// before it has brought the name to the disk, and then to write to the file as the next process does.
+// renameProcess runs in a child process. It renames a records file like a compaction that is killed before it syncs
+// the folder, and then writes to the file like the next process.
 func renameProcess(path string) {
 	err := os.Rename(path+".compacting", path)
 	db, err1 := bolt.Open(path, bolt.Options{})
@@ -119,8 +119,8 @@ func renameProcess(path string) {
 	}
 }
 
-// TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk cuts the power after a process that came upon the work of a
-// killed one.
+// TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk cuts the power after a process has opened the unsynced file
+// of a killed one.
 func TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")
@@ -146,8 +146,8 @@ func TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk(t *testing.T) {
 	}
 }
 
-// tornProcessEnv has this binary be a process that dies between the write of a transaction's meta page and its sync,
-// and then the one that opens the file next and adds a record.
+// tornProcessEnv makes this binary emulate a process that is killed between the write of a meta page and its sync,
+// and then the next process, which adds a record.
 const (
 	tornProcessEnv = "TILTH_TEST_TORN"
 	nextSuffix     = ".next" // the file after the transaction
@@ -161,7 +161,7 @@ func tornProcess(path string) {
 	}
 }
 
-// tear brings a file to where the next one is, in the order of a transaction, but for the last sync.
+// tear changes a file to its next version in the order of a transaction, without the last sync.
 func tear(path string) error {
 	next, err := os.ReadFile(path + nextSuffix)
 	if err != nil {
@@ -190,14 +190,14 @@ func addOne(path string) error {
 	return errors.Join(db.Commit(w).Wait(context.Background()), db.Close())
 }
 
-// TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins: the next one writes over pages that only the
-// transaction before the killed one's needs, and a power cut may fall back on just that as long as the killed one's
-// meta page is not synced.
+// TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins checks the sync of a killed process's meta
+// page before the next transaction. Until then, a power failure may revert to the transaction before, whose pages the
+// next one overwrites.
 func TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")
 	content := full(t, path, 20)
-	if _, _, err := bolt.Compact(path); err != nil { // no page is free then but those that the transaction frees
+	if _, _, err := bolt.Compact(path); err != nil { // then only the pages freed by the transaction are free
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -222,7 +222,7 @@ func TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins(t *tes
 	}
 }
 
-// rewrite writes all rows of a file anew in one transaction, which leaves each of its pages to the next.
+// rewrite rewrites all rows of a file in one transaction, which frees all of its pages.
 func rewrite(t *testing.T, path string) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o644, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

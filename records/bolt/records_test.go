@@ -22,7 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// TestMain lets this binary be a process that is killed.
+// TestMain lets this binary act as a process that is killed.
 func TestMain(m *testing.M) {
 	if storetest.Process(kind) {
 		return
@@ -226,7 +226,7 @@ func TestOpenRefusesForeignAndDamagedFiles(t *testing.T) {
 	}
 }
 
-// overwritten spoils everything but the two meta pages.
+// overwritten overwrites everything except the two meta pages.
 func overwritten(whole []byte) []byte {
 	spoilt := bytes.Repeat([]byte{0xA5}, len(whole))
 	copy(spoilt, whole[:2*os.Getpagesize()])

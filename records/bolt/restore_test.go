@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// submitted stores a job and some records of it.
+// submitted stores a job and some of its records.
 func submitted(t *testing.T, db *bolt.DB, id string, recorded int) {
 	t.Helper()
 	w := &records.Write{}
@@ -30,7 +30,7 @@ func submitted(t *testing.T, db *bolt.DB, id string, recorded int) {
 	}
 }
 
-// TestARestoredBackupSaysWhatIsLost restores over files that are whole, damaged, missing and in use.
+// TestARestoredBackupSaysWhatIsLost restores over intact, damaged, missing and open files.
 func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "data", "r.db"), filepath.Join(dir, "backup.db")
@@ -72,7 +72,7 @@ func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Over one that cannot be read.
+	// The existing file is unreadable.
 	if err := os.WriteFile(path, []byte(strings.Repeat("rubbish", 9999)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
 	}
 }
 
-// TestAFileThatNobodyMarkedIsRestoredAsACopy: one that was replaced, for instance, is put back.
+// TestAFileThatNobodyMarkedIsRestoredAsACopy covers a file that was replaced and is restored again.
 func TestAFileThatNobodyMarkedIsRestoredAsACopy(t *testing.T) {
 	dir := t.TempDir()
 	unmarked, path := filepath.Join(dir, "unmarked.db"), filepath.Join(dir, "r.db")
@@ -116,7 +116,7 @@ func TestAFileThatNobodyMarkedIsRestoredAsACopy(t *testing.T) {
 	}
 }
 
-// TestADamagedBackupIsNotRestored checks that nothing is changed.
+// TestADamagedBackupIsNotRestored checks that nothing changes.
 func TestADamagedBackupIsNotRestored(t *testing.T) {
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "r.db"), filepath.Join(dir, "backup.db")
@@ -150,7 +150,8 @@ func TestADamagedBackupIsNotRestored(t *testing.T) {
 	checkContent(t, path, content)
 }
 
-// TestABackupThatIsDamagedDoesNotCount: one that could not be read again would be found out when it is needed.
+// TestABackupThatIsDamagedDoesNotCount checks that a backup is verified, because damage would otherwise be found when
+// it is needed.
 func TestABackupThatIsDamagedDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	db := openDB(t, filepath.Join(dir, "r.db"))

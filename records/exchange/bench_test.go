@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// realistic is a record with as much in it as those of searches have: one of 100 workloads.
+// realistic returns a record of realistic size, of one of 100 workloads.
 func realistic(n int64) *tilthv1.Record {
 	r := storetest.Record("generic-avx2-1t-clang-19.1.7-0c124c9ad9", fmt.Sprint("workload ", n%100), n, 1e-3)
 	m := r.GetMeasurement()
@@ -55,7 +55,7 @@ func BenchmarkSync(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, sent := range []uint64{n, 0} { // the second time nothing is sent
+		for _, sent := range []uint64{n, 0} { // nothing is sent the second time
 			began := b.Elapsed()
 			r, err := exchange.Sync(b.Context(), exchange.Store{Measurements: source}, exchange.Store{Measurements: target}, exchange.Options{})
 			if err != nil || r.Sent != sent {

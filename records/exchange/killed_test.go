@@ -17,10 +17,10 @@ import (
 	"github.com/tilth-dev/tilth/records/exchange"
 )
 
-// syncEnv has a test binary be a process that exchanges records, and is killed: its two files, a line each.
+// syncEnv makes a test binary exchange records until it is killed. It holds two file names, one per line.
 const syncEnv = "TILTH_TEST_SYNC"
 
-// told is a side in such a process. It prints a line before, during and after each batch.
+// told is a store that prints a line before, during and after each batch.
 type told struct{ exchange.Store }
 
 func (s told) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
@@ -60,8 +60,8 @@ func syncFiles(from, to string) error {
 	return errors.Join(err, target.Close(), source.Close())
 }
 
-// syncKilled syncs records in a child process and kills it after the given number of lines; done reports whether it
-// finished first.
+// syncKilled syncs records in a child process and kills it after a number of lines. done reports whether it finished
+// first.
 func syncKilled(t *testing.T, from, to string, lines int) (done bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

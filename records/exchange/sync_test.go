@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// newStore is a store with a record for each second, in three groups by turns.
+// newStore returns a store with a record for each second, alternating between three groups.
 func newStore(t *testing.T, seconds ...int64) *memory.Store {
 	t.Helper()
 	s := memory.New(memory.Options{})
@@ -39,11 +39,11 @@ func seconds(first, last int64) (all []int64) {
 	return all
 }
 
-// asked is a side that records its calls.
+// asked is a store that records its calls.
 type asked struct {
 	exchange.Store
 	keys, imports int
-	// fails is the import that fails, and whether after it was stored.
+	// fails is the number of the import that fails. stored is set if it fails after storing.
 	fails  int
 	stored bool
 }
@@ -66,7 +66,7 @@ func (a *asked) Add(ctx context.Context, batch []*tilthv1.Record) (added, there 
 	return added, there, err
 }
 
-// counts fails the test unless a report says so.
+// counts checks the numbers in a report.
 func counts(t *testing.T, r *exchange.Report, sent, there uint64) {
 	t.Helper()
 	if r.Sent != sent || r.There != there || len(r.Refused()) > 0 {
@@ -85,7 +85,7 @@ func mustSync(t *testing.T, from exchange.From, to exchange.To, o exchange.Optio
 
 func TestOnlyWhatIsLackingIsSent(t *testing.T) {
 	from := exchange.Store{Measurements: newStore(t, seconds(1, 100)...)}
-	// The other side has some of each kind: of its own, of an earlier exchange, and imported ones that are older.
+	// The other side has some records of each kind: its own, those of an earlier exchange, and older imported ones.
 	to := &asked{Store: exchange.Store{Measurements: newStore(t, append(seconds(41, 60), seconds(101, 120)...)...)}}
 	counts(t, mustSync(t, from, to, exchange.Options{Dry: true}), 80, 20)
 	if to.imports > 0 {
@@ -128,7 +128,7 @@ func TestAFilterBoundsWhatIsSent(t *testing.T) {
 	}
 }
 
-// lines are the records of a store as an export has them.
+// lines returns the records of a store as in an export.
 func lines(t *testing.T, of records.Measurements) func() (*tilthv1.Record, error) {
 	t.Helper()
 	var all []*tilthv1.Record
@@ -182,7 +182,7 @@ func list(t *testing.T, of records.Measurements) (all []*tilthv1.Record) {
 	return all
 }
 
-// lying is a side that hands out something else than it was asked for.
+// lying is a store that returns other records than requested.
 type lying struct {
 	exchange.From
 	change func(*tilthv1.Record)
@@ -200,7 +200,7 @@ func (l lying) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks
 func TestWhatAPeerSaysIsValidatedAsAnImportIs(t *testing.T) {
 	for reason, change := range map[string]func(*tilthv1.Record){
 		"workload":                              func(r *tilthv1.Record) { r.Workload = []byte("another") },
-		"record":                                func(r *tilthv1.Record) { r.Target = "dsp" }, // which was not asked for
+		"record":                                func(r *tilthv1.Record) { r.Target = "dsp" }, // not requested
 		"measurement":                           func(r *tilthv1.Record) { r.Measurement = nil },
 		"measurement.candidate.digest":          func(r *tilthv1.Record) { r.Measurement.Candidate.Trace = []byte("another") },
 		"measurement.samples_seconds":           func(r *tilthv1.Record) { r.Measurement.SamplesSeconds = nil },
@@ -230,7 +230,7 @@ func TestARecordLosesTheJobThatMadeIt(t *testing.T) {
 	}
 }
 
-// flooding is a side that sends more than it is asked for.
+// flooding is a store that sends more than requested.
 type flooding struct{ exchange.Store }
 
 func (f flooding) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks, take func(*tilthv1.Record) error) error {
@@ -254,7 +254,7 @@ func TestAPeerThatDoesNotStopIsCutOff(t *testing.T) {
 	}
 }
 
-// disordered is a side that lists its groups in a way that would have no end.
+// disordered is a store that lists its groups in an endless order.
 type disordered struct{ exchange.From }
 
 func (d disordered) Groups(ctx context.Context, f exchange.Filter, _ string) ([]exchange.Summary, string, error) {
@@ -273,7 +273,7 @@ func TestGroupsThatDoNotEndAreRefused(t *testing.T) {
 func TestLinesAreSentOnceInAnyOrder(t *testing.T) {
 	source := newStore(t, seconds(1, 100)...)
 	all := list(t, source)
-	for _, r := range all { // only the first of a group contains it
+	for _, r := range all { // only the first of a group has it
 		r.Workload = nil
 		if r.GetMeasurement().GetAt().GetSeconds() <= 4 {
 			r.Workload = numbered(r.GetMeasurement().GetAt().GetSeconds()).GetWorkload()
@@ -302,14 +302,15 @@ func TestLinesAreSentOnceInAnyOrder(t *testing.T) {
 	}
 }
 
-// Only the first of many records has the workload's canonical form: when that was refused, the form was lost with it.
+// TestARefusedRecordLeavesItsWorkloadToTheNext is a regression test: only the first of many records has the
+// workload's canonical form, which was lost if that record was refused.
 func TestARefusedRecordLeavesItsWorkloadToTheNext(t *testing.T) {
 	for name, spoil := range map[string]func(*tilthv1.Record){
 		"invalid":       func(r *tilthv1.Record) { r.Measurement.SamplesSeconds = nil },
 		"beyond bounds": func(r *tilthv1.Record) { r.Measurement.Device = strings.Repeat("x", 1<<10) },
 	} {
 		source := newStore(t)
-		for n := range int64(36) { // seconds that the side misreports, nine in each of four groups
+		for n := range int64(36) { // misreported seconds, nine in each of four groups
 			storetest.Add(t, source, numbered(5*n))
 		}
 		sides := map[string]func(to exchange.To) (*exchange.Report, error){

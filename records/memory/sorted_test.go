@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestASortedMapIsAMapInOrder does the same to a sorted map and to an ordinary one.
+// TestASortedMapIsAMapInOrder compares a sorted map with an ordinary one.
 func TestASortedMapIsAMapInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sorted[int, int]

@@ -15,14 +15,14 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// waiter is a process that stands by.
+// waiter is a process on standby.
 type waiter struct {
-	standsBy chan struct{} // closed when the wait has begun
+	standsBy chan struct{} // closed when the wait starts
 	took     chan error
-	db       *postgres.DB // once took has nil
+	db       *postgres.DB // set once took receives nil
 }
 
-// standBy has a waiter wait for a database that another one has.
+// standBy starts a waiter for a database that another process has.
 func standBy(t *testing.T, address string) *waiter {
 	t.Helper()
 	w := &waiter{standsBy: make(chan struct{}), took: make(chan error, 1)}
@@ -38,7 +38,7 @@ func standBy(t *testing.T, address string) *waiter {
 	return w
 }
 
-// takes waits until it has the database, and returns that.
+// takes waits until the waiter has the database and returns the store.
 func (w *waiter) takes(t *testing.T) *postgres.DB {
 	t.Helper()
 	if err := await(t, w.took); err != nil {
@@ -48,7 +48,7 @@ func (w *waiter) takes(t *testing.T) *postgres.DB {
 	return w.db
 }
 
-// waits fails the test if it does not wait any more.
+// waits checks that the waiter still waits.
 func (w *waiter) waits(t *testing.T) {
 	t.Helper()
 	select {
@@ -58,14 +58,14 @@ func (w *waiter) waits(t *testing.T) {
 	}
 }
 
-// looks returns how often waiting processes checked whether the tracker is alive.
+// looks returns the number of liveness checks by waiting processes.
 func looks(t *testing.T, address string) (count int) {
 	t.Helper()
 	ask(t, address, "SELECT looks FROM tilth.heartbeat", &count)
 	return count
 }
 
-// outlives waits for more checks than a waiting process needs to take over from a silent tracker.
+// outlives waits for more checks than a waiter needs to take over from a silent tracker.
 func (w *waiter) outlives(t *testing.T, address string) {
 	t.Helper()
 	first := looks(t, address)
@@ -73,9 +73,9 @@ func (w *waiter) outlives(t *testing.T, address string) {
 	w.waits(t)
 }
 
-// A tracker that stops gives the database to the one that waits.
+// TestAWaitingTrackerTakesOverFromOneThatStops checks that a stopping tracker releases the database to a waiter.
 func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -94,9 +94,10 @@ func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
 	}
 }
 
-// What a tracker that is cut off had under way is over when the next one takes over, though no connection ended.
+// TestASilentTrackerLosesItsDatabaseToTheOneThatWaits checks that pending transactions of a disconnected tracker end
+// before the next one takes over, although no connection was closed.
 func TestASilentTrackerLosesItsDatabaseToTheOneThatWaits(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +125,10 @@ func TestASilentTrackerLosesItsDatabaseToTheOneThatWaits(t *testing.T) {
 	}
 }
 
-// A tracker whose transactions take long lives, and keeps its database.
+// TestATrackerWithASlowTransactionKeepsItsDatabase checks that slow transactions do not make a tracker lose its
+// database.
 func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -142,10 +144,10 @@ func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
-// The lock is free for a moment when the session ends that holds it. A tracker that lives keeps its database all the
-// same, and takes the lock again.
+// TestATrackerWhoseSessionEndsKeepsItsDatabase checks that a live tracker reacquires the lock that its session
+// briefly released.
 func TestATrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -160,19 +162,19 @@ func TestATrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
-// While no standby confirms commits, a tracker keeps the database, though it stores nothing.
+// TestATrackerThatWaitsForTheStandbyKeepsItsDatabase although it cannot commit while no standby confirms.
 func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it waits while a pair of servers commits nothing")
 	}
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	p := newPair(t)
 	first := openedSoon(t, p.address())
 	settled(t, first, write(first, 1, 1))
 	w := standBy(t, p.address())
 	p.servers[1].Kill()
 	waiting := write(first, 2, 1)
-	w.outlives(t, p.servers[0].Address(p.servers[0].Folder(), p.database)) // the store gave up waiting, and asked again
+	w.outlives(t, p.servers[0].Address(p.servers[0].Folder(), p.database)) // the store gave up waiting and reconnected
 	if err := p.servers[1].Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,9 +182,9 @@ func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
-// A crash of the server does not move the database to another tracker: its present tracker returns first.
+// TestATrackerKeepsItsDatabaseWhenTheServerCrashes checks that the present tracker reconnects before any waiter.
 func TestATrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	crashing, address := crashing(t)
 	first := opened(t, address)
 	settled(t, first, write(first, 1, 1))
@@ -203,10 +205,10 @@ func TestATrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
 	}
 }
 
-// Of several trackers that start together, one gets the database; the others get it in turn as their predecessors
-// stop.
+// TestOneOfManyTrackersHasTheDatabase starts several trackers together. One gets the database, and the others follow
+// in turn as their predecessors stop.
 func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -242,9 +244,9 @@ func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
 	}
 }
 
-// A conversion sends no heartbeats, and is not interrupted.
+// TestAConversionKeepsItsDatabase checks that a conversion is not interrupted, although it sends no heartbeats.
 func TestAConversionKeepsItsDatabase(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -264,9 +266,9 @@ func TestAConversionKeepsItsDatabase(t *testing.T) {
 	w.takes(t)
 }
 
-// Stopping a tracker on standby does not block.
+// TestAWaitEnds checks that stopping a standby does not block.
 func TestAWaitEnds(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +288,8 @@ func TestAWaitEnds(t *testing.T) {
 	}
 }
 
-// A server that is down may return, unlike a wrong address.
+// TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress because an unavailable server may return, unlike a wrong
+// address.
 func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -310,13 +313,13 @@ func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
 	}
 }
 
-// A server that stalls or disappears right after accepting a connection used to block a waiting tracker forever,
-// although another server was available.
+// TestAWaitGoesOnWithTheServerThatAnswers is a regression test: a server that stalled or disappeared right after
+// accepting a connection blocked a waiter forever, although another server was available.
 func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		text  string // of the query without a response
+		text  string // part of the unanswered query
 		shard int
-		fails bool // it is the start, which is not repeated
+		fails bool // at the start, which is not retried
 	}{
 		"asks for the timeline":        {text: "pg_walfile_name"},
 		"asks for the lock":            {text: "pg_try_advisory_lock", fails: true},
@@ -324,7 +327,7 @@ func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 		"waits for the shard":          {text: "usable_by", shard: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of it waits
+			t.Parallel() // mostly waits
 			address, err := server.Database()
 			if err != nil {
 				t.Fatal(err)
@@ -360,13 +363,14 @@ func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	}
 }
 
-// A process that stalled while taking over used to hold the lock for ten minutes, the limit of a migration.
+// TestATakeoverThatIsHeldUpEnds is a regression test: a process that stalled during a takeover held the lock for ten
+// minutes, the limit of a migration.
 func TestATakeoverThatIsHeldUpEnds(t *testing.T) {
 	for name, sql := range map[string]string{
 		"heartbeats": "SELECT FROM tilth.heartbeat FOR UPDATE", "migrations": "LOCK tilth.migrations", "epoch": "SELECT FROM tilth.tracker FOR UPDATE",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of it waits
+			t.Parallel() // mostly waits
 			address, err := server.Database()
 			if err != nil {
 				t.Fatal(err)
@@ -392,7 +396,7 @@ func TestATakeoverThatIsHeldUpEnds(t *testing.T) {
 	}
 }
 
-// hold has a transaction hold what a statement locks, until it is released.
+// hold holds the locks of a statement in a transaction until release is called.
 func hold(t *testing.T, address, sql string) (release func()) {
 	t.Helper()
 	conn := connect(t, address)

@@ -16,10 +16,10 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// folderEnv names the environment variable with the test server, for child processes that are to be killed.
+// folderEnv names the environment variable with the test server's folder, for child processes.
 const folderEnv = "TILTH_TEST_POSTGRES"
 
-// server is for all tests but those that kill one.
+// server is shared by all tests that do not kill it.
 var server = pgserver.At(os.Getenv(folderEnv))
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv(folderEnv, server.Folder())
-	storetest.Checks(4, 20) // a database takes a tenth of a second of a processor
+	storetest.Checks(4, 20) // a database takes 0.1 s of processor time
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
 		if err := server.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -62,7 +62,7 @@ var kind = storetest.Kind{
 }
 
 func TestTheDatabaseKeepsWhatStoresPromise(t *testing.T) {
-	t.Parallel() // it waits for the server, mostly
+	t.Parallel() // mostly waits for the server
 	storetest.Test(t, kind)
 }
 

@@ -6,13 +6,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Readers are the connections that look-ups take.
+// Readers returns the connection pool of reads.
 func Readers(db *DB) *pgxpool.Pool { return db.pool }
 
 // CommonLock is the key of the lock of data shared by all shards.
 const CommonLock = int64(commonLock)
 
-// Version is that of the schema.
+// Version returns the schema version.
 func Version() int { return len(migrations) }
 
 // Newer returns options of the next schema version, whose migration is compatible with trackers of version usableBy.

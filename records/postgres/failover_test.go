@@ -15,18 +15,18 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// impatience is how long the stores of these tests wait for a transaction: longer than one takes on a busy machine.
+// impatience is the transaction timeout in these tests. A transaction takes less on a busy machine.
 const impatience = 2 * time.Second
 
-// pair is a primary and its standby, each behind a line of its own.
+// pair is a primary and its standby, each behind a separate line.
 type pair struct {
 	servers  [2]*pgserver.Server
 	lines    [2]*line
-	primary  int // which of both it is
+	primary  int // index of the primary
 	database string
 }
 
-// newPair makes a pair with an empty database. Every commit waits for the standby's disk.
+// newPair returns a pair with an empty database and synchronous replication.
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	primary, address := crashing(t)
@@ -41,7 +41,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// addStandby gives the primary a standby, in the other's place.
+// addStandby replaces the other server by a new standby of the primary.
 func (p *pair) addStandby(t *testing.T) {
 	t.Helper()
 	primary := p.servers[p.primary]
@@ -62,7 +62,7 @@ func (p *pair) addStandby(t *testing.T) {
 	}
 }
 
-// promote makes the standby the primary.
+// promote promotes the standby.
 func (p *pair) promote(t *testing.T) {
 	t.Helper()
 	p.primary = 1 - p.primary
@@ -71,13 +71,13 @@ func (p *pair) promote(t *testing.T) {
 	}
 }
 
-// address names both servers.
+// address returns an address with both servers.
 func (p *pair) address() string {
 	return fmt.Sprintf("postgres:///%s?host=%s,%s&user=%s&target_session_attrs=read-write",
 		p.database, p.lines[0].folder, p.lines[1].folder, pgserver.User)
 }
 
-// agents is how many numbered writes a server has, asked without a line.
+// agents counts the numbered writes on a server, bypassing the line.
 func (p *pair) agents(t *testing.T, server *pgserver.Server) (count int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.Address(server.Folder(), p.database))
@@ -101,7 +101,7 @@ func openedSoon(t *testing.T, address string) *postgres.DB {
 	return db
 }
 
-// eventually waits until something is so, but not for ever.
+// eventually waits until is returns true, with a timeout.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	pause := 2 * time.Millisecond
@@ -109,11 +109,11 @@ func eventually(t *testing.T, what string, is func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("it did not come to be that %s", what)
 		}
-		pause = min(2*pause, 100*time.Millisecond) // most conditions make a connection
+		pause = min(2*pause, 100*time.Millisecond) // most conditions open a connection
 	}
 }
 
-// hang is longer than anything here takes on a busy machine.
+// hang is a timeout that no operation reaches on a busy machine.
 const hang = 10 * time.Minute
 
 // settled waits for all writes.
@@ -128,8 +128,8 @@ func settled(t *testing.T, db *postgres.DB, all []*records.Pending) {
 	}
 }
 
-// A store reconnects to the promoted server without losing or repeating anything, whether the primary is down, silent
-// or unreachable, or returns and accepts writes.
+// TestAStoreGoesOnWithThePromotedStandby checks that a store reconnects to the promoted server without losing or
+// repeating anything. The old primary is down, silent or unreachable, or returns and accepts writes.
 func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 	p := newPair(t)
 	db := openedSoon(t, p.address())
@@ -169,11 +169,11 @@ func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 			if err := fault.returns(old, way); err != nil {
 				t.Fatal(err)
 			}
-			// What it commits from here on, it reports at once.
+			// It now confirms its commits without a standby.
 			if err := old.Set(t.Context(), "synchronous_standby_names", ""); err != nil {
 				t.Fatal(err)
 			}
-			p.lines[p.primary].cut() // the store looks for a server that takes writes: both do
+			p.lines[p.primary].cut() // both servers accept writes
 			p.lines[p.primary].mend()
 			settled(t, db, more(20))
 			if n := stored(t, db); n != written {
@@ -190,8 +190,9 @@ func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 	}
 }
 
-// A look-up that starts just before the store notices that its server is away may reconnect to that server. Later
-// look-ups used to read outdated rows from it, although another server had been promoted.
+// TestLookUpsLeaveTheServerThatWasReplaced is a regression test: a read that started just before the store detected a
+// failure could reconnect to the old server. Later reads then returned outdated rows, although another server had
+// been promoted.
 func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it waits for takeovers of a pair of servers")
@@ -199,7 +200,7 @@ func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
 	p := newPair(t)
 	db := openedSoon(t, p.address())
 	settled(t, db, write(db, 1, 5))
-	// The store loses its session, and finds the lock held at each reconnect: that server is of no use to it.
+	// The store loses its session and finds the lock held at each reconnect, so it cannot use that server.
 	old := p.servers[p.primary].Address(p.servers[p.primary].Folder(), p.database)
 	const writer = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 	var pid int
@@ -236,7 +237,7 @@ func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
 	}
 }
 
-// write hands in n numbered writes.
+// write submits n numbered writes.
 func write(db *postgres.DB, first, n int) (all []*records.Pending) {
 	for i := range n {
 		all = append(all, db.Commit(numbered(first+i)))

@@ -23,25 +23,26 @@ const (
 	toClient
 )
 
-// line is a way to a server that a test may cut.
+// line is a proxy to a server with network faults.
 type line struct {
 	folder string
 	lis    net.Listener
 
 	mu     sync.Mutex
 	server *pgserver.Server
-	// lost are the directions in which nothing arrives.
+	// lost marks the directions in which data is dropped.
 	lost   [2]bool
-	delay  time.Duration // of whatever comes
-	passed int           // connections that came to be
-	asked  int           // times that something came from a client
+	delay  time.Duration // latency
+	passed int           // number of connections
+	asked  int           // number of messages from clients
 	ends   map[net.Conn]bool
 	isCut  bool
-	// onCommit, when set, is whether the next commit comes to the server before its connection breaks.
+	// onCommit, if set, breaks the connection at the next commit. Its value decides whether the server receives the
+	// commit.
 	onCommit *bool
 	breaks   int
-	// loseAt, when set, is the text in a message to the server from which on nothing arrives in any direction;
-	// lostAt is closed then.
+	// loseAt, if set, is text in a message to the server. From that message on, all data in both directions is
+	// dropped, and lostAt is closed.
 	loseAt []byte
 	lostAt chan struct{}
 	all    sync.WaitGroup
@@ -63,7 +64,7 @@ func newLine(t *testing.T, server *pgserver.Server) *line {
 	return l
 }
 
-// through is the address of a database by this line.
+// through returns the address of a database through the line.
 func (l *line) through(address string) string {
 	return strings.Replace(address, l.to().Folder(), l.folder, 1)
 }
@@ -97,14 +98,14 @@ func (l *line) add(client, server net.Conn) bool {
 	return true
 }
 
-// connections is how many came to be so far.
+// connections returns the number of connections so far.
 func (l *line) connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.passed
 }
 
-// questions is how often something came from a client so far: each time it waits for the way there and back.
+// questions returns the number of messages from clients so far, which is the number of round trips.
 func (l *line) questions() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +118,7 @@ func (l *line) to() *pgserver.Server {
 	return l.server
 }
 
-// lead has the line lead to another server from here on.
+// lead forwards to another server from now on.
 func (l *line) lead(to *pgserver.Server) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,8 +132,8 @@ func (l *line) lose(way direction) {
 	l.lost[way] = true
 }
 
-// loseAtText has nothing arrive any more in any direction from the next message to the server on that has a text. The
-// channel is closed then.
+// loseAtText drops all data in both directions from the next message to the server that contains text. It then closes
+// the channel.
 func (l *line) loseAtText(text string) (lost <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,7 @@ func (l *line) loseAtText(text string) (lost <-chan struct{}) {
 	return l.lostAt
 }
 
-// loseFrom does so if a message to the server is that one.
+// loseFrom applies loseAt to a message to the server.
 func (l *line) loseFrom(message []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *line) loseFrom(message []byte) {
 	}
 }
 
-// slow has whatever comes take its time.
+// slow sets the latency.
 func (l *line) slow(delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,10 +172,10 @@ func (l *line) arrives(way direction) bool {
 	return !lost
 }
 
-// commitMessage is how the driver has a transaction committed, in a message of its own.
+// commitMessage is the driver's message for a commit.
 var commitMessage = []byte("Q\x00\x00\x00\x0bcommit\x00")
 
-// carry copies what comes from one end to the other, until one of them is closed.
+// carry copies data in one direction until either end closes.
 func (l *line) carry(from, to net.Conn, way direction, deaf *atomic.Bool) {
 	defer from.Close()
 	defer to.Close()
@@ -203,7 +204,7 @@ func (l *line) carry(from, to net.Conn, way direction, deaf *atomic.Bool) {
 	}
 }
 
-// breakAtCommit has the line break at the next commit, which takes place or not.
+// breakAtCommit breaks the connection at the next commit, before or after it takes place.
 func (l *line) breakAtCommit(takesPlace bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +226,7 @@ func (l *line) broken() int {
 	return l.breaks
 }
 
-// cut breaks all connections, and lets none be made.
+// cut breaks all connections and refuses new ones.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +243,7 @@ func (l *line) mend() {
 	l.isCut, l.lost = false, [2]bool{}
 }
 
-// connect makes a connection of the test's own.
+// connect opens a connection for the test itself.
 func connect(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
@@ -252,7 +253,7 @@ func connect(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// do has a statement done in a database.
+// do executes a statement in a database.
 func do(t *testing.T, address, sql string) {
 	t.Helper()
 	conn := connect(t, address)
@@ -262,7 +263,7 @@ func do(t *testing.T, address, sql string) {
 	}
 }
 
-// ask asks a database for a row.
+// ask queries a row of a database.
 func ask(t *testing.T, address, sql string, to ...any) {
 	t.Helper()
 	conn := connect(t, address)

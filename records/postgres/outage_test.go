@@ -14,10 +14,10 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// outageTimeout bounds a hang; a store recovers some seconds after its server.
+// outageTimeout detects hangs. A store recovers seconds after its server.
 const outageTimeout = 10 * time.Minute
 
-// crashing is a server that a test may kill, and the address of an empty database.
+// crashing returns a server that the test may kill, and the address of an empty database.
 func crashing(t *testing.T) (*pgserver.Server, string) {
 	t.Helper()
 	s, err := pgserver.New()
@@ -46,7 +46,7 @@ func opened(t *testing.T, address string) *postgres.DB {
 	return db
 }
 
-// numbered is a write whose agent says which it is, and whose trial would leave a second record the second time.
+// numbered returns a numbered write with a trial, which would create a second record if it were repeated.
 func numbered(n int) *records.Write {
 	w := &records.Write{}
 	w.PutAgent(&tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: fmt.Sprintf("%06d", n)}})
@@ -56,7 +56,8 @@ func numbered(n int) *records.Write {
 	return w
 }
 
-// stored is how many numbered writes the database has. Each is there whole, and none without those before it.
+// stored returns the number of numbered writes in the database. Each must be complete, and none may precede an
+// earlier one.
 func stored(t *testing.T, db *postgres.DB) (count int) {
 	t.Helper()
 	err := db.Agents(func(a *tilthv1.Agent) {
@@ -70,8 +71,8 @@ func stored(t *testing.T, db *postgres.DB) (count int) {
 	return count
 }
 
-// A server that crashes while writes are under way loses none that was acknowledged, and those that waited are stored
-// when it is back, in their order and once.
+// TestAServerThatCrashesLosesNothingThatWasAcknowledged crashes a server during writes. Acknowledged writes survive,
+// and pending ones are stored exactly once, in order, after the restart.
 func TestAServerThatCrashesLosesNothingThatWasAcknowledged(t *testing.T) {
 	server, address := crashing(t)
 	db := opened(t, address)
@@ -116,7 +117,7 @@ func TestAServerThatCrashesLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// await receives, but not for ever.
+// await receives with a timeout.
 func await[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -127,7 +128,7 @@ func await[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// Stopping a tracker while its database is away does not block.
+// TestAStoreIsClosedWhileItsServerIsAway checks that stopping a tracker does not block.
 func TestAStoreIsClosedWhileItsServerIsAway(t *testing.T) {
 	server, address := crashing(t)
 	db := opened(t, address)
@@ -141,7 +142,7 @@ func TestAStoreIsClosedWhileItsServerIsAway(t *testing.T) {
 	}
 }
 
-// Nor for one that does not answer, which used to be waited for as long as a transaction may take.
+// TestAStoreIsClosedWhileItsServerIsSilent is a regression test: closing waited for the transaction timeout.
 func TestAStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -162,7 +163,7 @@ func TestAStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
 	}
 }
 
-// The answer to a commit is lost, after it took place or before: the write is stored once all the same.
+// TestACommitWhoseAnswerIsLostIsStoredOnce covers answers lost before and after the commit took place.
 func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	for name, takesPlace := range map[string]bool{"after it took place": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +192,8 @@ func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	}
 }
 
-// A tracker that is cut off loses its database to the next one, and its later writes are refused.
+// TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver checks that the database refuses later writes of a
+// disconnected tracker.
 func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -231,7 +233,8 @@ func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 	}
 }
 
-// Epochs fence writers even if no lock is contended: a connection of an old epoch cannot write.
+// TestAnEpochThatIsOverWritesNothing checks that epochs fence writers without lock contention: a connection of an old
+// epoch cannot write.
 func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -250,7 +253,8 @@ func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
 	}
 }
 
-// A backup was restored under a running tracker, whose memory then belongs to another history.
+// TestADatabaseThatLostTransactionsIsNotWritten restores a backup under a running tracker, whose memory then belongs
+// to another history.
 func TestADatabaseThatLostTransactionsIsNotWritten(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {

@@ -17,34 +17,34 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// expand is a migration that the version before may use. It fails if it is made twice.
+// expand is a migration that is compatible with the previous version. It fails if it runs twice.
 const expand = `ALTER TABLE jobs ADD COLUMN colour text NOT NULL DEFAULT 'grey', ADD COLUMN note bytea;
 	ALTER TABLE agents ADD COLUMN colour text NOT NULL DEFAULT 'grey';
 	CREATE TABLE colours (name text PRIMARY KEY)`
 
-// newer are options of the version after this one, which made such a migration.
+// newer returns options of the next version with such a migration.
 func newer(opts postgres.Options) postgres.Options {
 	return postgres.Newer(opts, postgres.Version(), expand)
 }
 
-// contracted are options of the version after this one, which made a schema that this one may not use.
+// contracted returns options of the next version with an incompatible schema.
 func contracted(opts postgres.Options) postgres.Options {
 	return postgres.Newer(opts, postgres.Version()+1, "ALTER TABLE agents RENAME TO workers")
 }
 
-// of are options of a shard of two.
+// of returns options of one of two shards.
 func of(shard int) postgres.Options {
 	return postgres.Options{Shard: shard, Shards: 2, TransactionTimeout: impatience}
 }
 
-// versionOf is the version of a database's schema.
+// versionOf returns the schema version of a database.
 func versionOf(t *testing.T, address string) (version int) {
 	t.Helper()
 	ask(t, address, "SELECT max(version) FROM tilth.migrations", &version)
 	return version
 }
 
-// awaits has a process wait for a database or its shard.
+// awaits starts a waiter for a database or shard.
 func awaits(t *testing.T, address string, opts postgres.Options) *waiter {
 	t.Helper()
 	w := &waiter{standsBy: make(chan struct{}), took: make(chan error, 1)}
@@ -63,11 +63,11 @@ func TestADatabaseOfALaterVersionKeepsWhatStoresPromise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: the whole contract of stores, on a database of a later version")
 	}
-	t.Parallel() // it waits for the server, mostly
+	t.Parallel() // mostly waits for the server
 	storetest.Test(t, storetest.Kind{Open: openLater, Keeps: true})
 }
 
-// openLater opens the database of a folder, which the version after this one made.
+// openLater opens a folder's database, migrated by the next version.
 func openLater(folder string) (records.Store, error) {
 	path := filepath.Join(folder, "address")
 	address, err := os.ReadFile(path)
@@ -89,10 +89,10 @@ func openLater(folder string) (records.Store, error) {
 	return postgres.Open(string(address), postgres.Options{})
 }
 
-// Versions one apart have shards of one database, take them over from each other, and neither loses what only the
-// later one knows.
+// TestVersionsOneApartShareADatabase checks that adjacent versions serve shards of one database, take them over from
+// each other, and preserve data that only the later one knows.
 func TestVersionsOneApartShareADatabase(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	put := func(db *postgres.DB, state tilthv1.JobState) {
 		t.Helper()
@@ -108,7 +108,7 @@ func TestVersionsOneApartShareADatabase(t *testing.T) {
 	await(t, waiting.standsBy)
 	eventually(t, "the later version migrates though it has no shard", func() bool { return versionOf(t, address) == postgres.Version()+1 })
 	do(t, address, "UPDATE tilth.jobs SET colour = 'red', note = 'later'; UPDATE tilth.agents SET colour = 'red'")
-	put(dbs[1], tilthv1.JobState_JOB_STATE_RUNNING) // it has no column for colours
+	put(dbs[1], tilthv1.JobState_JOB_STATE_RUNNING) // without a column for colours
 	dbs[1].Close()
 	later := waiting.takes(t)
 	if jobs, err := later.OpenJobs(); err != nil || len(jobs) != 1 || jobs[0].Row.GetJob().GetState() != tilthv1.JobState_JOB_STATE_RUNNING {
@@ -131,7 +131,7 @@ func TestVersionsOneApartShareADatabase(t *testing.T) {
 	}
 }
 
-// refusal reports whether an error refuses a schema, with its version, this program's version and a remedy.
+// refusal reports whether an error refuses a schema and names its version, the program's version and a remedy.
 func refusal(err error) bool {
 	text := fmt.Sprintf("schema %d is for trackers of schema %[1]d or later, this one is of schema %d: start a later version",
 		postgres.Version()+1, postgres.Version())
@@ -139,7 +139,7 @@ func refusal(err error) bool {
 }
 
 func TestASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -153,12 +153,12 @@ func TestASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 		defer db.Close()
 		later = append(later, db)
 	}
-	for shard := range 2 { // while others serve, and it would stand by
+	for shard := range 2 { // refused immediately while others serve, instead of waiting
 		if err := await(t, awaits(t, address, of(shard)).took); !refusal(err) {
 			t.Errorf("shard %d: %v", shard, err)
 		}
 	}
-	for shard, db := range later { // at once
+	for shard, db := range later { // concurrently
 		db.Close()
 		if _, err := postgres.Open(address, of(shard)); !refusal(err) {
 			t.Errorf("shard %d: %v", shard, err)
@@ -166,9 +166,10 @@ func TestASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	}
 }
 
-// A tracker that stands by finds at its takeover that another version has been there.
+// TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused checks that a standby detects an incompatible migration at
+// its takeover.
 func TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	waiting := awaits(t, address, of(1))
 	await(t, waiting.standsBy)
@@ -185,11 +186,12 @@ func TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	settled(t, dbs[0], write(dbs[0], 1, 3)) // the serving tracker continues
 }
 
-// A migration that trackers of the version before cannot use is made once they have stopped.
+// TestAMigrationThatOthersCannotUseIsNotMadeBesideThem checks that an incompatible migration is refused until
+// trackers of the previous version have stopped.
 func TestAMigrationThatOthersCannotUseIsNotMadeBesideThem(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
-	err := await(t, awaits(t, address, contracted(of(0))).took) // though it would stand by
+	err := await(t, awaits(t, address, contracted(of(0))).took) // refused instead of waiting
 	if !errors.Is(err, records.ErrVersion) || !strings.Contains(err.Error(), "another tracker has shard 0") {
 		t.Fatalf("it came to %v", err)
 	}
@@ -213,9 +215,10 @@ func TestAMigrationThatOthersCannotUseIsNotMadeBesideThem(t *testing.T) {
 	}
 }
 
-// A migration waits for a transaction that uses its table, but not in front of those who come later.
+// TestAMigrationBesideALongTransactionHoldsUpNobody checks that a migration waits for transactions on its table
+// without blocking later ones.
 func TestAMigrationBesideALongTransactionHoldsUpNobody(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	settled(t, dbs[1], write(dbs[1], 1, 3))
 	release := hold(t, address, "SELECT FROM tilth.agents LIMIT 1")
@@ -227,7 +230,7 @@ func TestAMigrationBesideALongTransactionHoldsUpNobody(t *testing.T) {
 	})
 	within, cancel := context.WithTimeout(t.Context(), outageTimeout)
 	defer cancel()
-	for _, p := range write(dbs[1], 4, 3) { // which use it, too
+	for _, p := range write(dbs[1], 4, 3) { // on the same table
 		if err := p.Wait(within); err != nil {
 			t.Fatalf("a write beside the migration: %v", err)
 		}
@@ -243,13 +246,13 @@ func TestAMigrationBesideALongTransactionHoldsUpNobody(t *testing.T) {
 	waiting.takes(t)
 }
 
-// Trackers that start at once migrate a database once, whichever shards they wait for, and also one from before
-// migrations said who may use it.
+// TestTrackersThatStartAtOnceMigrateOnce checks that trackers that start together migrate once, regardless of their
+// shards. It includes a database without compatibility information.
 func TestTrackersThatStartAtOnceMigrateOnce(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	do(t, address, "ALTER TABLE tilth.migrations DROP COLUMN usable_by")
-	release := hold(t, address, "SELECT FROM tilth.jobs LIMIT 1") // until all have come
+	release := hold(t, address, "SELECT FROM tilth.jobs LIMIT 1") // until all have started
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	stand := make(chan struct{}, 6)
@@ -277,7 +280,7 @@ func TestTrackersThatStartAtOnceMigrateOnce(t *testing.T) {
 	cancel()
 	all.Wait()
 	var rows, usableBy int
-	ask(t, address, "SELECT count(*), sum(usable_by) FROM tilth.migrations", &rows, &usableBy) // earlier rows do not say
+	ask(t, address, "SELECT count(*), sum(usable_by) FROM tilth.migrations", &rows, &usableBy) // earlier rows lack usable_by
 	if rows != postgres.Version()+1 || usableBy != postgres.Version() {
 		t.Errorf("there are %d migrations, and the last is usable by %d", rows, usableBy)
 	}

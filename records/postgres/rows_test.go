@@ -40,12 +40,12 @@ func TestASchemaOfALaterVersionIsRefused(t *testing.T) {
 	}
 }
 
-// An index has no room for the longest names that others may choose, and a name need not be text.
+// TestTheLongestNamesAreStoredInOrder uses names that exceed an index entry, and names that are not text.
 func TestTheLongestNamesAreStoredInOrder(t *testing.T) {
 	db, _ := fresh(t)
 	text := "é\x01%'\\"
 	for len(text) < records.MaxNameBytes {
-		text += rand.Text() // which is not compressed
+		text += rand.Text() // incompressible
 	}
 	long := func(last string) string { return text[:records.MaxNameBytes-1] + last }
 	names := []string{long("a"), long("b"), long("c")}
@@ -81,7 +81,8 @@ func TestTheLongestNamesAreStoredInOrder(t *testing.T) {
 	}
 }
 
-// A look-up of one target read the groups of all targets behind it, too.
+// TestTheGroupsOfOneTargetAreReadAlone is a regression test: a look-up of one target also read the groups of all
+// later targets.
 func TestTheGroupsOfOneTargetAreReadAlone(t *testing.T) {
 	db, address := fresh(t)
 	storetest.Add(t, db, storetest.Record("a", "conv", 1, 1))
@@ -110,7 +111,7 @@ func TestTheGroupsOfOneTargetAreReadAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var scans, read int
-	eventually(t, "the server has counted what was read", func() bool { // it does at the latest when a session ends
+	eventually(t, "the server has counted what was read", func() bool { // at the latest when a session ends
 		var sessions int
 		ask(t, address, `SELECT (SELECT count(*) FROM pg_stat_activity
 				WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()),
@@ -123,7 +124,7 @@ func TestTheGroupsOfOneTargetAreReadAlone(t *testing.T) {
 	}
 }
 
-// Others may write to the database.
+// TestRowsThatNobodyStoredAreDamaged covers rows written by other programs.
 func TestRowsThatNobodyStoredAreDamaged(t *testing.T) {
 	db, address := fresh(t)
 	w := &records.Write{}
@@ -156,7 +157,8 @@ func TestRowsThatNobodyStoredAreDamaged(t *testing.T) {
 	}
 }
 
-// A complete but interrupted import is finished when the database is next opened.
+// TestAnImportThatIsWholeIsFinishedLater checks that a complete but interrupted import is finished when the database
+// is next opened.
 func TestAnImportThatIsWholeIsFinishedLater(t *testing.T) {
 	db, address := fresh(t)
 	if err := db.Close(); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// shardOf opens one of several shards of a database; shard 0 is opened first, and makes the others.
+// shardOf opens one of several shards of a database. Shard 0 must be opened first and creates the others.
 func shardOf(t *testing.T, address string, shard, shards int) *postgres.DB {
 	t.Helper()
 	db, err := postgres.Open(address, postgres.Options{Shard: shard, Shards: shards, TransactionTimeout: impatience})
@@ -32,7 +32,7 @@ func shardOf(t *testing.T, address string, shard, shards int) *postgres.DB {
 	return db
 }
 
-// newShards returns a new database with each shard opened by a tracker of its own.
+// newShards returns a new database with each shard opened by a separate tracker.
 func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
 	t.Helper()
 	address, err := server.Database()
@@ -49,11 +49,11 @@ func TestAShardKeepsWhatStoresPromise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: the whole contract of stores, on a database of three shards")
 	}
-	t.Parallel() // it waits for the server, mostly
+	t.Parallel() // mostly waits for the server
 	storetest.Test(t, storetest.Kind{Open: openSecondShard, Keeps: true})
 }
 
-// openSecondShard opens the second of three shards of the database of a folder.
+// openSecondShard opens the second of three shards of a folder's database.
 func openSecondShard(folder string) (records.Store, error) {
 	path := filepath.Join(folder, "address")
 	address, err := os.ReadFile(path)
@@ -129,10 +129,10 @@ func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
 	}
 }
 
-// trial is a write of one trial of a job, with its number.
+// trial returns a write of one numbered trial of a job.
 func trial(job string, workload string, n int) *records.Write {
 	w := &records.Write{}
-	// The latencies go down and up again, so that the best changes hands.
+	// The latencies vary, so that the best record changes.
 	m := storetest.Record("cpu", workload, int64(n), 1+float64((n*7919)%1000)/1000).GetMeasurement()
 	w.AppendTrials(job, "cpu", records.Digest([]byte(workload)), []*tilthv1.JobEvent{{Sequence: uint64(n), Event: &tilthv1.JobEvent_Trial{
 		Trial: &tilthv1.TrialRecorded{Measurement: m, BatchId: job + ".0"},
@@ -140,8 +140,9 @@ func trial(job string, workload string, n int) *records.Write {
 	return w
 }
 
-// Only who begins a group has the records alone. A process that did not know a group yet, though it was there, used to
-// take them alone for it: a thousand workloads held up everybody in the first seconds of each tracker.
+// TestAGroupThatAnotherProcessBeganIsSharedAtOnce is a regression test: only the creator of a group needs exclusive
+// access to the records. A process that did not know an existing group used to lock them too, so a thousand workloads
+// blocked all others in the first seconds of each tracker.
 func TestAGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	if err := dbs[0].Commit(trial("job-0", "conv", 1)).Wait(t.Context()); err != nil {
@@ -155,7 +156,7 @@ func TestAGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
 	if _, err := other.Exec(t.Context(), "SELECT pg_advisory_lock_shared($1)", postgres.CommonLock); err != nil {
 		t.Fatal(err)
 	}
-	if err := dbs[1].Commit(trial("job-1", "conv", 2)).Wait(t.Context()); err != nil { // or it waits for ever
+	if err := dbs[1].Commit(trial("job-1", "conv", 2)).Wait(t.Context()); err != nil { // it would otherwise block
 		t.Fatal(err)
 	}
 	begins := dbs[1].Commit(trial("job-1", "matmul", 3))
@@ -173,8 +174,8 @@ func TestAGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
 	}
 }
 
-// Trackers of different shards add to the same groups at once, also to such that are new to all of them, while records
-// are imported and pruned: each record is there once, and the best is the best.
+// TestShardsShareTheRecords lets trackers of different shards add to the same groups, including new ones, during an
+// import and pruning. Each record must exist once, with the correct best.
 func TestShardsShareTheRecords(t *testing.T) {
 	const shards, workloads = 3, 5
 	rounds := storetest.QuickOr(60, 120)
@@ -246,7 +247,8 @@ func TestShardsShareTheRecords(t *testing.T) {
 	}
 }
 
-// An import waited for the records of all shards with each chunk that it set aside, and these for it.
+// TestAnImportIsSetAsideWhileOthersHaveTheRecords is a regression test: each staged chunk of an import and the other
+// shards waited for each other's locks on the records.
 func TestAnImportIsSetAsideWhileOthersHaveTheRecords(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -319,8 +321,8 @@ func TestAShardThatIsTakenOverWritesNothing(t *testing.T) {
 	}
 }
 
-// Changes without effect must also be confirmed by the shard's present owner: a process that had lost the shard
-// without knowing used to confirm them.
+// TestAShardThatIsTakenOverConfirmsNothing is a regression test: a process that had lost its shard without knowing
+// confirmed changes without effect. Only the present owner may confirm them.
 func TestAShardThatIsTakenOverConfirmsNothing(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	confirmed := func() *records.Write {
@@ -348,7 +350,7 @@ func TestADatabaseKeepsItsNumberOfShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Close()
-	for _, shards := range []int{4, 4} { // one of one shard gets more
+	for _, shards := range []int{4, 4} { // a database of one shard gets more
 		db, err := postgres.Open(address, postgres.Options{Shards: shards})
 		if err != nil {
 			t.Fatal(err)
@@ -396,7 +398,7 @@ func TestWhoHasItsShareLeavesAShardToOthers(t *testing.T) {
 	eventually(t, "both have seen that the shard is taken", func() bool {
 		var looks int
 		ask(t, address, "SELECT looks FROM tilth.heartbeat WHERE shard = 1", &looks)
-		return looks >= 8 // two each second, of each
+		return looks >= 8 // two per second and waiter
 	})
 	dbs[1].Close()
 	first := await(t, willing)
@@ -409,7 +411,8 @@ func TestWhoHasItsShareLeavesAShardToOthers(t *testing.T) {
 	await(t, reluctant).Close() // no other process wants it
 }
 
-// A shard was reclaimed late if its new owner died before its first heartbeat, since the lock was never seen held.
+// TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon is a regression test: a shard was reclaimed late if its new
+// owner died before its first heartbeat, because its lock had not been observed.
 func TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	dbs[1].Close()
@@ -426,7 +429,7 @@ func TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer back.Close()
-	if n := looks() - before; n > 5 { // four for the sake of others
+	if n := looks() - before; n > 5 { // four for other reasons
 		t.Errorf("it was taken after %d looks", n)
 	}
 	if err := back.Commit(numbered(1)).Wait(t.Context()); err != nil {
@@ -455,16 +458,16 @@ func TestMembersMeet(t *testing.T) {
 	secure := records.Member{Address: "tracker1.example.com:9190", Certificate: []byte("digest"), Host: []byte("host")}
 	meet(members[0], secure)
 	meet(members[1], records.Member{Address: ":9190"}, secure)
-	meet(members[0], secure, records.Member{Address: "127.0.0.1:9190"}) // as the database is on this machine
+	meet(members[0], secure, records.Member{Address: "127.0.0.1:9190"}) // the database is on this machine
 	meet(members[1], records.Member{Address: "unix:/run/tilth"}, secure)
 	meet(members[0], secure, records.Member{Address: "unix:/run/tilth"})
 	members[0].Leave()
 	meet(members[1], records.Member{})
 }
 
-// Members meet though the first server of the database does not answer, or does not any more.
+// TestMembersMeetWhereAServerIsSilent checks the member list when the database's first server is or becomes silent.
 func TestMembersMeetWhereAServerIsSilent(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	_, address := newShards(t, 2)
 	way := newLine(t, server)
 	member := func(address, id string) *postgres.Members {
@@ -492,11 +495,12 @@ func TestMembersMeetWhereAServerIsSilent(t *testing.T) {
 	meets(first)
 	way.lose(toServer)
 	way.lose(toClient)
-	meets(first)  // whose connection is silent
-	meets(second) // the second has no member yet
+	meets(first)  // its connection is silent
+	meets(second) // the second server has no member yet
 }
 
-// A database from before shards has a single shard. A waiting process does not change it.
+// TestADatabaseFromBeforeThereWereShards checks that such a database has a single shard, and that a waiting process
+// does not change it.
 func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 	db, address := fresh(t)
 	w := numbered(1)
@@ -529,7 +533,8 @@ func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 	}
 }
 
-// A suspended tracker with a transaction that locks the records blocks the others only until its shard is taken over.
+// TestWhoTakesAShardOverEndsItsTransaction checks that a suspended tracker with a lock on the records only blocks
+// others until its shard is taken over.
 func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	dbs[1].Close()
@@ -562,7 +567,7 @@ func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
 	}
 }
 
-// A tracker caches only the best records that it found itself; others may have found better ones.
+// TestAShardLearnsOfTheBestThatAnotherFound because a tracker only caches the best records that it found itself.
 func TestAShardLearnsOfTheBestThatAnotherFound(t *testing.T) {
 	dbs, _ := newShards(t, 2)
 	add := func(shard int, second int64, latency float64, more func(*records.Write)) {
@@ -582,7 +587,7 @@ func TestAShardLearnsOfTheBestThatAnotherFound(t *testing.T) {
 	}
 	add(0, 1, 3, nothing)
 	add(1, 2, 1, nothing)
-	add(0, 3, 2, submission) // which has the records to itself
+	add(0, 3, 2, submission) // exclusive access to the records
 	add(1, 4, 2.5, nothing)
 	add(0, 5, 2.2, nothing)
 	for shard, db := range dbs {

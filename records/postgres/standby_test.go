@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// A commit that the primary has and its standby lacks is not acknowledged: neither after the store gave up waiting and
-// checked the outcome, nor after the wait was cancelled on the server, which then reports success.
+// TestACommitThatTheStandbyLacksIsNotAcknowledged checks commits that only the primary has: after the store gave up
+// waiting and checked the outcome, and after the server cancelled the wait, which it reports as success.
 func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 	for name, meanwhile := range map[string]string{"the store gives up": "SELECT", "the server gives up": cancel} {
@@ -59,8 +59,9 @@ func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 	}
 }
 
-// A standby without synchronous replication may lack acknowledged commits. The store detects that and does not write
-// to it, since the tracker's memory belongs to another history. The next tracker continues from what the standby has.
+// TestAPromotedStandbyThatLostTransactionsIsNotWritten uses asynchronous replication, which may lose acknowledged
+// commits. The store detects that and stops writing, because the tracker's memory belongs to another history. The
+// next tracker continues from the standby's data.
 func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
 	p := newPair(t)
 	primary, standby := p.servers[0], p.servers[1]
@@ -90,8 +91,9 @@ func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
 	}
 }
 
-// Where the old primary still takes writes, a tracker that starts has the server that was promoted, though it
-// remembers nothing. If it reaches the old one only, it does not start, since no standby confirms that.
+// TestOfTwoPrimariesTheOneThatWasPromotedIsOpened checks that a new tracker chooses the promoted server while the old
+// primary still accepts writes. If it can only reach the old one, it does not start, because no standby confirms that
+// server.
 func TestOfTwoPrimariesTheOneThatWasPromotedIsOpened(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it waits for stores to give up on one of a pair of servers")

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// authority signs certificates of servers.
+// authority is a CA for server certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -41,7 +41,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// sign makes a key and its certificate, in PEM.
+// sign returns a certificate in PEM and its key.
 func (a *authority) sign(t *testing.T, of *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,7 +49,7 @@ func (a *authority) sign(t *testing.T, of *x509.Certificate) ([]byte, *ecdsa.Pri
 		t.Fatal(err)
 	}
 	signer := a.key
-	if signer == nil { // the authority's own
+	if signer == nil { // self-signed
 		signer = key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, of, a.certificate, &key.PublicKey, signer)
@@ -59,7 +59,7 @@ func (a *authority) sign(t *testing.T, of *x509.Certificate) ([]byte, *ecdsa.Pri
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key
 }
 
-// loopback is an address of this machine that no other test has.
+// loopback returns a loopback address that no other test uses.
 func loopback(t *testing.T) string {
 	t.Helper()
 	var b [3]byte
@@ -69,7 +69,8 @@ func loopback(t *testing.T) string {
 	return net.IPv4(127, 1+b[0]%250, b[1], 1+b[2]%250).String()
 }
 
-// The certificate must have the right authority and name; the error explains a mismatch in one line.
+// TestADatabaseProvesWhoItIs checks the CA and the name of the certificate. The error explains a mismatch in one
+// line.
 func TestADatabaseProvesWhoItIs(t *testing.T) {
 	server, address := crashing(t)
 	named, unnamed := loopback(t), loopback(t)
@@ -97,7 +98,7 @@ func TestADatabaseProvesWhoItIs(t *testing.T) {
 		!strings.Contains(err.Error(), "valid for "+named+", not "+unnamed) {
 		t.Errorf("by another name: %v", err)
 	}
-	for i, host := range []string{named, unnamed + "," + named} { // also where another server fails
+	for i, host := range []string{named, unnamed + "," + named} { // also if another server fails
 		db := opened(t, at(host, right))
 		if err := db.Commit(numbered(i + 1)).Wait(t.Context()); err != nil {
 			t.Error(err)

@@ -15,7 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// A network that is slow makes a store slow, and nothing else: what waits goes together.
+// TestASlowNetworkLosesNothing checks that a slow network only slows a store down, because waiting writes are
+// batched.
 func TestASlowNetworkLosesNothing(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -28,7 +29,7 @@ func TestASlowNetworkLosesNothing(t *testing.T) {
 	if n := stored(t, db); n != 500 {
 		t.Errorf("%d writes are stored", n)
 	}
-	// So slow that no transaction comes to its end: it is tried again, and stored once.
+	// Too slow for any transaction to finish in time: it is retried, and stored once.
 	away := make(chan error, 100)
 	db.OnAway(func(why error) { away <- why })
 	line.slow(impatience)
@@ -43,8 +44,8 @@ func TestASlowNetworkLosesNothing(t *testing.T) {
 	}
 }
 
-// Each job under way cost four questions, each batch one, and each job with closed batches one, most of them within a
-// view: with thousands of them on a network that takes its time, no tracker could open the database again.
+// TestWhatIsUnderWayIsReadTogether is a regression test: opening took a round trip for each batch and up to five for
+// each job. With thousands of them on a slow network, no tracker could open the database again.
 func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -99,7 +100,7 @@ func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
 	}
 }
 
-// smallDisk is a file system of 128 MiB.
+// smallDisk mounts a 128 MiB file system.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -108,7 +109,7 @@ func smallDisk(t *testing.T) string {
 	folder, err := os.MkdirTemp("", "pgdisk")
 	if err == nil {
 		t.Cleanup(func() { os.Remove(folder) })
-		err = os.Chmod(folder, 0o755) // the server is another user's
+		err = os.Chmod(folder, 0o755) // the server runs as another user
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,8 @@ func smallDisk(t *testing.T) string {
 	return folder
 }
 
-// A server whose disk is full stores nothing, whether it says so or crashes: writes wait until there is room.
+// TestAServerWithoutRoomLosesNothing checks that writes wait until a full disk has space, whether the server reports
+// errors or crashes.
 func TestAServerWithoutRoomLosesNothing(t *testing.T) {
 	disk := smallDisk(t)
 	server, err := pgserver.NewIn(disk)
@@ -167,7 +169,7 @@ func TestAServerWithoutRoomLosesNothing(t *testing.T) {
 	}
 }
 
-// fill writes a file until its disk is full.
+// fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)

@@ -15,10 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// convertEnv has a test binary be a process that converts a store, and is killed: its places, a line each.
+// convertEnv makes a test binary convert a store until it is killed. It holds the places, one per line.
 const convertEnv = "TILTH_TEST_CONVERT"
 
-// told is a target in such a process. It prints a line before and after each transaction.
+// told is a target that prints a line before and after each transaction.
 type told struct{ records.Target }
 
 // Put implements records.Target.
@@ -28,7 +28,7 @@ func (s told) Put(ctx context.Context, kind records.RowKind, rows []records.Row,
 	return s.Target.Put(ctx, kind, rows, mark)
 }
 
-// process stands in for a test in the process that converts.
+// process implements tester in the converting process.
 type process struct{}
 
 // Helper implements tester.
@@ -43,7 +43,7 @@ func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // Fatalf implements tester.
 func (process) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// converting runs first in TestMain; it returns true in a child process that has finished its work.
+// converting runs first in TestMain. It returns true in a child process that has finished its work.
 func converting() bool {
 	places := strings.Split(os.Getenv(convertEnv), "\n")
 	if len(places) != 4 {
@@ -60,8 +60,8 @@ func converting() bool {
 	return true
 }
 
-// convertKilled converts a store in a child process and kills it after the given number of lines; done reports whether
-// it finished first.
+// convertKilled converts a store in a child process and kills it after a number of lines. done reports whether it
+// finished first.
 func convertKilled(t *testing.T, from, to place, lines int) (done bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

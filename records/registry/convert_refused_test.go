@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// both runs a test for a conversion from a file to a database, and for one back.
+// both runs a test for a conversion from a file to a database and back.
 func both(t *testing.T, test func(t *testing.T, from, to place)) {
 	for _, kinds := range [][]string{{"bolt", "postgres"}, {"postgres", "bolt"}} {
 		t.Run("from "+kinds[0], func(t *testing.T) {
@@ -42,7 +42,7 @@ func (p place) add(t *testing.T, seconds ...int64) {
 	})
 }
 
-// part converts the beginning of a store.
+// part performs a part of a conversion.
 func part(t *testing.T, from, to place) {
 	t.Helper()
 	left := 3
@@ -67,7 +67,7 @@ func refuses(t *testing.T, err, want error, texts ...string) {
 	}
 }
 
-// sort is the kind of store, as newPlace takes it.
+// sort returns the kind of store for newPlace.
 func (p place) sort() string {
 	if p.choice == "bolt" {
 		return p.choice
@@ -75,7 +75,7 @@ func (p place) sort() string {
 	return "postgres"
 }
 
-// emptying is what an error says to do with a target.
+// emptying returns the error's instruction for emptying a target.
 func (p place) emptying() string {
 	if p.choice == "bolt" {
 		return "move that file away"
@@ -88,7 +88,7 @@ func TestNoTrackerOpensAPartOfAConversion(t *testing.T) {
 		part(t, from, to)
 		_, err := to.kind(t).Open(to.choice, to.path)
 		refuses(t, err, records.ErrUnfinished, "run 'tilth tracker convert' again")
-		if to.sort() == "postgres" { // it used to get its shards anyway, and a conversion cannot continue with those
+		if to.sort() == "postgres" { // a database cannot continue with shards that a tracker created
 			_, err := postgres.Open(to.choice, postgres.Options{Shards: 4})
 			refuses(t, err, records.ErrUnfinished, "run 'tilth tracker convert' again")
 		}
@@ -139,7 +139,7 @@ func TestAConversionThatHasEndedIsComparedAgain(t *testing.T) {
 				t.Errorf("%v, want %v", again[i], first[i])
 			}
 		}
-		to.add(t) // a tracker opened it
+		to.add(t) // opened by a tracker
 		_, err = convert(t.Context(), t, from, to, nil)
 		refuses(t, err, records.ErrNotEmpty)
 	})
@@ -147,7 +147,7 @@ func TestAConversionThatHasEndedIsComparedAgain(t *testing.T) {
 
 func TestAConversionOfAStoreThatATrackerHasIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
-		t.Parallel() // most of it waits for locks
+		t.Parallel() // mostly waits for locks
 		for _, held := range []place{from, to} {
 			s := held.open(t)
 			_, err := convert(t.Context(), t, from, to, nil)
@@ -168,7 +168,7 @@ func TestAConversionOfAStoreThatATrackerHasIsRefused(t *testing.T) {
 	})
 }
 
-// meddling is a target in which a copied row is changed.
+// meddling is a target that changes a copied row.
 type meddling struct {
 	records.Target
 	change func(kind records.RowKind, rows []records.Row) []records.Row
@@ -207,7 +207,7 @@ func TestATargetThatDiffersIsFound(t *testing.T) {
 	}
 }
 
-// growing is a source that is written while it is read.
+// growing is a source that is written during reading.
 type growing struct {
 	records.Stopped
 	states int
@@ -251,14 +251,14 @@ func TestADamagedSourceIsNotConverted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := strings.LastIndex(string(file), "board-1") // a measurement
+	at := strings.LastIndex(string(file), "board-1") // in a measurement
 	file[at] ^= 1
 	if err := os.WriteFile(from.path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = convert(t.Context(), t, from, to, nil)
 	refuses(t, err, records.ErrDamaged, "tilth records compact")
-	to.add(t, 1) // nothing was begun
+	to.add(t, 1) // no conversion was begun
 }
 
 func TestWhatIsNoStoreIsNotConverted(t *testing.T) {
@@ -281,8 +281,7 @@ func TestWhatIsNoStoreIsNotConverted(t *testing.T) {
 	refuses(t, err, records.ErrDamaged)
 }
 
-// TestRowsOfOldFilesAreFoundInADatabase converts requests from before they had owners, and trials that have a row
-// each.
+// TestRowsOfOldFilesAreFoundInADatabase converts requests without owners, and trials with one row each.
 func TestRowsOfOldFilesAreFoundInADatabase(t *testing.T) {
 	from, to := newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
 	h := &storetest.History{}
@@ -308,7 +307,7 @@ func TestRowsOfOldFilesAreFoundInADatabase(t *testing.T) {
 	}
 }
 
-// putOldRows adds rows to a file as earlier versions wrote them.
+// putOldRows adds rows in the format of earlier versions.
 func putOldRows(t *testing.T, p place) (key []byte) {
 	t.Helper()
 	p.add(t, 1)
@@ -368,7 +367,7 @@ func TestAnImportThatWasInterruptedGoesAlong(t *testing.T) {
 	})
 }
 
-// TestADatabaseOfAnEarlierVersionIsNotConverted has a tracker of this version bring it to its own first.
+// TestADatabaseOfAnEarlierVersionIsNotConverted until a tracker of this version has migrated it.
 func TestADatabaseOfAnEarlierVersionIsNotConverted(t *testing.T) {
 	from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
 	from.add(t, 1)
@@ -393,7 +392,7 @@ func TestADatabaseOfAnEarlierVersionIsNotConverted(t *testing.T) {
 	}
 }
 
-// TestATrackerThatWasCutOffWritesNothingAfterAConversion has a tracker lose the database, which is converted then.
+// TestATrackerThatWasCutOffWritesNothingAfterAConversion converts the database after a tracker has lost it.
 func TestATrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
 	from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
 	s, err := postgres.Open(from.choice, postgres.Options{})
@@ -401,7 +400,7 @@ func TestATrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.Add(t, s, storetest.Record("cpu", "conv", 1, 0.5))
-	// Its connections end until the conversion has the lock.
+	// The tracker's connections fail until the conversion has the lock.
 	for converted := false; !converted; {
 		if err := server.Do(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname LIKE 'd%'"); err != nil {
 			t.Fatal(err)
@@ -421,7 +420,7 @@ func TestATrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
 	}
 }
 
-// A conversion by an older but compatible version would omit what it does not know.
+// TestADatabaseOfALaterVersionIsNotConverted because an older but compatible version would omit unknown data.
 func TestADatabaseOfALaterVersionIsNotConverted(t *testing.T) {
 	for _, into := range []bool{false, true} {
 		from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
@@ -434,7 +433,7 @@ func TestADatabaseOfALaterVersionIsNotConverted(t *testing.T) {
 		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		from.add(t, 2) // a tracker of this version may use it
+		from.add(t, 2) // this version may use it
 		if into {
 			from, to = newPlace(t, "bolt", t.TempDir()), from
 			from.add(t, 1)

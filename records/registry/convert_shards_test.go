@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// shards opens all shards of a database, one after the other, and has something done with each.
+// shards opens the shards of a database one after another and calls do with each.
 func (p place) shards(t *testing.T, count int, do func(shard int, s records.Store) error) {
 	t.Helper()
 	for shard := range count {
@@ -30,7 +30,7 @@ func (p place) shards(t *testing.T, count int, do func(shard int, s records.Stor
 	}
 }
 
-// held are the open jobs, the batches, the devices and the records of a store.
+// held returns the open jobs, batches and devices of a store, and the number of records.
 func held(t *testing.T, s records.Store) (jobs, batches, devices []string, stored int) {
 	t.Helper()
 	open, err := s.OpenJobs()
@@ -62,8 +62,8 @@ func held(t *testing.T, s records.Store) (jobs, batches, devices []string, store
 	return jobs, batches, devices, stored
 }
 
-// A database of several shards is converted to a file, with repeated interruptions, and back to a database with the
-// same shards. Rows that every shard has appear once in the file.
+// TestADatabaseOfSeveralShardsIsConvertedBothWays converts a sharded database to a file, with interruptions, and
+// back. Rows that every shard has occur once in the file.
 func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 	const shards = 3
 	from, file, back := newPlace(t, "postgres", t.TempDir()), newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
@@ -112,7 +112,7 @@ func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 		if !slices.Equal(gotJobs, jobs[shard]) || !slices.Equal(gotBatches, batches[shard]) {
 			t.Errorf("shard %d has the jobs %q and batches %q, want %q and %q", shard, gotJobs, gotBatches, jobs[shard], batches[shard])
 		}
-		if fmt.Sprint(devices) != "[board of shard 0]" || stored != shards { // a device that is cordoned is so everywhere
+		if fmt.Sprint(devices) != "[board of shard 0]" || stored != shards { // a cordon applies to all shards
 			t.Errorf("shard %d has the devices %q and %d records", shard, devices, stored)
 		}
 		return nil

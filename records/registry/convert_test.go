@@ -17,10 +17,10 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// place is where a store is.
+// place is the location of a store.
 type place struct{ choice, path string }
 
-// newPlace is one where no store is yet.
+// newPlace returns a place without a store.
 func newPlace(t tester, kind, folder string) place {
 	t.Helper()
 	dir, err := os.MkdirTemp(folder, kind)
@@ -34,7 +34,7 @@ func newPlace(t tester, kind, folder string) place {
 	return p
 }
 
-// tester is a test, also one of rapid.
+// tester is implemented by tests, including rapid's.
 type tester interface {
 	Helper()
 	Fatal(args ...any)
@@ -60,7 +60,7 @@ func (p place) open(t tester) records.Store {
 	return s
 }
 
-// use has something done with the store.
+// use opens the store and calls do.
 func (p place) use(t tester, do func(s records.Store) error) {
 	t.Helper()
 	s := p.open(t)
@@ -88,7 +88,7 @@ func (p place) content(t tester, h *storetest.History) (lines []string) {
 	return lines
 }
 
-// convert converts a store; wrap (nil = none) stands between.
+// convert converts a store. wrap, unless nil, wraps source and target.
 func convert(ctx context.Context, t tester, from, to place, wrap func(records.Stopped, records.Target) (records.Stopped, records.Target)) ([]records.Converted, error) {
 	t.Helper()
 	source, err := from.kind(t).Source(ctx, from.choice, from.path)
@@ -117,7 +117,7 @@ func same(t tester, got, want []string) {
 	}
 }
 
-// small is a source whose pages are small.
+// small is a source with small pages.
 type small struct {
 	records.Stopped
 	rows int
@@ -129,7 +129,7 @@ func (s small) Page(ctx context.Context, kind records.RowKind, after []byte) ([]
 	return rows[:min(len(rows), s.rows)], err
 }
 
-// failing is a target that is interrupted at one of its transactions, before or after that is stored.
+// failing is a target that fails at one of its transactions, before or after it is stored.
 type failing struct {
 	records.Target
 	left   *int
@@ -150,7 +150,7 @@ func (f failing) Put(ctx context.Context, kind records.RowKind, rows []records.R
 	return errInterrupted
 }
 
-// convertInterrupted converts a store, and is interrupted again and again.
+// convertInterrupted converts a store with repeated interruptions.
 func convertInterrupted(t *rapid.T, from, to place) {
 	for end := false; !end; {
 		left := rapid.IntRange(1, 30).Draw(t, "transactions")
@@ -185,7 +185,7 @@ func TestAConversionKeepsAll(t *testing.T) {
 		same(t, from.content(t, h), want)
 		convertInterrupted(t, to, back)
 		same(t, back.content(t, h), want)
-		// Both behave alike from then on, including group numbers and the order of records.
+		// Both stores behave alike from here on, including group numbers and the order of records.
 		later := h.Draw(t, 15)
 		for _, p := range []place{from, to, back} {
 			p.do(t, later)

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// server is for all tests.
+// server is shared by all tests.
 var server *pgserver.Server
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	storetest.Checks(4, 10) // a database takes a tenth of a second of a processor
+	storetest.Checks(4, 10) // a database takes 0.1 s of processor time
 	code := m.Run()
 	if err := server.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// processEnv has this binary be a program that writes an export.
+// processEnv makes this binary act as a program that writes an export.
 const processEnv = "TILTH_TEST_STATIC"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// workloads is a source with a record of each of some workloads.
+// workloads returns a source with one record of each workload.
 func workloads(names ...string) static.Source {
 	slices.SortFunc(names, func(a, b string) int {
 		return strings.Compare(records.Digest([]byte(a)), records.Digest([]byte(b)))
@@ -50,7 +50,7 @@ func workloads(names ...string) static.Source {
 	}
 }
 
-// An index used to come to the disk before the names of its chunks.
+// TestAnExportIsWholeAfterAPowerCut is a regression test: an index became durable before the names of its chunks.
 func TestAnExportIsWholeAfterAPowerCut(t *testing.T) {
 	for name, before := range map[string][]string{"the first": nil, "another": {"conv", "dense"}} {
 		dir := t.TempDir()
@@ -73,7 +73,7 @@ func TestAnExportIsWholeAfterAPowerCut(t *testing.T) {
 			got, err := stored(t, filepath.Join(left, "export"))
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && before == nil && at < trace.Len():
-				return nil // there is no index yet
+				return nil // no index yet
 			case err != nil:
 				return err
 			case got != "conv pool" && (at == trace.Len() || got != strings.Join(before, " ")):
@@ -87,7 +87,8 @@ func TestAnExportIsWholeAfterAPowerCut(t *testing.T) {
 	}
 }
 
-// stored are the workloads of an export, in order, all of whose chunks are whole. fs.ErrNotExist when it has no index.
+// stored returns the workloads of an export in order, and checks all chunks. It returns fs.ErrNotExist without an
+// index.
 func stored(t *testing.T, dir string) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, static.IndexName)); err != nil {
 		return "", err
@@ -102,7 +103,7 @@ func stored(t *testing.T, dir string) (string, error) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New(err.Error()) // of a chunk
+		err = errors.New(err.Error()) // hides fs.ErrNotExist of a chunk
 	}
 	slices.Sort(names)
 	return strings.Join(names, " "), err

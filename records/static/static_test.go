@@ -33,7 +33,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// newStore is a store of two targets with four workloads each, and another one that has many records.
+// newStore returns a store with two targets of four workloads each, and another workload with many records.
 func newStore(t *testing.T, many int64) *memory.Store {
 	t.Helper()
 	s := memory.New(memory.Options{})
@@ -80,7 +80,7 @@ func sourceOf(t *testing.T, s records.Store) static.Source {
 	}
 }
 
-// texts are records as text, without what an export does not have.
+// texts returns records as text, without the fields that an export omits.
 func texts(t *testing.T, list func(visit func(*tilthv1.Record) error) error) (all []string) {
 	t.Helper()
 	if err := list(func(r *tilthv1.Record) error {
@@ -93,7 +93,7 @@ func texts(t *testing.T, list func(visit func(*tilthv1.Record) error) error) (al
 	return all
 }
 
-// host is a web server that serves a folder or other content, and records its requests.
+// host is a web server for a folder or other content. It records its requests.
 type host struct {
 	*httptest.Server
 	dir string
@@ -121,7 +121,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requests are the files that were asked for since the last call.
+// requests returns the files requested since the last call.
 func (h *host) requests() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +195,7 @@ func TestTheBestOfEachLevelIsFoundWithLittle(t *testing.T) {
 		if want.JobId = ""; fmt.Sprint(got[0]) != fmt.Sprint(want) {
 			t.Errorf("%s: the best is %v, want %v", numerics, got[0], want)
 		}
-		// The first time one chunk is fetched, and then none.
+		// One chunk is fetched the first time, and none the second time.
 		if asked := h.requests(); len(asked) != map[string]int{"strict": 2}[numerics]+map[string]int{"default": 1, "fast": 1}[numerics] {
 			t.Errorf("%s: it was asked for %v", numerics, asked)
 		}
@@ -235,7 +235,7 @@ func TestChunksThatNobodyReadsGoWithTheNextExport(t *testing.T) {
 	}
 	write(t, s, dir)
 	first := count()
-	for second, want := range map[int64]int{2: 1, 3: 1} { // those of the export before stay
+	for second, want := range map[int64]int{2: 1, 3: 1} { // earlier exports are preserved
 		storetest.Add(t, s, storetest.Record("cpu", "many", second, 0.5))
 		if write(t, s, dir); count() != first+want {
 			t.Errorf("%d chunks, there were %d", count(), first)
@@ -250,7 +250,7 @@ func TestChunksThatNobodyReadsGoWithTheNextExport(t *testing.T) {
 	}
 }
 
-// replace has the server answer requests for chunks with something else.
+// replace makes the server answer requests for chunks with other content.
 func (h *host) replace(what string, answer func(w http.ResponseWriter, r *http.Request)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -361,7 +361,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// hostile is an export with one chunk that is right by its digest.
+// hostile returns an export with one chunk that matches its digest.
 func hostile(t *testing.T, content []byte, contentBytes int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -402,7 +402,7 @@ func TestWhatAnExportSaysIsValidated(t *testing.T) {
 		content []byte
 		bytes   int64
 		want    string
-		refused string // by a sync; the others succeed
+		refused string // by a sync; empty = success
 	}{
 		"good":                    {good, int64(len(good)), "", ""},
 		"a decompression bomb":    {append(good, make([]byte, 64<<20)...), int64(len(good)), "more bytes than the index says", ""},
@@ -464,7 +464,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if best, err := e.Best(t.Context(), "", ""); err != nil || len(best) != 7 { // at once
+	if best, err := e.Best(t.Context(), "", ""); err != nil || len(best) != 7 { // immediately
 		t.Fatalf("%d records, %v", len(best), err)
 	}
 	if err := e.List(t.Context(), "", "", func(*tilthv1.Record) error { return nil }); err != nil {
@@ -534,7 +534,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The one that ended last removed the chunks of the other, whose index was there.
+// TestOneExportAtATimeIsWrittenToAFolder is a regression test: of two concurrent exports, the last one removed the
+// chunks of the other's index.
 func TestOneExportAtATimeIsWrittenToAFolder(t *testing.T) {
 	dir := t.TempDir()
 	first, second := newStore(t, 10), newStore(t, 0)
