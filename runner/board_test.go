@@ -25,25 +25,25 @@ import (
 	"github.com/tilth-dev/tilth/runner/boards"
 )
 
-// onBoard is an emulated board, and a plan for the candidates of one workload on it.
+// onBoard is an emulated board with a plan for candidates of one workload.
 type onBoard struct {
 	*boards.Board
 	plan Plan
 }
 
-// spoilt is a candidate whose source may be changed: something is put behind what matches after its symbol.
+// spoilt is a candidate whose source may be modified: text is inserted after a match behind its symbol.
 type spoilt struct {
 	name  string
 	error tilthv1.ErrorClass
-	// want is what is said of it.
+	// want is part of the expected message.
 	want            string
 	expression, put string
 }
 
-// asIs is a candidate that is right.
+// asIs returns a correct candidate.
 func asIs(name string) spoilt { return spoilt{name: name, error: none} }
 
-// newOnBoard starts an emulated board, and builds candidates for it, all in one module: sending it takes long.
+// newOnBoard starts an emulated board and builds its candidates in one module, because each transfer takes long.
 func newOnBoard(t *testing.T, candidates []spoilt) *onBoard {
 	t.Helper()
 	d, err := boards.Find("mps2-an500")
@@ -103,7 +103,7 @@ func newOnBoard(t *testing.T, candidates []spoilt) *onBoard {
 	return &onBoard{there, plan}
 }
 
-// measure has the board measure the candidates.
+// measure measures the candidates on the board.
 func (b *onBoard) measure(t *testing.T) map[string]Outcome {
 	t.Helper()
 	outcomes := map[string]Outcome{}
@@ -113,8 +113,8 @@ func (b *onBoard) measure(t *testing.T) map[string]Outcome {
 	return outcomes
 }
 
-// TestCandidatesOnABoardCostOnlyThemselves: on an emulated board some candidates are right, one faults, one hangs, and
-// one needs more memory than the board has.
+// TestCandidatesOnABoardCostOnlyThemselves measures candidates on an emulated board, among them one that faults, one
+// that hangs, and one that needs more memory than the board has.
 func TestCandidatesOnABoardCostOnlyThemselves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: measures on an emulated board")
@@ -143,8 +143,8 @@ func TestCandidatesOnABoardCostOnlyThemselves(t *testing.T) {
 	}
 }
 
-// TestABoardThatIsLostCostsNoCandidate: what the harness asks goes to a board that answers no longer, or to one that
-// is gone in the middle; each time the candidate is measured again, or by somebody else.
+// TestABoardThatIsLostCostsNoCandidate covers a board that stops answering and a connection that breaks during a
+// measurement. Each time the candidate must be measured again.
 func TestABoardThatIsLostCostsNoCandidate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: measures on an emulated board")
@@ -154,7 +154,7 @@ func TestABoardThatIsLostCostsNoCandidate(t *testing.T) {
 	whole := b.plan.Line
 	b.plan.Line = func(ctx context.Context) (*os.File, error) {
 		opened++
-		if opened%2 == 0 { // the processes that measure and examine find the board at their second try
+		if opened%2 == 0 { // the processes that measure and examine connect on the second attempt
 			return whole(ctx)
 		}
 		line, err := whole(ctx)
@@ -181,7 +181,7 @@ func TestABoardThatIsLostCostsNoCandidate(t *testing.T) {
 	}
 }
 
-// cut is a link that ends after some frames.
+// cut returns a link that ends after a number of frames.
 func cut(t *testing.T, line *os.File) *os.File {
 	t.Helper()
 	const most = 2000
@@ -200,10 +200,10 @@ func cut(t *testing.T, line *os.File) *os.File {
 	answers := make(chan struct{})
 	go func() {
 		defer close(answers)
-		_, _ = io.Copy(harness, board) // ends with the deadline
+		_, _ = io.Copy(harness, board) // until the deadline
 	}()
 	go func() {
-		_, _ = io.CopyN(board, harness, most) // the harness may end before
+		_, _ = io.CopyN(board, harness, most) // the harness may end first
 		_ = board.SetReadDeadline(time.Unix(1, 0))
 		<-answers
 		_, _ = harness.Close(), board.Close()

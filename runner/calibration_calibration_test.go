@@ -46,7 +46,7 @@ func TestNamesTellWhatCanBeCompared(t *testing.T) {
 	}
 }
 
-// TestKernelsRunWhereTheyMay: kernels for a class of cores run on those, and say so by their name.
+// TestKernelsRunWhereTheyMay checks that kernels run on their class of cores and report its name.
 func TestKernelsRunWhereTheyMay(t *testing.T) {
 	if name := NewCalibrationKernels(1, 0, []int{4, 5, 6, 7}).Name(); !strings.HasSuffix(name, " cpus=4-7") {
 		t.Errorf("the kernels' name is %s", name)

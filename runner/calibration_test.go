@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestWaitingMustBeEarned: a device that is never calm again costs one long wait, and then a share of the time.
+// TestWaitingMustBeEarned checks that a permanently noisy device costs one long wait, and then a limited share of the
+// time.
 func TestWaitingMustBeEarned(t *testing.T) {
 	const most = 0.25
 	c := &Calibration{}

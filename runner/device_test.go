@@ -32,7 +32,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// deviceBench has candidates for a GPU whose driver is a fake.
+// deviceBench holds candidates for a GPU with a fake driver.
 type deviceBench struct {
 	toolchain *toolchain.Toolchain
 	dir       string
@@ -41,7 +41,7 @@ type deviceBench struct {
 	ids       []string
 }
 
-// onCard is this machine with a card in it.
+// onCard returns this machine with a GPU.
 func onCard(t testing.TB) *target.Target {
 	t.Helper()
 	on, err := target.Native(1)
@@ -53,7 +53,7 @@ func onCard(t testing.TB) *target.Target {
 	return on
 }
 
-// newDeviceBench builds random points of a workload's space, each in a module of its own.
+// newDeviceBench builds random points of a workload's space, each in a separate module.
 func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 	t.Helper()
 	return newDeviceBenchOf(t, w, schedules(t, w, onCard(t), points))
@@ -77,7 +77,7 @@ func newDeviceBenchOf(t testing.TB, w *expr.Workload, list []*schedule.Schedule)
 	return b
 }
 
-// emptyDeviceBench has no candidates yet.
+// emptyDeviceBench returns a bench without candidates.
 func emptyDeviceBench(t testing.TB, w *expr.Workload) *deviceBench {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
@@ -106,14 +106,14 @@ func (b *deviceBench) build(t testing.TB, what toolchain.Build, name string) str
 	return path
 }
 
-// add adds a candidate in a module of its own.
+// add adds a candidate in a separate module.
 func (b *deviceBench) add(t testing.TB, id string, module toolchain.Build) {
 	t.Helper()
 	path := b.build(t, module, fmt.Sprintf("module%d", len(b.ids)))
 	b.plan.Candidates, b.ids = append(b.plan.Candidates, path), append(b.ids, id)
 }
 
-// made has the driver and the harness, which are the same in all tests and made by the first.
+// made caches the driver and the harness, which all tests share.
 var made struct {
 	once    sync.Once
 	driver  *fakedriver.Driver
@@ -121,7 +121,7 @@ var made struct {
 	err     error
 }
 
-// kit is a driver of the test's own, and the harness.
+// kit returns a new driver, and the harness.
 func kit(t testing.TB, tc *toolchain.Toolchain, on *target.Target) (*fakedriver.Driver, string) {
 	t.Helper()
 	made.once.Do(func() {
@@ -144,7 +144,7 @@ func kit(t testing.TB, tc *toolchain.Toolchain, on *target.Target) (*fakedriver.
 	return driver, made.harness
 }
 
-// schedules are different points of a workload's space, the default first.
+// schedules returns different points of a workload's space, the default first.
 func schedules(t testing.TB, w *expr.Workload, on *target.Target, n int) (list []*schedule.Schedule) {
 	t.Helper()
 	space := sketch.New(w, on, schedule.Default)
@@ -163,7 +163,7 @@ func schedules(t testing.TB, w *expr.Workload, on *target.Target, n int) (list [
 	return list
 }
 
-// measure returns the outcomes by the kernels' ids.
+// measure returns the outcomes by kernel id.
 func (b *deviceBench) measure(t testing.TB) (map[string]Outcome, error) {
 	t.Helper()
 	outcomes := map[string]Outcome{}
@@ -171,8 +171,8 @@ func (b *deviceBench) measure(t testing.TB) (map[string]Outcome, error) {
 	return outcomes, err
 }
 
-// TestCandidatesRunOnADevice: PTX and its launches go to the driver, constants and inputs with them, and what comes
-// back is right, is timed and is judged as on a processor.
+// TestCandidatesRunOnADevice checks that the driver receives PTX, launches, constants and inputs, and that results
+// are verified, timed and judged as on a processor.
 func TestCandidatesRunOnADevice(t *testing.T) {
 	for name, w := range map[string]*expr.Workload{"product": exprtest.Product(t, 64, 48, 80), "long product": exprtest.Product(t, 33, 129, 65),
 		"boxes": exprtest.ProductOf(t, array.BFloat16, 100, 256, 80)} {
@@ -203,15 +203,15 @@ func TestCandidatesRunOnADevice(t *testing.T) {
 	}
 }
 
-// TestBoxesOfTheWorkspaceAreCopied: its tensor map is made where the workspace lies, which is another place once a
-// larger one was wanted.
+// TestBoxesOfTheWorkspaceAreCopied checks a tensor map of the workspace, whose address changes when the workspace
+// grows.
 func TestBoxesOfTheWorkspaceAreCopied(t *testing.T) {
 	w, err := expr.Parse("tilth-workload 1\n" + irtest.WarpgroupAfterMap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list []*schedule.Schedule
-	for _, rest := range []string{"", "cache-write 0\n"} { // which takes a tensor of its own
+	for _, rest := range []string{"", "cache-write 0\n"} { // it adds a tensor to the workspace
 		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+irtest.WarpgroupBoxesAfterMap()+rest))
 		if err != nil {
 			t.Fatal(err)
@@ -230,8 +230,8 @@ func TestBoxesOfTheWorkspaceAreCopied(t *testing.T) {
 	}
 }
 
-// TestWhatADeviceDoesWrongCostsOneCandidate at a time: its errors stay until the process ends, so each of the others
-// gets a new one.
+// TestWhatADeviceDoesWrongCostsOneCandidate checks that other candidates get a new process, because device errors are
+// sticky.
 func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
 	for _, c := range []struct {
 		tell    string
@@ -260,8 +260,8 @@ func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
 	}
 }
 
-// TestACardThatVanishesIsNoCandidatesFault: the error says that there is none any more, and no candidate has an
-// outcome from it. They are tried again, elsewhere.
+// TestACardThatVanishesIsNoCandidatesFault checks for an error and no outcomes, so that candidates are retried
+// elsewhere.
 func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
 	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
 	if err := b.driver.Tell("vanish", 1); err != nil {
@@ -274,7 +274,7 @@ func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
 	}
 }
 
-// TestTwoCardsAreApart: what goes wrong on one of them is nothing to the other.
+// TestTwoCardsAreApart checks that a fault on one GPU does not affect the other.
 func TestTwoCardsAreApart(t *testing.T) {
 	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
 	for what, number := range map[string]int{"devices": 2, "illegal.1": 1} {
@@ -291,7 +291,7 @@ func TestTwoCardsAreApart(t *testing.T) {
 	}
 }
 
-// TestACubinIsUsedWhereTheDriverTakesIt, and otherwise its PTX.
+// TestACubinIsUsedWhereTheDriverTakesIt checks that the PTX is used otherwise.
 func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 	assembler := filepath.Join(t.TempDir(), "ptxas")
 	if err := fakedriver.WriteAssembler(assembler); err != nil {
@@ -331,7 +331,7 @@ func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 	}
 }
 
-// TestADeviceThatIsNotThereIsNoCandidatesFault: the error says what is missing.
+// TestADeviceThatIsNotThereIsNoCandidatesFault checks that the error names what is missing.
 func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
 	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
 	library := b.plan.Device.Driver
@@ -368,7 +368,7 @@ func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
 	}
 }
 
-// TestACandidateThatIsWrongOnADeviceIsFound: one whose code computes something else, and files that are no modules.
+// TestACandidateThatIsWrongOnADeviceIsFound covers code with wrong results, and files that are not modules.
 func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids
@@ -402,7 +402,7 @@ func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 			}
 			outcomes, err := b.measure(t)
 			var farm *agent.FarmError
-			if c.class == 0 { // a file that a builder did not make so: nobody's kernel is to blame
+			if c.class == 0 { // the builder's file is malformed, which is no candidate's fault
 				if !errors.As(err, &farm) || !strings.Contains(err.Error(), c.message) {
 					t.Errorf("the error is %v, want %q", err, c.message)
 				}
@@ -418,8 +418,8 @@ func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 	}
 }
 
-// TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates: a workload that no process could have memory for costs all of
-// them, scratch only the candidate that wants it. What other programs have is no candidate's fault.
+// TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates checks that an oversized workload fails all candidates, and
+// oversized scratch memory only its candidate. Memory used by other programs fails none.
 func TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates(t *testing.T) {
 	b := newDeviceBench(t, exprtest.Product(t, 512, 512, 8), 2)
 	b.plan.Kernels = b.ids

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// energyTree is a /sys of files and their contents.
+// energyTree returns a /sys with the given files.
 func energyTree(files map[string]string) fstest.MapFS {
 	m := fstest.MapFS{}
 	for name, content := range files {
@@ -75,7 +75,7 @@ func TestTheMetersOfMachines(t *testing.T) {
 	}
 }
 
-// machine is a /sys in a folder, whose files change.
+// machine returns a /sys in a folder whose files can change.
 func machine(t *testing.T, files map[string]string) (sys fs.FS, write func(name, content string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,8 +109,8 @@ func TestCountersAreAddedUpAndBeginAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	inner := time.Now()
-	write(rapl+"intel-rapl:0/energy_uj", "1000000") // 2 J on
-	write(rapl+"intel-rapl:1/energy_uj", "1500000") // 1 J on
+	write(rapl+"intel-rapl:0/energy_uj", "1000000") // 2 J later
+	write(rapl+"intel-rapl:1/energy_uj", "1500000") // 1 J later
 	least := time.Since(inner).Seconds()
 	watts, err := r.End()
 	most := time.Since(outer).Seconds()
@@ -151,13 +151,13 @@ func TestASensorIsLookedAtAgainAndAgain(t *testing.T) {
 	}
 }
 
-// ticking is a /sys whose counter has a joule more with each look.
+// ticking is a /sys whose counter grows by a joule with each read.
 type ticking struct {
 	fstest.MapFS
 	microjoules int
 }
 
-// OpenMeter implements fs.FS.
+// Open implements fs.FS.
 func (t *ticking) Open(name string) (fs.File, error) {
 	if strings.HasSuffix(name, "energy_uj") {
 		t.microjoules += 1_000_000
@@ -166,7 +166,7 @@ func (t *ticking) Open(name string) (fs.File, error) {
 	return t.MapFS.Open(name)
 }
 
-// ReadFile hides that of the map.
+// ReadFile hides the map's ReadFile, so that Open is used.
 func (t *ticking) ReadFile(name string) ([]byte, error) {
 	f, err := t.Open(name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// dialogue is what a harness says of two kernels, line by line.
+// dialogue is a harness's output for two kernels, line by line.
 const dialogue = `{"event":"start","index":-1}
 {"event":"workload","args":[{"name":"y","elements":2,"bytes":8,"dtype":1,"role":2,"tolerance":0.001,"rounding":0}]}
 {"event":"calibration","seconds":0.0006,"patience_seconds":0.25}
@@ -31,7 +31,7 @@ const dialogue = `{"event":"start","index":-1}
 {"event":"outcome","index":1,"kernel":"b","status":"wrong","message":"","run_seconds":1e308,"samples":[]}
 `
 
-// says is a process that has said something and ended.
+// says returns a process that has ended after some output.
 func says(t *testing.T, text []byte) *process {
 	t.Helper()
 	report, write, err := os.Pipe()
@@ -44,7 +44,7 @@ func says(t *testing.T, text []byte) *process {
 	}
 	t.Cleanup(func() {
 		for _, f := range []*os.File{report, words, hear} {
-			_ = f.Close() // pipes with nothing to lose
+			_ = f.Close() // pipes without buffered data
 		}
 	})
 	secret := secretPrefix()
@@ -54,13 +54,13 @@ func says(t *testing.T, text []byte) *process {
 		said.Write(line)
 	}
 	go func() {
-		_, _ = write.Write(said.Bytes()) // fails when nobody reads on
+		_, _ = write.Write(said.Bytes()) // fails when reading stops
 		_ = write.Close()
 	}()
 	return &process{report: report, commands: words, events: newEventReader(report, secret)}
 }
 
-// follows has a measurement of one object follow what a process says.
+// follows processes output as the measurement of one object.
 func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	t.Helper()
 	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: Workload{
@@ -81,7 +81,8 @@ func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	return m, m.follow(t.Context(), says(t, text))
 }
 
-// TestAHarnessThatDoesNotListenIsGarbled: one that asked for words and heard none held its runner up for ever.
+// TestAHarnessThatDoesNotListenIsGarbled is a regression test: a harness that requested input and did not read it
+// blocked its runner forever.
 func TestAHarnessThatDoesNotListenIsGarbled(t *testing.T) {
 	asks := strings.Join(strings.SplitAfter(dialogue, "\n")[:6], "") + strings.Repeat(`{"event":"ran","index":0,"growth":1}`+"\n", 5000)
 	if _, err := follows(t, []byte(asks), false); !errors.Is(err, errGarbled) {
@@ -89,7 +90,7 @@ func TestAHarnessThatDoesNotListenIsGarbled(t *testing.T) {
 	}
 }
 
-// TestAHarnessOfAnOlderBuilderTellsOneTolerance, which holds for all outputs.
+// TestAHarnessOfAnOlderBuilderTellsOneTolerance checks that it applies to all outputs.
 func TestAHarnessOfAnOlderBuilderTellsOneTolerance(t *testing.T) {
 	older := `{"event":"workload","tolerance":0.001,"args":[{"name":"y","elements":2,"bytes":8,"dtype":1,"role":2}]}` + "\n"
 	w, err := says(t, []byte(older)).workload(time.Minute)
@@ -98,8 +99,8 @@ func TestAHarnessOfAnOlderBuilderTellsOneTolerance(t *testing.T) {
 	}
 }
 
-// FuzzReport reads the report of a harness that says anything in any order: there is a verdict behind every candidate
-// that is right.
+// FuzzReport processes the report of a harness with events in any order. Every candidate with a result must have a
+// verdict.
 func FuzzReport(f *testing.F) {
 	f.Add([]byte(dialogue), false)
 	f.Add([]byte(dialogue), true)
@@ -126,7 +127,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// TestAReportIsFollowed: without it, FuzzReport might refuse everything.
+// TestAReportIsFollowed checks a valid report, because FuzzReport would also pass if all were refused.
 func TestAReportIsFollowed(t *testing.T) {
 	m, err := follows(t, []byte(dialogue), false)
 	var fault *faultError
@@ -141,7 +142,7 @@ func TestAReportIsFollowed(t *testing.T) {
 	}
 }
 
-// FuzzResults reads files of results: what is read has every set, and the rest is as if it were not there.
+// FuzzResults checks files of results: an accepted file has every set, and trailing data is ignored.
 func FuzzResults(f *testing.F) {
 	good := append([]byte(nil), resultsMagic...)
 	header := `{"args":[{"name":"y","elements":1,"bytes":4,"dtype":1,"role":2,"tolerance":0,"rounding":0}],"seed":1,"reference":"r","exams":1,"group":1}`

@@ -24,7 +24,7 @@ func (b *bench) hostile(t *testing.T, object string, kernels []string, flags ...
 	return b.path(object)
 }
 
-// between puts a good kernel in an object of its own before and after hostile ones.
+// between puts good kernels in separate objects before and after hostile ones.
 func (b *bench) between(t *testing.T, kernels []string, flags ...string) Plan {
 	t.Helper()
 	p := b.plan(t, "good", "slow")
@@ -38,7 +38,7 @@ func (b *bench) lacks(layer sandbox.Layer) bool {
 	return slices.ContainsFunc(b.box.States(), func(s sandbox.State) bool { return s.Layer == layer && s.How == "" })
 }
 
-// victim is a process and a file that a candidate must not reach.
+// victim returns a process and a file that a candidate must not reach.
 func victim(t *testing.T) (flags []string, lives func() bool, file string) {
 	t.Helper()
 	sleeper := bystander.Process(t)
@@ -50,10 +50,11 @@ func victim(t *testing.T) (flags []string, lives func() bool, file string) {
 	return []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Pid), fmt.Sprintf("-DTOKEN=%q", file)}, lives, file
 }
 
-// TestHostileCandidatesCostOnlyThemselves: what they try fails, or ends them; those beside them are measured.
+// TestHostileCandidatesCostOnlyThemselves checks that each attack fails or ends its candidate, and that the
+// candidates beside it are measured.
 func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
 	harmless := []string{"bombs", "fills_disk", "calls_network", "reads_files", "signals", "traces", "links", "gains", "leaves_things", "hangs_at_exit", "calls_the_harness"}
-	// What the harness's own filter does not stop.
+	// Attacks that the harness's own filter does not stop.
 	needs := map[string]sandbox.Layer{"reads_files": sandbox.Files, "gains": sandbox.Calls, "leaves_things": sandbox.Calls}
 	fatal := []wanted{
 		{"closes_report", crash, "is killed, or closes the harness's report"},
@@ -89,7 +90,7 @@ func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
 	}
 }
 
-// lyingModes are what candidates are measured in.
+// lyingModes lists the modes of measurement.
 var lyingModes = map[string]func(*Plan){"search": func(*Plan) {}, "finalists": func(p *Plan) { p.Finalists = true }}
 
 // lyingModesWith returns the modes of the tier: only the named one in the quick tier.
@@ -100,15 +101,15 @@ func lyingModesWith(quick string) map[string]func(*Plan) {
 	return lyingModes
 }
 
-// lie measures a lying kernel, and after it, in the same process, a good one of another object.
+// lie measures a cheating kernel, followed in the same process by a good one of another object.
 func (b *bench) lie(t *testing.T, kernel string, mode func(*Plan)) Outcome {
 	t.Helper()
 	p := b.plan(t, "slow")
 	p.Candidates = []string{b.hostile(t, "hostile.so", []string{kernel}, fmt.Sprintf("-DPRACTICE=%d", practiceSets)), p.Candidates[0]}
 	p.Kernels, p.Calibration = []string{kernel, "slow"}, &Calibration{}
-	// Some lie to the harness about time: there is no end to what it thinks lasts a millisecond.
+	// Some report wrong times, so the harness never reaches the requested duration.
 	p.Limits.Candidate, p.Limits.Sample, p.Limits.Samples, p.Limits.LeastSamples = 60*time.Second, 20*time.Microsecond, 3, 3
-	p.Limits.Budget = 20 * time.Second // else what a busy machine lengthens may be the only sample
+	p.Limits.Budget = 20 * time.Second // on a busy machine, a lengthened sample may otherwise be the only one
 	mode(&p)
 	outcomes := measureAll(t, p)
 	if len(outcomes) != 2 {
@@ -123,12 +124,12 @@ func (b *bench) lie(t *testing.T, kernel string, mode func(*Plan)) Outcome {
 	return outcomes[0]
 }
 
-// honest is how long a liar's work takes at least, in seconds: 100 times 100,000 multiply-adds on two threads.
+// honest is the minimum time of a cheating kernel's work in seconds: 100 times 100,000 multiply-adds on two threads.
 const honest = 100e-6
 
-// isHonest reports whether a liar, or the good kernel in its process, is taken to be as slow as it is by the runner's
-// clock. Where a busy machine lengthened its claim to nearly that, it is believed: to a third, and half of that for
-// what an examination does not count.
+// isHonest reports whether the runner's clock gives a cheating kernel, or the good one in its process, its true time.
+// If a busy machine lengthened the false time to nearly that, it is accepted: down to a third, halved for what an
+// examination does not count.
 func isHonest(o Outcome) bool {
 	if o.Error != none {
 		return false
@@ -139,8 +140,8 @@ func isHonest(o Outcome) bool {
 	return median(&o) >= honest/(2*maxClockRatio)
 }
 
-// TestAKernelIsTimedOnDataThatItHasNotSeen: one that copied its first answer was taken to be hundreds of times as fast
-// as it is, since inputs never changed.
+// TestAKernelIsTimedOnDataThatItHasNotSeen is a regression test: with constant inputs, a kernel that copied its first
+// result seemed hundreds of times faster.
 func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("search") {
@@ -155,7 +156,8 @@ func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
 	}
 }
 
-// TestDataThatACandidateHasNotSeenTellsWhatItGuesses: it is right, and fast, on all that its own process has.
+// TestDataThatACandidateHasNotSeenTellsWhatItGuesses uses a kernel that is correct and fast on all data of its own
+// process.
 func TestDataThatACandidateHasNotSeenTellsWhatItGuesses(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("finalists") {
@@ -167,7 +169,7 @@ func TestDataThatACandidateHasNotSeenTellsWhatItGuesses(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo: where nobody asks which is the best.
+// TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo covers measurements without an examination of the best.
 func TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo(t *testing.T) {
 	b := newBench(t, native(t))
 	if o := b.lie(t, "copies", func(p *Plan) { p.Alike = true }); o.Error != wrong || !strings.HasPrefix(o.Message, "y[") {
@@ -175,7 +177,7 @@ func TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo(t *testing.T) {
 	}
 }
 
-// TestTheClockOfACandidatesProcessIsNotBelieved: the runner has its own.
+// TestTheClockOfACandidatesProcessIsNotBelieved because the runner measures with its own clock.
 func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: samples last longer by as much as the candidate slows its clock")
@@ -190,8 +192,8 @@ func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestWhatIsPutOffInAnExaminationIsWrong: a candidate that computed one group of data in the time of another took
-// hardly any time by the runner's clock either, since the least of an examination counts.
+// TestWhatIsPutOffInAnExaminationIsWrong is a regression test: a candidate that computed one group of data during
+// another's time seemed fast on the runner's clock, too, because the minimum of an examination counts.
 func TestWhatIsPutOffInAnExaminationIsWrong(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("finalists") {
@@ -203,8 +205,8 @@ func TestWhatIsPutOffInAnExaminationIsWrong(t *testing.T) {
 	}
 }
 
-// TestACandidateWritesNoVerdict: neither its own nor its rival's, though it knows the words that the harness has for
-// them.
+// TestACandidateWritesNoVerdict uses a candidate that knows the harness's output format and forges its own and its
+// rival's verdicts.
 func TestACandidateWritesNoVerdict(t *testing.T) {
 	b := newBench(t, native(t))
 	if o := b.lie(t, "forges_verdicts", lyingModes["search"]); o.Error != crash || !strings.Contains(o.Message, "writes to the harness's report") {
@@ -212,8 +214,8 @@ func TestACandidateWritesNoVerdict(t *testing.T) {
 	}
 }
 
-// TestWhatAnObjectDoesToItsProcessCostsNoRival: a candidate that fails beside another object is measured again without
-// it.
+// TestWhatAnObjectDoesToItsProcessCostsNoRival checks that a candidate that fails beside another object is measured
+// again without it.
 func TestWhatAnObjectDoesToItsProcessCostsNoRival(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("search") {
@@ -221,14 +223,14 @@ func TestWhatAnObjectDoesToItsProcessCostsNoRival(t *testing.T) {
 	}
 }
 
-// TestAFinalistThatSkipsWorkIsWrong: it is seen in the round in which it skips, not by chance at the end.
+// TestAFinalistThatSkipsWorkIsWrong checks that skipped work is detected in the same round.
 func TestAFinalistThatSkipsWorkIsWrong(t *testing.T) {
 	p := newBench(t, native(t)).between(t, []string{"skips_most"})
 	p.Finalists, p.Limits.Budget = true, 50*time.Millisecond
 	check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"skips_most", wrong, "y["}, {"slow", none, ""}})
 }
 
-// harnesses are the processes that run a program.
+// harnesses returns the PIDs of processes that run a program.
 func harnesses(t *testing.T, program string) (pids []string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -237,15 +239,15 @@ func harnesses(t *testing.T, program string) (pids []string) {
 	}
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
-		if err == nil && bytes.HasPrefix(text, []byte(program)) { // one that ended meanwhile has none
+		if err == nil && bytes.HasPrefix(text, []byte(program)) { // an ended process has no command line
 			pids = append(pids, path)
 		}
 	}
 	return pids
 }
 
-// TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates: constructors run before any candidate's turn, and used
-// to cost the batch.
+// TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates is a regression test: constructors run before any
+// candidate, and failed the whole batch.
 func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) {
 	b := newBench(t, native(t))
 	for constructor, w := range map[string]wanted{
@@ -265,7 +267,7 @@ func TestAnObjectThatRunsCodeWhenItIsLoadedCostsOnlyItsCandidates(t *testing.T) 
 	}
 }
 
-// TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault: a device was blamed for what is no object.
+// TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault is a regression test: a device was blamed for an invalid object.
 func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	b := newBench(t, native(t))
 	p := b.between(t, []string{"bombs"})
@@ -281,7 +283,7 @@ func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	check(t, outcomes, []wanted{{"good", none, ""}, {"slow", none, ""}})
 }
 
-// TestAFaultyReferenceIsTold: it is no candidate's fault.
+// TestAFaultyReferenceIsTold checks that no candidate is blamed.
 func TestAFaultyReferenceIsTold(t *testing.T) {
 	b := newBench(t, native(t))
 	p := b.plan(t, "good")

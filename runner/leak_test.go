@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// scratch is a folder for what several tests use.
+// scratch is a folder that several tests share.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
-		_ = os.RemoveAll(scratch) // a folder for temporary files
+		_ = os.RemoveAll(scratch) // a temporary folder
 		os.Exit(status)
 	}))
 }

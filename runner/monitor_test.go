@@ -14,7 +14,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// scripted is a monitor that sees what a test says.
+// scripted is a monitor with given readings.
 type scripted struct {
 	health backend.Health
 	err    error
@@ -26,7 +26,7 @@ func (s *scripted) Look(context.Context) (backend.Look, error) {
 	return backend.Look{Compute: []float64{2}, Memory: []float64{3}, Health: s.health}, s.err
 }
 
-// TestADevicesHealthIsReported beside what its machine shows.
+// TestADevicesHealthIsReported together with its machine's surroundings.
 func TestADevicesHealthIsReported(t *testing.T) {
 	slowed := true
 	seen := &scripted{health: backend.Health{
@@ -56,7 +56,7 @@ func TestADevicesHealthIsReported(t *testing.T) {
 	}
 }
 
-// TestADeviceWhoseHealthIsNotKnownSaysSoOnce and is calibrated all the same.
+// TestADeviceWhoseHealthIsNotKnownSaysSoOnce and is still calibrated.
 func TestADeviceWhoseHealthIsNotKnownSaysSoOnce(t *testing.T) {
 	var log bytes.Buffer
 	m := NewMonitored(&scripted{health: backend.Health{Unknown: "no library"}}, func(context.Context) *tilthv1.Surroundings { return nil },

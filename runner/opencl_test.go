@@ -20,13 +20,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// openclBench has candidates for the first OpenCL device, whose driver may be one for processors.
+// openclBench holds candidates for the first OpenCL device, which may be a processor.
 type openclBench struct {
 	plan Plan
 	ids  []string
 }
 
-// newOpenCLBench builds different points of a workload's space, each in a module of its own.
+// newOpenCLBench builds different points of a workload's space, each in a separate module.
 func newOpenCLBench(t testing.TB, w *expr.Workload, points int) *openclBench {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
@@ -64,7 +64,7 @@ func newOpenCLBench(t testing.TB, w *expr.Workload, points int) *openclBench {
 	return b
 }
 
-// openclSchedules are those of schedules, but for small tiles, which compile fast.
+// openclSchedules returns schedules with small tiles, which compile fast.
 func openclSchedules(t testing.TB, w *expr.Workload, on *target.Target, n int) []*schedule.Schedule {
 	t.Helper()
 	small := on.Clone()
@@ -79,8 +79,8 @@ func (b *openclBench) measure(t testing.TB) (map[string]Outcome, error) {
 	return outcomes, err
 }
 
-// TestCandidatesRunByOpenCL: the driver compiles them within the walls of a device that compiles, what comes back is
-// right and is timed, and nothing is left of what it wrote.
+// TestCandidatesRunByOpenCL checks that the driver compiles them in the sandbox of a compiling device, that results
+// are correct and timed, and that no files remain.
 func TestCandidatesRunByOpenCL(t *testing.T) {
 	points := 2
 	if testing.Short() {
@@ -109,8 +109,8 @@ func TestCandidatesRunByOpenCL(t *testing.T) {
 	}
 }
 
-// TestWhatOpenCLRefusesCostsOneCandidate: text that does not compile, or lacks the kernel, and kernels that hang,
-// write elsewhere or are wrong, are each told of the candidate whose they are.
+// TestWhatOpenCLRefusesCostsOneCandidate covers source that does not compile or lacks the kernel, and kernels that
+// hang, write out of bounds or are wrong. Each failure is attributed to its candidate.
 func TestWhatOpenCLRefusesCostsOneCandidate(t *testing.T) {
 	b := newOpenCLBench(t, exprtest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids
@@ -158,7 +158,7 @@ func TestWhatOpenCLRefusesCostsOneCandidate(t *testing.T) {
 	}
 }
 
-// resized is a module whose code was changed, with the size that it has now.
+// resized updates the size in a module whose code was changed.
 func resized(t *testing.T, module string) string {
 	t.Helper()
 	head := regexp.MustCompile(`(?m)^code \d+ 0$`).FindStringIndex(module)
@@ -169,7 +169,7 @@ func resized(t *testing.T, module string) string {
 	return fmt.Sprintf("%scode %d 0\n%s", module[:head[0]], len(code), code)
 }
 
-// TestWithoutOpenCLNoCandidateIsToBlame: the error says what to install.
+// TestWithoutOpenCLNoCandidateIsToBlame checks that the error names what to install.
 func TestWithoutOpenCLNoCandidateIsToBlame(t *testing.T) {
 	b := newOpenCLBench(t, exprtest.Product(t, 32, 32, 32), 1)
 	for _, c := range []struct {

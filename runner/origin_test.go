@@ -12,14 +12,14 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// local has artifacts whose digests are their paths' names.
+// local maps digests to paths of artifacts.
 type local map[string]string
 
 func (l local) Download(_ context.Context, ref *tilthv1.ArtifactRef) (string, func(), error) {
 	return l[ref.GetDigest()], func() {}, nil
 }
 
-// lyingHarness computes the reference on other data than it measures candidates on.
+// lyingHarness returns a harness that computes the reference on different data than candidates.
 func (b *bench) lyingHarness(t *testing.T) string {
 	t.Helper()
 	build := harness.Build(b.target)
@@ -33,8 +33,8 @@ func (b *bench) lyingHarness(t *testing.T) string {
 	return b.path("liar")
 }
 
-// TestABatchIsMeasuredWithNothingThatAnothersHarnessMade: a hostile builder's harness left results of the reference
-// and calibrations, and the candidates of honest builders came out wrong, on a device that seemed to be disturbed.
+// TestABatchIsMeasuredWithNothingThatAnothersHarnessMade is a regression test: cached references and calibrations of
+// a hostile builder's harness failed the candidates of honest builders, on a seemingly disturbed device.
 func TestABatchIsMeasuredWithNothingThatAnothersHarnessMade(t *testing.T) {
 	machine := native(t)
 	b := newBench(t, machine)

@@ -20,7 +20,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// writtenFor is a candidate by a kernel that somebody wrote for a workload.
+// writtenFor returns a candidate of a user kernel for a workload.
 func writtenFor(t *testing.T, w *expr.Workload, arch, name, source string) backend.Kernel {
 	t.Helper()
 	lines := `"` + strings.ReplaceAll(strings.TrimSuffix(w.Text(), "\n"), "\n", `","`) + `"`
@@ -39,8 +39,8 @@ func writtenFor(t *testing.T, w *expr.Workload, arch, name, source string) backe
 	return backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}
 }
 
-// The parts of a kernel for a card that computes a product. The memory of the fake card is the host's, which therefore
-// can do a card's work.
+// Parts of a user kernel for a GPU that computes a product. The fake GPU uses host memory, so host code can do its
+// work.
 const (
 	beginning = "int kernel(const struct tilth_card *card, void *const *args, void *workspace) {\n  const float *a = args[0], *b = args[1];\n  float *out = args[2];\n"
 	product   = `
@@ -53,7 +53,7 @@ const (
 `
 )
 
-// addWritten adds such a candidate for the card.
+// addWritten adds a user kernel's candidate for the GPU.
 func (b *deviceBench) addWritten(t *testing.T, w *expr.Workload, k backend.Kernel) {
 	t.Helper()
 	p, err := image.PrintWritten("k", k, onCard(t).WithBackend(userkernel.Card))
@@ -67,7 +67,7 @@ func (b *deviceBench) addWritten(t *testing.T, w *expr.Workload, k backend.Kerne
 	b.add(t, k.ID, module)
 }
 
-// addOfProcessor adds a candidate that is for a processor.
+// addOfProcessor adds a candidate for a processor.
 func (b *deviceBench) addOfProcessor(t *testing.T, w *expr.Workload, k backend.Kernel) {
 	t.Helper()
 	on, err := target.Native(1)
@@ -85,8 +85,7 @@ func (b *deviceBench) addOfProcessor(t *testing.T, w *expr.Workload, k backend.K
 	b.add(t, k.ID, module)
 }
 
-// TestKernelsForACardRunOnItsHost: one that computes what it should is timed, and whatever others do costs nobody but
-// themselves.
+// TestKernelsForACardRunOnItsHost checks that a correct kernel is timed, and that faulty ones only fail themselves.
 func TestKernelsForACardRunOnItsHost(t *testing.T) {
 	cases := map[string]struct {
 		source  string
@@ -128,7 +127,7 @@ func TestKernelsForACardRunOnItsHost(t *testing.T) {
 	}
 }
 
-// TestObjectsOfProcessorsAreNotForCards, whatever a builder says.
+// TestObjectsOfProcessorsAreNotForCards regardless of the builder's metadata.
 func TestObjectsOfProcessorsAreNotForCards(t *testing.T) {
 	w := exprtest.Product(t, 32, 64, 48)
 	b := emptyDeviceBench(t, w)
@@ -139,7 +138,7 @@ func TestObjectsOfProcessorsAreNotForCards(t *testing.T) {
 	}
 }
 
-// TestAProcessThatRanHostCodeServesNoOtherPlan, whatever that code did to it.
+// TestAProcessThatRanHostCodeServesNoOtherPlan because host code may have changed it.
 func TestAProcessThatRanHostCodeServesNoOtherPlan(t *testing.T) {
 	w := exprtest.Product(t, 32, 64, 48)
 	b := emptyDeviceBench(t, w)

@@ -15,7 +15,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// newPoolBench has two candidates for a card, and a pool of processes.
+// newPoolBench returns two candidates for a GPU, and a pool of processes.
 func newPoolBench(t *testing.T) (*deviceBench, *Pool) {
 	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
 	b.plan.Kernels = b.ids
@@ -26,7 +26,7 @@ func newPoolBench(t *testing.T) (*deviceBench, *Pool) {
 	return b, s
 }
 
-// begun is how many processes have begun with the driver.
+// begun returns the number of processes that have initialised the driver.
 func (b *deviceBench) begun(t *testing.T) int {
 	t.Helper()
 	n, err := b.driver.Begun()
@@ -36,7 +36,7 @@ func (b *deviceBench) begun(t *testing.T) int {
 	return n
 }
 
-// passes measures, and expects all candidates to be right.
+// passes measures and checks that all candidates are correct.
 func (b *deviceBench) passes(t *testing.T) {
 	t.Helper()
 	outcomes, err := b.measure(t)
@@ -50,7 +50,7 @@ func (b *deviceBench) passes(t *testing.T) {
 	}
 }
 
-// warmed has all processes of the plan's pool wait.
+// warmed waits until all processes of the plan's pool are idle.
 func (b *deviceBench) warmed(t *testing.T, s *Pool) {
 	t.Helper()
 	w := s.take(t.Context(), b.plan)
@@ -59,8 +59,9 @@ func (b *deviceBench) warmed(t *testing.T, s *Pool) {
 	}
 }
 
-// TestProcessesServePlansOfAllWorkloads: none begins with the driver but the first three, whatever the plans before
-// took of the card's memory, of modules and of the process's own memory. They leave no data in the card's.
+// TestProcessesServePlansOfAllWorkloads checks that only the first three processes initialise the driver, whatever
+// earlier plans used of the GPU's memory, modules and the process's memory. No data of earlier plans may remain on
+// the GPU.
 func TestProcessesServePlansOfAllWorkloads(t *testing.T) {
 	b, s := newPoolBench(t)
 	other := newDeviceBench(t, exprtest.Product(t, 1, 512, 800), 2)
@@ -68,7 +69,8 @@ func TestProcessesServePlansOfAllWorkloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.plan.Device, other.plan.Pool, other.plan.Kernels = b.plan.Device, s, other.ids
-	// The larger workload fits once beside what flushes the cache, the modules of one plan beside the calibration.
+	// The larger workload fits once beside the cache-flushing buffer, and the modules of one plan fit beside the
+	// calibration.
 	for what, number := range map[string]int{"memory": 5, "modules": 3, "clean": 1} {
 		if err := b.driver.Tell(what, number); err != nil {
 			t.Fatal(err)
@@ -94,7 +96,7 @@ func TestProcessesServePlansOfAllWorkloads(t *testing.T) {
 	}
 }
 
-// TestAProcessThatSawAFaultServesNoOtherPlan: it is ended, and those beside it are used first.
+// TestAProcessThatSawAFaultServesNoOtherPlan checks that it is ended, and that idle processes are used first.
 func TestAProcessThatSawAFaultServesNoOtherPlan(t *testing.T) {
 	for tell, class := range map[string]tilthv1.ErrorClass{"illegal": crash, "hang": timeout} {
 		t.Run(tell, func(t *testing.T) {
@@ -112,7 +114,7 @@ func TestAProcessThatSawAFaultServesNoOtherPlan(t *testing.T) {
 						t.Errorf("%.12s: %v, %s", id, o.Error, o.Message)
 					}
 				}
-				// Each of the two fails twice, the second time alone: a plan uses up four processes.
+				// Each of the two fails twice, the second time alone, so a plan uses up four processes.
 				if got := b.begun(t); got != 4*(plan+1)+len(s.waiting) || len(s.waiting) >= poolProcesses || s.busy != 0 {
 					t.Errorf("%d processes began, %d wait and %d are busy", got, len(s.waiting), s.busy)
 				}
@@ -121,7 +123,7 @@ func TestAProcessThatSawAFaultServesNoOtherPlan(t *testing.T) {
 	}
 }
 
-// TestAProcessThatSawAWrongResultServesNoOtherPlan: who was wrong may have spoilt more than its own results.
+// TestAProcessThatSawAWrongResultServesNoOtherPlan because the candidate may have corrupted more than its results.
 func TestAProcessThatSawAWrongResultServesNoOtherPlan(t *testing.T) {
 	b, s := newPoolBench(t)
 	text, err := os.ReadFile(b.plan.Candidates[1])
@@ -138,13 +140,13 @@ func TestAProcessThatSawAWrongResultServesNoOtherPlan(t *testing.T) {
 	if err != nil || outcomes[b.ids[0]].Error != none || outcomes[b.ids[1]].Error != wrong {
 		t.Fatalf("%+v, %v", outcomes, err)
 	}
-	// It is wrong beside the other, and once more alone.
+	// It is wrong beside the other candidate, and once more alone.
 	if slices.Contains(s.waiting, before[0]) || len(s.waiting) != poolProcesses-2 || s.busy != 0 {
 		t.Errorf("%d processes wait and %d are busy", len(s.waiting), s.busy)
 	}
 }
 
-// TestAProcessReportsAsMuchInEachPlan: what a process may report is as much in each plan.
+// TestAProcessReportsAsMuchInEachPlan checks that the limit on output applies per plan.
 func TestAProcessReportsAsMuchInEachPlan(t *testing.T) {
 	b, s := newPoolBench(t)
 	b.passes(t)
@@ -157,7 +159,7 @@ func TestAProcessReportsAsMuchInEachPlan(t *testing.T) {
 	}
 }
 
-// TestAProcessServesSoManyPlans, and is replaced.
+// TestAProcessServesSoManyPlans checks that it is then replaced.
 func TestAProcessServesSoManyPlans(t *testing.T) {
 	b, s := newPoolBench(t)
 	b.warmed(t, s)
@@ -175,7 +177,7 @@ func TestAProcessServesSoManyPlans(t *testing.T) {
 	}
 }
 
-// TestACardThatVanishesIsNoCandidatesFaultInAPool: a process that had the card ready before finds it lost.
+// TestACardThatVanishesIsNoCandidatesFaultInAPool covers a process that was initialised before the GPU was lost.
 func TestACardThatVanishesIsNoCandidatesFaultInAPool(t *testing.T) {
 	b, _ := newPoolBench(t)
 	if err := b.driver.Tell("vanish", 1); err != nil {
@@ -187,7 +189,8 @@ func TestACardThatVanishesIsNoCandidatesFaultInAPool(t *testing.T) {
 	}
 }
 
-// TestAProcessThatDiedIsNotUsed, nor one of another kind, and none is left when the pool is closed.
+// TestAProcessThatDiedIsNotUsed also covers processes of other kinds, and checks that none remains after the pool is
+// closed.
 func TestAProcessThatDiedIsNotUsed(t *testing.T) {
 	b, s := newPoolBench(t)
 	b.warmed(t, s)
@@ -195,7 +198,7 @@ func TestAProcessThatDiedIsNotUsed(t *testing.T) {
 		if err := w.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		if e, err := w.next(time.Minute); !errors.Is(err, io.EOF) { // it ends some time after the signal
+		if e, err := w.next(time.Minute); !errors.Is(err, io.EOF) { // some time after the signal
 			t.Fatalf("%+v, %v", e, err)
 		}
 	}
@@ -222,7 +225,7 @@ func TestAProcessThatDiedIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestAProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan, though another plan of its kind began meanwhile.
+// TestAProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan although another plan of its kind has started.
 func TestAProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan(t *testing.T) {
 	b, s := newPoolBench(t)
 	busy := s.take(t.Context(), b.plan)
@@ -237,7 +240,7 @@ func TestAProcessThatIsBusyWhenThePoolIsClosedEndsWithItsPlan(t *testing.T) {
 	}
 }
 
-// TestProcessesAreEndedThatBecomeReadyInAPoolThatWasClosed: but for the one that the plan uses.
+// TestProcessesAreEndedThatBecomeReadyInAPoolThatWasClosed except the one that the plan uses.
 func TestProcessesAreEndedThatBecomeReadyInAPoolThatWasClosed(t *testing.T) {
 	b, s := newPoolBench(t)
 	if err := b.driver.Tell("begin", 50); err != nil {
@@ -259,7 +262,7 @@ func TestProcessesAreEndedThatBecomeReadyInAPoolThatWasClosed(t *testing.T) {
 	}
 }
 
-// TestProcessesDoNotWaitForEver: they take memory of the card.
+// TestProcessesDoNotWaitForEver because they use memory of the GPU.
 func TestProcessesDoNotWaitForEver(t *testing.T) {
 	b, s := newPoolBench(t)
 	s.Idle = time.Millisecond

@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// script is a device whose calibrations take the times of a list, the last one for ever.
+// script is a device whose calibrations take the listed times; the last one repeats.
 type script struct {
 	seconds []float64
 	runs    int

@@ -30,7 +30,7 @@ const (
 	timeout = tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
 )
 
-// bench compiles the harness and testdata's kernels for one target.
+// bench holds the harness and testdata's kernels, compiled for one target.
 type bench struct {
 	tc     *toolchain.Toolchain
 	target *target.Target
@@ -62,7 +62,7 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 	return b
 }
 
-// sharedObjects are those of the tests of all packages, most of which compile the same harness.
+// sharedObjects returns the object cache of the tests of all packages, most of which compile the same harness.
 func sharedObjects(t testing.TB) *toolchain.Objects {
 	t.Helper()
 	o, err := toolchain.OpenObjects(toolchaintest.Cache(t, "objects"), 0)
@@ -72,7 +72,7 @@ func sharedObjects(t testing.TB) *toolchain.Objects {
 	return o
 }
 
-// keptObjects are those of this package's tests for cards, whose keys lack the code of the fake driver.
+// keptObjects returns the object cache of this package's GPU tests, whose keys exclude the code of the fake driver.
 func keptObjects(t testing.TB) *toolchain.Objects {
 	t.Helper()
 	o, err := toolchain.OpenObjects(filepath.Join(scratch, "objects"), 0)
@@ -102,7 +102,7 @@ func testFile(t testing.TB, name string) toolchain.File {
 	return toolchain.File{Name: name, Text: string(text)}
 }
 
-// plan measures the named kernels of testdata/candidates.c.
+// plan returns a plan for the named kernels of testdata/candidates.c.
 func (b *bench) plan(t testing.TB, kernels ...string) Plan {
 	t.Helper()
 	b.kernels(t, "candidates.c", "candidates.so", "-DKERNELS=K("+strings.Join(kernels, "),K(")+")")
@@ -112,7 +112,7 @@ func (b *bench) plan(t testing.TB, kernels ...string) Plan {
 	}
 	return Plan{Harness: b.path("harness"), Reference: b.path("reference.so"), Candidates: []string{b.path("candidates.so")},
 		Threads: 2, Seed: 1, ReferenceCache: b.path("scratch/results"), Sandbox: b.box,
-		// What hangs is waited for so long; what does not gets so long, on a busy machine too.
+		// This is the timeout for hanging candidates. It suffices for others on a busy machine.
 		Limits: Limits{Candidate: 3 * time.Second}}
 }
 
@@ -134,7 +134,7 @@ func measureAll(t testing.TB, p Plan) []Outcome {
 	return outcomes
 }
 
-// wanted is what a kernel of testdata/candidates.c must come to.
+// wanted is the expected outcome of a kernel of testdata/candidates.c.
 type wanted struct {
 	kernel  string
 	class   tilthv1.ErrorClass
@@ -157,8 +157,8 @@ func check(t *testing.T, got []Outcome, want []wanted) {
 	}
 }
 
-// aborted is what is said of a candidate that calls abort. Where processes are not hidden from it, it can signal none,
-// not even itself.
+// aborted returns the message of a candidate that calls abort. In a PID namespace it cannot signal any process,
+// including itself.
 func (b *bench) aborted() string {
 	if b.lacks(sandbox.Processes) && !b.lacks(sandbox.Calls) {
 		return "Segmentation fault"
@@ -249,16 +249,16 @@ func TestSlowCandidatesAreDroppedEarly(t *testing.T) {
 	}
 }
 
-// TestCandidatesHardlyBehindGetFewSamples: the best one's noise, here as large as it gets, does not rule out that they
-// are as fast.
+// TestCandidatesHardlyBehindGetFewSamples uses the maximum noise of the best, which does not exclude that they are
+// equally fast.
 func TestCandidatesHardlyBehindGetFewSamples(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "good")
-	p.Limits.Budget = time.Hour // however long a busy machine takes
+	p.Limits.Budget = time.Hour // irrelevant on a busy machine
 	p.BestSeconds, p.BestSamples = 1e-9, []float64{1e-9, 1e-9, 1e-9, 10, 10}
 	if got := measureAll(t, p)[0]; len(got.Samples) != defaultLeast {
 		t.Errorf("%d samples, want %d", len(got.Samples), defaultLeast)
 	}
-	p.BestSeconds = 1000 // more than one execution takes, whatever holds it up
+	p.BestSeconds = 1000 // longer than any execution
 	if got := measureAll(t, p)[0]; len(got.Samples) != defaultSamples {
 		t.Errorf("%d samples of a candidate that is faster, want %d", len(got.Samples), defaultSamples)
 	}
@@ -273,7 +273,7 @@ func TestKernelsOfSeveralObjectsAreChosenById(t *testing.T) {
 	check(t, measureAll(t, p), []wanted{{"wrong", wrong, "y[7] is"}, {"null_pointer", crash, "Segmentation fault"}, {"incomplete", wrong, "y[999] is"}})
 }
 
-// TestCandidatesRunOnTheProcessorsOfTheirClass, under all walls that there are.
+// TestCandidatesRunOnTheProcessorsOfTheirClass with all available layers of the sandbox.
 func TestCandidatesRunOnTheProcessorsOfTheirClass(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "right_on_one")
 	p.Threads, p.CPUs = 1, []int{0}
@@ -284,17 +284,17 @@ func TestCandidatesRunOnTheProcessorsOfTheirClass(t *testing.T) {
 	}
 }
 
-// TestEnergyIsPowerTimesLatency, in a search and of finalists; what is wrong has none.
+// TestEnergyIsPowerTimesLatency covers searches and finalists. Wrong candidates have no energy.
 func TestEnergyIsPowerTimesLatency(t *testing.T) {
 	const watts = 2.5
 	sys := fstest.MapFS{"class/hwmon/hwmon0/name": {Data: []byte("ina226\n")}, "class/hwmon/hwmon0/power1_input": {Data: []byte("2500000\n")}}
-	meter, err := OpenMeter(sys, "") // of a board that is not at hand
+	meter, err := OpenMeter(sys, "") // of a board that is not available
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := newBench(t, native(t)).plan(t, "good", "wrong")
 	p.Meter = meter
-	p.BestSeconds = 1e-9 // nothing races the best
+	p.BestSeconds = 1e-9 // no race against the best
 	outcomes := measureAll(t, p)
 	check(t, outcomes, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}})
 	if o := outcomes[0]; len(o.Samples) == 0 || math.Abs(o.EnergyJoules-watts*stat.Of(o.Samples).Median) > 1e-9*o.EnergyJoules {
@@ -321,11 +321,11 @@ func TestFinalistsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestAFinalistThatGoesWrongInARaceIsToBlame, and none of those that race with it, whichever entered last.
+// TestAFinalistThatGoesWrongInARaceIsToBlame checks that its rivals are not, in any order.
 func TestAFinalistThatGoesWrongInARaceIsToBlame(t *testing.T) {
 	for bad, want := range map[string]wanted{"endless_later": {"endless_later", timeout, "runs longer"}, "null_pointer_later": {"null_pointer_later", crash, "Segmentation fault"}} {
 		p := newBench(t, native(t)).plan(t, "good", "slow", bad)
-		// A budget that lasts for the runs until it goes wrong, however busy the machine is.
+		// The budget lasts until the candidate goes wrong, even on a busy machine.
 		p.Limits.Candidate, p.Limits.Budget, p.Limits.Sample = 100*time.Millisecond, 250*time.Millisecond, time.Microsecond
 		p.Limits.Samples = 10
 		p.Finalists, p.Kernels = true, []string{"good", bad, "slow"}
@@ -348,8 +348,8 @@ func TestMeasurementsSayHowCalmTheDeviceWas(t *testing.T) {
 			t.Errorf("%s: the calibration took %g times the best known", o.Kernel, o.CalibrationRatio)
 		}
 	}
-	// A device that was once faster than any is disturbed for ever: measuring goes on after the patience is spent, and
-	// says so.
+	// After one unrealistically fast calibration the device always seems disturbed. Measuring continues when its
+	// patience is spent, and reports the disturbance.
 	p.Calibration.add(1e-9)
 	p.Limits.Patience = time.Millisecond
 	for _, o := range measureAll(t, p) {
@@ -359,7 +359,7 @@ func TestMeasurementsSayHowCalmTheDeviceWas(t *testing.T) {
 	}
 }
 
-// slotBytes is what the outputs of testdata/reference.c take.
+// slotBytes is the size of the outputs of testdata/reference.c.
 const slotBytes = 4032
 
 func TestReferenceResultsAreKept(t *testing.T) {
@@ -370,7 +370,7 @@ func TestReferenceResultsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	spoiled := slices.Clone(good)
-	for k := range len(good) / slotBytes { // on a busy machine there are fewer
+	for k := range len(good) / slotBytes { // fewer on a busy machine
 		spoiled[len(spoiled)-(k+1)*slotBytes+3] ^= 0x40 // the exponent of the first element
 	}
 	cases := map[string]struct {
@@ -423,7 +423,7 @@ func TestDeviceFaultsAreErrors(t *testing.T) {
 
 func TestCancelledMeasurementEndsAtOnce(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "slow", "endless")
-	// The first outcome is known for good after a calibration, which comes when some time was spent on measuring.
+	// The first outcome is final after a calibration, which happens after some measuring time.
 	p.Limits.Candidate, p.Limits.Budget, p.Limits.Sample = time.Hour, time.Second, 20*time.Millisecond
 	lost := errors.New("lease lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -460,7 +460,8 @@ func TestForeignTargetUnderEmulator(t *testing.T) {
 	}
 }
 
-// TestADeviceWithOtherRegistersOfSVEMeasuresNothing: the harness finds out before any candidate runs.
+// TestADeviceWithOtherRegistersOfSVEMeasuresNothing checks that the harness detects the vector length before any
+// candidate runs.
 func TestADeviceWithOtherRegistersOfSVEMeasuresNothing(t *testing.T) {
 	board, err := target.Parse("neoverse-v1", 1)
 	if err != nil {
@@ -474,8 +475,8 @@ func TestADeviceWithOtherRegistersOfSVEMeasuresNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkMeasure measures a batch of 16 good kernels of 0.1 ms against an incumbent: what a trial costs the device,
-// in a sandbox and with limits only, and how fast the kernel seems to be.
+// BenchmarkMeasure measures a batch of 16 good kernels of 0.1 ms against an incumbent, in a sandbox and with limits
+// only. It reports the cost of a trial and the apparent speed of the kernel.
 func BenchmarkMeasure(b *testing.B) {
 	kernels := slices.Repeat([]string{"good"}, 16)
 	p := newBench(b, native(b)).plan(b, kernels...)

@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// surroundingsTree is a /sys of files and their contents.
+// surroundingsTree returns a /sys with the given files.
 func surroundingsTree(files map[string]string) fstest.MapFS {
 	m := fstest.MapFS{}
 	for name, content := range files {
@@ -20,7 +20,7 @@ func surroundingsTree(files map[string]string) fstest.MapFS {
 	return m
 }
 
-// words puts surroundings in short words.
+// words formats surroundings compactly.
 func words(s *tilthv1.Surroundings) string {
 	var parts []string
 	for _, t := range s.GetTemperatures() {

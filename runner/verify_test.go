@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floats are elements as they lie in memory.
+// floats returns values as bytes in memory.
 func floats(values ...float32) (b []byte) {
 	for _, v := range values {
 		b = binary.NativeEndian.AppendUint32(b, math.Float32bits(v))
@@ -99,8 +99,8 @@ func TestEachOutputIsJudged(t *testing.T) {
 	}
 }
 
-// TestEachOutputHasItsTolerance: what one of 16 bits may be off by is wrong in one of float32, and no algorithm rounds
-// results more often.
+// TestEachOutputHasItsTolerance checks that the tolerance of a 16-bit output is too large for a float32 one, and that
+// no algorithm rounds results more often.
 func TestEachOutputHasItsTolerance(t *testing.T) {
 	half := func(tolerance, rounding float64) Arg {
 		return Arg{Name: "a", Elements: 1, Bytes: 2, DType: bfloat16Type, Role: Output, Tolerance: tolerance, Rounding: rounding}
@@ -132,7 +132,7 @@ func TestEachOutputHasItsTolerance(t *testing.T) {
 	}
 }
 
-// TestAWorkloadIsCheckedBeforeMemoryIsAskedFor: a harness may say anything of it.
+// TestAWorkloadIsCheckedBeforeMemoryIsAskedFor because a harness is not trusted.
 func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: float32Type, Role: Output}
 	edit := func(change func(*Arg)) []Arg {
@@ -158,7 +158,7 @@ func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestMemoryBecomesNoSmaller: who shares it cannot take away what is read here.
+// TestMemoryBecomesNoSmaller checks that other users of the memory cannot shrink it.
 func TestMemoryBecomesNoSmaller(t *testing.T) {
 	m, err := NewMemory()
 	if err != nil {

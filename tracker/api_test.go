@@ -46,7 +46,7 @@ func (c *closed) ask(name, method, target, body string, headers ...string) (code
 	return w.StatusCode, string(must[[]byte](c)(io.ReadAll(w.Body)))
 }
 
-// TestCallsInJSONPassTheSameGate: roles, bounds and the audit log are those of gRPC.
+// TestCallsInJSONPassTheSameGate checks roles, bounds and the audit log, as for gRPC.
 func TestCallsInJSONPassTheSameGate(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()
@@ -98,7 +98,7 @@ func TestCallsInJSONPassTheSameGate(t *testing.T) {
 	}
 }
 
-// TestAnOpenTrackerTakesNoCallsByName: another site's name may point to this machine.
+// TestAnOpenTrackerTakesNoCallsByName because another site's name may resolve to this machine.
 func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	target := "/api/v1/jobs/" + f.submit("r", spec("conv")).GetId() + ":pause"
@@ -142,7 +142,7 @@ func TestAStreamIsAMessageALine(t *testing.T) {
 	}
 }
 
-// TestRecordsAreComparedInJSON, and handed out, as tilth records sync does over gRPC.
+// TestRecordsAreComparedInJSON and returned, as by tilth records sync over gRPC.
 func TestRecordsAreComparedInJSON(t *testing.T) {
 	c := newClosed(t, false)
 	stream := must[grpc.ClientStreamingClient[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]](t)(
@@ -190,7 +190,7 @@ func TestRecordsAreComparedInJSON(t *testing.T) {
 	}
 }
 
-// TestTheDescriptionNamesEveryCall of docs/api.md's list, which proto/http.yaml has.
+// TestTheDescriptionNamesEveryCall compares the list in docs/api.md with proto/http.yaml.
 func TestTheDescriptionNamesEveryCall(t *testing.T) {
 	c := newClosed(t, false)
 	code, text := c.ask("read-only", "GET", "openapi.json", "")
@@ -225,7 +225,7 @@ func camel(name string) string {
 	return regexp.MustCompile(`_[a-z]`).ReplaceAllStringFunc(name, func(s string) string { return strings.ToUpper(s[1:]) })
 }
 
-// TestTheExamplesOfTheDocumentationRun, as they stand there.
+// TestTheExamplesOfTheDocumentationRun executes the examples verbatim.
 func TestTheExamplesOfTheDocumentationRun(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()

@@ -36,7 +36,7 @@ func (f *trackerFarm) rot(digest string) {
 	}
 }
 
-// download reads an artifact to its end.
+// download reads a whole artifact.
 func (f *trackerFarm) download(digest string) error {
 	f.Helper()
 	stream, err := tilthv1.NewArtifactServiceClient(f.conn).DownloadArtifact(f.Context(), &tilthv1.DownloadArtifactRequest{Digest: digest})
@@ -142,7 +142,7 @@ func TestARunWhosePackageIsDamagedEndsAndSaysWhy(t *testing.T) {
 	}
 }
 
-// TestUploadsBelongToWhoCalls has an upload break off, and others ask for it.
+// TestUploadsBelongToWhoCalls interrupts an upload that other callers then request.
 func TestUploadsBelongToWhoCalls(t *testing.T) {
 	c := newClosed(t, false)
 	c.stop()
@@ -155,7 +155,7 @@ func TestUploadsBelongToWhoCalls(t *testing.T) {
 	stream := must[grpc.ClientStreamingClient[tilthv1.UploadArtifactRequest, tilthv1.UploadArtifactResponse]](t)(
 		tilthv1.NewArtifactServiceClient(c.as("anna")).UploadArtifact(ctx))
 	c.check(stream.Send(&tilthv1.UploadArtifactRequest{Digest: digest, SizeBytes: uint64(len(content)) + 8, Data: []byte(content)}))
-	for gauge(t, registry, "artifacts_unfinished_bytes") < 32<<10 { // until all of it came
+	for gauge(t, registry, "artifacts_unfinished_bytes") < 32<<10 { // until all of it has arrived
 		if t.Context().Err() != nil {
 			t.Fatal("it never came")
 		}

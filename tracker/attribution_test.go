@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// allRecords are those of a workload.
+// allRecords returns the records of a workload.
 func (f *trackerFarm) allRecords() (all []*tilthv1.Record) {
 	f.Helper()
 	stream := must[grpc.ServerStreamingClient[tilthv1.ListRecordsResponse]](f)(f.records.ListRecords(f.Context(), &tilthv1.ListRecordsRequest{}))
@@ -26,7 +26,8 @@ func (f *trackerFarm) allRecords() (all []*tilthv1.Record) {
 	}
 }
 
-// TestARunnerSpeaksForItsDeviceOnly: one that named another's device and time overwrote what that one had measured.
+// TestARunnerSpeaksForItsDeviceOnly is a regression test: a runner that reported another device and time overwrote
+// that device's measurement.
 func TestARunnerSpeaksForItsDeviceOnly(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv"))
@@ -67,7 +68,7 @@ func TestARunnerSpeaksForItsDeviceOnly(t *testing.T) {
 	}
 }
 
-// TestAMeasurementIsDatedByTheTracker, whatever the clock of the board says.
+// TestAMeasurementIsDatedByTheTracker regardless of the device's clock.
 func TestAMeasurementIsDatedByTheTracker(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := newFarm(t, tracker.Config{Now: func() time.Time { return now }})
@@ -84,7 +85,7 @@ func TestAMeasurementIsDatedByTheTracker(t *testing.T) {
 	}
 }
 
-// TestOnlyItsHolderKeepsALeaseAlive checks that an agent that lists another agent's lease is told to drop it.
+// TestOnlyItsHolderKeepsALeaseAlive checks that an agent that lists another agent's lease must drop it.
 func TestOnlyItsHolderKeepsALeaseAlive(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))

@@ -15,8 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestBackupsAreMadeVerifiedAndKeptByCountAndAge lets a tracker run for a day and a half, with a restart and a folder
-// that cannot be written.
+// TestBackupsAreMadeVerifiedAndKeptByCountAndAge runs a tracker for a day and a half, with a restart and an
+// unwritable folder.
 func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 // TestABackupThatFailsIsCountedAndTriedAgain checks that the failure is exported before the next attempt.
 func TestABackupThatFailsIsCountedAndTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backups")
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // no folder
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // not a folder
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -17,11 +17,11 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// benchmarkBatch is how many candidates a tuner proposes together.
+// benchmarkBatch is the number of candidates per proposal.
 const benchmarkBatch = 32
 
-// BenchmarkBatch measures the cost of a batch of 32 candidates from its proposal to its last result, synced to the
-// disk, at various numbers of concurrent batches. Messages do not pass a wire.
+// BenchmarkBatch measures a batch of 32 candidates from its proposal to its last result, synced to disk, at various
+// numbers of concurrent batches. It calls the services directly, without gRPC.
 func BenchmarkBatch(b *testing.B) {
 	for _, underWay := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) {
@@ -30,7 +30,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkBatchOnDatabase is the same with a PostgreSQL server of this machine.
+// BenchmarkBatchOnDatabase does the same with a local PostgreSQL server.
 func BenchmarkBatchOnDatabase(b *testing.B) {
 	server, _ := pgserver.ForTest(b)
 	if err := server.Set(b.Context(), "fsync", "on"); err != nil {
@@ -53,7 +53,7 @@ func benchmarkBatches(b *testing.B, underWay int, db records.Store) {
 	lease := func(session string) *tilthv1.LeaseWorkResponse {
 		return must[*tilthv1.LeaseWorkResponse](b)(tr.LeaseWork(context.Background(), &tilthv1.LeaseWorkRequest{Session: session}))
 	}
-	// A job for each, since they propose in turn.
+	// One job per batch, because a job's proposals are sequential.
 	jobs := make([]*tilthv1.LeaseToken, underWay)
 	for i := range jobs {
 		s := spec("conv")
@@ -93,7 +93,7 @@ func benchmarkBatches(b *testing.B, underWay int, db records.Store) {
 	b.ReportMetric(float64(b.N*benchmarkBatch)/b.Elapsed().Seconds(), "results/s")
 }
 
-// trackerWithObject returns a tracker that closes its store at the end, and an uploaded artifact.
+// trackerWithObject returns a tracker, whose cleanup closes the store, and an uploaded artifact.
 func trackerWithObject(b *testing.B, db records.Store) (*tracker.Tracker, *tilthv1.ArtifactRef) {
 	b.Cleanup(func() {
 		if err := db.Close(); err != nil {

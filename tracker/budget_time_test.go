@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// staffed is a farm with an agent of each kind, and a job of so much time that its tuner holds.
+// staffed is a farm with an agent of each kind, and a job with a time budget leased to its tuner.
 type staffed struct {
 	*trackerFarm
 	job                    *tilthv1.Job
@@ -34,13 +34,13 @@ func newStaffed(t *testing.T, budget time.Duration) *staffed {
 	return f
 }
 
-// end stops the farm within its bubble.
+// end stops the farm in its synctest bubble.
 func (f *staffed) end() {
 	f.stop()
 	f.stop = func() {}
 }
 
-// live has all agents report every second for so long, by the bubble's clock.
+// live makes all agents report every second for a duration of fake time.
 func (f *staffed) live(d time.Duration, sessions ...string) {
 	f.Helper()
 	if sessions == nil {
@@ -54,11 +54,11 @@ func (f *staffed) live(d time.Duration, sessions ...string) {
 			}
 			must[*tilthv1.HeartbeatResponse](f)(f.agents.Heartbeat(f.Context(), beat))
 		}
-		time.Sleep(time.Second) // of the bubble's clock
+		time.Sleep(time.Second) // fake time
 	}
 }
 
-// wantSpent checks how much of the budget's time was spent, but for two beats of the tracker.
+// wantSpent checks the spent time of the budget, within two ticks of the tracker.
 func (f *staffed) wantSpent(want time.Duration) {
 	f.Helper()
 	j := f.trackerFarm.job(f.job.GetId())
@@ -74,7 +74,7 @@ func (f *staffed) wantState(want tilthv1.JobState, reason string) {
 	}
 }
 
-// inBubble runs a test by a clock of its own.
+// inBubble runs a test with fake time.
 func inBubble(t *testing.T, budget time.Duration, test func(f *staffed)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newStaffed(t, budget)
@@ -89,8 +89,8 @@ const (
 	done    = tilthv1.JobState_JOB_STATE_DONE
 )
 
-// TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway: a job of 20 s was done, without a trial, after an outage of a
-// minute.
+// TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway is a regression test: after an outage of a minute, a job with a
+// budget of 20 s was done without a trial.
 func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 	inBubble(t, 20*time.Second, func(f *staffed) {
 		f.live(10 * time.Second)
@@ -103,7 +103,7 @@ func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 		f.wantState(failed, "time spent before the first trial was measured")
 		j := f.trackerFarm.job(f.job.GetId())
 		lived := j.GetEndedAt().AsTime().Sub(j.GetStartedAt().AsTime())
-		if lived < 78*time.Second || lived > 92*time.Second { // 60 s do not count, and the time lost by the stop is counted again
+		if lived < 78*time.Second || lived > 92*time.Second { // 60 s do not count, and the time lost by the stop counts again
 			f.Errorf("the job lived for %v", lived)
 		}
 	})
@@ -140,7 +140,7 @@ func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
 	}
 }
 
-// TestATunerThatIsSilentSpendsNoTime: for half a lease's time it may be there yet.
+// TestATunerThatIsSilentSpendsNoTime, except for half a lease timeout in which it may still be alive.
 func TestATunerThatIsSilentSpendsNoTime(t *testing.T) {
 	inBubble(t, 10*time.Minute, func(f *staffed) {
 		f.live(10 * time.Second)
@@ -154,7 +154,7 @@ func (f *trackerFarm) leave(session string) {
 	must[*tilthv1.LeaveResponse](f)(f.agents.Leave(f.Context(), &tilthv1.LeaveRequest{Session: session}))
 }
 
-// TestATrackerThatStoodStillSpendsNobodysTime: its process was stopped, or its machine slept.
+// TestATrackerThatStoodStillSpendsNobodysTime covers a stopped process and a suspended machine.
 func TestATrackerThatStoodStillSpendsNobodysTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64 // nanoseconds
@@ -173,7 +173,7 @@ func TestATrackerThatStoodStillSpendsNobodysTime(t *testing.T) {
 	})
 }
 
-// TestTheTimeOfABudgetEndsTheJobThatMeasured: the tracker does so by itself.
+// TestTheTimeOfABudgetEndsTheJobThatMeasured checks that the tracker itself ends the job.
 func TestTheTimeOfABudgetEndsTheJobThatMeasured(t *testing.T) {
 	inBubble(t, 10*time.Second, func(f *staffed) {
 		f.propose(f.work.GetLease(), 0, 0, "a")
@@ -188,7 +188,7 @@ func TestTheTimeOfABudgetEndsTheJobThatMeasured(t *testing.T) {
 	})
 }
 
-// TestATunerIsToldWhatIsLeft, and one of an older version, which reckons from the job's start, comes to the same.
+// TestATunerIsToldWhatIsLeft checks that an older tuner, which counts from the job's start, gets the same result.
 func TestATunerIsToldWhatIsLeft(t *testing.T) {
 	inBubble(t, 30*time.Second, func(f *staffed) {
 		f.live(10 * time.Second)
@@ -205,7 +205,7 @@ func TestATunerIsToldWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft: nothing is stored of the time that it spent.
+// TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft covers jobs without a stored spent time.
 func TestAJobOfAnOlderTrackerGoesOnWithWhatItHadLeft(t *testing.T) {
 	inBubble(t, time.Minute, func(f *staffed) {
 		f.live(20 * time.Second)

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// builds has a builder build all that it is given, and notes that it did.
+// builds makes a builder build all work that it gets, and records the builder.
 func (f *timed) builds(session, name string, by map[string]string) {
 	f.t.Helper()
 	for w := f.build(session); w != nil; w = f.build(session) {
@@ -23,7 +23,7 @@ func (f *timed) builds(session, name string, by map[string]string) {
 	}
 }
 
-// runs reports the outcome of a batch on a device.
+// runs reports a batch's outcome on a device.
 func (f *timed) runs(w *tilthv1.LeaseWorkResponse, starts bool) {
 	f.t.Helper()
 	r := &tilthv1.ReportMeasurementsRequest{Lease: w.GetLease()}
@@ -35,8 +35,8 @@ func (f *timed) runs(w *tilthv1.LeaseWorkResponse, starts bool) {
 	must[*tilthv1.ReportMeasurementsResponse](f.t)(f.ReportMeasurements(f.t.Context(), r))
 }
 
-// TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork: all devices were given a rest after the other, and what
-// honest builders had built waited for up to five minutes; half of the batches became dead letters.
+// TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork is a regression test: all devices got cooldowns in
+// turn, work of honest builders waited for up to five minutes, and half of the batches became dead letters.
 func TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)

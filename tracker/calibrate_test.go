@@ -18,7 +18,7 @@ import (
 
 const quarantined = tilthv1.DeviceState_DEVICE_STATE_QUARANTINED
 
-// calibratingRunner joins as a runner with the capability to calibrate.
+// calibratingRunner joins as a runner that can calibrate.
 func (f *trackerFarm) calibratingRunner() *tilthv1.JoinResponse {
 	f.Helper()
 	s := agentSpec("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER)
@@ -26,7 +26,7 @@ func (f *trackerFarm) calibratingRunner() *tilthv1.JoinResponse {
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s}))
 }
 
-// spare joins another device of the class, without which none is put into quarantine.
+// spare joins another device of the class, which quarantine requires.
 func (f *trackerFarm) spare() string { return f.join("spare", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
 
 // calibrate reports n calibrations of a device that is slower by the given factor.
@@ -48,9 +48,9 @@ func (f *trackerFarm) heartbeat(session string) *tilthv1.HeartbeatResponse {
 	return must[*tilthv1.HeartbeatResponse](f)(f.agents.Heartbeat(f.Context(), &tilthv1.HeartbeatRequest{Session: session}))
 }
 
-// clock is a tracker's, moved by the test.
+// clock is a tracker's settable clock.
 type clock struct {
-	mu   sync.Mutex // guards time, which the tracker's own goroutines ask for
+	mu   sync.Mutex // guards time, which the tracker's goroutines read
 	time time.Time
 }
 
@@ -95,7 +95,7 @@ func TestADeviceThatBecameSlowIsQuarantinedAndProbedBack(t *testing.T) {
 	f.spare()
 	session := f.calibratingRunner().GetSession()
 	f.calibrate(session, 5, 1)
-	f.restart() // the reference is kept
+	f.restart() // the reference is preserved
 	f.calibrate(session, 3, 1.2)
 	d := device(t, wired{f}, "runner")
 	wantDevice(t, d, quarantined)
@@ -141,7 +141,7 @@ func TestADeviceIsRecalibratedByHand(t *testing.T) {
 	}
 }
 
-// TestACordonOutlastsAQuarantine: of two reasons to keep work from a device, each ends by itself.
+// TestACordonOutlastsAQuarantine checks that the two end independently.
 func TestACordonOutlastsAQuarantine(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.spare()
@@ -157,7 +157,7 @@ func TestACordonOutlastsAQuarantine(t *testing.T) {
 	wantDevice(t, uncordon(t, wired{f}, "runner"), ready)
 }
 
-// TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut: a farm with one board would stand still, and say nothing.
+// TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut because a farm with one board would stop silently.
 func TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: reg})
@@ -200,8 +200,8 @@ func TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
 	}
 }
 
-// TestABusyMomentWhileJoiningIsNoQuarantine checks that load during a host's start, which ends within a minute, has no
-// consequences.
+// TestABusyMomentWhileJoiningIsNoQuarantine checks that load during a host's start, which ends within a minute, has
+// no consequences.
 func TestABusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})
@@ -257,7 +257,7 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 	if s.GetTaskIndex() != 1 || string(s.GetCandidate().GetTrace()) != "b" || s.GetDevice() != "runner" || !strings.Contains(s.GetReason(), "changed by 5.0 %") {
 		t.Fatalf("the last event is %v", events[n-1])
 	}
-	// The candidate is measured again; the record has the reason, and the new measurement is the best.
+	// The candidate is measured again. The record has the reason, and the new measurement is the best.
 	c.forward(time.Second)
 	again := must[*tilthv1.ProposeBatchResponse](t)(f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{
 		Lease: tuner, Proposal: 4, TaskIndex: 1, Candidates: candidates("b"), Mode: tilthv1.BatchMode_BATCH_MODE_FINALISTS, Remeasured: s.GetReason(),
@@ -281,8 +281,8 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 	}
 }
 
-// TestTheBestOfAnEndedJobIsInDoubtToo, and the next job of the workload settles it though it measures for a shorter
-// time.
+// TestTheBestOfAnEndedJobIsInDoubtToo checks that the next job of the workload remeasures it, even if that job
+// measures for a shorter time.
 func TestTheBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})

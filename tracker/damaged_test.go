@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// flip flips a bit of the first row of a bucket of a stopped farm whose key begins so.
+// flip flips a bit of a bucket's first row with a key prefix, in a stopped farm.
 func (f *trackerFarm) flip(bucket, begin string) {
 	f.Helper()
 	file := must[*bbolt.DB](f)(bbolt.Open(f.file(), 0o600, nil))
@@ -38,7 +38,7 @@ func (f *trackerFarm) flip(bucket, begin string) {
 	}
 }
 
-// TestADamagedJobEndsAndTheOthersGoOn: a row that could not be read kept the tracker from starting.
+// TestADamagedJobEndsAndTheOthersGoOn is a regression test: an unreadable row prevented the tracker's start.
 func TestADamagedJobEndsAndTheOthersGoOn(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	ids := map[string]string{}
@@ -51,7 +51,7 @@ func TestADamagedJobEndsAndTheOthersGoOn(t *testing.T) {
 	for bucket, id := range ids {
 		switch bucket {
 		case "none":
-		case "events": // the batch's proposal, which has its candidates
+		case "events": // the batch's proposal with its candidates
 			f.flip(bucket, id+"\x00\x00\x00\x00\x00\x00\x00\x00\x03")
 		default:
 			f.flip(bucket, id)
@@ -85,7 +85,7 @@ func damagedBest(t *testing.T) *trackerFarm {
 	f.submit("r1", spec("conv"))
 	builder, runner := f.builder(), f.runner()
 	search := f.mustLease(f.tuner()).GetLease()
-	for n, latency := range []float64{0.5, 0.125, 0.25} { // of one candidate: the last one counts
+	for n, latency := range []float64{0.5, 0.125, 0.25} { // of one candidate; the last one counts
 		w := f.proposeAndLease(search, builder, runner, uint64(n), 0)
 		f.report(w.GetLease(), ok(w.GetMeasure().GetCandidates()[0], latency))
 	}
@@ -106,7 +106,7 @@ func damagedBest(t *testing.T) *trackerFarm {
 	return f
 }
 
-// oneSetAside checks that the damage was counted once and is set aside.
+// oneSetAside checks that one damaged record was counted and set aside.
 func oneSetAside(t *testing.T, f *trackerFarm, registry *prometheus.Registry) {
 	t.Helper()
 	if n := value(t, registry, "tilth_tracker_store_damaged_rows_total"); n != 1 {
@@ -117,15 +117,16 @@ func oneSetAside(t *testing.T, f *trackerFarm, registry *prometheus.Registry) {
 	if report.Damaged != 0 || report.SetAside != 1 {
 		t.Errorf("afterwards it has %+v", report)
 	}
-	f.cfg.Registerer = nil // a registry takes a tracker's metrics once
+	f.cfg.Registerer = nil // metrics can only be registered once
 	f.start()
 }
 
-// TestADamagedBestGivesWayToTheNext: a flipped bit turned 12.3 ms into 48 µs, which was served as the best.
+// TestADamagedBestGivesWayToTheNext is a regression test: a flipped bit turned 12.3 ms into 48 µs, which was served
+// as the best.
 func TestADamagedBestGivesWayToTheNext(t *testing.T) {
 	registry, f := prometheus.NewRegistry(), damagedBest(t)
 	f.cfg.Registerer = registry
-	f.start() // without scrubbing: who asks is the first to meet the damage
+	f.start() // without scrubbing: the first read finds the damage
 	task := spec("conv").GetTasks()[0]
 	r := must[*tilthv1.BestRecordsResponse](t)(f.records.BestRecords(t.Context(), &tilthv1.BestRecordsRequest{
 		Target: "cpu-1", WorkloadDigests: []string{task.GetWorkloadDigest()},
@@ -155,7 +156,7 @@ func TestScrubbingSetsADamagedRecordAside(t *testing.T) {
 	oneSetAside(t, f, registry)
 }
 
-// value is that of a metric without labels.
+// value returns a metric without labels.
 func value(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := registry.Gather()

@@ -55,7 +55,7 @@ func TestDeadLettersAreTriedAgainWhenAsked(t *testing.T) {
 					f.stop()
 					f.start()
 				}
-				// The report under the old lease is known still, and the lease that comes has a number of its own.
+				// The report under the old lease is still known, and the next lease has another number.
 				f.broken(w)
 				for range 2 {
 					again := f.build(builder)
@@ -104,7 +104,7 @@ func TestOnlyWhatIsNotRecordedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Batches that were given up before they were kept whole have nothing left to try.
+// TestADeadLetterFromAnOlderTrackerIsPassedOver covers batches without stored candidates, which cannot be retried.
 func TestADeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
 	f := newFarm(t, tracker.Config{MaxAttempts: 1})
 	job := f.submit("r", spec("conv")).GetId()
@@ -127,13 +127,14 @@ func TestADeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
 	}
 }
 
-// A job whose batches all fail used to continue forever, its row growing with each dead letter.
+// TestAJobWithTooManyDeadLettersFails is a regression test: a job whose batches all failed continued forever, and its
+// row grew with each dead letter.
 func TestAJobWithTooManyDeadLettersFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimedAs(t, tracker.Config{MaxAttempts: 1, Limits: state.Limits{JobBatches: 110}})
 		defer func() { f.stop() }()
 		id := f.submitOf("ana", "job", 0, 110)
-		for n := range 100 { // each fails one of them, so none of them is to blame
+		for n := range 100 { // each fails one of them, so none is to blame
 			f.broken(f.build(f.joinAs(fmt.Sprint("builder ", n), builderKind)))
 		}
 		j := f.jobOf(id)

@@ -25,7 +25,7 @@ type decider interface {
 	GetDevice(context.Context, *tilthv1.GetDeviceRequest) (*tilthv1.GetDeviceResponse, error)
 }
 
-// wired is a decider over the wire of a farm, through its restarts.
+// wired is a decider over gRPC that survives the farm's restarts.
 type wired struct{ *trackerFarm }
 
 func (w wired) client() tilthv1.DeviceServiceClient { return tilthv1.NewDeviceServiceClient(w.conn) }
@@ -72,7 +72,7 @@ func wantDevice(t testing.TB, d *tilthv1.Device, state tilthv1.DeviceState) {
 	}
 }
 
-// changes puts a device's history in short words.
+// changes formats a device's history compactly.
 func changes(d *tilthv1.Device) string {
 	var out []string
 	for _, c := range d.GetHistory() {
@@ -87,7 +87,7 @@ const (
 	draining = tilthv1.DeviceState_DEVICE_STATE_DRAINING
 )
 
-// measurable brings a job so far that one batch of it waits for a runner.
+// measurable prepares a job until one of its batches waits for a runner.
 func (f *trackerFarm) measurable(request string) *tilthv1.Job {
 	f.Helper()
 	job := f.submit(request, spec("conv"))
@@ -108,7 +108,7 @@ func TestACordonedDeviceIsGivenNoWorkAndStaysJoined(t *testing.T) {
 	if w := f.lease(session); w.GetLease() != nil {
 		t.Error("after a restart a cordoned device was given work")
 	}
-	session = f.runner() // its process was started anew
+	session = f.runner() // the runner restarted
 	if w := f.lease(session); w.GetLease() != nil {
 		t.Error("a cordoned device that joined again was given work")
 	}
@@ -218,8 +218,7 @@ func TestADeviceKeepsItsLastTwentyChanges(t *testing.T) {
 
 var built = []byte("built")
 
-// keepBuilt puts an artifact into the folder, and starts the tracker anew to find it there: without a wire there are
-// no uploads.
+// keepBuilt stores an artifact in the folder and restarts the tracker to find it, because uploads need gRPC.
 func (f *timed) keepBuilt() {
 	f.t.Helper()
 	digest := records.Digest(built)
@@ -234,7 +233,7 @@ func (f *timed) keepBuilt() {
 	f.start()
 }
 
-// measurable brings a job so far that one batch of it waits for a runner.
+// measurable prepares a job until one of its batches waits for a runner.
 func (f *timed) measurable() {
 	f.t.Helper()
 	f.submit()
@@ -267,7 +266,7 @@ func TestADeviceCordonedForAnHourComesBackByItself(t *testing.T) {
 					f.stop()
 					f.start()
 				}
-				for range 5 { // a call that waits is given the work when the time is over
+				for range 5 { // a waiting call gets the work when the cooldown ends
 					if f.lease(session, 20) != nil {
 						break
 					}

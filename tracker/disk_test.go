@@ -18,8 +18,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// holdDisk has the next transaction not end, and none begin after it, until release is called. It closes held when
-// that is so.
+// holdDisk blocks the next transaction, and all later ones, until release is called. It closes held once the
+// transaction is blocked.
 func (f *trackerFarm) holdDisk() (held <-chan struct{}, release func()) {
 	begun, over := make(chan struct{}), make(chan struct{})
 	var once, end sync.Once
@@ -32,7 +32,7 @@ func (f *trackerFarm) holdDisk() (held <-chan struct{}, release func()) {
 	return begun, release
 }
 
-// Calls that wait for the disk are memory, too.
+// TestCallsThatWaitForTheDiskAreBounded because waiting calls use memory.
 func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry, Limits: state.Limits{Calls: 1}})
@@ -59,7 +59,7 @@ func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
 	}
 }
 
-// A crash must not revert what a client has seen.
+// TestAWatcherIsToldOnlyWhatIsOnTheDisk because a crash must not revert what a client has seen.
 func TestAWatcherIsToldOnlyWhatIsOnTheDisk(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("job", spec("conv")).GetId()
@@ -82,7 +82,7 @@ func TestAWatcherIsToldOnlyWhatIsOnTheDisk(t *testing.T) {
 	})
 	<-held
 	calls.Go(func() { f.propose(lease, 0, 0, "a") })
-	for f.owners()[0].GetWaiting() < 2 { // the tracker's memory is ahead of its disk: the other job and the batch wait there
+	for f.owners()[0].GetWaiting() < 2 { // the other job and the batch are in memory, but not on disk
 		runtime.Gosched()
 	}
 	var err error
@@ -90,7 +90,7 @@ func TestAWatcherIsToldOnlyWhatIsOnTheDisk(t *testing.T) {
 	case err = <-told:
 		t.Error("a watcher is told of a proposal that is not on the disk")
 		release()
-	case <-time.After(200 * time.Millisecond): // for what must not come
+	case <-time.After(200 * time.Millisecond): // nothing must arrive
 		release()
 		err = <-told
 	}

@@ -100,7 +100,8 @@ func TestAStoreThatCannotBeWrittenStopsTheTracker(t *testing.T) {
 	}
 }
 
-// All best records used to come in one message, which a large store made too long to be sent.
+// TestBestRecordsComeInPages is a regression test: all best records were in one message, which was too long for a
+// large store.
 func TestBestRecordsComeInPages(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	stream := must[grpc.ClientStreamingClient[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]](t)(f.records.ImportRecords(t.Context()))

@@ -35,7 +35,7 @@ func TestAWaitIsEndedByItsName(t *testing.T) {
 			t.Errorf("%q ends a request of that name", wrong)
 		}
 	}
-	for !end(session, "1") { // until it has come
+	for !end(session, "1") { // until the wait has started
 		time.Sleep(time.Millisecond)
 	}
 	if r := <-first; r.GetLease() != nil {

@@ -25,14 +25,14 @@ func (f *trackerFarm) uploadBytes(ctx context.Context, content string) (*tilthv1
 	if err != nil {
 		return nil, err
 	}
-	// A failed Send says only io.EOF: the answer has the cause.
+	// A failed Send only returns io.EOF; the response has the cause.
 	_ = stream.Send(&tilthv1.UploadArtifactRequest{Digest: ref.GetDigest(), SizeBytes: ref.GetSizeBytes(), Data: []byte(content)})
 	_, err = stream.CloseAndRecv()
 	return ref, err
 }
 
-// TestEvictionTakesNothingThatALeaseNeeds has a store that holds a few artifacts only, and others who fill it all the
-// time: what a build report was accepted with is there until the batch is measured.
+// TestEvictionTakesNothingThatALeaseNeeds fills a small store continuously. Artifacts of an accepted build report
+// must remain until the batch is measured.
 func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
 	const sizeBytes, roomBytes = 10_000, 24 << 10
 	batches := quickOr(20, 80)
@@ -46,7 +46,7 @@ func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
 	for k := range 3 {
 		others.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				_, _ = f.uploadBytes(ctx, fmt.Sprintf("%d of %d %s", n, k, strings.Repeat(".", sizeBytes))) // there may be no room
+				_, _ = f.uploadBytes(ctx, fmt.Sprintf("%d of %d %s", n, k, strings.Repeat(".", sizeBytes))) // the store may be full
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
 		for {
 			ref, err := f.uploadBytes(ctx, fmt.Sprintf("object %d %s", n, strings.Repeat(".", sizeBytes)))
 			if code := status.Code(err); code == codes.ResourceExhausted || code == codes.Unavailable {
-				continue // the others' uploads under way take all the room
+				continue // concurrent uploads use all space
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +66,7 @@ func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
 			if _, err = f.build.ReportBuild(ctx, r); err == nil {
 				break
 			}
-			if !agent.MissingArtifact(err) { // it went before it was reported
+			if !agent.MissingArtifact(err) { // evicted before the report
 				t.Fatal(err)
 			}
 		}

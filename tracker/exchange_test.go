@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// keysOf are the keys of records by their seconds, as the wire has them.
+// keysOf returns the keys of records by their seconds, as on the wire.
 func keysOf(seconds ...int64) []byte {
 	var keys []records.Key
 	for _, second := range seconds {
@@ -88,7 +88,7 @@ func TestRecordsAreComparedOverTheWire(t *testing.T) {
 	wantStatus(t, err, codes.InvalidArgument, "", "from")
 }
 
-// someRecords are all that a call streams.
+// someRecords returns all records of a stream.
 func (f *trackerFarm) someRecords(req *tilthv1.GetRecordsRequest) (all []*tilthv1.Record, err error) {
 	stream := must[grpc.ServerStreamingClient[tilthv1.GetRecordsResponse]](f)(f.records.GetRecords(f.Context(), req))
 	for {

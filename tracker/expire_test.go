@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// timed is a tracker in a bubble of fake time, called without a wire between.
+// timed is a tracker in a synctest bubble, called directly without gRPC.
 type timed struct {
 	*tracker.Tracker
 	t    *testing.T
@@ -78,16 +78,16 @@ func (f *timed) beat(session string, during time.Duration, leases ...*tilthv1.Le
 	return dropped
 }
 
-// pass lets fake time pass; nothing waits for real.
+// pass waits for fake time.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestWhatIsNotKeptAliveIsGivenToOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		// live is run after the holder got its lease.
+		// live runs after the holder got its lease.
 		live     func(f *timed, session string, lease *tilthv1.LeaseToken)
 		restart  bool
 		expired  bool
-		sessions int // that are live afterwards, of 2
+		sessions int // live sessions afterwards, of 2
 	}{
 		"silent agent": {
 			live:    func(*timed, string, *tilthv1.LeaseToken) { pass(32 * time.Second) },
@@ -171,7 +171,7 @@ func TestAnExpiredLeaseIsDropped(t *testing.T) {
 		f.submit()
 		session := f.join("holder")
 		lease := f.lease(session, 0)
-		f.beat(session, 35*time.Second) // a heartbeat without the lease
+		f.beat(session, 35*time.Second) // heartbeats without the lease
 		if dropped := f.beat(session, time.Second, lease); dropped != 1 {
 			t.Errorf("%d leases dropped, want 1", dropped)
 		}
@@ -190,7 +190,7 @@ func TestALongPollEndsEmptyWhenItsTimeIsUp(t *testing.T) {
 		if took := time.Since(begin); took != 20*time.Second {
 			t.Errorf("waited %v", took)
 		}
-		// The waiter is gone: work that comes now waits for the next call.
+		// The waiter is gone, so new work waits for the next call.
 		f.submit()
 		if got := f.lease(session, 0); got.GetAttempt() != 1 {
 			t.Errorf("got %v", got)

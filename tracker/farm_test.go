@@ -49,16 +49,16 @@ const (
 	crash = tilthv1.ErrorClass_ERROR_CLASS_CRASH
 )
 
-// trackerFarm is a tracker on a records file of its own, and clients of all its services over an in-memory connection.
+// trackerFarm is a tracker with its own records file, and clients of all services over an in-memory connection.
 type trackerFarm struct {
 	testing.TB
 	dir string
 	cfg tracker.Config
-	// open opens the store; nil = openFile.
+	// open opens the store; nil means openFile.
 	open func(path string) (records.Store, error)
-	// intercept, when set, is between the clients and the tracker.
+	// intercept, if set, intercepts the clients' calls.
 	intercept grpc.UnaryClientInterceptor
-	// dial are further options of the clients' connection.
+	// dial holds additional options of the clients' connection.
 	dial    []grpc.DialOption
 	stop    func()
 	tracker *tracker.Tracker
@@ -73,7 +73,7 @@ type trackerFarm struct {
 
 func newFarm(t testing.TB, cfg tracker.Config) *trackerFarm {
 	t.Helper()
-	cfg.FirstRetry = cmp.Or(cfg.FirstRetry, -1) // at once: nothing but the tests of retries waits for them
+	cfg.FirstRetry = cmp.Or(cfg.FirstRetry, -1) // immediately; only tests of retries wait for them
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: cfg}
 	f.start()
 	t.Cleanup(func() { f.stop() })
@@ -136,7 +136,7 @@ func connect(t testing.TB, lis *bufconn.Listener, opts ...grpc.DialOption) *grpc
 	return conn
 }
 
-// restart is a stop and a start on the same files. What kill -9 adds to it is tested in kill_test.go.
+// restart stops and starts the tracker on the same files. kill_test.go covers kill -9.
 func (f *trackerFarm) restart() {
 	f.Helper()
 	f.stop()
@@ -204,13 +204,13 @@ func (f *trackerFarm) builder() string {
 }
 func (f *trackerFarm) runner() string { return f.join("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
 
-// lease asks for work without waiting.
+// lease requests work without waiting.
 func (f *trackerFarm) lease(session string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	return must[*tilthv1.LeaseWorkResponse](f)(f.agents.LeaseWork(f.Context(), &tilthv1.LeaseWorkRequest{Session: session}))
 }
 
-// mustLease asks for work that has to be there.
+// mustLease requests work that must be available.
 func (f *trackerFarm) mustLease(session string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	w := f.lease(session)
@@ -293,7 +293,7 @@ func (f *trackerFarm) job(id string) *tilthv1.Job {
 // events reads n events of a job from a sequence number on.
 func (f *trackerFarm) events(id string, from uint64, n int) (out []*tilthv1.JobEvent) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute) // a hang is a failure, not a stuck run
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute) // detects a hang
 	defer cancel()
 	stream := must[grpc.ServerStreamingClient[tilthv1.WatchJobResponse]](f)(
 		f.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: id, FromSequence: from}))
@@ -303,7 +303,7 @@ func (f *trackerFarm) events(id string, from uint64, n int) (out []*tilthv1.JobE
 	return out
 }
 
-// describe puts events in short words.
+// describe formats events compactly.
 func describe(events []*tilthv1.JobEvent) string {
 	var out []string
 	for _, e := range events {

@@ -12,7 +12,7 @@ import (
 
 const finalists = tilthv1.BatchMode_BATCH_MODE_FINALISTS
 
-// sampled is a verified measurement of n equal samples.
+// sampled returns a verified measurement of n equal samples.
 func sampled(c *tilthv1.Candidate, latency float64, n int) *tilthv1.Measurement {
 	m := ok(c, latency)
 	for range n - 1 {
@@ -21,7 +21,7 @@ func sampled(c *tilthv1.Candidate, latency float64, n int) *tilthv1.Measurement 
 	return m
 }
 
-// race proposes candidates that were measured before and returns the runner's work, through a restart of the tracker.
+// race proposes candidates that were measured before and returns the runner's work, across a restart of the tracker.
 func (f *trackerFarm) race(lease *tilthv1.LeaseToken, proposal uint64, names ...string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	must[*tilthv1.ProposeBatchResponse](f)(f.search.ProposeBatch(f.Context(), &tilthv1.ProposeBatchRequest{

@@ -33,11 +33,11 @@ func TestATrackerSaysWhyItIsNotReady(t *testing.T) {
 	}
 	expect("/readyz", http.StatusServiceUnavailable, "the records file is not written")
 	tr.Close()
-	expect("/healthz", http.StatusOK, "ok") // it shuts down normally
+	expect("/healthz", http.StatusOK, "ok") // a normal shutdown
 	expect("/readyz", http.StatusServiceUnavailable, "the tracker is stopping")
 }
 
-// await follows what gRPC's health service says of a name until it is want.
+// await watches a name in gRPC's health service until its status is want.
 func await(ctx context.Context, t *testing.T, client healthv1.HealthClient, name string, want healthv1.HealthCheckResponse_ServingStatus) {
 	t.Helper()
 	stream := must[healthv1.Health_WatchClient](t)(client.Watch(ctx, &healthv1.HealthCheckRequest{Service: name}))

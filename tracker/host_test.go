@@ -40,8 +40,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// shardedFarm is a process that has all of several shards, each with a store in memory, and a connection to it as
-// agents and clients make it.
+// shardedFarm is a process with several shards, each with an in-memory store, and a connection like that of agents
+// and clients.
 type shardedFarm struct {
 	*testing.T
 	address string
@@ -95,7 +95,7 @@ func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	return f
 }
 
-// plain is a connection that does not name shards.
+// plain returns a connection that does not name shards.
 func (f *shardedFarm) plain() *grpc.ClientConn {
 	f.Helper()
 	conn := must[*grpc.ClientConn](f)(grpc.NewClient(f.address, grpc.WithTransportCredentials(insecure.NewCredentials())))
@@ -103,7 +103,7 @@ func (f *shardedFarm) plain() *grpc.ClientConn {
 	return conn
 }
 
-// at has calls of a plain connection be for a shard.
+// at returns a context for calls of a plain connection to a shard.
 func (f *shardedFarm) at(shard int) context.Context {
 	return metadata.AppendToOutgoingContext(f.Context(), wire.ShardHeader, strconv.Itoa(shard))
 }
@@ -141,7 +141,7 @@ func TestAnOwnerHasOneShard(t *testing.T) {
 		if again := f.submit("a", owner); again.GetId() != first.GetId() {
 			t.Errorf("a submission that is repeated makes %s beside %s", again.GetId(), first.GetId())
 		}
-		// The owner has one quota, whichever tracker is asked.
+		// The owner's quota covers all trackers.
 		s := spec("conv")
 		s.Owner = owner
 		for shard := range someShards {
@@ -216,8 +216,8 @@ func TestWhatIsToldOfADeviceHoldsInAllShards(t *testing.T) {
 	}
 }
 
-// A request for work waits at all shards. If several grant work at once, the surplus is returned and waits for the
-// next agent.
+// TestWorkOfTwoShardsIsHandedBackOnce checks requests that wait at all shards. If several grant work at once, the
+// surplus is returned and waits for the next agent.
 func TestWorkOfTwoShardsIsHandedBackOnce(t *testing.T) {
 	f := newSharded(t, tracker.Config{})
 	session := f.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER)
@@ -245,7 +245,7 @@ func TestWorkOfTwoShardsIsHandedBackOnce(t *testing.T) {
 		t.Fatalf("the request that waited got %v", held)
 	}
 	for len(held) < someShards {
-		work := f.lease(session, 20*time.Second) // no heartbeat shows which leases arrived: nothing else brings one back
+		work := f.lease(session, 20*time.Second) // leases only return explicitly, because there are no heartbeats
 		if work.GetLease() == nil {
 			t.Fatalf("only %d jobs were leased: %v", len(held), held)
 		}
@@ -312,7 +312,7 @@ func TestWhatIsUploadedForNoJobIsInAllShards(t *testing.T) {
 	}
 }
 
-// everywhere fails the test unless all shards have an artifact.
+// everywhere checks that all shards have an artifact.
 func (f *shardedFarm) everywhere(ref *tilthv1.ArtifactRef) {
 	f.Helper()
 	for shard := range someShards {
@@ -333,7 +333,8 @@ func large(t *testing.T) (path string) {
 	return path
 }
 
-// A shard that has the package ends its stream at once, and the others get the rest all the same.
+// TestWhatOneShardHasIsUploadedToTheOthers checks that a shard with the package ends its stream at once, while the
+// others receive the rest.
 func TestWhatOneShardHasIsUploadedToTheOthers(t *testing.T) {
 	for _, shard := range []int{0, 2} {
 		f := newSharded(t, tracker.Config{})
@@ -345,7 +346,7 @@ func TestWhatOneShardHasIsUploadedToTheOthers(t *testing.T) {
 	}
 }
 
-// onWrite is a log that has something done at its first line.
+// onWrite is a log that calls a function at its first line.
 type onWrite struct {
 	once sync.Once
 	do   func()
@@ -356,11 +357,12 @@ func (w *onWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An upload that a shard puts off is made again, though the others had more of it to come.
+// TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain checks that an upload refused temporarily by one shard is retried,
+// even while others still receive data.
 func TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain(t *testing.T) {
 	f := newSharded(t, tracker.Config{Artifacts: artifact.Options{Uploads: 1}})
 	const busy = 1
-	// An upload that does not end takes all the room of one shard. It is refused where a probe is there before it.
+	// An unfinished upload uses all space of one shard, so a probe after it is refused.
 	ctx, cancel := context.WithCancel(f.at(busy))
 	defer cancel()
 	conn := f.plain()
@@ -372,13 +374,13 @@ func TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain(t *testing.T) {
 		told := make(chan struct{})
 		go func() {
 			defer close(told)
-			_ = other.RecvMsg(&tilthv1.UploadArtifactResponse{}) // whatever ends it
+			_ = other.RecvMsg(&tilthv1.UploadArtifactResponse{}) // any end
 		}()
 		return told
 	}
 	ended := begin()
 	probe := filepath.Join(t.TempDir(), "probe")
-	for full := false; !full; { // it has come to the shard
+	for full := false; !full; { // until the upload has arrived
 		if err := os.WriteFile(probe, []byte(rand.Text()), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -392,7 +394,7 @@ func TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain(t *testing.T) {
 		default:
 		}
 	}
-	// The first that the client says is that it was refused.
+	// The client's first log line reports the refusal.
 	client := artifact.NewClient(f.conn, nil, slog.New(slog.NewTextHandler(&onWrite{do: cancel}, nil)))
 	f.everywhere(must[*tilthv1.ArtifactRef](t)(client.Upload(t.Context(), "package", large(t))))
 	if ctx.Err() == nil {
@@ -413,7 +415,7 @@ func TestACallThatNamesNoShardIsToldSo(t *testing.T) {
 			t.Errorf("shard %q: %v", strange, err)
 		}
 	}
-	// What is about no job is for everybody.
+	// Calls that concern no job are public.
 	if _, err := tilthv1.NewRecordServiceClient(conn).BestRecords(t.Context(), &tilthv1.BestRecordsRequest{Target: "cpu-1"}); err != nil {
 		t.Errorf("records: %v", err)
 	}
@@ -422,7 +424,7 @@ func TestACallThatNamesNoShardIsToldSo(t *testing.T) {
 	}
 }
 
-// All calls pass the same gate, whichever shard they are for.
+// TestShardsAskWhoCalls checks that all calls are authenticated, whatever their shard.
 func TestShardsAskWhoCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	secrets := map[string]string{}
@@ -441,7 +443,7 @@ func TestShardsAskWhoCalls(t *testing.T) {
 		t.Errorf("nobody in particular: %v", err)
 	}
 	s := spec("conv")
-	s.Owner = "bob" // used only on an open tracker
+	s.Owner = "bob" // only used by an open tracker
 	job := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(as("ana"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: s})).GetJob()
 	if got, want := wire.ShardOf(job.GetId()), wire.ShardOfOwner("ana", someShards); got != want || job.GetSpec().GetOwner() != "ana" {
 		t.Errorf("the job of ana is in shard %d, want %d, and of %q", got, want, job.GetSpec().GetOwner())
@@ -481,7 +483,8 @@ func TestPagesOfSeveralShards(t *testing.T) {
 	}
 }
 
-// A process that could not open any shard did not export that it serves none.
+// TestAProcessWithoutAShardIsMeasured is a regression test: a process that could not open any shard did not export
+// that it serves none.
 func TestAProcessWithoutAShardIsMeasured(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: metrics}))

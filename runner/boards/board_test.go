@@ -39,7 +39,7 @@ func open(t *testing.T, name string) *Board {
 	return b
 }
 
-// client begins a session with a board.
+// client starts a session with a board.
 func client(t *testing.T, b *Board) (*Client, Hello) {
 	t.Helper()
 	line, err := b.Line(context.Background())
@@ -55,7 +55,7 @@ func client(t *testing.T, b *Board) (*Client, Hello) {
 	return c, hello
 }
 
-// codes are hand-made candidates, by board.
+// codes holds machine code of candidates, by board.
 var codes = map[string]map[string][]uint32{
 	"mps2-an500": thumb, "mps3-an547": thumb,
 	"riscv32-virt": {

@@ -15,7 +15,7 @@ func TestFramesAreFoundAfterNoise(t *testing.T) {
 	spoilt, cut := slices.Clone(good), good[:len(good)/2]
 	spoilt[len(spoilt)-6] ^= 1
 	noise := slices.Concat([]byte("noise TLK1"), spoilt, cut, []byte{0, 1, 2})
-	// A frame that was cut short takes its length of what follows.
+	// A truncated frame consumes the following bytes up to its length.
 	noise = append(noise, make([]byte, PayloadBytes)...)
 	got, err := readFrame(bufio.NewReaderSize(bytes.NewReader(append(noise, good...)), 2*PayloadBytes))
 	if err != nil || got.Session != 7 || got.Number != 8 || got.Op != opRead || !bytes.Equal(got.Payload, want.Payload) {
@@ -23,7 +23,7 @@ func TestFramesAreFoundAfterNoise(t *testing.T) {
 	}
 }
 
-// FuzzFrames: whatever arrives, only what is a frame is taken for one, and reading ends.
+// FuzzFrames checks that only valid frames are accepted, and that reading ends.
 func FuzzFrames(f *testing.F) {
 	f.Add(Frame{Session: 1, Number: 2, Op: opSum, Payload: []byte{1, 2, 3}}.Encode())
 	f.Add([]byte("TLK1TLK1TLK1TLK1TLK1TLK1TLK1"))

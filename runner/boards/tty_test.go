@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// terminal is a pair of a pseudo-terminal, of which the test keeps both ends open: the line outlives what uses it.
+// terminal returns a pseudo-terminal. The test keeps both ends open, so the line outlives its users.
 func terminal(t *testing.T) (master *os.File, slave string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -48,8 +48,8 @@ func terminal(t *testing.T) (master *os.File, slave string) {
 	return master, slave
 }
 
-// onSerialLine starts an emulated board with its serial port at one end of a pseudo-terminal, and starts it anew as
-// often as it is ended: starts counts that, and the file pid has its process's number.
+// onSerialLine starts an emulated board with its serial port on a pseudo-terminal, and restarts it whenever it ends.
+// starts counts the starts, and the file pid holds its PID.
 func onSerialLine(t *testing.T, name, pid string) (starts *atomic.Int32, slave string) {
 	t.Helper()
 	d, err := Find(name)
@@ -112,7 +112,7 @@ func onSerialLine(t *testing.T, name, pid string) (starts *atomic.Int32, slave s
 				return
 			}
 			end := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
-			_ = c.Wait() // it is killed
+			_ = c.Wait() // it was killed
 			end()
 		}
 	}()
@@ -120,10 +120,10 @@ func onSerialLine(t *testing.T, name, pid string) (starts *atomic.Int32, slave s
 	return starts, slave
 }
 
-// TestABoardOnASerialLineIsReset: the board of a description with tty and reset works over a pseudo-terminal. When it
-// hears nothing any more, the reset command, which here ends an emulator that is then started anew, brings it back.
+// TestABoardOnASerialLineIsReset uses a board description with tty and reset over a pseudo-terminal. When the board
+// is silent, the reset command recovers it by ending the emulator, which is then restarted.
 func TestABoardOnASerialLineIsReset(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // mostly waits
 	pid, file := filepath.Join(t.TempDir(), "pid"), filepath.Join(t.TempDir(), "mine.json")
 	starts, slave := onSerialLine(t, "mps2-an500", pid)
 	text := fmt.Sprintf(`{"name": "mps2-an500", "target": "cortex-m7", "tty": %q, "baud": 921600, "reset": ["sh", "-c", "kill -9 $(cat %s)"]}`, slave, pid)
@@ -147,7 +147,7 @@ func TestABoardOnASerialLineIsReset(t *testing.T) {
 	exchange := func() {
 		t.Helper()
 		c, hello := client(t, b)
-		data := bytes.Repeat([]byte("\x00\x03\x04\r\n\x11\x13\x7f\xff"), 1000) // what terminals and modems take for themselves
+		data := bytes.Repeat([]byte("\x00\x03\x04\r\n\x11\x13\x7f\xff"), 1000) // control characters of terminals and modems
 		if err := c.Write(hello.Memory, data); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestABoardOnASerialLineIsReset(t *testing.T) {
 	if out, err := exec.Command("sh", "-c", "kill -STOP $(cat "+pid+")").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	// On a busy machine the emulator may take longer to start than the board may be silent: then it is reset again.
+	// On a busy machine the emulator may start too slowly, so the board is reset again.
 	for until := time.Now().Add(10 * time.Minute); ; {
 		line, err := b.Line(t.Context())
 		if err == nil {
@@ -181,7 +181,7 @@ func TestABoardOnASerialLineIsReset(t *testing.T) {
 	}
 }
 
-// TestABoardThatIsGoneIsMissedOnce: the log says once that a board is gone, and once that it is back.
+// TestABoardThatIsGoneIsMissedOnce checks that the log reports the loss and the return of a board once.
 func TestABoardThatIsGoneIsMissedOnce(t *testing.T) {
 	b := open(t, "mps2-an500")
 	var log bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzOrder reads requests of any bytes: what is read names a file for each package's code, and can be written again.
+// FuzzOrder checks that accepted requests have a code file for each package and can be encoded again.
 func FuzzOrder(f *testing.F) {
 	f.Add([]byte(`{"packages":[{"path":"/m.tar","name":"m.tar"}],"repeat":3,"number":1,"machine":"e30=","objects":["/object.so"]}`))
 	f.Add([]byte(`{"packages":[{"path":"/m.tar"}],"objects":[]}`))
@@ -32,7 +32,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzAnswer reads answers that a package forged: a result is one of the request, and a failure is one line.
+// FuzzAnswer checks forged answers of a package: an accepted result fits the request, and a failure has one line.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"result":{"packages":[{"samples":[1,2],"manifest":{}}]}}`))
 	f.Add([]byte(`{"result":{"packages":[{"samples":[1,-2],"manifest":{}}]}}`))

@@ -29,8 +29,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/bystander"
 )
 
-// Ways of testdata/hostile.c: those that fail in a sandbox, those that get less than they want, and those that end
-// their process.
+// Attacks of testdata/hostile.c: those that fail in a sandbox, those that are limited, and those that end their
+// process.
 var (
 	harmless = []string{"forks", "executes", "fills_disk", "calls_network", "reads_files", "changes_files", "signals", "traces", "gains", "leaves_things",
 		"uses_the_kernel", "dumps_core", "finds_descriptors"}
@@ -38,7 +38,7 @@ var (
 	fatal  = []string{"loops", "floods", "complains", "paints", "forges", "closes_all", "crashes"}
 )
 
-// hostile is the package of testdata/hostile.c, and its victims.
+// hostile is the package of testdata/hostile.c with its victims.
 type hostile struct {
 	executor *Executor
 	pkg      string
@@ -47,7 +47,7 @@ type hostile struct {
 	sleeper  *os.Process
 }
 
-// loaded is how many ways are tried when the package is loaded.
+// newHostile prepares the package. loaded is the number of attacks that run when the package is loaded.
 func newHostile(t *testing.T, mode sandbox.Mode, role string, loaded int) *hostile {
 	t.Helper()
 	sleeper := bystander.Process(t)
@@ -104,7 +104,7 @@ func (h *hostile) pack(t *testing.T, machine *target.Target, code []byte) {
 	}
 }
 
-// try runs the package in one of its ways, and returns what it put out.
+// try runs one of the package's attacks and returns its output.
 func (h *hostile) try(t *testing.T, way string, limits Limits) (harm float64, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -137,7 +137,7 @@ func (h *hostile) try(t *testing.T, way string, limits Limits) (harm float64, er
 	return float64(math.Float32frombits(binary.NativeEndian.Uint32(written["harm"].Data))), nil
 }
 
-// TestHostilePackagesDoHarmWithoutASandbox: otherwise the test below proves nothing.
+// TestHostilePackagesDoHarmWithoutASandbox validates the test below, which would otherwise prove nothing.
 func TestHostilePackagesDoHarmWithoutASandbox(t *testing.T) {
 	h := newHostile(t, sandbox.Off, "unsealed", 0)
 	for _, way := range []string{"forks", "calls_network", "reads_files", "dumps_core", "uses_the_kernel"} {
@@ -156,7 +156,7 @@ func TestHostilePackagesDoHarmWithoutASandbox(t *testing.T) {
 	}
 }
 
-// TestHostilePackagesHarmOnlyTheirProcess: what they try fails, is bounded, or ends them.
+// TestHostilePackagesHarmOnlyTheirProcess checks that each attack fails, is limited, or ends its process.
 func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 	h := newHostile(t, sandbox.BestEffort, "serves", len(harmless))
 	if missing := h.executor.Sandbox.Missing(); len(missing) > 0 {
@@ -178,7 +178,7 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			got, err := h.try(t, way, limits)
 			if failure := (&Failure{}); errors.As(err, &failure) {
-				return // nothing was left for its own outputs, or for the runtime
+				return // no memory was left for its outputs or for the runtime
 			}
 			if err != nil || got > most {
 				t.Errorf("took %v, %v; want at most %v", got, err, most)

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
-// TestMain lets this binary be the process that packages run in, good or bad, by the name it is started with.
+// TestMain lets this binary act as the process of packages. The name that it is started with selects its behaviour.
 func TestMain(m *testing.M) {
 	if role := roles[os.Args[0]]; role != nil {
 		role()
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// roles are what a package may make of its process.
+// roles lists the behaviours of a package's process.
 var roles = map[string]func(){
 	"serves": func() {
 		if err := Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -77,7 +77,7 @@ var roles = map[string]func(){
 	},
 }
 
-// executor has processes of a role in a sandbox.
+// executor returns an executor with processes of a role.
 func executor(t testing.TB, mode sandbox.Mode, role ...string) *Executor {
 	t.Helper()
 	box, err := sandbox.Open(mode, filepath.Join(t.TempDir(), "sandbox"))
@@ -92,7 +92,7 @@ func executor(t testing.TB, mode sandbox.Mode, role ...string) *Executor {
 	return &Executor{Server: request.Server{Args: role, Sandbox: box, Scratch: t.TempDir()}}
 }
 
-// run has a process of a role run a file that is no package.
+// run starts a process of a role with a file that is not a package.
 func run(t *testing.T, limits Limits, role ...string) (*Result, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "no-package.tar")
@@ -136,7 +136,7 @@ func TestAProcessEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestAPackageIsKeptApart, also from what a process of Go's does before it is sealed.
+// TestAPackageIsKeptApart also covers the Go runtime's actions before the process is sealed.
 func TestAPackageIsKeptApart(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -149,7 +149,7 @@ func TestAPackageIsKeptApart(t *testing.T) {
 	}
 }
 
-// BenchmarkTry is what a process for packages costs without any.
+// BenchmarkTry measures a process that runs no package.
 func BenchmarkTry(b *testing.B) {
 	e := executor(b, sandbox.BestEffort, "serves")
 	for b.Loop() {

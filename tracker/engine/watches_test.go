@@ -6,7 +6,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// What a slow watcher misses it reads from the store, so that its share of the memory is bounded.
+// TestASlowWatcherMissesNoEvent checks that a slow watcher reads missed events from the store, so that its memory is
+// bounded.
 func TestASlowWatcherMissesNoEvent(t *testing.T) {
 	w := newWatches(1)
 	s := w.Subscribe("job")
