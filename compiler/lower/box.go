@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// panelBytes is the most that lies side by side of a row of a swizzled buffer.
+// panelBytes is the largest contiguous part of a row in a swizzled buffer.
 const panelBytes = 128
 
-// filled computes a part of a stage that is attached at a loop of another: by loops, or by copies of boxes.
+// filled computes a part of a stage attached at a loop of another: by loops, or by box copies.
 func (l *lowerer) filled(g *schedule.Stage, mins []expr.Expr, extents []int64) (ir.Block, error) {
 	if g.Bulk {
 		return l.boxes(g, mins, extents)
@@ -19,7 +19,7 @@ func (l *lowerer) filled(g *schedule.Stage, mins []expr.Expr, extents []int64) (
 	return l.generate(newNest(g, mins, extents), 0)
 }
 
-// boxes copies a part of a tensor: a box for each panel of the buffer.
+// boxes copies a part of a tensor: one box per panel of the buffer.
 func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (ir.Block, error) {
 	from, axes, err := l.s.Boxes(g)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (i
 	return ir.Block{one}, nil
 }
 
-// fits says why no tensor map has a map's dimensions, if none does.
+// fits returns an error if no tensor map supports the dimensions.
 func fits(m *ir.TensorMap, stage int) error {
 	if len(m.Dims) > ir.MapDims {
 		return fmt.Errorf("lower: stage %d copies boxes of %d dimensions, more than %d", stage, len(m.Dims), ir.MapDims)
@@ -67,8 +67,8 @@ func fits(m *ir.TensorMap, stage int) error {
 	return nil
 }
 
-// box is a part of a tensor: the elements of a stage's axes from mins on, of which those of axes[d] go along dimension
-// d of the tensor.
+// box is a part of a tensor: the elements of a stage's axes starting at mins, where axis axes[d] runs along
+// dimension d of the tensor.
 type box struct {
 	from    *expr.Load
 	axes    []int
@@ -76,8 +76,8 @@ type box struct {
 	extents []int64
 }
 
-// dims are the dimensions of the tensor, and where the box begins in each. The stage's axes come first, from the last
-// one on, in whose order elements lie in the box; those of which nothing is to be told are left out.
+// dims returns the dimensions of the tensor, and the start of the box in each. The stage's axes come first,
+// starting with the last one, in the element order of the box; trivial dimensions are dropped.
 func (b box) dims() (m *ir.TensorMap, at []expr.Expr) {
 	shape := b.from.Tensor.Shape
 	strides, places := make([]int64, len(shape)), map[int]int{}

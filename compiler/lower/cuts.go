@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// checkCuts refuses cut sums that a later primitive has moved, and stages that would be computed in only one of the
-// two launches that the tiles of such sums take.
+// checkCuts rejects divided sums that a later primitive has moved, and stages that only one of the two launches for
+// the tiles of such sums would compute.
 func (l *lowerer) checkCuts() error {
 	for _, g := range l.order {
 		if g.Rounds == 0 {
@@ -25,7 +25,7 @@ func (l *lowerer) checkCuts() error {
 	return nil
 }
 
-// cutAt is the stage computed at a leaf whose sums are cut; nil when there is none.
+// cutAt returns the stage with divided sums computed at a leaf, or nil.
 func (l *lowerer) cutAt(it *schedule.Iter) *schedule.Stage {
 	for _, g := range l.order {
 		if g.At == it && g.Rounds > 0 {

@@ -1,3 +1,3 @@
-// Package lower makes programs of schedules: it infers which part of each stage is needed where, and builds the loops.
-// It knows schedules and ir, and no target. Begin with Schedule.
+// Package lower converts schedules to programs: it infers the region of each stage that is needed at each point,
+// and builds the loops. It depends on schedules and ir, and on no target. Schedule is the entry point.
 package lower

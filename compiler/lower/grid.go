@@ -9,16 +9,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// maxCount is the most tiles, or steps of their sums, that a kernel counts.
+// maxCount limits the tiles, or steps of their sums, that a kernel counts.
 const maxCount = 1<<31 - 1
 
-// levels says which loops of a GPU are around.
+// levels records the surrounding GPU loops.
 type levels struct{ blocks, threads bool }
 
 // onGPU reports whether a leaf runs on blocks or threads.
 func onGPU(it *schedule.Iter) bool { return it.Kind == schedule.Block || it.Kind == schedule.Thread }
 
-// enter adds a loop. Blocks have no blocks inside of them, nor threads any of the two.
+// enter adds a loop. Blocks must not contain blocks, and threads neither blocks nor threads.
 func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) error {
 	switch {
 	case l.threads:
@@ -30,7 +30,7 @@ func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) error {
 	return nil
 }
 
-// grid emits the tiles of the leaf at pos, which runs on blocks: a block for each, or blocks that walk over several.
+// grid emits the tiles of the leaf at pos, which runs on blocks: one block each, or persistent blocks.
 func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
 	if acc := l.cutAt(it); acc != nil && !n.init && !n.decay {
@@ -57,7 +57,7 @@ func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 		Body:  ir.Block{&ir.For{Var: tile, Extent: tiles, Kind: ir.Walk, Range: &share, Body: body}}}}, err
 }
 
-// tile emits what is inside of the leaf at pos for the tile of a number, in the order that the schedule gives them.
+// tile emits the loops inside the leaf at pos for a tile, numbered in the order of the schedule.
 func (l *lowerer) tile(n *nest, pos int, number expr.Expr) (ir.Block, error) {
 	it := n.g.Leaves[pos]
 	n = n.clone()
@@ -72,8 +72,8 @@ func (l *lowerer) tile(n *nest, pos int, number expr.Expr) (ir.Block, error) {
 	return append(ir.Block{let}, body...), err
 }
 
-// banded is the place of tile number k of a table of rows and columns, in rows, where the tiles are counted by bands:
-// each has so many rows, the last one what is left, of which columns follow one another.
+// banded returns the row-major position of tile number k in a table of rows and columns that is counted by bands:
+// each band has the given number of rows, the last one the rest, and is traversed column by column.
 func banded(k expr.Expr, rows, columns, band int64) expr.Expr {
 	band = min(band, rows)
 	first := expr.MulE(expr.Bin(expr.FloorDiv, k, expr.I(band*columns)), expr.I(band))

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// fitted is a region as a buffer has it: within the tensor's shape, unless tiles may go beyond.
+// fitted clamps a region to the tensor's shape, unless tiles may extend beyond.
 func (l *lowerer) fitted(region []span, shape []int64) (mins []expr.Expr, extents []int64, lets ir.Block) {
 	if !l.exact {
 		return clamp(region, shape)
@@ -17,7 +17,7 @@ func (l *lowerer) fitted(region []span, shape []int64) (mins []expr.Expr, extent
 	return mins, extents, nil
 }
 
-// guarded leaves statements out for what guarded tiles have beyond the end.
+// guarded guards statements for the parts of guarded tiles beyond the end.
 func (n *nest) guarded(b ir.Block) (ir.Block, error) {
 	var cond expr.Expr
 	for _, it := range n.g.Iters {
@@ -32,8 +32,8 @@ func (n *nest) guarded(b ir.Block) (ir.Block, error) {
 	return ir.Block{&ir.If{Cond: expr.Simplify(cond), Then: b}}, nil
 }
 
-// guardsSeveral reports whether an axis is one of several that were fused and then cut into tiles of which the last
-// one goes beyond the end.
+// guardsSeveral reports whether an axis is one of several that were fused and then split into tiles of which the
+// last one exceeds the end.
 func guardsSeveral(axis *schedule.Iter) bool {
 	for axis.Fuse != nil {
 		if axis = axis.Fuse.Into; isGuarded(axis) {
@@ -43,14 +43,14 @@ func guardsSeveral(axis *schedule.Iter) bool {
 	return false
 }
 
-// guards reports whether any axis is cut into tiles of which the last one may go beyond the end.
+// guards reports whether any axis is split into tiles of which the last one may exceed the end.
 func guards(s *schedule.Schedule) bool {
 	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return slices.ContainsFunc(g.Iters, isGuarded) })
 }
 
 func isGuarded(it *schedule.Iter) bool { return it.Split != nil && it.Split.Tail == schedule.Guard }
 
-// covered is a range of an axis with what its tiles have beyond it.
+// covered extends a range of an axis to whole tiles.
 func (s span) covered(axis *schedule.Iter) span {
 	if !isGuarded(axis) {
 		return s
@@ -59,7 +59,7 @@ func (s span) covered(axis *schedule.Iter) span {
 	return span{s.min, (s.extent + f - 1) / f * f}
 }
 
-// guards reports whether an iterator is cut into tiles of which the last one goes beyond the end.
+// guards reports whether an iterator is split into tiles of which the last one exceeds the end.
 func (n *nest) guards(it *schedule.Iter) bool {
 	return isGuarded(it) && n.covered(it) > n.extent(it)
 }
@@ -71,8 +71,8 @@ func both(a, b expr.Expr) expr.Expr {
 	return expr.Bin(expr.And, a, b)
 }
 
-// beyond is the condition under which the element at hand is one of the tensor's, as far as some of its axes are
-// concerned, or all where which is nil; nil where it is known to be.
+// beyond returns the condition that the current element lies within the tensor along the axes selected by which, or
+// along all if that is nil. It returns nil if this is known to hold.
 func (l *lowerer) beyond(n *nest, vars map[*expr.Var]expr.Expr, which func(axis *expr.Var) bool) (cond expr.Expr) {
 	if !l.exact {
 		return nil
@@ -94,8 +94,8 @@ func (l *lowerer) beyond(n *nest, vars map[*expr.Var]expr.Expr, which func(axis 
 	return cond
 }
 
-// inside is the value of a stage at hand where its element is one of the tensor's, and beyond that what combining
-// nothing gives, or zero: where the value is read from what goes beyond as well, it need not be told apart.
+// inside returns the current value of a stage within the tensor, and the combiner's identity, or zero, beyond it.
+// If the value is itself read from padded data, no condition is needed.
 func (l *lowerer) inside(n *nest, value expr.Expr, vars map[*expr.Var]expr.Expr) expr.Expr {
 	loads := n.g.Loads()
 	cond := l.beyond(n, vars, func(axis *expr.Var) bool {
@@ -110,7 +110,7 @@ func (l *lowerer) inside(n *nest, value expr.Expr, vars map[*expr.Var]expr.Expr)
 		return value
 	}
 	neutral := n.g.Combiner.Identity(n.g.Tensor.DType)
-	if s, ok := value.(*expr.Select); ok && expr.Same(s.B, neutral) { // still a copy, where it was one
+	if s, ok := value.(*expr.Select); ok && expr.Same(s.B, neutral) { // preserves a copy
 		cond, value = both(cond, s.Cond), s.A
 	}
 	return expr.Sel(expr.Simplify(cond), value, neutral)

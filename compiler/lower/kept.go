@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// checkDecays refuses schedules in which results would be multiplied by their decay in another order than that of the
-// reduction's first axis, or what a loop keeps would be read before it is all there.
+// checkDecays rejects schedules that would apply a decay in another order than that of the reduction's first axis,
+// or read a loop's kept values before they are complete.
 func checkDecays(s *schedule.Schedule) error {
 	for _, g := range s.Stages {
 		if g.Decay != nil {
@@ -37,7 +37,7 @@ func checkDecays(s *schedule.Schedule) error {
 	return nil
 }
 
-// needs reports whether a stage is computed from another.
+// needs reports whether a stage depends on another.
 func needs(s *schedule.Schedule, g, from *schedule.Stage, seen map[*schedule.Stage]bool) bool {
 	if g == nil || seen[g] {
 		return false
@@ -46,7 +46,7 @@ func needs(s *schedule.Schedule, g, from *schedule.Stage, seen map[*schedule.Sta
 	return g == from || slices.ContainsFunc(g.Loads(), func(l *expr.Load) bool { return needs(s, s.Producer(l.Tensor), from, seen) })
 }
 
-// keep allocates the stages that the nest of g keeps, for the part of g that begins at mins.
+// keep allocates the stages that the nest of g keeps, for the part of g that starts at mins.
 func (l *lowerer) keep(g *schedule.Stage, mins []expr.Expr, extents []int64) (allocs ir.Block) {
 	for _, k := range l.order {
 		if !k.KeptInside() || k.Kept != g {
@@ -64,7 +64,7 @@ func (l *lowerer) keep(g *schedule.Stage, mins []expr.Expr, extents []int64) (al
 	return allocs
 }
 
-// ends are the first elements and the extents of a region.
+// ends returns the first elements and the extents of a region.
 func ends(region []span) (mins []expr.Expr, extents []int64) {
 	for _, s := range region {
 		mins, extents = append(mins, s.min), append(extents, s.extent)
@@ -72,7 +72,7 @@ func ends(region []span) (mins []expr.Expr, extents []int64) {
 	return mins, extents
 }
 
-// keptRegion is the part of a kept stage that an iteration of the nest computes.
+// keptRegion returns the part of a kept stage that an iteration of the nest computes.
 func (n *nest) keptRegion(p *schedule.Stage) (region []span) {
 	for _, a := range p.KeptAxes {
 		region = append(region, span{n.mins[a], n.extents[a]})

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// readLimits reads what the limits of axes are made of into variables, before all loops.
+// readLimits reads the extents that limits depend on into variables, before all loops.
 func (l *lowerer) readLimits() (lets ir.Block) {
 	for _, g := range l.s.Stages {
 		for k := range len(g.Axes) + len(g.Reduce) {
@@ -29,7 +29,7 @@ func (l *lowerer) readLimits() (lets ir.Block) {
 	return lets
 }
 
-// limit is the limit of an axis; nil where it has none.
+// limit returns the limit of an axis; nil if it has none.
 func (l *lowerer) limit(v *expr.Var) expr.Expr {
 	if v.Limit == nil {
 		return nil
@@ -37,7 +37,7 @@ func (l *lowerer) limit(v *expr.Var) expr.Expr {
 	return expr.Simplify(expr.Rewrite(v.Limit, l.counted))
 }
 
-// counted is what a load becomes that was read before all loops.
+// counted returns the variable of an extent that was read before all loops.
 func (l *lowerer) counted(e expr.Expr) expr.Expr {
 	if load, ok := e.(*expr.Load); ok {
 		if v := l.counts[load.Tensor]; v != nil {
@@ -47,8 +47,8 @@ func (l *lowerer) counted(e expr.Expr) expr.Expr {
 	return e
 }
 
-// bound is how many iterations of an iterator an execution has, which may be less than none; nil where it is not known
-// to be less than the extent.
+// bound returns the number of iterations of an iterator in an execution, which may be negative; nil if it is not
+// known to be less than the extent.
 func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
 	switch {
 	case it.Parent != nil:
@@ -81,8 +81,9 @@ func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
 	return expr.SubE(held, n.mins[it.Axis])
 }
 
-// bounded ends a loop where an execution has no more iterations of it, and is the condition under which an iteration
-// is needed beside; nil for always. Iterations that run at once all run: they end with the loops around them.
+// bounded ends a loop after the iterations of an execution, and returns the remaining condition under which an
+// iteration is needed; nil means always. Concurrent iterations all run: their condition is in the surrounding
+// loops.
 func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr.Expr) {
 	if loop.Kind != ir.Serial && loop.Kind != ir.Parallel || loop.Range != nil {
 		return nil
@@ -95,7 +96,7 @@ func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr
 	return l.neededOfFused(n, it)
 }
 
-// neededOfFused is the condition under which the inner ones of fused iterators are needed.
+// neededOfFused returns the condition under which the inner ones of fused iterators are needed.
 func (l *lowerer) neededOfFused(n *nest, it *schedule.Iter) (cond expr.Expr) {
 	if it.Fused == nil {
 		return nil
@@ -108,7 +109,7 @@ func (l *lowerer) neededOfFused(n *nest, it *schedule.Iter) (cond expr.Expr) {
 	return cond
 }
 
-// needed is the condition under which an iteration whose number is known is one that an execution has; nil for always.
+// needed returns the condition that an iteration of known number exists in an execution; nil means always.
 func (l *lowerer) needed(n *nest, it *schedule.Iter) expr.Expr {
 	end := l.bound(n, it)
 	at, known := n.value(it)
@@ -118,7 +119,7 @@ func (l *lowerer) needed(n *nest, it *schedule.Iter) expr.Expr {
 	return expr.Simplify(expr.Bin(expr.Lt, at, end))
 }
 
-// masked is a term of a reduction, which is left out beyond the limits of the axes whose loops do not end there.
+// masked returns a term of a reduction that is skipped beyond the limits of axes whose loops do not end there.
 func (l *lowerer) masked(n *nest, term expr.Expr, vars map[*expr.Var]expr.Expr) expr.Expr {
 	if n.g.Combiner == expr.None || n.decay {
 		return term
@@ -131,7 +132,7 @@ func (l *lowerer) masked(n *nest, term expr.Expr, vars map[*expr.Var]expr.Expr) 
 	return term
 }
 
-// ends reports whether the loops of an axis end where an execution does.
+// ends reports whether the loops of an axis end with the execution's extent.
 func (n *nest) ends(it *schedule.Iter) bool {
 	switch {
 	case it.Split != nil:

@@ -36,13 +36,12 @@ func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
 	return l.loop(n, pos, extent)
 }
 
-// atOnce reports whether the iterations of a leaf run at the same time, so that the last one cannot be a loop of its
-// own.
+// atOnce reports whether the iterations of a leaf run concurrently, so that the last one cannot be peeled.
 func atOnce(it *schedule.Iter) bool {
 	return it.Kind == schedule.Parallel || onGPU(it)
 }
 
-// startReduction writes the initial values of everything computed inside this leaf, then goes on with the leaf.
+// startReduction writes the initial values of everything computed inside this leaf, then continues with the leaf.
 func (l *lowerer) startReduction(n *nest, pos int) (ir.Block, error) {
 	first := n.clone()
 	first.init = true
@@ -91,7 +90,7 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	return ir.Block{loop.With(body)}, err
 }
 
-// peel emits the full tiles' loop, then the partial tile.
+// peel emits the loop over full tiles, then the partial tile.
 func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (ir.Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most := n.clone()
@@ -110,8 +109,8 @@ func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (ir.Block, error) {
 	return append(block, tail...), err
 }
 
-// enter goes on inside the leaf at pos, whose value is now known: it settles partial tiles that this decides, then
-// computes the stages attached here.
+// enter continues inside the leaf at pos, whose value is now known: it decides partial tiles that depend on it,
+// then computes the stages attached here.
 func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 	for _, it := range n.g.Iters {
 		sp := it.Split
@@ -135,9 +134,9 @@ func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 	return l.attached(n, pos)
 }
 
-// branch emits both versions of the loops inside a split whose outer part is known but is no loop of its own. In the
-// version for full tiles the outer part gets a name of its own, whose smaller extent lets index arithmetic be
-// simplified.
+// branch emits both versions of the loops inside a split whose outer part is known but has no loop of its own. In
+// the version for full tiles the outer part gets its own name, whose smaller extent allows simpler index
+// arithmetic.
 func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most, last := n.clone(), n.clone()
@@ -146,7 +145,7 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 	most.values[sp.Outer] = v
 	last.values[sp.Outer] = expr.I(full)
 	if onThreads(sp.Outer) {
-		last.values[sp.Outer] = outer // the number is known, but that it is a thread's would not be
+		last.values[sp.Outer] = outer // the number is known, but not as that of a thread
 	}
 	then, err := l.enter(most, pos)
 	if err != nil {
@@ -157,7 +156,7 @@ func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) 
 	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
 }
 
-// onThreads reports whether an iterator's value comes from the number of a thread.
+// onThreads reports whether an iterator's value derives from a thread number.
 func onThreads(it *schedule.Iter) bool {
 	switch {
 	case it.Fuse != nil:
@@ -178,7 +177,7 @@ func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (
 	return append(ir.Block{&ir.Let{Var: v, Value: value}}, rest...), err
 }
 
-// attached computes the stages attached at the leaf at pos, then goes on inward.
+// attached computes the stages attached at the leaf at pos, then continues inward.
 func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 	var block ir.Block
 	for _, p := range l.order {
@@ -224,8 +223,8 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 	return append(block, rest...), err
 }
 
-// checkOrder refuses a loop over an iterator whose extent is not known yet: it is, or comes from, the inner part of a
-// split that does not divide, and whether its tile is the partial one is only decided further inside.
+// checkOrder rejects a loop over an iterator whose extent is not known yet: it derives from the inner part of a
+// split that does not divide the extent, and an inner loop decides whether its tile is partial.
 func (n *nest) checkOrder(it *schedule.Iter) error {
 	if f := it.Fused; f != nil {
 		if err := n.checkOrder(f.A); err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// maxIterations bounds the iteration space of one stage, so that no product of extents overflows.
+// maxIterations limits the iteration space of one stage, so that no product of extents overflows.
 const maxIterations = 1 << 40
 
-// maxWork bounds the expression nodes that lowering makes and the loads it looks at when it infers regions.
+// maxWork limits the expression nodes that lowering creates and the loads it examines to infer regions.
 const maxWork = 1 << 21
 
-// kinds are those of loops by how the schedule annotates them.
+// kinds maps the annotations of the schedule to kinds of loops.
 var kinds = map[schedule.Kind]ir.Kind{
 	schedule.Serial: ir.Serial, schedule.Parallel: ir.Parallel, schedule.Vectorized: ir.Vector, schedule.Unrolled: ir.Unrolled,
 	schedule.Dotted: ir.Dot, schedule.Block: ir.Blocks, schedule.Thread: ir.Threads,
 	schedule.Matrices: ir.Matrices, schedule.Lanewise: ir.Lanewise, schedule.Trimmed: ir.Serial,
 }
 
-// spaces are the memory that stages ask for.
+// spaces maps the scopes of stages to memory spaces.
 var spaces = map[schedule.Scope]ir.Space{
 	schedule.ByPlace: ir.Scratch, schedule.Shared: ir.Shared, schedule.Registers: ir.Private,
 }
@@ -31,21 +31,21 @@ var spaces = map[schedule.Scope]ir.Space{
 type lowerer struct {
 	s        *schedule.Schedule
 	bindings map[*expr.Tensor]*binding
-	// outputs has where an output lies that is computed inside another stage's nest, while bindings has the part of it
-	// that is being computed.
+	// outputs holds the place of an output that is computed inside another stage's nest, while bindings holds the
+	// part being computed.
 	outputs map[*expr.Tensor]*binding
-	// order has the stages, producers before consumers.
+	// order lists the stages, producers before consumers.
 	order []*schedule.Stage
 	count int
-	// consumers of the stages asked for so far.
+	// consumers caches the consumers of stages.
 	consumers map[*schedule.Stage][]*schedule.Stage
-	// cut is the stage whose sums are cut in the tiles that are generated; nil where there is none.
+	// cut is the stage with divided sums in the current tiles; nil if there is none.
 	cut *cut
-	// around are the loops of a GPU around what is generated.
+	// around records the surrounding GPU loops.
 	around levels
-	// counts are the scalars that limits of axes are made of, as variables that are known before all loops.
+	// counts holds the extents that limits depend on, as variables that are known before all loops.
 	counts map[*expr.Tensor]*expr.Var
-	// exact is set where tiles may go beyond tensors: then what is computed for them does, too.
+	// exact is set if tiles may exceed tensors, so that the stages computed for them must, too.
 	exact bool
 	// work counts towards maxWork.
 	work int
@@ -72,19 +72,19 @@ func checkIterations(s *schedule.Schedule) error {
 	return nil
 }
 
-// binding says where a tensor's elements are: the part of it that begins at mins, in a buffer of the given extents.
+// binding is the place of a tensor's elements: the part that starts at mins, in a buffer of the given extents.
 type binding struct {
 	buffer  *ir.Buffer
 	mins    []expr.Expr
 	extents []int64
 	pack    []schedule.PackDim
-	// strides are set for an argument that is part of a larger tensor.
+	// strides is set for an argument that is part of a larger tensor.
 	strides []int64
-	// exact is set for a part that may go beyond the tensor.
+	// exact is set for a part that may exceed the tensor.
 	exact bool
 }
 
-// Schedule turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
+// Schedule converts a schedule to loops. It returns an error if the schedule as a whole is not legal.
 func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 	if s.Own != nil {
 		return nil, fmt.Errorf("lower: %s has no loops to lower: it runs on processors only", s.Own.Kernel.Label())
@@ -142,7 +142,7 @@ func topological(s *schedule.Schedule) []*schedule.Stage {
 		for _, load := range g.Loads() {
 			p := s.Producer(load.Tensor)
 			if p != nil && p.KeptInside() && !within(g, p.Kept) {
-				visit(p.Kept) // which computes all of it
+				visit(p.Kept) // its loop computes all of p
 			}
 			visit(p)
 		}
@@ -154,7 +154,7 @@ func topological(s *schedule.Schedule) []*schedule.Stage {
 	return order
 }
 
-// within reports whether a stage is another, or is computed inside its nest.
+// within reports whether a stage equals another, or is computed inside its nest.
 func within(g, nest *schedule.Stage) bool {
 	for ; g != nil; g = g.Consumer {
 		if g == nest {
@@ -210,7 +210,7 @@ func (l *lowerer) bindPrepared(f *ir.Func, constant int) {
 	l.bindings[t].pack = dims
 }
 
-// scratch is a new buffer for a part of a stage; nil mins are zeros.
+// scratch returns a new buffer for a part of a stage; nil mins are zeros.
 func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) *binding {
 	stored := extents
 	if g.StorageAlign > 0 && len(extents) > 0 {
@@ -231,8 +231,8 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 	return b
 }
 
-// swizzled are the elements of a row and the rows of a buffer of so many elements in each dimension; 0 where it has
-// none that can be swizzled.
+// swizzled returns the elements of a row and the number of rows of a buffer with the given extents; 0 if it cannot
+// be swizzled.
 func swizzled(extents []int64, bytes int64) (row, rows int64) {
 	if len(extents) < 2 {
 		return 0, 0
@@ -296,7 +296,7 @@ func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 	return n.guarded(block)
 }
 
-// absolute turns a position within the nest's region into one within the tensor.
+// absolute converts a position within the nest's region to one within the tensor.
 func (n *nest) absolute(at []expr.Expr) []expr.Expr {
 	whole := make([]expr.Expr, len(at))
 	for k, x := range at {
@@ -305,7 +305,7 @@ func (n *nest) absolute(at []expr.Expr) []expr.Expr {
 	return whole
 }
 
-// position is the stage's spatial axes within its region, and every axis' absolute value.
+// position returns the stage's spatial position within its region, and the absolute value of every axis.
 func (l *lowerer) position(n *nest) (at []expr.Expr, vars map[*expr.Var]expr.Expr, err error) {
 	vars = map[*expr.Var]expr.Expr{}
 	for k := range n.extents {
@@ -348,7 +348,7 @@ func (l *lowerer) lowerExpr(e expr.Expr) (expr.Expr, error) {
 	return expr.Simplify(lowered), nil
 }
 
-// relative is the position of an element within the binding's region.
+// relative returns the position of an element within the binding's region.
 func (b *binding) relative(index []expr.Expr) []expr.Expr {
 	at := make([]expr.Expr, len(index))
 	for k, i := range index {
@@ -357,7 +357,7 @@ func (b *binding) relative(index []expr.Expr) []expr.Expr {
 	return at
 }
 
-// flatten is the flat index of an element at a position within the binding's region.
+// flatten returns the flat index of a position within the binding's region.
 func (b *binding) flatten(at []expr.Expr) expr.Expr {
 	extents := b.extents
 	if b.pack != nil {

@@ -9,30 +9,30 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// nest is the state while one stage's loops are generated. Where a partial tile makes two versions of the inner loops,
-// each goes on with its own clone.
+// nest is the state of the generation of one stage's loops. If a partial tile requires two versions of the inner
+// loops, each has its own clone.
 type nest struct {
 	g *schedule.Stage
-	// mins and extents are the region to compute: one entry a spatial axis, then one a reduction axis.
+	// mins and extents are the region to compute: one entry per spatial axis, then one per reduction axis.
 	mins    []expr.Expr
 	extents []int64
-	// values has the iterators whose value is known here.
+	// values holds the iterators with known values.
 	values map[*schedule.Iter]expr.Expr
-	// tails has the splits whose partial tile is decided: true in the version for the partial tile.
+	// tails holds the splits whose partial tile is decided: true in the version for the partial tile.
 	tails map[*schedule.Split]bool
-	// bases has the first element of the current tile of shifted splits.
+	// bases holds the first element of the current tile of shifted splits.
 	bases map[*schedule.Split]expr.Expr
 	// init is set while the reduction's initial values are written.
 	init bool
-	// decay is set while the results so far are multiplied by the stage's decay.
+	// decay is set while results so far are multiplied by the stage's decay.
 	decay bool
-	// started is set once the initial values were written.
+	// started is set once the initial values are written.
 	started bool
-	// store is what is stored for each element instead; nil while a stage is computed.
+	// store returns an alternative statement for each element; nil while a stage is computed.
 	store func(index expr.Expr) *ir.Store
-	// bounded has the iterators whose loops end where an execution does.
+	// bounded holds the iterators whose loops end with the execution's extent.
 	bounded map[*schedule.Iter]bool
-	// steps is which iterations of the outermost loop of the reduction are computed; nil for all.
+	// steps restricts the iterations of the outermost reduction loop; nil for all.
 	steps *ir.Range
 }
 
@@ -53,7 +53,7 @@ func (n *nest) clone() *nest {
 	return &c
 }
 
-// extent is the number of iterations of an iterator in the current version.
+// extent returns the number of iterations of an iterator in the current version.
 func (n *nest) extent(it *schedule.Iter) int64 {
 	switch {
 	case it.Parent != nil:
@@ -77,7 +77,7 @@ func (n *nest) extent(it *schedule.Iter) int64 {
 	}
 }
 
-// covered is the number of iterations of an iterator with those of its last tile beyond the end.
+// covered returns the number of iterations of an iterator, rounded up to whole tiles.
 func (n *nest) covered(it *schedule.Iter) int64 {
 	if it.Split != nil && it.Split.Tail == schedule.Guard {
 		return n.extent(it.Split.Outer) * it.Split.Factor
@@ -94,7 +94,7 @@ func (n *nest) partial(sp *schedule.Split) bool {
 	return sp.Factor < parent && parent%sp.Factor != 0
 }
 
-// value is an iterator's value; ok is false while it depends on leaves that are not generated yet.
+// value returns an iterator's value; ok is false while it depends on leaves that are not generated yet.
 func (n *nest) value(it *schedule.Iter) (v expr.Expr, ok bool) {
 	if v, ok = n.values[it]; ok {
 		return v, true
@@ -120,7 +120,7 @@ func (n *nest) value(it *schedule.Iter) (v expr.Expr, ok bool) {
 	return nil, false
 }
 
-// unfused is the value of an iterator that was fused, where the one it was fused into has the value f.
+// unfused returns the value of an iterator that was fused, where the fused one has the value f.
 func (n *nest) unfused(it *schedule.Iter, f expr.Expr) expr.Expr {
 	b := expr.I(n.extent(it.Fuse.B))
 	if it == it.Fuse.A {
@@ -129,7 +129,7 @@ func (n *nest) unfused(it *schedule.Iter, f expr.Expr) expr.Expr {
 	return expr.Bin(expr.FloorMod, f, b)
 }
 
-// base is the first element of a split's current tile.
+// base returns the first element of a split's current tile.
 func (n *nest) base(sp *schedule.Split) (expr.Expr, bool) {
 	if b, ok := n.bases[sp]; ok {
 		return b, true
@@ -141,7 +141,7 @@ func (n *nest) base(sp *schedule.Split) (expr.Expr, bool) {
 	return expr.MulE(outer, expr.I(sp.Factor)), true
 }
 
-// axis is an axis' value, counted from the region's beginning; every leaf must be generated.
+// axis returns an axis' value relative to the region; every leaf must be generated.
 func (n *nest) axis(k int) (expr.Expr, error) {
 	v, ok := n.value(n.g.Iters[k])
 	if !ok {
@@ -150,7 +150,7 @@ func (n *nest) axis(k int) (expr.Expr, error) {
 	return v, nil
 }
 
-// span is an iterator's range at this point of the nest: leaves not generated yet run over their whole extent.
+// span returns an iterator's range at this point of the nest: leaves not generated yet run over their whole extent.
 func (n *nest) span(it *schedule.Iter) span {
 	if v, ok := n.value(it); ok {
 		return span{v, 1}
@@ -176,7 +176,7 @@ func (n *nest) splitSpan(it *schedule.Iter, whole span) span {
 	}
 	outer := n.span(sp.Outer)
 	first := expr.MulE(outer.min, expr.I(sp.Factor))
-	if sp.Tail == schedule.Shift && n.partial(sp) { // the last tile begins earlier
+	if sp.Tail == schedule.Shift && n.partial(sp) { // the last tile starts earlier
 		first = expr.MinE(first, expr.I(whole.extent-sp.Factor))
 	}
 	if sp.Tail == schedule.Guard {

@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// FillPack computes the packed buffer from the constant, which has the shape of Workload's. The values are those of
-// Workload, which evaluates expressions element by element; this runs at the speed of memory.
+// FillPack computes the packed buffer from the constant, which has the shape of Workload's. The result equals that
+// of Workload, whose expressions are evaluated element by element; FillPack runs at memory speed.
 func FillPack(p ir.Pack, constant *array.Array) *array.Array {
 	source := constant
 	if p.Transform != nil {
@@ -34,11 +34,11 @@ type filler struct {
 	dims           []schedule.PackDim
 	source, packed *array.Array
 	strides        []int64
-	// at is the position in the source so far.
+	// at is the current position in the source.
 	at []int64
 }
 
-// fill writes the part of the layout from dimension k inward, which begins at element first.
+// fill writes the part of the layout from dimension k inward that starts at element first.
 func (f *filler) fill(k int, first int64) {
 	d, extent := f.dims[k], f.packed.Shape[k]
 	step := int64(1)
@@ -57,7 +57,7 @@ func (f *filler) fill(k int, first int64) {
 	f.at[d.Dim] = begin
 }
 
-// row writes the innermost dimension; what lies beyond the source stays zero.
+// row writes the innermost dimension; elements beyond the source stay zero.
 func (f *filler) row(dim int, step, extent, first int64) {
 	from := int64(0)
 	for d, x := range f.at {

@@ -1,6 +1,3 @@
-// Packing lays constants out as kernels read them: it describes a layout, fills it in Go, and makes the kernel
-// that does the same.
-
 package lower
 
 import (
@@ -12,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// PackShape is the shape of a packed constant.
+// PackShape returns the shape of a packed constant.
 func PackShape(dims []schedule.PackDim, shape []int64) []int64 {
 	packed := make([]int64, len(dims))
 	for k, d := range dims {
@@ -28,7 +25,7 @@ func PackShape(dims []schedule.PackDim, shape []int64) []int64 {
 	return packed
 }
 
-// PackIndex is where an element of the constant lies in the packed layout.
+// PackIndex returns the index of an element of the constant in the packed layout.
 func PackIndex(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index []expr.Expr, extents []int64) {
 	for _, d := range dims {
 		x := at[d.Dim]
@@ -44,8 +41,8 @@ func PackIndex(dims []schedule.PackDim, at []expr.Expr, shape []int64) (index []
 	return index, PackShape(dims, shape)
 }
 
-// NewPack is the workload that fills the packed layout: each packed element from its source, zero where there is none.
-// The source is the constant t itself, or the result of its transform.
+// NewPack returns the workload that fills the packed layout: each packed element from its source, or zero. The
+// source is the constant t itself, or the result of its transform.
 func NewPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims []schedule.PackDim) ir.Pack {
 	given := expr.NewConstant("c", t.DType, t.Shape...)
 	source := given
@@ -75,18 +72,18 @@ func NewPack(constant int, t *expr.Tensor, transform *schedule.Transform, dims [
 	})
 	w, err := expr.NewWorkload([]*expr.Tensor{packed}, given)
 	if err != nil {
-		panic(fmt.Sprintf("packing: it makes no workload: %v", err)) // the layout was checked by ir.Pack
+		panic(fmt.Sprintf("packing: it makes no workload: %v", err)) // ir.Pack has checked the layout
 	}
 	buffer := &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("p%d", constant), t.DType, array.Elements(shape)), Space: ir.Prepared}
 	return ir.Pack{Constant: constant, Buffer: buffer, Workload: w, Dims: dims, Transform: transform}
 }
 
-// packLanes is how many elements a transform computes at a time: few, since each operation of the transform is written
-// once for each vector that they fill.
+// packLanes is the number of elements that a transform computes at a time: few, since each of its operations is
+// written once per vector.
 const packLanes = 4
 
-// PackSchedule computes the packed layout without a workspace, on all workers, in vectors along its innermost
-// dimension: what a transform has in between is computed for each vector.
+// PackSchedule returns a schedule that computes the packed layout without a workspace, on all workers, in vectors
+// along its innermost dimension. Intermediate values of a transform are computed per vector.
 func PackSchedule(p ir.Pack) (*schedule.Schedule, error) {
 	s := schedule.New(p.Workload)
 	last := len(s.Stages) - 1
@@ -109,8 +106,8 @@ func PackSchedule(p ir.Pack) (*schedule.Schedule, error) {
 	return s, vectorizeTransform(s, last, row)
 }
 
-// vectorizeTransform computes a few elements of the packed rows of stage last at a time, and for each time what stage
-// 0 has in between.
+// vectorizeTransform computes a few elements of the packed rows of stage last at a time, together with the
+// intermediate values of stage 0.
 func vectorizeTransform(s *schedule.Schedule, last int, row *schedule.Iter) error {
 	axes := s.Stages[last].Axes
 	if axes[len(axes)-1].Extent%packLanes != 0 {

@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// tighten replaces spans of a load's indices by smaller ones where an index uses several axes. What is known of each
-// axis by itself is that a tile of six positions across the end of a row lies in two whole rows; that the position,
-// row*width + column, runs over six shows only when the axes are written in terms of the loops that they come from.
-// Where tiles go beyond the ends of several axes that were fused, only that tells all that they take.
+// tighten replaces the spans of a load's indices by smaller ones if an index uses several axes. Axis by axis, a
+// tile of six positions across the end of a row covers two whole rows. That the position, row*width + column,
+// covers only six is visible only if the axes are expressed by the loops they derive from. If tiles exceed the ends
+// of several fused axes, this is the only complete bound.
 func (n *nest) tighten(spans []span, load *expr.Load, exact bool) {
 	var values map[*expr.Var]expr.Expr
 	ranges := map[*expr.Var]span{}
@@ -52,7 +52,7 @@ func (n *nest) allPlaced(x expr.Expr, values map[*expr.Var]expr.Expr) bool {
 	return true
 }
 
-// placedAxes are the values of the axes that can be told in terms of loops; loops not generated yet are variables,
+// placedAxes returns the values of the axes that can be expressed by loops; loops not generated yet are variables
 // with their ranges.
 func (n *nest) placedAxes(ranges map[*expr.Var]span) map[*expr.Var]expr.Expr {
 	leaves, values := map[*schedule.Iter]*expr.Var{}, map[*expr.Var]expr.Expr{}
@@ -64,8 +64,8 @@ func (n *nest) placedAxes(ranges map[*expr.Var]span) map[*expr.Var]expr.Expr {
 	return values
 }
 
-// placed is an iterator's value as placedAxes has it; ok is false for tiles that may be shifted while their place is
-// not known.
+// placed returns an iterator's value for placedAxes; ok is false for tiles that may be shifted while their place is
+// unknown.
 func (n *nest) placed(it *schedule.Iter, leaves map[*schedule.Iter]*expr.Var, ranges map[*expr.Var]span) (v expr.Expr, ok bool) {
 	if v, ok := n.values[it]; ok {
 		return v, true

@@ -8,13 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// span is min <= v < min+extent.
+// span is the range min <= v < min+extent.
 type span struct {
 	min    expr.Expr
 	extent int64
 }
 
-// region infers what part of stage p the nest needs at this point, from every load in stages computed inside it.
+// region infers the part of stage p that the nest needs at this point, from every load in stages computed inside
+// it.
 func (l *lowerer) region(p *schedule.Stage, n *nest) ([]span, error) {
 	return l.regionDepth(p, n, 0)
 }
@@ -55,7 +56,7 @@ func (l *lowerer) regionDepth(p *schedule.Stage, n *nest, depth int) ([]span, er
 	return region, nil
 }
 
-// consumersOf remembers a stage's consumers, which lowering asks for again and again and does not change.
+// consumersOf caches a stage's consumers, which lowering queries repeatedly and does not change.
 func (l *lowerer) consumersOf(p *schedule.Stage) []*schedule.Stage {
 	list, ok := l.consumers[p]
 	if !ok {
@@ -65,7 +66,7 @@ func (l *lowerer) consumersOf(p *schedule.Stage) []*schedule.Stage {
 	return list
 }
 
-// axisSpans is the range of each of consumer c's axes at this point of the nest.
+// axisSpans returns the range of each of consumer c's axes at this point of the nest.
 func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Var]span, error) {
 	vars := map[*expr.Var]span{}
 	if c == n.g {
@@ -94,7 +95,7 @@ func (l *lowerer) axisSpans(c *schedule.Stage, n *nest, depth int) (map[*expr.Va
 	return vars, nil
 }
 
-// loadSpans are the ranges of a load's indices: no more than the tensor has, unless they are to be exact.
+// loadSpans returns the ranges of a load's indices, clipped to the tensor unless exact is set.
 func loadSpans(load *expr.Load, vars map[*expr.Var]span, exact bool) []span {
 	spans := make([]span, len(load.Index))
 	for k, x := range load.Index {
@@ -108,7 +109,7 @@ func loadSpans(load *expr.Load, vars map[*expr.Var]span, exact bool) []span {
 	return spans
 }
 
-// spanOf is the range of an index expression; ok is false when it cannot be told.
+// spanOf returns the range of an index expression; ok is false if it is unknown.
 func spanOf(l expr.Linear, vars map[*expr.Var]span) (span, bool) {
 	total := span{expr.I(l.Const), 1}
 	for _, t := range l.Terms {
@@ -168,7 +169,7 @@ func divisionSpan(op expr.BinaryOp, s span, c int64) (span, bool) {
 	}
 }
 
-// union is the smallest region known to hold both; a is nil at first.
+// union returns a region that contains both; a is nil at first.
 func union(a, b []span, shape []int64) []span {
 	if a == nil {
 		return b
@@ -187,8 +188,8 @@ func union(a, b []span, shape []int64) []span {
 	return u
 }
 
-// clamp moves a region into the tensor's shape, keeping its extents where they fit. What lies outside is never read:
-// such loads stand behind a condition. Minima that need a computation of their own come back as Lets.
+// clamp moves a region into the tensor's shape, keeping its extents if they fit. Elements outside are never read,
+// since such loads are guarded by a condition. Minima that need a computation are returned as Lets.
 func clamp(region []span, shape []int64) (mins []expr.Expr, extents []int64, lets ir.Block) {
 	for k, s := range region {
 		extent := min(s.extent, shape[k])

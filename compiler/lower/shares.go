@@ -8,18 +8,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// shares says how blocks share tiles whose sums take so many steps each. In the first rounds each block has a tile in
-// each. The steps of the other tiles follow one another, and each block has equally many of them, but for one that the
-// first blocks have more.
+// shares describes how blocks share tiles whose sums take the given number of steps. In the first rounds each block
+// has a tile per round. The steps of the remaining tiles form a sequence, of which each block has an equal part;
+// the first blocks may have one step more.
 type shares struct {
 	tiles, steps, blocks int64
-	// rounds is those without cuts, head the tiles that blocks have in them.
+	// rounds is the number of rounds without divided sums, head the number of their tiles.
 	rounds, head int64
-	// each is how many steps of the other tiles every block has, and more how many blocks have another one.
+	// each is the number of steps of the remaining tiles per block, and more the number of blocks with one more.
 	each, more int64
-	// most is how many pieces of the other tiles a block has at most, and pieces how many there are of all tiles.
+	// most is the largest number of pieces of the remaining tiles in a block, and pieces the number over all tiles.
 	most, pieces int64
-	// parts is how many blocks have a part of one of these tiles on average, where any two have.
+	// parts is the average number of blocks that share one of these tiles, among tiles with at least two.
 	parts float64
 }
 
@@ -45,11 +45,10 @@ func newShares(acc *schedule.Stage, tiles, steps, blocks int64) (*shares, error)
 	return s, nil
 }
 
-// begin is the first step of a block, and the end of the block before.
+// begin returns the first step of a block, and the end of the previous one.
 func (s *shares) begin(block int64) int64 { return block*s.each + min(block, s.more) }
 
-// count counts pieces, in time that does not depend on how many tiles there are. A tile is cut where a block begins
-// inside of it.
+// count counts pieces in time independent of the number of tiles. A tile is divided where a block starts inside it.
 func (s *shares) count() {
 	cut, last := int64(0), int64(-1)
 	for b := range s.blocks {
@@ -64,7 +63,7 @@ func (s *shares) count() {
 	s.parts = float64(s.pieces-whole) / float64(max(1, cut))
 }
 
-// mostSteps is how many steps a block has at most, in tiles.
+// mostSteps returns the largest number of steps of a block, in tiles.
 func (s *shares) mostSteps() float64 {
 	most := s.rounds*s.steps + s.each
 	if s.more > 0 {
@@ -73,7 +72,7 @@ func (s *shares) mostSteps() float64 {
 	return float64(most) / float64(s.steps)
 }
 
-// beginOf is begin as an expression.
+// beginOf returns begin as an expression.
 func (s *shares) beginOf(block expr.Expr) expr.Expr {
 	first := expr.MulE(block, expr.I(s.each))
 	if s.more > 0 {
@@ -82,7 +81,7 @@ func (s *shares) beginOf(block expr.Expr) expr.Expr {
 	return expr.Simplify(first)
 }
 
-// blockOfStep is the block that has a step.
+// blockOfStep returns the block of a step.
 func (s *shares) blockOfStep(step expr.Expr) expr.Expr {
 	long := s.more * (s.each + 1)
 	rest := expr.AddE(expr.I(s.more), expr.Bin(expr.FloorDiv, expr.SubE(step, expr.I(long)), expr.I(s.each)))
@@ -92,7 +91,7 @@ func (s *shares) blockOfStep(step expr.Expr) expr.Expr {
 	return expr.Simplify(expr.Sel(expr.Bin(expr.Lt, step, expr.I(long)), expr.Bin(expr.FloorDiv, step, expr.I(s.each+1)), rest))
 }
 
-// piece names what a block computes in a round: the tile, and its steps from lo on before hi.
+// piece defines what a block computes in a round: the tile, and its steps from lo on before hi.
 func (s *shares) piece(block, round *expr.Var) (tile, lo, hi *expr.Var, lets ir.Block) {
 	all := (s.tiles - s.head) * s.steps
 	from, to := &expr.Var{Name: "from", Extent: all}, &expr.Var{Name: "to", Extent: all + 1}
@@ -114,7 +113,7 @@ func (s *shares) piece(block, round *expr.Var) (tile, lo, hi *expr.Var, lets ir.
 	}
 }
 
-// walk is the rounds of a block, one for each of its pieces.
+// walk returns the rounds of a block, one for each of its pieces.
 func (s *shares) walk(block expr.Expr) *ir.Range {
 	last := expr.Bin(expr.FloorDiv, expr.SubE(s.beginOf(expr.AddE(block, expr.I(1))), expr.I(1)), expr.I(s.steps))
 	first := expr.Bin(expr.FloorDiv, s.beginOf(block), expr.I(s.steps))

@@ -8,25 +8,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// cut is the stage whose sums are cut while its tiles are generated.
+// cut is the stage with divided sums while its tiles are generated.
 type cut struct {
 	*schedule.Stage
-	// parts is where parts of sums are kept, each in a slot of so many elements.
+	// parts holds partial sums, each in a slot of the given number of elements.
 	parts    *ir.Buffer
 	elements int64
-	// slot is that of the part at hand.
+	// slot is the slot of the current part.
 	slot expr.Expr
-	// steps are those of the sum that a block has, whole is the condition that these are all: set in the launch that
-	// computes sums.
+	// steps is the block's range of steps of the sum, whole the condition that it is all of them: set in the launch
+	// that computes sums.
 	steps *ir.Range
 	whole expr.Expr
-	// blocks are those that have a part: set in the launch that adds parts up.
+	// blocks is the range of blocks that have a part: set in the launch that adds parts up.
 	blocks *ir.Range
 	part   *expr.Var
 }
 
-// stream emits the launch in which blocks compute equal shares of all sums, and that which adds up the parts of those
-// that were cut.
+// stream emits the launch in which blocks compute equal shares of all sums, and the one that adds up the parts of
+// divided sums.
 func (l *lowerer) stream(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir.Block, error) {
 	steps, err := stepsOf(acc)
 	if err != nil {
@@ -47,13 +47,13 @@ func (l *lowerer) stream(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir
 	if err != nil {
 		return nil, err
 	}
-	// A part is the one of a block and a tile: along all steps, either number grows from one part to the next.
+	// A block and a tile identify a part: along all steps, one of the two increases from one part to the next.
 	c.parts.Tensor.Shape[0] = (s.blocks + s.tiles - s.head) * c.elements
 	second, err := l.addParts(n, pos, s)
 	return ir.Block{&ir.Alloc{Buffer: c.parts}, first, second}, err
 }
 
-// computeShares is the launch that computes sums and parts of them.
+// computeShares returns the launch that computes sums and parts of them.
 func (l *lowerer) computeShares(n *nest, pos int, s *shares) (ir.Stmt, error) {
 	block := &expr.Var{Name: "block", Extent: s.blocks}
 	round := &expr.Var{Name: "round", Extent: s.rounds + s.most}
@@ -72,7 +72,7 @@ func (l *lowerer) computeShares(n *nest, pos int, s *shares) (ir.Stmt, error) {
 	return &ir.For{Var: block, Extent: s.blocks, Kind: ir.Blocks, Tiles: &ir.Tiles{Count: s.tiles, Most: s.mostSteps()}, Body: body}, err
 }
 
-// addParts is the launch that adds up the parts of the sums that were cut, in the order of their blocks.
+// addParts returns the launch that adds up the parts of divided sums, in block order.
 func (l *lowerer) addParts(n *nest, pos int, s *shares) (ir.Stmt, error) {
 	rest := s.tiles - s.head
 	number := &expr.Var{Name: "cut", Extent: rest}
@@ -89,7 +89,7 @@ func (l *lowerer) addParts(n *nest, pos int, s *shares) (ir.Stmt, error) {
 	}}, err
 }
 
-// stepsOf is how many steps the sums of a stage take: the iterations of the outermost loop of its reduction.
+// stepsOf returns the number of steps in the sums of a stage: the iterations of the outermost reduction loop.
 func stepsOf(acc *schedule.Stage) (int64, error) {
 	n := newNest(acc, make([]expr.Expr, len(acc.Axes)), acc.Tensor.Shape)
 	it := outermost(acc)
@@ -102,7 +102,7 @@ func stepsOf(acc *schedule.Stage) (int64, error) {
 	return n.extent(it), nil
 }
 
-// outermost is the outermost loop of a reduction.
+// outermost returns the outermost loop of a reduction.
 func outermost(g *schedule.Stage) *schedule.Iter {
 	for _, it := range g.Leaves {
 		if it.Reduce {
@@ -112,8 +112,8 @@ func outermost(g *schedule.Stage) *schedule.Iter {
 	return nil
 }
 
-// cutting emits the sums of a tile, whose loops are n: all of them, a part, or those of parts. Behind them stands
-// rest, which uses whole ones.
+// cutting emits the sums of a tile with loops n: all of them, a part, or the addition of parts. Then follows rest,
+// which uses complete sums.
 func (l *lowerer) cutting(n *nest, rest func() (ir.Block, error)) (ir.Block, error) {
 	c, b := l.cut, l.bindings[n.g.Tensor].buffer
 	if c.elements == 0 {
@@ -160,12 +160,12 @@ func (l *lowerer) gathered(n *nest, rest func() (ir.Block, error)) (ir.Block, er
 	return append(all, used...), err
 }
 
-// at is where an element of the part at hand is kept.
+// at returns the place of an element of the current part.
 func (c *cut) at(index expr.Expr) expr.Expr {
 	return expr.Linearize(expr.AddE(expr.MulE(c.slot, expr.I(c.elements)), index)).Expr()
 }
 
-// each has the threads that compute the elements of a stage store something for each.
+// each makes the threads that compute the elements of a stage store a value for each.
 func (l *lowerer) each(n *nest, store func(index expr.Expr) *ir.Store) (ir.Block, error) {
 	n = n.clone()
 	n.init, n.store = true, store

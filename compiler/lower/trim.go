@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// trimmed is which iterations over an axis of a reduction read something other than padding for any of the elements
-// that the loops inside compute; nil for all.
+// trimmed returns the range of iterations over a reduction axis that read more than padding for any element
+// computed by the inner loops; nil for all.
 func (l *lowerer) trimmed(n *nest, it *schedule.Iter) *ir.Range {
 	extent := n.g.AxisVar(it.Axis).Extent
 	first, end, kept := expr.I(0), expr.I(extent), 1.0

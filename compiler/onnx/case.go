@@ -8,13 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Case is an ONNX backend test: a model and data sets of inputs with the outputs they must give.
+// Case is an ONNX backend test: a model and data sets of inputs with the expected outputs.
 type Case struct {
 	Model *Model
 	Sets  []DataSet
 }
 
-// DataSet has the model's inputs (without initializers) and outputs, in the model's order.
+// DataSet holds the model's inputs (without initializers) and outputs, in the model's order.
 type DataSet struct {
 	Name            string
 	Inputs, Outputs []*array.Array
@@ -33,7 +33,7 @@ func ReadCase(dir string) (*Case, error) {
 	return &Case{Model: m, Sets: sets}, err
 }
 
-// ReadDataSets reads the test_data_set_*/{input,output}_*.pb of a directory. Having none is an error.
+// ReadDataSets reads the test_data_set_*/{input,output}_*.pb of a directory. It returns an error if there are none.
 func ReadDataSets(dir string) ([]DataSet, error) {
 	folders, err := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
 	if err != nil {
@@ -56,7 +56,7 @@ func ReadDataSets(dir string) ([]DataSet, error) {
 	return sets, nil
 }
 
-// onlyTensors refuses models with other inputs or outputs, whose values are stored as other messages.
+// onlyTensors rejects models with other inputs or outputs, whose values are stored as other messages.
 func (m *Model) onlyTensors() error {
 	for _, v := range m.Graph.Inputs {
 		if v.Kind != "" {
@@ -71,7 +71,7 @@ func (m *Model) onlyTensors() error {
 	return nil
 }
 
-// readTensors reads KIND_0.pb, KIND_1.pb, ... up to the first that is not there.
+// readTensors reads KIND_0.pb, KIND_1.pb, ... up to the first missing file.
 func readTensors(dir, kind string) ([]*array.Array, error) {
 	var arrays []*array.Array
 	for k := 0; ; k++ {

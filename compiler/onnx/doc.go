@@ -1,4 +1,4 @@
-// Package onnx reads and writes ONNX models: the protobuf messages of the format as plain Go values, within the limits
-// that untrusted files need. It knows only the format; package op knows what operators mean. Begin with Model and
-// Read.
+// Package onnx reads and writes ONNX models: the protobuf messages of the format as plain Go values, within limits
+// for untrusted files. It covers the format only; package op defines the operators. Model and Read are the entry
+// points.
 package onnx

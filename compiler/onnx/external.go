@@ -12,14 +12,14 @@ import (
 	"strconv"
 )
 
-// external says where the bytes of a tensor lie outside of the model's file, as a TensorProto's external_data does.
-// A checksum is not looked at: exporters leave it out.
+// external is the location of a tensor's bytes outside the model's file, as in a TensorProto's external_data.
+// Checksums are ignored: exporters omit them.
 type external struct {
-	location       string // relative to the model's folder, with slashes
+	location       string // relative to the model's directory, with slashes
 	offset, length int64  // length = 0: as much as the tensor needs
 }
 
-// entry reads one of the pairs of key and value.
+// entry reads one key-value pair.
 func (e *external) entry(f field) error {
 	b, err := f.message()
 	if err != nil {
@@ -57,22 +57,22 @@ func number(key, value string) (int64, error) {
 	return n, nil
 }
 
-// folder is where the files with external data lie: beside the model. None of them is looked for elsewhere, whatever
-// the model names, and wherever links lead.
+// folder is the directory with external data: that of the model. Files are never opened elsewhere, regardless of
+// names in the model and of links.
 type folder struct {
 	dir  string
 	root *os.Root // nil before the first file is read
-	left int64    // how many bytes may be read yet
-	// sizes are those of the files of which something was read, by their names; all is their sum.
+	left int64    // remaining bytes
+	// sizes holds the sizes of the files read so far, by name; all is their sum.
 	sizes map[string]int64
 	all   int64
-	// The file that was read last; models have one for all tensors, or one for each.
+	// The file read last; models have one for all tensors, or one each.
 	name string
 	file *os.File
 	size int64
 }
 
-// besides is the folder of a model, of whose files so many bytes may be read.
+// besides returns the directory of a model, with a limit on the bytes read from its files.
 func besides(model string, left int64) *folder { return &folder{dir: filepath.Dir(model), left: left} }
 
 func (d *folder) close() {
@@ -84,7 +84,7 @@ func (d *folder) close() {
 	}
 }
 
-// read returns the bytes of a tensor that needs so many.
+// read returns the given number of bytes of a tensor.
 func (d *folder) read(e external, bytes int64) ([]byte, error) {
 	if d == nil {
 		return nil, fmt.Errorf("its data is in the file %q beside the model: name the model's file, so that it can be found",
@@ -110,7 +110,7 @@ func (d *folder) read(e external, bytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// open opens a file of the folder, unless it is the one that is open.
+// open opens a file of the directory, unless it is open already.
 func (d *folder) open(location string) error {
 	if d.file != nil && d.name == location {
 		return nil
@@ -126,7 +126,7 @@ func (d *folder) open(location string) error {
 		}
 		d.root = root
 	}
-	info, err := d.root.Stat(name) // before it is opened, which waits at a pipe
+	info, err := d.root.Stat(name) // before it is opened, which would block on a pipe
 	if err != nil {
 		return fmt.Errorf("its data is in the file %q beside the model: %w", location, cause(err))
 	}
@@ -144,7 +144,7 @@ func (d *folder) open(location string) error {
 	return d.count()
 }
 
-// count bounds the sizes of all files that were opened: each is read whole for its digest.
+// count limits the total size of the opened files: each is read whole for its digest.
 func (d *folder) count() error {
 	if _, counted := d.sizes[d.name]; counted {
 		return nil
@@ -160,16 +160,16 @@ func (d *folder) count() error {
 	return nil
 }
 
-// DataFile is a file beside a model's, in which data of tensors lies.
+// DataFile is an external file with tensor data.
 type DataFile struct {
-	// Name is relative to the model's folder, with slashes.
+	// Name is relative to the model's directory, with slashes.
 	Name  string
 	Bytes int64
-	// SHA256 is that of the whole file, in lower-case hex.
+	// SHA256 is the digest of the whole file, in lower-case hex.
 	SHA256 string
 }
 
-// files are those of which something was read, by name.
+// files returns the files read so far, by name.
 func (d *folder) files() (list []DataFile, err error) {
 	if d == nil {
 		return nil, nil

@@ -8,21 +8,21 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// message builds a protobuf message as pieces, so that the elements of tensors need not be copied into it, nor be in
-// memory at all before they are written.
+// message builds a protobuf message from pieces, so that tensor elements need not be copied into it, nor be in
+// memory before they are written.
 type message struct {
 	pieces []piece
 	size   int64
 }
 
-// piece is a run of bytes: text, or the size bytes that content writes.
+// piece is a run of bytes: text, or size bytes that content writes.
 type piece struct {
 	text    []byte
 	content func(io.Writer) error
 	size    int64
 }
 
-// append lets extend add to the text at the end.
+// append appends to the text at the end.
 func (m *message) append(extend func(b []byte) []byte) {
 	if n := len(m.pieces); n == 0 || m.pieces[n-1].content != nil {
 		m.pieces = append(m.pieces, piece{})
@@ -45,14 +45,14 @@ func (m *message) bytes(number protowire.Number, v []byte) {
 	})
 }
 
-// text leaves out an empty string.
+// text omits an empty string.
 func (m *message) text(number protowire.Number, v string) {
 	if v != "" {
 		m.bytes(number, []byte(v))
 	}
 }
 
-// texts is a repeated string; an empty one keeps its place.
+// texts is a repeated string; empty ones are kept.
 func (m *message) texts(number protowire.Number, list []string) {
 	for _, s := range list {
 		m.bytes(number, []byte(s))
@@ -65,14 +65,14 @@ func (m *message) float(number protowire.Number, v float32) {
 	})
 }
 
-// content is a field of size bytes that write makes when the message is written.
+// content is a field of size bytes that write produces when the message is written.
 func (m *message) content(number protowire.Number, size int64, write func(io.Writer) error) {
 	m.length(number, size)
 	m.pieces = append(m.pieces, piece{content: write, size: size})
 	m.size += size
 }
 
-// message is a field that is a message itself.
+// message is a nested message field.
 func (m *message) message(number protowire.Number, sub *message) {
 	m.length(number, sub.size)
 	for _, p := range sub.pieces {
@@ -106,10 +106,10 @@ func (m *message) write(w io.Writer) error {
 	return nil
 }
 
-// encoded is the message in memory. What contents fail to write is missing.
+// encoded returns the message in memory. Contents that fail to write are missing.
 func (m *message) encoded() []byte {
 	var b bytes.Buffer
 	b.Grow(int(m.size))
-	_ = m.write(&b) // a buffer takes everything
+	_ = m.write(&b) // a buffer accepts everything
 	return b.Bytes()
 }

@@ -14,11 +14,11 @@ type Model struct {
 	Opsets          []Opset
 	Graph           *Graph
 	Functions       []*Function
-	// Digest is the SHA-256, in lower-case hex, of the file that the model was read from, decompressed. Where data
-	// lies beside that, it is the SHA-256 of this digest and those of Data, in hex, one after the other. Empty of a
-	// model that was not read.
+	// Digest is the SHA-256, in lower-case hex, of the model's decompressed file. With external data, it is the
+	// SHA-256 of this digest and those of Data, in hex, concatenated. It is empty for a model that was not read
+	// from a file.
 	Digest string
-	// Data are the files beside the model's in which data of its tensors lies, by name.
+	// Data lists the external files with tensor data, by name.
 	Data []DataFile
 }
 
@@ -35,7 +35,7 @@ type Graph struct {
 	Initializers []*Tensor
 	// Inputs may repeat the names of initializers, which are then defaults.
 	Inputs, Outputs []*ValueInfo
-	// values are ValueInfoProtos of others, of which only Part wants to know.
+	// values holds the other ValueInfoProtos, which only Part uses.
 	values [][]byte
 }
 
@@ -43,25 +43,25 @@ type Graph struct {
 type Function struct {
 	Name, Domain    string
 	Inputs, Outputs []string
-	// Attributes names those without a default value; Defaults has the others.
+	// Attributes names those without a default value; Defaults holds the others.
 	Attributes []string
 	Defaults   []*Attribute
 	Nodes      []*Node
 	Opsets     []Opset
 }
 
-// Node is a NodeProto: one application of an operator. An empty name among Inputs or Outputs is an optional one left
-// out.
+// Node is a NodeProto: one application of an operator. An empty name among Inputs or Outputs is an omitted optional
+// one.
 type Node struct {
 	Name, Op, Domain string
 	Inputs, Outputs  []string
 	Attributes       []*Attribute
 }
 
-// Attribute is an AttributeProto; Type says which of the fields holds.
+// Attribute is an AttributeProto; Type selects the valid field.
 type Attribute struct {
 	Name string
-	// Ref names the attribute of the enclosing function whose value this one has; no other field holds then.
+	// Ref names the attribute of the enclosing function that supplies the value; no other field is then valid.
 	Ref     string
 	Type    AttributeType
 	Float   float32
@@ -77,7 +77,7 @@ type Attribute struct {
 // AttributeType is AttributeProto.AttributeType.
 type AttributeType int32
 
-// The attribute types that have a meaning here.
+// The supported attribute types.
 const (
 	AttrUndefined AttributeType = 0
 	AttrFloat     AttributeType = 1
@@ -94,32 +94,33 @@ const (
 type Tensor struct {
 	Name  string
 	Value *array.Array
-	// Content writes the elements, little-endian, of a tensor whose Value has none. Only writing a model asks for it.
+	// Content writes the elements, little-endian, of a tensor whose Value has none. It is only used to write a
+	// model.
 	Content func(io.Writer) error
 }
 
 // ValueInfo is a ValueInfoProto of a tensor.
 type ValueInfo struct {
 	Name string
-	// DType is Invalid when the model does not say, or says a type without counterpart here.
+	// DType is Invalid if the model gives no type or an unsupported one.
 	DType array.DType
-	// Kind names a type that is no tensor ("sequence", "map", "optional", ...); empty for a tensor.
+	// Kind names a type other than tensor ("sequence", "map", "optional", ...); empty for a tensor.
 	Kind string
-	// Shape has one entry per dimension; HasShape tells a scalar from an unknown shape.
+	// Shape has one entry per dimension; HasShape distinguishes a scalar from an unknown shape.
 	Shape    []Dim
 	HasShape bool
 }
 
-// Dim is one extent: a value, or a name when Value is negative (both empty: unknown).
+// Dim is one extent: a value, or a name if Value is negative (an empty name means unknown).
 type Dim struct {
 	Value int64
 	Param string
 }
 
-// Opset is the version of a domain that the model imports; 0 when it does not.
+// Opset returns the version of a domain that the model imports; 0 if it does not.
 func (m *Model) Opset(domain string) int64 { return OpsetOf(m.Opsets, domain) }
 
-// OpsetOf is the version of a domain in a list of imports; 0 when it is not there.
+// OpsetOf returns the version of a domain in a list of imports; 0 if it is missing.
 func OpsetOf(imports []Opset, domain string) int64 {
 	for _, o := range imports {
 		if o.Domain == domain || domain == "" && o.Domain == "ai.onnx" {
@@ -129,8 +130,8 @@ func OpsetOf(imports []Opset, domain string) int64 {
 	return 0
 }
 
-// ConstantBytes is the size of all tensors in the model: initializers and attributes, those of functions and of graphs
-// inside nodes too.
+// ConstantBytes returns the size of all tensors in the model: initializers and attributes, including those of
+// functions and nested graphs.
 func (m *Model) ConstantBytes() int64 {
 	size := graphBytes(m.Graph)
 	for _, f := range m.Functions {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// otherFormats are the kinds of files that people have models in, by how they begin, and how such a model becomes an
-// ONNX model.
+// otherFormats lists common model file formats by signature, with advice on conversion to ONNX.
 var otherFormats = []struct {
 	at         int
 	begin      string
@@ -24,7 +23,7 @@ var otherFormats = []struct {
 	{0, "version https://git-lfs", "a pointer of Git LFS, not the file that it stands for", "fetch the file: git lfs pull"},
 }
 
-// refuseOther tells files of other formats from broken ones.
+// refuseOther returns a specific error for files of other formats.
 func refuseOther(data []byte) error {
 	for _, f := range otherFormats {
 		if len(data) > f.at && bytes.HasPrefix(data[f.at:], []byte(f.begin)) {

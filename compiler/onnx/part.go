@@ -8,9 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Part is the part of a model that computes the values `to` from the values `from`, which become its inputs, and from
-// those of the model's inputs that it needs besides. Without `to`, it computes the model's outputs. A value of `from`
-// must be one whose type and shape the model says. The part shares the model's memory, and has its digest.
+// Part returns the part of a model that computes the values `to` from the values `from`, which become its inputs,
+// and from other inputs of the model as needed. Without `to`, it computes the model's outputs. The model must
+// declare the type and shape of each value in `from`. The part shares the model's memory and has its digest.
 func (m *Model) Part(from, to []string) (*Model, error) {
 	g := m.Graph
 	described, err := g.described()
@@ -69,7 +69,7 @@ func (m *Model) Part(from, to []string) (*Model, error) {
 	return &whole, nil
 }
 
-// descriptions are what a graph says of its values, by name.
+// descriptions holds the ValueInfos of a graph by name.
 type descriptions map[string]*ValueInfo
 
 func (g *Graph) described() (descriptions, error) {
@@ -87,7 +87,7 @@ func (g *Graph) described() (descriptions, error) {
 	return all, nil
 }
 
-// input is what is said of a value that is to be an input.
+// input returns the description of a new input.
 func (d descriptions) input(name string) (*ValueInfo, error) {
 	switch v := d[name]; {
 	case v == nil, v.Kind == "" && (v.DType == array.Invalid || !v.HasShape):
@@ -107,7 +107,7 @@ func names(values []*ValueInfo) map[string]bool {
 	return set
 }
 
-// needed are the values that a part's outputs depend on, up to its inputs.
+// needed returns the values that a part's outputs depend on, up to its inputs.
 func (g *Graph) needed(part *Graph) map[string]bool {
 	producers := map[string]*Node{}
 	for _, n := range g.Nodes {
@@ -131,13 +131,12 @@ func (g *Graph) needed(part *Graph) map[string]bool {
 	return needed
 }
 
-// needed reports whether a node computes a value that is needed, and not cut off.
+// needed reports whether a node computes a value that is needed and not cut off.
 func (n *Node) needed(needed, cut map[string]bool) bool {
 	return slices.ContainsFunc(n.Outputs, func(name string) bool { return name != "" && needed[name] && !cut[name] })
 }
 
-// reads appends the names of what a node reads, also by the graphs among its attributes, whose own names are among
-// them.
+// reads appends the names that a node reads, including those in its graph attributes, local names among them.
 func (n *Node) reads(to []string) []string {
 	to = append(to, n.Inputs...)
 	for _, a := range n.Attributes {
@@ -154,7 +153,7 @@ func (n *Node) reads(to []string) []string {
 	return to
 }
 
-// computes refuses a graph that has no value of the name of an output.
+// computes returns an error if a graph does not compute one of its outputs.
 func (g *Graph) computes() error {
 	known := names(g.Inputs)
 	for _, t := range g.Initializers {

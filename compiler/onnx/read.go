@@ -17,18 +17,18 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// MaxRank bounds the axes of a tensor.
+// MaxRank limits the axes of a tensor.
 const MaxRank = 16
 
-// Limits on what Read accepts. A part is a message of the format, such as a node, an attribute or a tensor: an empty
-// one takes two bytes of the file and a hundred times that in memory.
+// Limits on the input of Read. A part is a message of the format, such as a node, an attribute or a tensor: an
+// empty one takes two bytes of the file and a hundred times that in memory.
 const (
 	maxModelBytes = 8 << 30
 	maxParts      = 1 << 21
 	maxNesting    = 16
 )
 
-// ReadFile reads a model from a file, which may be compressed by gzip, and what it keeps in files beside that one.
+// ReadFile reads a model from a file, which may be compressed by gzip, and its external data.
 func ReadFile(path string) (*Model, error) {
 	m, err := readFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func readFile(path string) (*Model, error) {
 	return read(data, beside)
 }
 
-// cause is an error of a file without its path, which the caller names.
+// cause strips the path from a file error, since the caller adds it.
 func cause(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -68,8 +68,8 @@ func cause(err error) error {
 	return err
 }
 
-// ReadFrom reads a model from a stream, such as standard input, which may be compressed by gzip; name is what messages
-// call it.
+// ReadFrom reads a model from a stream, such as standard input, which may be compressed by gzip; name is used in
+// messages.
 func ReadFrom(r io.Reader, name string) (*Model, error) {
 	data, err := readAll(r, 0)
 	if err != nil {
@@ -82,7 +82,7 @@ func ReadFrom(r io.Reader, name string) (*Model, error) {
 	return m, nil
 }
 
-// readAll reads all of a file of about so many bytes, and decompresses it.
+// readAll reads a file of about the given size, and decompresses it.
 func readAll(r io.Reader, bytes int64) ([]byte, error) {
 	buffered := bufio.NewReader(r)
 	begin, err := buffered.Peek(2)
@@ -103,7 +103,7 @@ func readAll(r io.Reader, bytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// readBounded reads what is about so many bytes, of which there may be maxModelBytes.
+// readBounded reads about the given number of bytes, and at most maxModelBytes.
 func readBounded(r io.Reader, about int64) ([]byte, error) {
 	if about > min(maxModelBytes, math.MaxInt-bytes.MinRead) {
 		return nil, errTooLarge
@@ -120,10 +120,10 @@ func readBounded(r io.Reader, about int64) ([]byte, error) {
 
 var errTooLarge = fmt.Errorf("it is over the limit of %d bytes", int64(maxModelBytes))
 
-// Read decodes a ModelProto, all of whose tensors are in data. They may share its memory.
+// Read decodes a ModelProto without external data. Its tensors may share the memory of data.
 func Read(data []byte) (*Model, error) { return read(data, nil) }
 
-// read decodes a ModelProto, whose external data lies in a folder.
+// read decodes a ModelProto with external data in a directory.
 func read(data []byte, beside *folder) (*Model, error) {
 	m, r := &Model{}, &reader{beside: beside}
 	err := eachField(data, func(f field) error {
@@ -161,7 +161,7 @@ func read(data []byte, beside *folder) (*Model, error) {
 	return m, nil
 }
 
-// digest is that of a model in a file and of the files beside it.
+// digest returns the digest of a model file and its external files.
 func digest(model []byte, beside []DataFile) string {
 	sum := sha256.Sum256(model)
 	own := hex.EncodeToString(sum[:])
@@ -183,7 +183,7 @@ func (m *Model) check() error {
 	return nil
 }
 
-// reader counts what has been read against the limits.
+// reader checks the input against the limits.
 type reader struct {
 	parts  int
 	beside *folder // with external data; nil = there is none
@@ -360,7 +360,7 @@ func (r *reader) attributePart(a *Attribute, f field, depth int) (err error) {
 	return err
 }
 
-// guessType is for models older than IR version 2, which do not tell the type of an attribute.
+// guessType returns the type of an attribute in models older than IR version 2, which do not declare it.
 func (a *Attribute) guessType() AttributeType {
 	switch {
 	case a.Tensor != nil:

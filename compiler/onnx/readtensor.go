@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// rawTensor is a TensorProto as it stands in the file.
+// rawTensor is a TensorProto as stored in the file.
 type rawTensor struct {
 	name     string
 	dims     []int64
@@ -18,12 +18,13 @@ type rawTensor struct {
 	raw      []byte
 	hasRaw   bool
 	outside  external
-	// typed tells that there are elements in typed fields, which message has.
+	// typed is set if message contains elements in typed fields.
 	typed   bool
 	message []byte
 }
 
-// tensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
+// tensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's
+// memory.
 func (r *reader) tensor(data []byte) (*Tensor, error) {
 	t := rawTensor{message: data}
 	err := eachField(data, t.part)
@@ -114,7 +115,7 @@ func (r *rawTensor) array(beside *folder) (*array.Array, error) {
 	return &array.Array{DType: d, Shape: shape, Data: out}, nil
 }
 
-// unpacked are so many elements of four bits as integers of eight.
+// unpacked expands 4-bit elements to 8-bit integers.
 func (r *rawTensor) unpacked(d array.DType, shape []int64, elements int64) (*array.Array, error) {
 	pairs := r.raw
 	if !r.hasRaw || r.typed {
@@ -137,7 +138,7 @@ func (r *rawTensor) unpacked(d array.DType, shape []int64, elements int64) (*arr
 	return a, nil
 }
 
-// typedField is the number of the field that holds elements of each type, and how they are encoded.
+// typedField returns the number of the field for elements of a type, and their encoding.
 func typedField(d array.DType) (protowire.Number, protowire.Type) {
 	switch d {
 	case array.Float32:
@@ -152,8 +153,8 @@ func typedField(d array.DType) (protowire.Number, protowire.Type) {
 	return 5, protowire.VarintType
 }
 
-// typedData gathers the elements of the typed fields. Memory is bounded by the file's: an element takes a byte at
-// least, and becomes at most eight.
+// typedData gathers the elements of the typed fields. Memory is bounded by the file size: an element takes at least
+// one byte there, and at most eight in memory.
 func (r *rawTensor) typedData(d array.DType) ([]byte, error) {
 	number, kind := typedField(d)
 	var out []byte

@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported is the kind of errors about files that are in order but hold what is not supported here, unlike files
-// that are broken.
+// ErrUnsupported marks errors about valid files with unsupported contents, as opposed to invalid files.
 var ErrUnsupported = errors.New("not supported")
 
-// unsupported is an error of that kind with a text of its own.
+// unsupported is an error of that kind with its own text.
 type unsupported string
 
 func unsupportedf(format string, args ...any) error { return unsupported(fmt.Sprintf(format, args...)) }
 
-// Error is the text.
+// Error returns the text.
 func (e unsupported) Error() string { return string(e) }
 
 // Is reports whether the target is ErrUnsupported.

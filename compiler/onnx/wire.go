@@ -14,7 +14,7 @@ type field struct {
 	bytes  []byte
 }
 
-// eachField calls visit on the fields of a message in order. Groups are refused.
+// eachField calls visit for the fields of a message in order. It rejects groups.
 func eachField(message []byte, visit func(field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -48,7 +48,7 @@ func eachField(message []byte, visit func(field) error) error {
 	return nil
 }
 
-// want refuses a field of another wire type than its declaration has.
+// want rejects a field with a wire type other than the declared one.
 func (f field) want(kind protowire.Type) error {
 	if f.kind != kind {
 		return fmt.Errorf("cut short, or not an ONNX model: broken protobuf: field %d has wire type %d, want %d", f.number, f.kind, kind)
@@ -56,7 +56,7 @@ func (f field) want(kind protowire.Type) error {
 	return nil
 }
 
-// message is the field's content when it is length-delimited.
+// message returns the content of a length-delimited field.
 func (f field) message() ([]byte, error) { return f.bytes, f.want(protowire.BytesType) }
 
 func (f field) text(to *string) error {
@@ -69,7 +69,7 @@ func (f field) int(to *int64) error {
 	return f.want(protowire.VarintType)
 }
 
-// numbers calls visit on each element of a repeated scalar field, which may be packed.
+// numbers calls visit for each element of a repeated scalar field, which may be packed.
 func (f field) numbers(kind protowire.Type, visit func(uint64)) error {
 	if f.kind == kind {
 		visit(f.value)

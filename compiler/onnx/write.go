@@ -6,10 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Encode is the model as a ModelProto. Equal models have equal encodings. The tensors' elements must be in memory.
+// Encode returns the model as a ModelProto. Equal models have equal encodings. The tensors' elements must be in
+// memory.
 func (m *Model) Encode() []byte { return m.encode().encoded() }
 
-// WriteTo writes the model as Encode encodes it, tensor by tensor, and returns its size in bytes.
+// WriteTo writes the encoding of the model, tensor by tensor, and returns its size in bytes.
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	encoded := m.encode()
 	return encoded.size, encoded.write(w)
@@ -123,7 +124,7 @@ func (a *Attribute) encode() *message {
 	return &b
 }
 
-// Encode is the tensor as a TensorProto with raw data.
+// Encode returns the tensor as a TensorProto with raw data.
 func (t *Tensor) Encode() []byte { return t.encode().encoded() }
 
 func (t *Tensor) encode() *message {
@@ -153,7 +154,7 @@ func (v *ValueInfo) encode() *message {
 		shape.message(1, &dim)
 	}
 	b.text(1, v.Name)
-	if v.DType == array.Invalid { // readers infer what is left out, and refuse what is wrong
+	if v.DType == array.Invalid { // readers infer missing types, and reject wrong ones
 		return &b
 	}
 	tensor.int(1, int64(DataType(v.DType)))

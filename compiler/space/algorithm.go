@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// algorithmKnob is what texts of points call the first knob of spaces that have several algorithms; its values are the
-// algorithms' numbers.
+// algorithmKnob is the name of the first knob in texts of points, for spaces with several algorithms; its values
+// are the algorithms' numbers.
 const algorithmKnob = "alg"
 
-// member is a family of a space, whose knobs are those from first up to end.
+// member is a family of a space, with knobs from first up to end.
 type member struct {
 	Family
 	algorithms []Algorithm
 	first, end int
 }
 
-// Algorithms are those among which points choose, in ascending order of their numbers.
+// Algorithms returns the algorithms that points choose among, in ascending order of their numbers.
 func (s *Space) Algorithms() (all []Algorithm) {
 	for _, f := range s.families {
 		for _, a := range f.algorithms {
@@ -29,13 +29,13 @@ func (s *Space) Algorithms() (all []Algorithm) {
 	return all
 }
 
-// Algorithm is what a point computes by.
+// Algorithm returns the algorithm of a point.
 func (s *Space) Algorithm(p Point) Algorithm {
 	by, _ := s.chosen(p)
 	return by
 }
 
-// Of is the part of the space that computes by an algorithm of it.
+// Of returns the part of the space that uses the given algorithm.
 func (s *Space) Of(a Algorithm) *Space {
 	if !s.chooses() {
 		return s
@@ -47,13 +47,13 @@ func (s *Space) Of(a Algorithm) *Space {
 	return &part
 }
 
-// IsAlgorithm reports whether knob k is the choice of the algorithm.
+// IsAlgorithm reports whether knob k selects the algorithm.
 func (s *Space) IsAlgorithm(k int) bool { return k == 0 && s.chooses() }
 
-// chooses reports whether the first knob is the choice of the algorithm, even if it is left with one value.
+// chooses reports whether the first knob selects the algorithm, even if it has a single value left.
 func (s *Space) chooses() bool { return len(s.families) > 0 && s.families[0].first > 0 }
 
-// chosen are the algorithm of a point and the family that it is of.
+// chosen returns the algorithm of a point and its family.
 func (s *Space) chosen(p Point) (Algorithm, *member) {
 	if !s.chooses() {
 		f := &s.families[0]
@@ -71,19 +71,19 @@ func (s *Space) chosen(p Point) (Algorithm, *member) {
 	panic(fmt.Sprintf("space: no family has algorithm %d", number))
 }
 
-// familyOf is the family of a point.
+// familyOf returns the family of a point.
 func (s *Space) familyOf(p Point) *member {
 	_, f := s.chosen(p)
 	return f
 }
 
-// Active reports whether knob k means something at p: knobs of other families than that of p do not.
+// Active reports whether knob k applies to p: knobs of other families do not.
 func (s *Space) Active(p Point, k int) bool {
 	f := s.familyOf(p)
 	return s.IsAlgorithm(k) || k >= f.first && k < f.end
 }
 
-// canonical puts the knobs that mean nothing at p to their first value, in place.
+// canonical resets the knobs that do not apply to p to their first value, in place.
 func (s *Space) canonical(p Point) Point {
 	for k := range p {
 		if !s.Active(p, k) {
@@ -93,7 +93,7 @@ func (s *Space) canonical(p Point) Point {
 	return p
 }
 
-// checkCanonical refuses a second way to write a point.
+// checkCanonical rejects non-canonical points.
 func (s *Space) checkCanonical(p Point) error {
 	for k, v := range p {
 		if v != 0 && !s.Active(p, k) {
@@ -103,7 +103,7 @@ func (s *Space) checkCanonical(p Point) error {
 	return nil
 }
 
-// draw is any point, legal or not; algorithms are equally likely.
+// draw returns a random point, legal or not; algorithms are equally likely.
 func (s *Space) draw(rng *rand.Rand) Point {
 	p := make(Point, len(s.Knobs))
 	for k := range s.Knobs {
@@ -114,7 +114,8 @@ func (s *Space) draw(rng *rand.Rand) Point {
 	return s.reconciled(p)
 }
 
-// switched is p with another algorithm, if there is one: within a family the knobs stay, else they are drawn.
+// switched returns p with another algorithm, if there is one: within a family it keeps the knobs, otherwise it
+// draws them.
 func (s *Space) switched(rng *rand.Rand, p Point) Point {
 	q, algorithms := append(Point{}, p...), len(s.Knobs[0].Values)
 	if algorithms == 1 {
@@ -129,8 +130,8 @@ func (s *Space) switched(rng *rand.Rand, p Point) Point {
 	return s.canonical(q)
 }
 
-// Next is the point that follows p when all are counted, the last knob fastest; ok is false after the last one. Points
-// need not be legal.
+// Next returns the successor of p in an enumeration of all points, last knob fastest; ok is false after the last
+// one. Points need not be legal.
 func (s *Space) Next(p Point) (q Point, ok bool) {
 	q = append(Point{}, p...)
 	for k := len(q) - 1; k >= 0; k-- {

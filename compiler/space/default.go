@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// defaultDraws is how many random points the choice of a default looks at, beside the hand-written ones and those near
-// the best: so that a model of many tasks waits a few milliseconds for each.
+// defaultDraws is the number of random points considered for a default, in addition to the seeds and the neighbours
+// of the best, so that a model with many tasks waits only a few milliseconds for each.
 const defaultDraws = 192
 
-// maxDescent is how many knobs a descent changes at most, one after the other.
+// maxDescent limits the steps of a descent.
 const maxDescent = 64
 
-// Default is the legal point of least analytic cost among the seeds, a fixed sample and what lies downhill from the
-// best of each algorithm: the schedule for when nothing was ever measured.
+// Default returns the legal point of least analytic cost among the seeds, a fixed sample and the descents from the
+// best of each algorithm: the schedule to use without measurements.
 func (s *Space) Default() Point {
 	return s.cheapest(s.Defaults())
 }
 
-// Defaults are what Default would be if the space had one algorithm only, for each that has a legal point: the direct
-// sum first, others in the order of their knob. There is at least one.
+// Defaults returns the default for each algorithm with a legal point, as if it were the only one: the direct sum
+// first, others in knob order. There is at least one.
 func (s *Space) Defaults() []Point {
 	if s.base != nil {
 		return s.extendedDefaults()
@@ -44,8 +44,8 @@ func (s *Space) Defaults() []Point {
 	return list
 }
 
-// DefaultWhere is a default among the points that suit: the one of least analytic cost among the seeds and a fixed
-// sample, and what lies downhill from it; ok is false where none of those suits.
+// DefaultWhere returns a default among the points that suit: the one of least analytic cost among the seeds and a
+// fixed sample, improved by descent; ok is false if none of them suits.
 func (s *Space) DefaultWhere(suits func(Point) bool) (p Point, ok bool) {
 	first := func(points []Point, below float64) (Point, bool) {
 		s.Sort(points)
@@ -70,7 +70,7 @@ func (s *Space) DefaultWhere(suits func(Point) bool) (p Point, ok bool) {
 	return p, ok
 }
 
-// drafts are the seeds and a fixed sample of legal points.
+// drafts returns the seeds and a fixed sample of legal points.
 func (s *Space) drafts() []Point {
 	rng := rand.New(rand.NewPCG(1, 2))
 	points := s.Seeds()
@@ -82,7 +82,7 @@ func (s *Space) drafts() []Point {
 	return points
 }
 
-// cheapest is the first point of least analytic cost; the first of the space where there are none.
+// cheapest returns the first point of least analytic cost, or the first of the space if there are none.
 func (s *Space) cheapest(points []Point) Point {
 	best, cost := make(Point, len(s.Knobs)), math.Inf(1)
 	for _, p := range points {
@@ -93,8 +93,8 @@ func (s *Space) cheapest(points []Point) Point {
 	return best
 }
 
-// descend goes from a point to its cheapest neighbour with the same algorithm, as long as that is cheaper. Neighbours
-// of the point with fewer steps written out count as well: beside a tile with as many as are legal, no larger one is.
+// descend moves from a point to its cheapest neighbour with the same algorithm while that is cheaper. It also
+// considers neighbours of the point with a smaller unroll factor, since no larger tile is legal at the largest one.
 func (s *Space) descend(p Point) Point {
 	for range maxDescent {
 		next := []Point{p}
@@ -112,7 +112,7 @@ func (s *Space) descend(p Point) Point {
 	return p
 }
 
-// lessUnrolled is a point with the next smaller number of steps written out, or itself.
+// lessUnrolled returns a point with the next smaller unroll factor, or p itself.
 func (s *Space) lessUnrolled(p Point) Point {
 	for k, knob := range s.Knobs {
 		if knob.Unrolls && s.Active(p, k) && p[k] > 0 {

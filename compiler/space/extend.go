@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// LeastOwn is the least number of algorithms that somebody wrote by hand. Texts of points that name one mean nothing
+// LeastOwn is the smallest number of a user-written algorithm. Texts of points with such a number are meaningless
 // in spaces without it.
 const LeastOwn = 1 << 40
 
-// With is the space with further families, of algorithms from LeastOwn on. What a search begins with, the default, is
-// that of s.
+// With returns the space with further families, of algorithms from LeastOwn on. The starting point of a search, the
+// default, remains that of s.
 func (s *Space) With(families ...Family) *Space {
 	if len(families) == 0 {
 		return s
@@ -27,10 +27,10 @@ func (s *Space) With(families ...Family) *Space {
 	return larger
 }
 
-// Own reports whether a point is of an algorithm that somebody wrote.
+// Own reports whether a point uses a user-written algorithm.
 func (s *Space) Own(p Point) bool { return s.Algorithm(p).Number >= LeastOwn }
 
-// extendedDefaults are the defaults of the space that this one was made of, and the first seed of each further family.
+// extendedDefaults returns the defaults of the base space, and the first seed of each further family.
 func (s *Space) extendedDefaults() (list []Point) {
 	for _, p := range s.base.Defaults() {
 		list = append(list, s.lifted(p))
@@ -46,8 +46,8 @@ func (s *Space) extendedDefaults() (list []Point) {
 	return list
 }
 
-// Scouts are up to n legal points of each algorithm that somebody wrote: its first seed and random ones. They may
-// repeat. All else that a search knows before its first trial says nothing of these algorithms.
+// Scouts returns up to n legal points of each user-written algorithm: its first seed and random ones, possibly
+// repeated. A search has no other prior knowledge of these algorithms.
 func (s *Space) Scouts(rng *rand.Rand, n int) (list []Point) {
 	if s.base == nil || n < 1 {
 		return nil
@@ -76,7 +76,7 @@ func (s *Space) Scouts(rng *rand.Rand, n int) (list []Point) {
 	return list
 }
 
-// Owns is how many algorithms the space has that somebody wrote.
+// Owns returns the number of user-written algorithms.
 func (s *Space) Owns() int {
 	if s.base == nil {
 		return 0
@@ -84,7 +84,7 @@ func (s *Space) Owns() int {
 	return len(s.families) - len(s.base.families)
 }
 
-// lifted is a point of the base in this space.
+// lifted returns a point of the base in this space.
 func (s *Space) lifted(p Point) Point {
 	q := make(Point, 0, len(s.Knobs))
 	if !s.base.chooses() {

@@ -2,28 +2,25 @@ package space
 
 import "github.com/tilth-dev/tilth/compiler/schedule"
 
-// Family is candidates that have the same knobs: the schedules of a sketch, or others, such as kernels that somebody
-// wrote by hand. Values are one for each of its knobs, in their order. Methods may be called by several goroutines at
-// a time.
+// Family is a set of candidates with the same knobs: the schedules of a sketch, or others, such as user kernels.
+// Values are in knob order. Implementations must be safe for concurrent use.
 type Family interface {
-	// Algorithms are what its candidates compute by, in ascending order of their numbers. There is at least one.
+	// Algorithms returns the algorithms of its candidates, at least one, in ascending order of their numbers.
 	Algorithms() []Algorithm
-	// Knobs are the numbers that are left open.
+	// Knobs returns the open numbers.
 	Knobs() []Knob
-	// Legal says why a candidate breaks a constraint that is known before compiling; nil when it breaks none.
+	// Legal returns an error if a candidate violates a constraint that is known before compilation.
 	Legal(by Algorithm, values []int64) error
-	// Cost is a rough estimate of the run time of a legal candidate, in cycles of one core.
+	// Cost returns a rough estimate of a legal candidate's run time, in cycles of one core.
 	Cost(by Algorithm, values []int64) float64
-	// Apply schedules a workload as a legal candidate says.
+	// Apply applies a legal candidate to a schedule.
 	Apply(s *schedule.Schedule, by Algorithm, values []int64) error
-	// Reconcile changes values that were drawn or mixed so that they agree with one another. The nearest choices are
-	// taken then.
+	// Reconcile modifies drawn or mixed values so that they are consistent. The nearest choices are then used.
 	Reconcile(by Algorithm, values []int64)
-	// Seeds are candidates that are known to be good, and may be none of the space: again the nearest choices are
-	// taken.
+	// Seeds returns candidates that are known to be good. They may lie outside the space; the nearest choices are
+	// used.
 	Seeds() []Seed
-	// Tiled are the values that knobs should have for tiles that another compiler chose; none where the family has no
-	// such tiles.
+	// Tiled returns the knob values for tiles chosen by another compiler; none if the family has no such tiles.
 	Tiled(t Tiling) []Wish
 }
 
@@ -35,9 +32,9 @@ type Seed struct {
 
 // Algorithm is a way to compute a workload.
 type Algorithm struct {
-	// Name is the field's word for it.
+	// Name is the usual name of the algorithm.
 	Name string
-	// Number is what texts of points, and so records and logs, call it.
+	// Number identifies it in texts of points, and thus in records and logs.
 	Number int64
 }
 

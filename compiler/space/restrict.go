@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Restrict is the part of the space in which the knobs named have only the values given; the others keep all of
-// theirs. Points of the part have other indices than those of the whole, and the same text. The error names a knob or
-// a value that the space does not have.
+// Restrict returns the part of the space in which the named knobs have only the given values. Points of the part
+// have other indices than those of the whole, and the same text. The error names a knob or a value that the space
+// lacks.
 func (s *Space) Restrict(values map[string][]int64) (*Space, error) {
 	part := *s
 	part.base = nil
@@ -35,7 +35,7 @@ func (s *Space) Restrict(values map[string][]int64) (*Space, error) {
 	return &part, nil
 }
 
-// unknown names the first knob, in the order of the alphabet, that the space does not have.
+// unknown returns the alphabetically first knob that the space lacks.
 func (s *Space) unknown(values map[string][]int64) string {
 	var names []string
 	for name := range values {

@@ -2,8 +2,7 @@ package space
 
 import "slices"
 
-// Seeds are the points that the families know to be good: a search measures them first. The best analytic cost comes
-// first.
+// Seeds returns the points that the families consider good, sorted by analytic cost: a search measures them first.
 func (s *Space) Seeds() []Point {
 	var list []Point
 	seen := map[string]bool{}
@@ -18,8 +17,7 @@ func (s *Space) Seeds() []Point {
 	return s.sorted(list)
 }
 
-// nearestPoint takes the nearest choice where a seed's value is not among a knob's; ok is false when the result is not
-// legal.
+// nearestPoint returns the point with the nearest choices to a seed's values; ok is false if it is not legal.
 func (s *Space) nearestPoint(f *member, seed Seed) (p Point, ok bool) {
 	p = make(Point, len(s.Knobs))
 	if s.chooses() {

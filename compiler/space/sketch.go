@@ -2,45 +2,45 @@ package space
 
 import "github.com/tilth-dev/tilth/compiler/schedule"
 
-// Sketch is the schedules of one structure of loops, in which the numbers of a P are left open, for each of some
+// Sketch is a family of schedules of one loop structure, with the fields of a P as open numbers, for one or more
 // algorithms. It implements Family.
 type Sketch[P any] struct {
-	// Open are the numbers that are left open, and Fixed has those that are not.
+	// Open lists the open numbers, and Fixed holds the others.
 	Open  []Parameter[P]
 	Fixed P
-	// Variants are the structures by algorithm, in ascending order of the algorithms' numbers.
+	// Variants lists the structures by algorithm, in ascending order of the algorithms' numbers.
 	Variants []Variant[P]
-	// Good are the seeds.
+	// Good lists the seeds.
 	Good []Candidate[P]
-	// Tiles says what a tiling is in the family's knobs; nil where it has no such tiles.
+	// Tiles converts a tiling to the family's knobs; nil if it has no such tiles.
 	Tiles func(t Tiling) []Wish
 }
 
-// Parameter is a knob and the field that has its value.
+// Parameter is a knob and the field with its value.
 type Parameter[P any] struct {
 	Knob
 	Field func(*P) *int64
 }
 
-// Variant is a structure that computes by an algorithm.
+// Variant is a structure that uses an algorithm.
 type Variant[P any] struct {
 	By Algorithm
 	Structure[P]
 }
 
-// Structure makes schedules of parameters.
+// Structure creates schedules from parameters.
 type Structure[P any] interface {
-	// Legal says why parameters break a constraint that is known before compiling; nil when they break none.
+	// Legal returns an error if parameters violate a constraint that is known before compilation.
 	Legal(p P) error
-	// Cost estimates the run time with legal parameters, in cycles of one core.
+	// Cost estimates the run time for legal parameters, in cycles of one core.
 	Cost(p P) float64
-	// Apply schedules a workload with legal parameters.
+	// Apply applies legal parameters to a schedule.
 	Apply(s *schedule.Schedule, p P) error
 }
 
-// Reconciler is a structure whose parameters depend on one another.
+// Reconciler is a structure with interdependent parameters.
 type Reconciler[P any] interface {
-	// Reconciled are the parameters changed so that they agree with one another.
+	// Reconciled returns consistent parameters close to p.
 	Reconciled(p P) P
 }
 
@@ -50,7 +50,7 @@ type Candidate[P any] struct {
 	Parameters P
 }
 
-// Worth are the parameters that leave something to choose.
+// Worth returns the parameters with more than one choice.
 func Worth[P any](parameters []Parameter[P]) (open []Parameter[P]) {
 	for _, p := range parameters {
 		if len(p.Values) > 1 {

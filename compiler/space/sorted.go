@@ -2,7 +2,7 @@ package space
 
 import "slices"
 
-// sorted orders points by analytic cost, lowest first; equal ones keep their order.
+// sorted orders points by analytic cost, lowest first, in a stable way.
 func (s *Space) sorted(points []Point) []Point {
 	type priced struct {
 		p    Point

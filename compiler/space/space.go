@@ -13,30 +13,30 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Knob is a number that is left open.
+// Knob is an open number.
 type Knob struct {
 	Name string
-	// Values are the choices, ascending.
+	// Values lists the choices in ascending order.
 	Values []int64
-	// Unrolls is set when the number says how many steps of a loop are written out.
+	// Unrolls is set if the number is an unroll factor.
 	Unrolls bool
 }
 
 // Point is a choice for every knob: Point[k] is an index into Knobs[k].Values.
 type Point []int
 
-// Space is the set of candidate schedules of one workload on one target: of one family, or of several among which
-// points choose by their algorithm.
+// Space is the set of candidate schedules of one workload on one target, in one or more families that points select
+// by their algorithm.
 type Space struct {
 	Workload *expr.Workload
 	Target   *target.Target
 	Knobs    []Knob
 	families []member
-	// base is the space that this one was made of by With; nil where it was not.
+	// base is the space that With extended, or nil.
 	base *Space
 }
 
-// New is the space of families. No algorithm may be in two of them.
+// New returns the space of families. An algorithm may belong to one family only.
 func New(w *expr.Workload, t *target.Target, families ...Family) *Space {
 	s := &Space{Workload: w, Target: t}
 	var numbers []int64
@@ -56,7 +56,7 @@ func New(w *expr.Workload, t *target.Target, families ...Family) *Space {
 	return s
 }
 
-// Size is the number of points, legal or not.
+// Size returns the number of points, legal or not.
 func (s *Space) Size() float64 {
 	size := 1.0
 	for _, k := range s.Knobs {
@@ -65,7 +65,7 @@ func (s *Space) Size() float64 {
 	return size
 }
 
-// Legal says why a point breaks a constraint that is known before compiling; nil when it breaks none.
+// Legal returns an error if a point violates a constraint that is known before compilation.
 func (s *Space) Legal(p Point) error {
 	if err := s.inBounds(p); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Space) inBounds(p Point) error {
 	return nil
 }
 
-// Apply makes the schedule of a point.
+// Apply returns the schedule of a point.
 func (s *Space) Apply(p Point) (*schedule.Schedule, error) {
 	if err := s.Legal(p); err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func (s *Space) Apply(p Point) (*schedule.Schedule, error) {
 	return sch, nil
 }
 
-// Cost is a rough analytic estimate of a point's run time in cycles of one core: good enough to tell hopeless points
-// from promising ones, and to choose a default. Infinite for points that are not legal.
+// Cost returns a rough analytic estimate of a point's run time in cycles of one core, good enough to discard bad
+// points and to choose a default. It is infinite for points that are not legal.
 func (s *Space) Cost(p Point) float64 {
 	if s.Legal(p) != nil {
 		return math.Inf(1)
@@ -112,8 +112,7 @@ func (s *Space) Cost(p Point) float64 {
 	return f.Cost(by, s.values(p, f))
 }
 
-// Neighbours are the legal points that differ from p in exactly one knob, not counting those that only another
-// algorithm has.
+// Neighbours returns the legal points that differ from p in exactly one active knob.
 func (s *Space) Neighbours(p Point) []Point {
 	var list []Point
 	for k, knob := range s.Knobs {
@@ -131,7 +130,7 @@ func (s *Space) Neighbours(p Point) []Point {
 	return list
 }
 
-// Random draws a legal point; ok is false when none was found in a fair number of draws.
+// Random draws a legal point; ok is false if none was found within a reasonable number of draws.
 func (s *Space) Random(rng *rand.Rand) (p Point, ok bool) {
 	for range 200 {
 		p = s.draw(rng)
@@ -142,7 +141,7 @@ func (s *Space) Random(rng *rand.Rand) (p Point, ok bool) {
 	return nil, false
 }
 
-// Mutate changes a few knobs of a point, mostly to a neighbouring value, now and then the algorithm; ok is false when
+// Mutate changes a few knobs of a point, mostly to a neighbouring value, occasionally the algorithm; ok is false if
 // no legal change was found.
 func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 	for range 50 {
@@ -173,7 +172,7 @@ func (s *Space) Mutate(rng *rand.Rand, p Point) (q Point, ok bool) {
 	return nil, false
 }
 
-// Crossover takes each knob from one of two points; ok is false when no legal mixture was found. Points of different
+// Crossover takes each knob from one of two points; ok is false if no legal mixture was found. Points of different
 // families have none.
 func (s *Space) Crossover(rng *rand.Rand, a, b Point) (q Point, ok bool) {
 	if s.familyOf(a) != s.familyOf(b) {
@@ -202,8 +201,8 @@ func (p Point) Key() string {
 	return b.String()
 }
 
-// Format is a point as text, knob=value separated by spaces, without the knobs of other algorithms. It can be read
-// back in the space of another shape.
+// Format returns a point as text, knob=value separated by spaces, without inactive knobs. Parse can read it in the
+// space of another shape.
 func (s *Space) Format(p Point) string {
 	var parts []string
 	for k, v := range p {
@@ -214,8 +213,8 @@ func (s *Space) Format(p Point) string {
 	return strings.Join(parts, " ")
 }
 
-// Parse reads a formatted point, taking the nearest choice where a value is not among a knob's, and the first where a
-// knob is not named; ok is false when the result is not legal.
+// Parse parses a formatted point. It uses the nearest choice for values that a knob lacks, and the first for
+// missing knobs; ok is false if the result is not legal.
 func (s *Space) Parse(text string) (p Point, ok bool) {
 	wanted := map[string]int64{}
 	for _, field := range strings.Fields(text) {
@@ -225,7 +224,7 @@ func (s *Space) Parse(text string) (p Point, ok bool) {
 		}
 	}
 	if n := wanted[algorithmKnob]; n >= LeastOwn && !(s.chooses() && slices.Contains(s.Knobs[0].Values, n)) {
-		return nil, false // nothing is near to what somebody wrote
+		return nil, false // user-written algorithms have no nearest choice
 	}
 	p = make(Point, len(s.Knobs))
 	for k, knob := range s.Knobs {
@@ -237,7 +236,7 @@ func (s *Space) Parse(text string) (p Point, ok bool) {
 	return p, s.Legal(p) == nil
 }
 
-// nearest is the index of the value that is nearest to one that is wanted.
+// nearest returns the index of the value nearest to want.
 func nearest(values []int64, want int64) int {
 	best := 0
 	for k, v := range values {
@@ -250,7 +249,7 @@ func nearest(values []int64, want int64) int {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-// values are those of the knobs of a point's family.
+// values returns the knob values of a point's family.
 func (s *Space) values(p Point, f *member) []int64 {
 	values := make([]int64, 0, f.end-f.first)
 	for k := f.first; k < f.end; k++ {
@@ -259,7 +258,7 @@ func (s *Space) values(p Point, f *member) []int64 {
 	return values
 }
 
-// reconciled makes the choices of p agree with one another where its family says so, in place.
+// reconciled makes the choices of p consistent, as defined by its family, in place.
 func (s *Space) reconciled(p Point) Point {
 	by, f := s.chosen(p)
 	values := s.values(p, f)

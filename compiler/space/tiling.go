@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// Tiling is the tiles of a reduction, in words that other compilers have as well. Zero is what is not known.
+// Tiling describes the tiles of a reduction in terms shared with other compilers. Zero means unknown.
 type Tiling struct {
-	// Channels x Columns x Rows are the results that are computed at a time: along the vectorized axis, and along the
-	// last two of the others.
+	// Channels x Columns x Rows is the size of a register tile: along the vectorized axis, and along the last two
+	// of the others.
 	Channels int64 `json:"channels"`
 	Columns  int64 `json:"columns,omitempty"`
 	Rows     int64 `json:"rows,omitempty"`
-	// ChannelTiles x ColumnTiles x RowTiles are the tiles that one task of the parallel loop computes.
+	// ChannelTiles x ColumnTiles x RowTiles are the tiles of one task of the parallel loop.
 	ChannelTiles int64 `json:"channel_tiles,omitempty"`
 	ColumnTiles  int64 `json:"column_tiles,omitempty"`
 	RowTiles     int64 `json:"row_tiles,omitempty"`
-	// Reduce is the size of the blocks of the reduction's channels, and Unroll how many of its steps are written out.
+	// Reduce is the block size of the reduction's channels, and Unroll the unroll factor of its steps.
 	Reduce int64 `json:"reduce,omitempty"`
 	Unroll int64 `json:"unroll,omitempty"`
-	// Outside says along what the tasks of the parallel loop advance last.
+	// Outside is the dimension in which the tasks of the parallel loop advance last.
 	Outside Outside `json:"outside,omitempty"`
 }
 
@@ -37,10 +37,10 @@ const (
 	PositionsOutside Outside = "positions"
 )
 
-// mostTile bounds the numbers of a tiling.
+// mostTile limits the numbers of a tiling.
 const mostTile = 1 << 20
 
-// Valid says why a tiling means nothing, if so.
+// Valid returns an error if a tiling is invalid.
 func (t Tiling) Valid() error {
 	if t.Channels < 1 {
 		return errors.New("a tiling has no channels")
@@ -56,15 +56,15 @@ func (t Tiling) Valid() error {
 	return nil
 }
 
-// Wish is a value that a knob should be near to. Those with more weight give way last.
+// Wish is a desired value of a knob. Higher weights are given up last.
 type Wish struct {
 	Knob   string
 	Value  int64
 	Weight float64
 }
 
-// Tiled is the legal point nearest to a tiling. Knobs that the tiling says nothing of have the choices of least
-// analytic cost. ok is false where no family has such tiles, or none near them is legal.
+// Tiled returns the legal point nearest to a tiling. Knobs that the tiling does not determine have the choices of
+// least analytic cost. ok is false if no family has such tiles, or none near them is legal.
 func (s *Space) Tiled(t Tiling) (p Point, ok bool) {
 	for i := range s.families {
 		f := &s.families[i]
@@ -83,11 +83,11 @@ func (s *Space) Tiled(t Tiling) (p Point, ok bool) {
 	return nil, false
 }
 
-// mostFar bounds the combinations of wanted knobs that near looks at.
+// mostFar limits the combinations of desired values that near tries.
 const mostFar = 2048
 
-// near goes from the wished values to combinations ever farther from them, by the sum of the weighted logarithms of
-// the ratios, until one is legal.
+// near tries combinations in order of their distance from the desired values, the weighted sum of logarithmic
+// ratios, until one is legal.
 func (s *Space) near(f *member, start Point, wishes []Wish) (Point, bool) {
 	n := newNearness(s, f, wishes)
 	for range mostFar {
@@ -102,7 +102,7 @@ func (s *Space) near(f *member, start Point, wishes []Wish) (Point, bool) {
 	return nil, false
 }
 
-// completed is p with the choices of least analytic cost for knobs that are free.
+// completed returns p with the choices of least analytic cost for the free knobs.
 func (s *Space) completed(p Point, free []int) (Point, bool) {
 	best, cost := p, s.Cost(p)
 	for {
@@ -123,10 +123,10 @@ func (s *Space) completed(p Point, free []int) (Point, bool) {
 	}
 }
 
-// nearness lists combinations of wanted knobs, the nearest first.
+// nearness enumerates combinations of desired knobs, nearest first.
 type nearness struct {
 	knobs []int
-	// orders has the choices of each knob, nearest first, and distances how far they are.
+	// orders holds the choices of each knob, nearest first, and distances their distances.
 	orders    [][]int
 	distances [][]float64
 	free      []int
@@ -173,7 +173,7 @@ func (n *nearness) push(ranks Point) {
 	}
 }
 
-// next is the nearest combination that it has not given yet.
+// next returns the next nearest combination.
 func (n *nearness) next() (Point, bool) {
 	if len(n.queue) == 0 {
 		return nil, false
@@ -189,7 +189,7 @@ func (n *nearness) next() (Point, bool) {
 	return ranks, true
 }
 
-// point is a point with a combination of the wanted knobs.
+// point returns a point with a combination of the desired knobs.
 func (n *nearness) point(start, ranks Point) Point {
 	p := slices.Clone(start)
 	for i, k := range n.knobs {
@@ -198,7 +198,7 @@ func (n *nearness) point(start, ranks Point) Point {
 	return p
 }
 
-// combination is a rank of each wanted knob, and how far that is from what is wanted.
+// combination is a rank for each desired knob, with its distance.
 type combination struct {
 	ranks    Point
 	distance float64

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// assemblers are the first versions of NVIDIA's assembler that know the instruction sets of cards, and the version of
-// PTX in which code for them is made.
+// assemblers maps GPU instruction sets to the first version of NVIDIA's assembler that supports them, and the PTX
+// version of their code.
 var assemblers = map[string][2]int{
 	"sm_80": {11, 2}, "sm_86": {11, 2}, "sm_87": {11, 4}, "sm_89": {11, 8}, "sm_90": {11, 8}, "sm_90a": {12, 4},
 }
 
-// Assembled reports whether any version makes code for the target: whether it is an NVIDIA card.
+// Assembled reports whether any assembler version supports the target, i.e. whether it is an NVIDIA GPU.
 func (t *Target) Assembled() bool {
 	if t.GPU == nil || t.GPU.Simulated {
 		return false
@@ -20,8 +20,7 @@ func (t *Target) Assembled() bool {
 	return known
 }
 
-// Assembles reports whether NVIDIA's assembler of a version such as 12.4.131 knows the code that is made for the
-// target's card.
+// Assembles reports whether the given version of NVIDIA's assembler, such as 12.4.131, supports the target's GPU.
 func (t *Target) Assembles(version string) bool {
 	if !t.Assembled() {
 		return false

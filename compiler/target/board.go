@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// boards are the microcontrollers known by name. A Cortex-M4 has no cache: its memory is as near as one. The sizes of
-// others are those that many boards have: 16 KiB on STM32H7 and i.MX RT, 32 KiB on the boards of a Cortex-M55. The
-// last is any RISC-V of 32 bits with a unit for float32.
+// boards holds the microcontrollers known by name. A Cortex-M4 has no cache, but its memory is as fast as one.
+// Cache sizes of the others are common ones: 16 KiB on STM32H7 and i.MX RT, 32 KiB on boards with a Cortex-M55. The
+// last entry is any 32-bit RISC-V with a float32 unit.
 var boards = map[string]CPU{
 	"cortex-m4":  {Arch: ARMV7EM, Features: []string{}, L1DataBytes: 64 << 10, CacheLineBytes: 16},
 	"cortex-m7":  {Arch: ARMV7EM, Features: []string{"fp64"}, L1DataBytes: 16 << 10, CacheLineBytes: 32},
@@ -17,10 +17,10 @@ var boards = map[string]CPU{
 	"riscv32":    {Arch: RISCV32, Features: []string{}, L1DataBytes: 16 << 10, CacheLineBytes: 32},
 }
 
-// Boards are the names of the microcontrollers that Board knows.
+// Boards returns the names that Board accepts.
 func Boards() []string { return slices.Sorted(maps.Keys(boards)) }
 
-// Board is a microcontroller by name, for a backend. It has one core, and no system that others would run on.
+// Board returns the named microcontroller as a target of a backend. It has one core and no operating system.
 func Board(name, backend string, threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err
@@ -46,12 +46,12 @@ func (t *Target) IsBare() bool { return t.CPU.isBare() }
 
 func (c *CPU) isBare() bool { return arches[c.Arch].bare }
 
-// microcontroller are the compilers' flags for a Cortex-M: they know its pipeline by the name of a processor.
+// microcontroller returns compiler flags for a Cortex-M, which identify the pipeline by a processor name.
 func (c *CPU) microcontroller() []string {
 	switch {
 	case c.Has("mve"):
 		return []string{"-mcpu=cortex-m55", "-mfloat-abi=hard"}
-	case c.Arch == ARMV8M: // vectors are an option of it
+	case c.Arch == ARMV8M: // vectors are optional on it
 		return []string{"-mcpu=cortex-m55+nomve", "-mfloat-abi=hard"}
 	case c.Has("fp64"):
 		return []string{"-mcpu=cortex-m7", "-mfpu=fpv5-d16", "-mfloat-abi=hard"}

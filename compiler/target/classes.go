@@ -11,16 +11,15 @@ import (
 	"github.com/tilth-dev/tilth/internal/cpulist"
 )
 
-// Class is one kind of core of a machine. Processors of the kinds big.LITTLE and hybrid have several, each a target of
-// its own.
+// Class is one kind of core of a machine. big.LITTLE and hybrid processors have several, each a separate target.
 type Class struct {
 	// Target runs kernels on all cores of the class.
 	Target *Target `json:"target"`
-	// CPUs are its logical processors; nil where all of the machine's are of one class.
+	// CPUs lists its logical processors; nil if the machine has a single class.
 	CPUs []int `json:"cpus,omitempty"`
 }
 
-// Classes are the kinds of cores of this machine that this process may run on, the fastest first.
+// Classes returns the core classes of this machine that this process may use, fastest first.
 func Classes() ([]Class, error) { return here().classes() }
 
 func (m *machine) classes() ([]Class, error) {
@@ -41,18 +40,18 @@ func (m *machine) classes() ([]Class, error) {
 	return list, nil
 }
 
-// Affinity is the logical processors of this machine on which kernels for the target are to run; see the function.
+// Affinity returns the logical processors of this machine for kernels of the target; see the function Affinity.
 func (t *Target) Affinity() []int {
 	classes, err := Classes()
 	if err != nil {
-		return nil // a machine that does not tell has no classes to choose from
+		return nil // a machine without this information has no classes to choose from
 	}
 	return Affinity(classes, t)
 }
 
-// Affinity is the logical processors on which kernels for a target run on a machine of some classes: those of the
-// target's class, or of the fastest when the target is of none. Nil means any: the machine has one class, or the
-// target has more threads than its class has processors, or is a GPU.
+// Affinity returns the logical processors for kernels of a target on a machine with the given classes: those of the
+// target's class, or of the fastest if the target matches none. nil means any: the machine has one class, the
+// target has more threads than its class has processors, or it is a GPU.
 func Affinity(classes []Class, t *Target) []int {
 	if len(classes) == 0 || t.GPU != nil {
 		return nil
@@ -64,8 +63,8 @@ func Affinity(classes []Class, t *Target) []int {
 	return classes[k].CPUs
 }
 
-// Choose finds a class of cores of this machine by its number, the fastest being 0, or by a word of its model, such as
-// 0xd05. Zero threads means one a physical core of the class.
+// Choose returns a core class of this machine by its number, the fastest being 0, or by a word of its model, such
+// as 0xd05. Zero threads means one per physical core of the class.
 func Choose(class string, threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err
@@ -94,7 +93,7 @@ func (m *machine) choose(class string, threads int) (*Target, error) {
 	return m.target(&kinds[k], threads)
 }
 
-// listed are kinds by number and model.
+// listed describes kinds by number and model.
 func listed(kinds []kind) string {
 	names := make([]string, len(kinds))
 	for k := range kinds {
@@ -103,7 +102,7 @@ func listed(kinds []kind) string {
 	return strings.Join(names, ", ")
 }
 
-// most is how many threads run on a kind's processors at a time.
+// most returns the number of threads that a kind's processors run concurrently.
 func (m *machine) most(k *kind) int {
 	if k.cpus == nil {
 		return m.logical
@@ -111,19 +110,19 @@ func (m *machine) most(k *kind) int {
 	return min(m.logical, len(k.cpus))
 }
 
-// kind is some processors of a machine that are equal.
+// kind is a set of equal processors of a machine.
 type kind struct {
 	// first describes the first of them, whose number is lead.
 	first cpuinfo
 	lead  int
 	model string
-	// capacity orders kinds: a kernel's own measure, or the highest clock.
+	// capacity orders kinds: the kernel's capacity measure, or the highest clock.
 	capacity int64
-	// cpus are all of them; nil = all of the machine.
+	// cpus lists all of them; nil means all of the machine.
 	cpus []int
 }
 
-// kinds groups processors by model and capacity, the fastest first.
+// kinds groups processors by model and capacity, fastest first.
 func (m *machine) kinds() ([]kind, error) {
 	processors, err := readCPUInfo(m.root)
 	if err != nil {
@@ -159,8 +158,8 @@ func (m *machine) kinds() ([]kind, error) {
 	return list, nil
 }
 
-// ranks returns what tells a processor's model and capacity. Hybrid processors of x86 have one model and two kinds of
-// cores, of which Linux keeps lists; clocks of equal cores differ a little there.
+// ranks returns a function that returns a processor's model and capacity. Hybrid x86 processors have one model and
+// two kinds of cores, which Linux lists; clocks of equal cores vary slightly there.
 func (m *machine) ranks() func(info cpuinfo, number int) (model string, capacity int64) {
 	arch := goArches[m.goarch]
 	if arch != X86 {
@@ -177,7 +176,7 @@ func (m *machine) ranks() func(info cpuinfo, number int) (model string, capacity
 	}
 }
 
-// tellApart names slower kinds of one model by their capacity, too.
+// tellApart adds the capacity to the names of slower kinds of the same model.
 func tellApart(list []kind) {
 	for k := range list {
 		if slices.ContainsFunc(list[:k], func(o kind) bool { return o.model == list[k].model }) {
@@ -186,8 +185,8 @@ func tellApart(list []kind) {
 	}
 }
 
-// capacity is how fast a processor is beside the machine's others, as Linux says; where it does not, its highest clock
-// in kHz; 0 when neither is told.
+// capacity returns the speed of a processor relative to the machine's others, as reported by Linux, or else its
+// highest clock in kHz; 0 if neither is known.
 func (m *machine) capacity(number int) int64 {
 	dir := fmt.Sprintf("%s/cpu%d/", cpuDir, number)
 	for _, name := range []string{"cpu_capacity", "cpufreq/cpuinfo_max_freq"} {
@@ -198,8 +197,8 @@ func (m *machine) capacity(number int) int64 {
 	return 0
 }
 
-// physicalCores counts those of the kind's processors that are the first of their core's siblings; all of them when
-// that is not told.
+// physicalCores counts those of the kind's processors that are the first of their core's siblings; all of them if
+// this is unknown.
 func (k *kind) physicalCores(root fs.FS, logical int) int {
 	cores := map[string]bool{}
 	for _, dir := range k.dirs(root) {
@@ -213,10 +212,10 @@ func (k *kind) physicalCores(root fs.FS, logical int) int {
 	return min(len(cores), logical)
 }
 
-// dirs are the folders of the kind's processors.
+// dirs returns the sysfs directories of the kind's processors.
 func (k *kind) dirs(root fs.FS) (dirs []string) {
 	if k.cpus == nil {
-		dirs, _ = fs.Glob(root, cpuDir+"/cpu[0-9]*") // the pattern is right
+		dirs, _ = fs.Glob(root, cpuDir+"/cpu[0-9]*") // the pattern is valid
 	}
 	for _, number := range k.cpus {
 		dirs = append(dirs, fmt.Sprintf("%s/cpu%d", cpuDir, number))

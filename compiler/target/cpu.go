@@ -20,27 +20,27 @@ const (
 // maxThreads bounds Threads and Cores; larger counts are typing errors.
 const maxThreads = 4096
 
-// maxCacheBytes bounds a cache; larger ones are typing errors, too.
+// maxCacheBytes bounds cache sizes; larger ones are typing errors.
 const maxCacheBytes = 1 << 40
 
-// CPU is everything about a processor that a schedule or the generated code may depend on.
+// CPU describes a processor as far as a schedule or the generated code may depend on it.
 type CPU struct {
 	// Arch is one of X86, ARM, ARM32, RISCV, ARMV7EM, ARMV8M and RISCV32.
 	Arch string `json:"arch"`
-	// Features are the instruction set extensions by their compiler names (avx2, fma, avx512f, neon, ...), sorted.
+	// Features lists the instruction set extensions by compiler names (avx2, fma, avx512f, neon, ...), sorted.
 	Features []string `json:"features"`
 	// Model is the processor model, or "generic".
 	Model string `json:"cpu"`
 	// Cores is the number of physical cores.
 	Cores int `json:"cores"`
-	// Threads is how many threads a kernel runs on.
+	// Threads is the number of threads of a kernel.
 	Threads int `json:"threads"`
-	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon, for SVE
-	// the length that the features say, and for the V extension the length that all processors with the features have.
+	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon. For
+	// SVE it is the length given by the features, and for the V extension the minimum that the features guarantee.
 	VectorBytes int `json:"vector_bytes"`
 	// VectorRegisters is the number of architectural vector registers of that width.
 	VectorRegisters int `json:"vector_registers"`
-	// L1DataBytes and L2Bytes are those of one core; L3Bytes is shared by all. Zero when there is no such cache.
+	// L1DataBytes and L2Bytes are per core; L3Bytes is shared by all. Zero means no such cache.
 	L1DataBytes int64 `json:"l1_data_bytes"`
 	L2Bytes     int64 `json:"l2_bytes"`
 	L3Bytes     int64 `json:"l3_bytes"`

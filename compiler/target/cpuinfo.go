@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// cpuinfo is what /proc/cpuinfo says of a processor.
+// cpuinfo is an entry of /proc/cpuinfo.
 type cpuinfo map[string]string
 
-// readCPUInfo reads what is said of each processor, at least one.
+// readCPUInfo reads the entries of all processors, at least one.
 func readCPUInfo(root fs.FS) (list []cpuinfo, err error) {
 	data, err := fs.ReadFile(root, "proc/cpuinfo")
 	if err != nil {
@@ -21,12 +21,12 @@ func readCPUInfo(root fs.FS) (list []cpuinfo, err error) {
 		key, value, ok := strings.Cut(line, ":")
 		if ok {
 			info[strings.TrimSpace(key)] = strings.TrimSpace(value)
-		} else if len(info) > 0 { // an empty line ends a processor
+		} else if len(info) > 0 { // an empty line ends an entry
 			list, info = append(list, info), cpuinfo{}
 		}
 	}
 	list = append(list, info)
-	// Boards say more at the end, of no processor.
+	// Boards append entries that describe no processor.
 	processors := slices.DeleteFunc(slices.Clone(list), func(c cpuinfo) bool { return c["processor"] == "" })
 	if len(processors) == 0 {
 		processors = list[:1]
@@ -34,7 +34,8 @@ func readCPUInfo(root fs.FS) (list []cpuinfo, err error) {
 	return processors, nil
 }
 
-// model names the processor. Virtual machines hide marketing names, so the numbers that tell models apart are kept.
+// model returns the processor model. Virtual machines hide marketing names, so the identifying numbers are
+// included.
 func (c cpuinfo) model(archName string) string {
 	switch archName {
 	case X86:
@@ -53,7 +54,7 @@ func (c cpuinfo) flags(archName string) []string {
 		return strings.Fields(c["flags"])
 	case ARM, ARM32:
 		return strings.Fields(c["Features"])
-	default: // the letter v may mean a draft of the extension, so that it is not believed
+	default: // the letter v may denote a draft of the extension, so it is ignored
 		_, names, _ := strings.Cut(c["isa"], "_")
 		return strings.Split(names, "_")
 	}

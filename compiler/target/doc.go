@@ -1,3 +1,3 @@
-// Package target describes what kernels are compiled for: a device of some kind, and the compiler. Its fingerprint is
-// part of every record. Begin with Target and Parse.
+// Package target describes what kernels are compiled for: a device and the compiler. The target's fingerprint is
+// part of every record. Target and Parse are the entry points.
 package target

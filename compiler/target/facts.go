@@ -1,26 +1,25 @@
 package target
 
-// Threads is on how many threads of the device kernels run.
+// Threads returns the number of device threads that kernels run on.
 func (t *Target) Threads() int { return t.CPU.Threads }
 
-// Model is the device's, e.g. its marketing name, or "generic".
+// Model returns the device model, e.g. its marketing name, or "generic".
 func (t *Target) Model() string { return t.CPU.Model }
 
-// Arch is the architecture that host code is compiled for: X86, ARM, ARM32, RISCV,
-// ARMV7EM, ARMV8M or RISCV32.
+// Arch returns the architecture of host code: X86, ARM, ARM32, RISCV, ARMV7EM, ARMV8M or RISCV32.
 func (t *Target) Arch() string { return t.CPU.Arch }
 
-// Processor names the processor's model and the engines that set its speed apart from others of that name, whatever
-// threads are used: "intel-xeon-avx512-vnni-bf16-amx".
+// Processor returns the processor's model and the extensions that determine its speed, independent of the thread
+// count: "intel-xeon-avx512-vnni-bf16-amx".
 func (t *Target) Processor() string { return t.CPU.kind() }
 
-// CacheBytes is the size of the largest cache.
+// CacheBytes returns the size of the largest cache.
 func (t *Target) CacheBytes() int64 { return max(t.CPU.L1DataBytes, t.CPU.L2Bytes, t.CPU.L3Bytes) }
 
-// Triple is the compiler's name for the architecture, e.g. "aarch64-linux-gnu".
+// Triple returns the compiler's name for the architecture, e.g. "aarch64-linux-gnu".
 func (t *Target) Triple() string { return t.CPU.Triple() }
 
-// GCC is the name of the architecture's gcc.
+// GCC returns the name of the architecture's gcc.
 func (t *Target) GCC() string {
 	if prefix := arches[t.CPU.Arch].gcc; prefix != "" {
 		return prefix + "-gcc"
@@ -28,13 +27,13 @@ func (t *Target) GCC() string {
 	return t.Triple() + "-gcc"
 }
 
-// ClangFlags select the instruction set for clang.
+// ClangFlags returns the flags that select the instruction set for clang.
 func (t *Target) ClangFlags() []string { return t.CPU.ClangFlags() }
 
-// GCCFlags select the instruction set for a gcc of the architecture.
+// GCCFlags returns the flags that select the instruction set for the architecture's gcc.
 func (t *Target) GCCFlags() []string { return t.CPU.GCCFlags() }
 
-// Siblings are the same machine with each number of threads that it has cores for.
+// Siblings returns the same machine with each number of threads up to its cores.
 func (t *Target) Siblings() []*Target {
 	list := make([]*Target, t.CPU.Cores)
 	for k := range list {
@@ -43,13 +42,13 @@ func (t *Target) Siblings() []*Target {
 	return list
 }
 
-// Resembles reports whether what was measured on another target says something of this one: devices of one kind and
-// architecture, and one way to make code for them.
+// Resembles reports whether measurements of another target are informative for this one: devices of one kind and
+// architecture, with the same backend.
 func (t *Target) Resembles(other *Target) bool {
 	return t.Backend == other.Backend && t.CPU.Arch == other.CPU.Arch
 }
 
-// Fact is something to tell people of a device: a text, a number, or Bytes.
+// Fact is a displayed property of a device: a text, a number, or Bytes.
 type Fact struct {
 	Name  string
 	Value any
@@ -58,7 +57,7 @@ type Fact struct {
 // Bytes is a size.
 type Bytes int64
 
-// Facts are what there is to tell of the device, the same for all devices of a kind.
+// Facts returns the displayed properties, the same ones for all devices of a kind.
 func (t *Target) Facts() []Fact {
 	c := t.CPU
 	if g := t.GPU; g != nil && !g.Simulated {

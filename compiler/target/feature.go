@@ -9,18 +9,18 @@ import (
 type feature struct {
 	// name is the compiler's name: -m<name> on x86, +<name> on arm64, a part of -march on RISC-V.
 	name string
-	// flag is the name in /proc/cpuinfo; empty when it is the same.
+	// flag is the name in /proc/cpuinfo; empty if it is the same.
 	flag string
 }
 
 type arch struct {
 	// triple is the compiler's name for the architecture on Linux, or without an operating system.
 	triple string
-	// gcc is what the names of gcc's programs begin with, where that is not the triple.
+	// gcc is the prefix of gcc's program names, if it differs from the triple.
 	gcc string
-	// march is the baseline that the features are added to.
+	// march is the baseline to which features are added.
 	march string
-	// bare is set where programs run without an operating system.
+	// bare is set if programs run without an operating system.
 	bare     bool
 	features []feature
 }
@@ -50,7 +50,8 @@ var arches = map[string]arch{
 	RISCV32: {triple: "riscv32-unknown-elf", gcc: "riscv64-unknown-elf", march: "rv32imafc", bare: true, features: []feature{{name: "zba"}, {name: "zbb"}}},
 }
 
-// FeatureNames are the instruction set extensions of an architecture that targets tell, by the compiler's names.
+// FeatureNames returns the instruction set extensions of an architecture that targets distinguish, by compiler
+// names.
 func FeatureNames(of string) []string { return arches[of].featureNames() }
 
 func archNames() []string { return slices.Sorted(maps.Keys(arches)) }
@@ -67,7 +68,7 @@ func (a arch) knows(name string) bool {
 	return slices.ContainsFunc(a.features, func(f feature) bool { return f.name == name })
 }
 
-// fromFlags picks the known features out of the processor's flags.
+// fromFlags selects the known features among the processor's flags.
 func (a arch) fromFlags(flags []string) []string {
 	names := []string{}
 	for _, f := range a.features {
@@ -91,8 +92,9 @@ func (c *CPU) setVectors() {
 	case c.Has("mve"):
 		c.VectorBytes, c.VectorRegisters = 16, 8
 	case c.isBare():
-		// There are none: the compiler makes scalars of pairs, for 16 of which it has registers. A perceptron of 235
-		// thousand multiply-adds takes 526 thousand instructions of a Cortex-M7, and 522 with vectors of 16 bytes.
+		// There are no vectors: the compiler splits pairs into scalars, for 16 of which it has registers. A
+		// perceptron of 235 thousand multiply-adds takes 526 thousand instructions of a Cortex-M7, and 522 with
+		// vectors of 16 bytes.
 		c.VectorBytes, c.VectorRegisters = 8, 16
 	case c.Has("v"):
 		c.VectorBytes, c.VectorRegisters = c.leastLength(), 32
@@ -103,14 +105,14 @@ func (c *CPU) setVectors() {
 	}
 }
 
-// lengths are the features by which processors with the V extension have registers of at least so many bytes. The
-// extension alone guarantees 16.
+// lengths lists the features that guarantee a minimum register length of the V extension. The extension alone
+// guarantees 16 bytes.
 var lengths = []struct {
 	feature string
 	bytes   int
 }{{"zvl1024b", 128}, {"zvl512b", 64}, {"zvl256b", 32}}
 
-// leastLength is how many bytes the registers of the V extension have at least.
+// leastLength returns the minimum register length of the V extension in bytes.
 func (c *CPU) leastLength() int {
 	for _, l := range lengths {
 		if c.Has(l.feature) {
@@ -120,7 +122,7 @@ func (c *CPU) leastLength() int {
 	return 16
 }
 
-// vectorFlags are the V extension's with registers of so many bytes; none for 0, where there is no such extension.
+// vectorFlags returns the flags for V registers of the given length; none for 0, which means no such extension.
 func vectorFlags(bytes int) (flags []string) {
 	if bytes >= 16 {
 		flags = append(flags, "v")

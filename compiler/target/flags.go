@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Triple is the compiler's name for the processor's architecture e.g. "aarch64-linux-gnu".
+// Triple returns the compiler's name for the processor's architecture, e.g. "aarch64-linux-gnu".
 func (c *CPU) Triple() string { return arches[c.Arch].triple }
 
-// ClangFlags select the processor's instruction set for clang. Every feature is named, never -march=native, so that
-// any builder gives the same code.
+// ClangFlags returns the flags that select the processor's instruction set for clang. They name every feature and
+// never use -march=native, so that every builder generates the same code.
 func (c *CPU) ClangFlags() []string {
 	return append([]string{"--target=" + c.Triple()}, c.machineFlags()...)
 }
 
-// GCCFlags select the processor's instruction set for a gcc of the processor's architecture.
+// GCCFlags returns the flags that select the processor's instruction set for its architecture's gcc.
 func (c *CPU) GCCFlags() []string { return c.machineFlags() }
 
 func (c *CPU) machineFlags() []string {
@@ -43,8 +43,8 @@ func (c *CPU) machineFlags() []string {
 	return []string{"-march=" + march}
 }
 
-// armFlags are those of an arm64 processor. Neon is part of the baseline, and a length of SVE's registers is no
-// extension: with it, clang uses these registers for vectors of that length.
+// armFlags returns the flags of an arm64 processor. Neon is part of the baseline. The SVE register length is not an
+// extension; with it, clang uses these registers for vectors of that length.
 func (c *CPU) armFlags(march string) []string {
 	for _, f := range c.Features {
 		if f != "neon" && sveLengths[f] == 0 {
@@ -58,7 +58,7 @@ func (c *CPU) armFlags(march string) []string {
 	return flags
 }
 
-// floatingPoint are the flags for the units of an arm32 processor. One with VFPv4 has fused multiply-adds.
+// floatingPoint returns the floating-point flags of an arm32 processor. VFPv4 implies fused multiply-adds.
 func (c *CPU) floatingPoint() []string {
 	unit := "vfpv3-d16"
 	switch {
@@ -72,7 +72,7 @@ func (c *CPU) floatingPoint() []string {
 	return []string{"-mfpu=" + unit, "-mfloat-abi=hard"}
 }
 
-// extended is a RISC-V architecture with the processor's extensions: letters first, then names.
+// extended returns a RISC-V architecture string with the processor's extensions: letters first, then names.
 func (c *CPU) extended(march string) string {
 	var names []string
 	for _, f := range c.Features {

@@ -5,52 +5,52 @@ import (
 	"regexp"
 )
 
-// GPU is everything about a graphics processor that a schedule or the generated code may depend on. A target with one
-// has a CPU as well: that of its host.
+// GPU describes a graphics processor as far as a schedule or the generated code may depend on it. A target with a
+// GPU also has a CPU, that of its host.
 type GPU struct {
-	// Arch is the instruction set, as compilers call it: "sm_90a".
+	// Arch is the instruction set by its compiler name: "sm_90a".
 	Arch string `json:"arch"`
-	// Model is the model of the card.
+	// Model is the model of the GPU.
 	Model string `json:"model"`
-	// ID is which of this machine's cards it is, by the name that its driver has for it; empty = any. It is no part of
-	// the description: elsewhere it means nothing.
+	// ID selects one of this machine's GPUs by its driver name; empty means any. It is not part of the description,
+	// since it has no meaning on other machines.
 	ID string `json:"-"`
-	// Simulated is set for a card that the host only plays: the device that is measured is the host then.
+	// Simulated is set for a GPU simulated on the host. Measurements are then those of the host.
 	Simulated bool `json:"simulated,omitempty"`
-	// Multiprocessors is how many blocks may be computed side by side at least.
+	// Multiprocessors is the minimum number of blocks that can run concurrently.
 	Multiprocessors int `json:"multiprocessors"`
-	// WarpThreads is the number of threads that run in step, BlockThreads the most of a block, MultiprocessorThreads
-	// the most that a multiprocessor holds.
+	// WarpThreads is the number of threads that run in lockstep, BlockThreads the maximum per block,
+	// MultiprocessorThreads the maximum per multiprocessor.
 	WarpThreads           int `json:"warp_threads"`
 	BlockThreads          int `json:"block_threads"`
 	MultiprocessorThreads int `json:"multiprocessor_threads"`
-	// ThreadRegisters is the most 32-bit registers of a thread, MultiprocessorRegisters what all threads of a
-	// multiprocessor have together.
+	// ThreadRegisters is the maximum number of 32-bit registers of a thread, MultiprocessorRegisters the total of a
+	// multiprocessor.
 	ThreadRegisters         int `json:"thread_registers"`
 	MultiprocessorRegisters int `json:"multiprocessor_registers"`
-	// BlockSharedBytes is the most shared memory of a block, MultiprocessorSharedBytes that of all blocks of a
+	// BlockSharedBytes is the maximum shared memory of a block, MultiprocessorSharedBytes the total of a
 	// multiprocessor.
 	BlockSharedBytes          int64 `json:"block_shared_bytes"`
 	MultiprocessorSharedBytes int64 `json:"multiprocessor_shared_bytes"`
-	// Driver is the driver that compiles kernels when they are run, with its version, and Extensions what it adds to
-	// its language, in its own words; empty for cards whose code a builder makes.
+	// Driver identifies the driver that compiles kernels at run time, with its version, and Extensions lists its
+	// language extensions; empty for GPUs whose code a builder generates.
 	Driver     string `json:"driver,omitempty"`
 	Extensions string `json:"extensions,omitempty"`
-	// L2Bytes is the cache that all multiprocessors share.
+	// L2Bytes is the size of the cache shared by all multiprocessors.
 	L2Bytes int64 `json:"l2_bytes"`
 }
 
 // OpenCL is the instruction set of GPUs whose drivers compile OpenCL C.
 const OpenCL = "opencl"
 
-// HasWarps reports whether threads run in warps, whose threads exchange registers and multiply matrices together, and
-// copies to shared memory go on by themselves: whether kernels may use the words for that.
+// HasWarps reports whether kernels may use warp operations: register exchange, matrix products, and asynchronous
+// copies to shared memory.
 func (g *GPU) HasWarps() bool { return g.Arch != OpenCL }
 
-// maxDriverText bounds what is kept of what a driver says of itself.
+// maxDriverText limits the stored driver description.
 const maxDriverText = 4096
 
-// gpuArch keeps instruction sets fit for command lines of compilers.
+// gpuArch restricts instruction set names to those safe on compiler command lines.
 var gpuArch = regexp.MustCompile(`^[a-z][a-z0-9_]{1,31}$`)
 
 func (g *GPU) check() error {
@@ -85,7 +85,7 @@ func (g *GPU) check() error {
 	return nil
 }
 
-// Warpgroups reports whether four warps together multiply matrices from shared memory, as those of sm_90a do.
+// Warpgroups reports whether four warps jointly multiply matrices from shared memory, as on sm_90a.
 func (g *GPU) Warpgroups() bool { return g.Arch == "sm_90a" }
 
 func (g *GPU) readable() string { return slug(g.Model) + "-" + g.Arch }

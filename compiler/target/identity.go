@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Fingerprint names everything that changes the answer: hardware, instruction set, threads and toolchain. Records
-// are kept by it. The text is readable; the hash at its end covers every field.
+// Fingerprint identifies everything that affects results: hardware, instruction set, threads and toolchain. Records
+// are keyed by it. The text is readable; the hash at its end covers every field.
 func (t *Target) Fingerprint() string {
 	parts := []string{t.readable()}
 	if t.Toolchain != "" {
@@ -18,8 +18,8 @@ func (t *Target) Fingerprint() string {
 	return strings.Join(append(parts, t.hash()), "-")
 }
 
-// DeviceClass names the hardware, the threads used on it and what is measured of it, whatever makes code for it: two
-// devices of one class measure the same. A GPU that is only simulated is no hardware.
+// DeviceClass identifies the hardware, its threads and the measured quantity, independent of the toolchain: two
+// devices of one class measure the same. A simulated GPU does not count as hardware.
 func (t *Target) DeviceClass() string {
 	hardware := t.WithToolchain("").WithBackend(Default)
 	if t.GPU != nil && t.GPU.Simulated {
@@ -40,19 +40,19 @@ func (t *Target) readable() string {
 		name = t.Backend + "-" + name
 	}
 	if t.Objective != "" {
-		name = t.Objective + "-" + name // which records.MeasuresEnergy reads
+		name = t.Objective + "-" + name // records.MeasuresEnergy parses this prefix
 	}
 	return name
 }
 
-// hosts reports whether the processor is one beside a card, of which nothing matters but its architecture.
+// hosts reports whether the processor is only the host of a GPU, described by its architecture alone.
 func (t *Target) hosts() bool { return t.GPU != nil && t.CPU.Model == generic }
 
 func (c *CPU) readable() string {
 	return fmt.Sprintf("%s-%s-%dt", slug(c.Model), c.level(), c.Threads)
 }
 
-// kind is readable without the threads, and with the engines that set a processor's speed apart.
+// kind returns a readable name without threads, with the extensions that determine a processor's speed.
 func (c *CPU) kind() string {
 	parts := []string{slug(c.Model), c.level()}
 	for _, engine := range []struct {
@@ -69,7 +69,7 @@ func (c *CPU) kind() string {
 	return strings.Join(parts, "-")
 }
 
-// level is the readable summary of the instruction set.
+// level returns a readable summary of the instruction set.
 func (c *CPU) level() string {
 	switch {
 	case c.Has("avx512f"):
@@ -88,7 +88,7 @@ func (t *Target) hash() string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// slug keeps letters and digits and puts one hyphen between the runs of them.
+// slug keeps letters and digits, joined by single hyphens.
 func slug(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

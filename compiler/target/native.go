@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Native describes this machine; of cores of several classes, the fastest. Zero threads means one a physical core.
-// More threads than the class has processors run on those of others, too.
+// Native describes this machine; among several core classes, the fastest. Zero threads means one per physical core.
+// Threads beyond the processors of the class run on those of others.
 func Native(threads int) (*Target, error) { return here().native(threads) }
 
-// machine is where a process runs.
+// machine is the machine of a process.
 type machine struct {
-	// root has /proc and /sys.
+	// root contains /proc and /sys.
 	root   fs.FS
 	goarch string
-	// logical is how many processors the process may keep busy, allowed which; nil = all of them.
+	// logical is the number of processors available to the process, allowed lists them; nil means all.
 	logical int
 	allowed []int
-	// unlisted is what processors have beyond what the kernel lists.
+	// unlisted holds processor features that the kernel does not list.
 	unlisted []string
 }
 
-// here is this process's machine.
+// here returns this process's machine.
 func here() *machine {
 	return &machine{root: os.DirFS("/"), goarch: runtime.GOARCH, logical: Processors(), allowed: allowed(), unlisted: unlisted()}
 }
 
-// allowed are the processors that this process may run on; nil when that is not known.
+// allowed returns the processors that this process may run on; nil if unknown.
 func allowed() (list []int) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -48,14 +48,14 @@ func allowed() (list []int) {
 	return list
 }
 
-// Processors is how many logical processors this process may keep busy: those it may run on, less what a container's
-// quota denies it, or what GOMAXPROCS says.
+// Processors returns the number of logical processors available to this process: those it may run on, within a
+// container's quota and GOMAXPROCS.
 func Processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
-// IsHost reports whether programs for the target run on this machine's architecture.
+// IsHost reports whether this machine's architecture runs programs for the target.
 func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.CPU.Arch }
 
-// goArches are the names of the architectures in Go.
+// goArches maps Go's architecture names.
 var goArches = map[string]string{"amd64": X86, "arm64": ARM, "arm": ARM32, "riscv64": RISCV}
 
 func (m *machine) native(threads int) (*Target, error) {
@@ -72,7 +72,7 @@ func (m *machine) native(threads int) (*Target, error) {
 	return m.target(&kinds[0], threads)
 }
 
-// check says that nothing is known of the machine's architecture.
+// check returns an error if the machine's architecture is unknown.
 func (m *machine) check() error {
 	if _, ok := goArches[m.goarch]; !ok {
 		return fmt.Errorf("target: this machine's architecture %s is not supported; name another target", m.goarch)
@@ -94,14 +94,14 @@ func (m *machine) target(k *kind, threads int) (*Target, error) {
 
 const cpuDir = "sys/devices/system/cpu"
 
-// Sizes assumed where the kernel does not tell.
+// Sizes assumed if the kernel does not report them.
 const (
 	defaultL1   = 32 << 10
 	defaultL2   = 512 << 10
 	defaultLine = 64
 )
 
-// setCaches reads those of a processor.
+// setCaches reads the caches of a processor.
 func (c *CPU) setCaches(root fs.FS, number int) {
 	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = defaultL1, defaultL2, defaultLine
 	dirs, _ := fs.Glob(root, fmt.Sprintf("%s/cpu%d/cache/index*", cpuDir, number))
@@ -132,7 +132,7 @@ func readString(root fs.FS, name string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// parseSize reads sysfs sizes such as "48K" and "2M"; 0 when it is none.
+// parseSize parses sysfs sizes such as "48K" and "2M"; 0 if invalid.
 func parseSize(s string) int64 {
 	unit := int64(1)
 	switch {

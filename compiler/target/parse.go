@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// presets are the processors known by name, for machines that are not at hand. Caches are those of small common
-// models, where nothing else is said.
+// presets holds the processors known by name, for machines that are not available. Caches default to those of small
+// common models.
 var presets = map[string]CPU{
 	"x86-64-v2": {Arch: X86, Features: levelFeatures(v2)},
 	"x86-64-v3": {Arch: X86, Features: levelFeatures(v2, v3)},
@@ -20,7 +20,7 @@ var presets = map[string]CPU{
 	"arm32":     {Arch: ARM32, Features: []string{"neon", "vfpv4"}},
 	"riscv64":   {Arch: RISCV, Features: []string{"v"}},
 
-	// Boards: the processors of a Raspberry Pi 2, of a Raspberry Pi 3 with a system of 32 bits, of a VisionFive 2,
+	// Boards: the processors of a Raspberry Pi 2, of a Raspberry Pi 3 with a 32-bit system, of a VisionFive 2,
 	// which has no vectors, and of a BananaPi F3.
 	"cortex-a7":     {Arch: ARM32, Features: []string{"idiv", "neon", "vfpv4"}},
 	"cortex-a53-32": {Arch: ARM32, Features: []string{"idiv", "neon", "vfpv4"}},
@@ -45,7 +45,7 @@ var (
 	v4 = []string{"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
 )
 
-// sapphireRapids is what servers with tiles have beside the last level.
+// sapphireRapids lists the extensions of servers with tiles beyond the last level.
 var sapphireRapids = []string{"avxvnni", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bf16", "avx512fp16",
 	"amx-tile", "amx-int8", "amx-bf16"}
 
@@ -53,16 +53,16 @@ func levelFeatures(levels ...[]string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(levels...)))
 }
 
-// Here is the name of this machine as a target.
+// Here is the target name of this machine.
 const Here = "native"
 
-// Names are the targets that Parse knows by name.
+// Names returns the target names that Parse accepts.
 func Names() []string {
 	return append([]string{Here}, slices.Sorted(maps.Keys(presets))...)
 }
 
-// Parse finds a target of processors by name: "native" for this machine, or a preset such as "x86-64-v3" or "arm64".
-// Zero threads means one a physical core (one, for presets).
+// Parse returns a CPU target by name: "native" for this machine, or a preset such as "x86-64-v3" or "arm64". Zero
+// threads means one per physical core (one, for presets).
 func Parse(name string, threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err
@@ -76,11 +76,11 @@ func Parse(name string, threads int) (*Target, error) {
 	return nil, fmt.Errorf("target: %q is none of %s", name, strings.Join(Names(), ", "))
 }
 
-// hosts are the presets for machines with a card, by architecture. Those that were built for cards have all of that.
+// hosts maps architectures to presets for the hosts of GPUs. Machines built for GPUs support these.
 var hosts = map[string]string{X86: "x86-64-v3", ARM: "arm64", ARM32: "arm32", RISCV: "riscv64"}
 
-// Host is a machine with a card, of this one's architecture: kernels run on the card, and what is known of it holds
-// whatever processors stand beside it.
+// Host returns the target's host part for a GPU in this machine's architecture. Records for the GPU apply to any
+// processor in its host.
 func Host(threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func IsFile(name string) bool {
 	return strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator)
 }
 
-// generic is the model of processors that are known by their architecture and features alone.
+// generic is the model of processors described by architecture and features alone.
 const generic = "generic"
 
 func preset(c CPU, threads int) *Target {
@@ -118,8 +118,8 @@ func preset(c CPU, threads int) *Target {
 	return &Target{Backend: Default, CPU: &c}
 }
 
-// Read reads a target of any backend from a JSON file as Encode writes it. Zero threads means the file's own number;
-// any other replaces it.
+// Read reads a target of any backend from a JSON file in the format of Encode. Zero threads keeps the file's
+// number.
 func Read(path string, threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err

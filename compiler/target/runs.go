@@ -2,10 +2,10 @@ package target
 
 import "fmt"
 
-// Lacks are the features that code for the target needs and a machine does not have.
+// Lacks returns the features that code for the target requires and a machine does not have.
 func (t *Target) Lacks(machine *Target) (missing []string) { return machine.Missing(t.CPU.Features) }
 
-// Missing are those of the features, by their compiler names, that the target's processor does not have.
+// Missing returns those of the features, by compiler names, that the target's processor lacks.
 func (t *Target) Missing(features []string) (missing []string) {
 	for _, f := range features {
 		if !t.CPU.Has(f) {
@@ -15,7 +15,7 @@ func (t *Target) Missing(features []string) (missing []string) {
 	return missing
 }
 
-// RunsOn says why code for the target cannot run on a machine; nil when it can.
+// RunsOn returns an error if code for the target cannot run on a machine.
 func (t *Target) RunsOn(machine *Target) error {
 	c, has := t.CPU, machine.CPU
 	if c.Arch != has.Arch {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// sveLengths are the features that say how many bytes SVE's registers have. Code for one is wrong with any other
-// length, also a longer one, so that a processor has one of them at most: none where the length is that of Neon, or no
-// power of two.
+// sveLengths maps features to SVE register lengths in bytes. Code for one length is wrong for any other, including
+// longer ones, so a processor has at most one of these features: none if the length is that of Neon or not a power
+// of two.
 var sveLengths = map[string]int{"sve256": 32, "sve512": 64, "sve1024": 128}
 
-// sveBytes is how many bytes SVE's registers have; 0 where code does not depend on it.
+// sveBytes returns the SVE register length in bytes; 0 if code does not depend on it.
 func (c *CPU) sveBytes() int {
 	for _, f := range c.Features {
 		if bytes := sveLengths[f]; bytes > 0 {
@@ -20,10 +20,10 @@ func (c *CPU) sveBytes() int {
 	return 0
 }
 
-// SVEBytes is how many bytes SVE's registers have that code for the target is made for; 0 where it depends on none.
+// SVEBytes returns the SVE register length in bytes that code for the target assumes; 0 if it assumes none.
 func (t *Target) SVEBytes() int { return t.CPU.sveBytes() }
 
-// checkLength says that the features contradict each other on SVE's registers.
+// checkLength returns an error if the features disagree on the SVE register length.
 func (c *CPU) checkLength() error {
 	lengths := 0
 	for _, f := range c.Features {
@@ -40,13 +40,13 @@ func (c *CPU) checkLength() error {
 	return nil
 }
 
-// Bits of what Linux says of an arm64 processor to each program, and their names in /proc/cpuinfo.
+// Linux hwcap bits of an arm64 processor, and their names in /proc/cpuinfo.
 var (
 	armHWCAP  = map[string]uint{"asimd": 1, "atomics": 8, "asimdhp": 10, "asimddp": 20, "sve": 22}
 	armHWCAP2 = map[string]uint{"sve2": 1, "i8mm": 13, "bf16": 14}
 )
 
-// hwcapFlags are the flags of /proc/cpuinfo by those bits, and the length of SVE's registers where there are any.
+// hwcapFlags returns the /proc/cpuinfo flags for these bits, and the SVE register length if there is one.
 func hwcapFlags(hwcap, hwcap2 uint64, registerBytes func() int) (flags []string) {
 	for name, bit := range armHWCAP {
 		if hwcap>>bit&1 != 0 {

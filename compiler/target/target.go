@@ -8,33 +8,33 @@ import (
 	"regexp"
 )
 
-// Target is everything that a schedule or the generated code may depend on: the device, by the part for its kind, what
-// makes code for it, and the compiler. Parts are shared between copies: who changes one clones the target first.
+// Target describes everything that a schedule or the generated code may depend on: the device, by the part for its
+// kind, the backend, and the compiler. Parts are shared between copies: clone the target before modifying one.
 type Target struct {
-	// Backend names what makes code for the device; see the package backend.
+	// Backend names the code generator for the device; see package backend.
 	Backend string
 	// CPU is the processor that kernels run on, or the host of the GPU.
 	CPU *CPU
-	// GPU is the graphics processor that kernels run on; nil for targets without one.
+	// GPU is the graphics processor that kernels run on; nil if there is none.
 	GPU *GPU
 	// Toolchain names the compiler and its version, e.g. "clang-19.1.7"; empty until one is chosen.
 	Toolchain string
-	// Objective is what schedules for the target are to be low in: Energy, or empty for latency. Records of one say
-	// nothing of the other.
+	// Objective is the quantity that schedules minimise: Energy, or empty for latency. Records of different
+	// objectives are unrelated.
 	Objective string
 }
 
-// Energy is the objective of targets whose kernels are to take little energy, as a meter of the device says.
+// Energy is the objective of targets whose kernels minimise energy, as measured by the device's meter.
 const Energy = "energy"
 
 // Default is the backend of targets that name none.
 const Default = "cpu"
 
-// backendName keeps names of backends fit for paths and for the texts that identify targets.
+// backendName restricts backend names to those safe in paths and in target identifiers.
 var backendName = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
 
-// form is a target as JSON. A processor's fields stand among the target's own, as they did when there were no other
-// devices: fingerprints are made of this text.
+// form is the JSON form of a target. For compatibility, the processor's fields are at the top level: fingerprints
+// are derived from this text.
 type form struct {
 	Backend string `json:"backend,omitempty"`
 	*CPU
@@ -43,28 +43,28 @@ type form struct {
 	Objective string `json:"objective,omitempty"`
 }
 
-// WithObjective is a copy of the target for an objective: Energy, or empty for latency.
+// WithObjective returns a copy of the target with an objective: Energy, or empty for latency.
 func (t *Target) WithObjective(objective string) *Target {
 	c := *t
 	c.Objective = objective
 	return &c
 }
 
-// WithToolchain is a copy of the target for a given compiler.
+// WithToolchain returns a copy of the target for a given compiler.
 func (t *Target) WithToolchain(toolchain string) *Target {
 	c := *t
 	c.Toolchain = toolchain
 	return &c
 }
 
-// WithBackend is a copy of the target for a given backend.
+// WithBackend returns a copy of the target for a given backend.
 func (t *Target) WithBackend(name string) *Target {
 	c := *t
 	c.Backend = name
 	return &c
 }
 
-// Clone is a copy whose parts may be changed.
+// Clone returns a copy whose parts may be modified.
 func (t *Target) Clone() *Target {
 	c, cpu := *t, *t.CPU
 	c.CPU = &cpu
@@ -75,14 +75,14 @@ func (t *Target) Clone() *Target {
 	return &c
 }
 
-// WithThreads is a copy of the target on which kernels run on so many threads.
+// WithThreads returns a copy of the target with the given number of kernel threads.
 func (t *Target) WithThreads(threads int) *Target {
 	c := t.Clone()
 	c.CPU.Threads = threads
 	return c
 }
 
-// Check says what is wrong with the target, if anything.
+// Check returns an error if the target is invalid.
 func (t *Target) Check() error {
 	if !backendName.MatchString(t.Backend) {
 		return fmt.Errorf("target: %q is not a name of a backend", t.Backend)
@@ -113,7 +113,7 @@ func (t *Target) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Unknown fields are refused: they would silently be ignored.
+// UnmarshalJSON implements json.Unmarshaler. It rejects unknown fields rather than ignore them silently.
 func (t *Target) UnmarshalJSON(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -125,7 +125,7 @@ func (t *Target) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Encode is the target as JSON, the form in which it travels and that Decode reads.
+// Encode returns the target as JSON, the wire format that Decode reads.
 func (t *Target) Encode() []byte {
 	data, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *Target) Encode() []byte {
 	return append(data, '\n')
 }
 
-// Decode reads and checks a target from its JSON form.
+// Decode decodes and checks a target in JSON form.
 func Decode(data []byte) (*Target, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	t := &Target{}

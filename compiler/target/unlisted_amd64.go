@@ -2,8 +2,7 @@ package target
 
 import "github.com/klauspost/cpuid/v2"
 
-// unlisted are flags of /proc/cpuinfo that some kernels leave out although the processor tells programs of the
-// instructions.
+// unlisted returns /proc/cpuinfo flags that some kernels omit although cpuid reports the instructions.
 func unlisted() []string {
 	if cpuid.CPU.Has(cpuid.LZCNT) {
 		return []string{"abm"}

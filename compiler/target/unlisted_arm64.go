@@ -2,9 +2,8 @@ package target
 
 import "golang.org/x/sys/unix"
 
-// unlisted are what the kernel tells a program when it begins, where /proc/cpuinfo may be that of another machine, as
-// under an emulator, and the length of SVE's registers, which is a process's own: an administrator may have it shorter
-// than the processor has.
+// unlisted returns flags from the auxiliary vector, since /proc/cpuinfo may be that of another machine under an
+// emulator, and the SVE register length, which is per process: an administrator may limit it below the hardware's.
 func unlisted() []string {
 	const atHWCAP, atHWCAP2 = 16, 26
 	vector, err := unix.Auxv()
@@ -23,5 +22,5 @@ func unlisted() []string {
 	return hwcapFlags(hwcap, hwcap2, func() int { return int(registerBytes()) })
 }
 
-// registerBytes is the length of an SVE register. Only where the kernel says that there are such registers.
+// registerBytes returns the length of an SVE register. Call it only if the kernel reports SVE.
 func registerBytes() uintptr

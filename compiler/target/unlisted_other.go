@@ -2,5 +2,5 @@
 
 package target
 
-// unlisted are flags of /proc/cpuinfo that some kernels leave out.
+// unlisted returns /proc/cpuinfo flags that some kernels omit.
 func unlisted() []string { return nil }

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unlisted are the lengths that vector registers have at least, of which no kernel tells.
+// unlisted returns the minimum lengths of vector registers, which the kernel does not report.
 func unlisted() []string {
 	if !vectorsUsable(cpu.RISCV64.HasV, hwcap(), vectorControl()) {
 		return nil
@@ -13,11 +13,11 @@ func unlisted() []string {
 	return vectorFlags(int(registerBytes()))
 }
 
-// registerBytes is the length of a vector register; 0 where the V extension is the draft 0.7.1, whose instructions are
-// others. Only where vectorsUsable says that one or the other may be executed.
+// registerBytes returns the length of a vector register, or 0 if the V extension is the draft 0.7.1, whose
+// instructions differ. Call it only if vectorsUsable reports that vector instructions can be executed.
 func registerBytes() uintptr
 
-// hwcap has the capabilities that the kernel hands a program; 0 where it hands none.
+// hwcap returns the capabilities in the auxiliary vector; 0 if there are none.
 func hwcap() uint64 {
 	const atHWCAP = 16
 	vector, err := unix.Auxv()
@@ -32,7 +32,7 @@ func hwcap() uint64 {
 	return 0
 }
 
-// vectorControl is what the kernel lets this process do with vectors.
+// vectorControl returns the kernel's vector permission of this process.
 func vectorControl() int {
 	control, err := unix.PrctlRetInt(unix.PR_RISCV_V_GET_CONTROL, 0, 0, 0, 0)
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 // Candidate is a kernel for a workload with a value for each knob.
 type Candidate struct {
 	Kernel *Kernel
-	// Values are the knobs', in their order.
+	// Values holds the knob values in order.
 	Values []int64
-	// Extents are the values of the names in the workload's form.
+	// Extents holds the values of the names in the workload's form.
 	Extents map[string]int64
 }
 
-// Fit is a kernel for a workload that has one of its forms.
+// Fit is a kernel for a workload that matches one of its forms.
 type Fit struct {
 	Kernel *Kernel
-	// Extents are the values of the names in the workload's form.
+	// Extents holds the values of the names in the workload's form.
 	Extents map[string]int64
 }
 
-// Fit matches a workload's text with the kernel's forms; ok is false when it has none of them.
+// Fit matches a workload's text against the kernel's forms; ok is false if none matches.
 func (k *Kernel) Fit(text string) (f *Fit, ok bool) {
 	for _, form := range k.Workloads {
 		if extents, ok := form.match(text); ok {
@@ -36,8 +36,8 @@ func (k *Kernel) Fit(text string) (f *Fit, ok bool) {
 	return nil, false
 }
 
-// At is the candidate with some values of knobs. The error says why the kernel does not compute the workload, or why
-// the values are not legal as far as that can be told without a target.
+// At returns the candidate with the given knob values. It returns an error if the kernel does not compute the
+// workload, or if the values are illegal for every target.
 func (k *Kernel) At(w *expr.Workload, values []int64) (*Candidate, error) {
 	f, ok := k.Fit(w.Text())
 	if !ok {
@@ -46,7 +46,7 @@ func (k *Kernel) At(w *expr.Workload, values []int64) (*Candidate, error) {
 	return f.At(values)
 }
 
-// At is the candidate with some values of knobs.
+// At returns the candidate with the given knob values.
 func (f *Fit) At(values []int64) (*Candidate, error) {
 	k := f.Kernel
 	if len(values) != len(k.Knobs) {
@@ -60,7 +60,7 @@ func (f *Fit) At(values []int64) (*Candidate, error) {
 	return &Candidate{k, slices.Clone(values), f.Extents}, nil
 }
 
-// Legal says why values of knobs are not legal on so many threads, their workspace included; nil when they are.
+// Legal returns an error if knob values, including their workspace, are illegal for the given number of threads.
 func (f *Fit) Legal(values []int64, threads int) error {
 	c, err := f.At(values)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *Fit) Legal(values []int64, threads int) error {
 	return err
 }
 
-// Names are all names of the candidate's expressions with their values, on so many threads.
+// Names returns all names of the candidate's expressions with their values, for the given number of threads.
 func (c *Candidate) Names(threads int) map[string]int64 {
 	names := map[string]int64{Threads: int64(threads)}
 	for name, v := range c.Extents {
@@ -85,7 +85,7 @@ func (c *Candidate) Names(threads int) map[string]int64 {
 	return names
 }
 
-// Legal says why the candidate breaks the kernel's condition on so many threads; nil when it does not.
+// Legal returns an error if the candidate violates the kernel's condition for the given number of threads.
 func (c *Candidate) Legal(threads int) error {
 	v, err := c.Kernel.legal(c.Names(threads))
 	if err != nil {
@@ -97,10 +97,10 @@ func (c *Candidate) Legal(threads int) error {
 	return nil
 }
 
-// maxWorkspace bounds the scratch memory of a kernel.
+// maxWorkspace limits the scratch memory of a kernel.
 const maxWorkspace = 1 << 32
 
-// WorkspaceBytes is the scratch memory that the candidate wants on so many threads.
+// WorkspaceBytes returns the scratch memory of the candidate for the given number of threads.
 func (c *Candidate) WorkspaceBytes(threads int) (int64, error) {
 	v, err := c.Kernel.space(c.Names(threads))
 	if err == nil && (v < 0 || v > maxWorkspace) {
@@ -112,7 +112,7 @@ func (c *Candidate) WorkspaceBytes(threads int) (int64, error) {
 	return v, nil
 }
 
-// On is the scratch memory that the candidate wants on a target, in bytes. The error says why it is not for it.
+// On returns the scratch memory of the candidate on a target, in bytes, or an error if it does not suit the target.
 func (c *Candidate) On(t *target.Target) (workspaceBytes int64, err error) {
 	if err := c.Kernel.Runs(t); err != nil {
 		return 0, err
@@ -126,7 +126,7 @@ func (c *Candidate) On(t *target.Target) (workspaceBytes int64, err error) {
 	return c.WorkspaceBytes(t.Threads())
 }
 
-// Point is the values as text, KNOB=value separated by blanks.
+// Point returns the values as text, KNOB=value separated by blanks.
 func (c *Candidate) Point() string {
 	parts := make([]string, len(c.Values))
 	for i, v := range c.Values {
@@ -135,20 +135,19 @@ func (c *Candidate) Point() string {
 	return strings.Join(parts, " ")
 }
 
-// Label names the kernel for people: its name and the beginning of its digest.
+// Label returns a display name of the kernel: its name and the start of its digest.
 func (k *Kernel) Label() string { return fmt.Sprintf("own kernel %s sha256:%.12s", k.Name, k.Digest()) }
 
-// traceLine begins the line of a trace that has a kernel, pointLine that of its values.
+// traceLine starts the line of a trace with a kernel, pointLine that with its values.
 const (
 	traceLine = "own-kernel "
 	pointLine = "point"
 )
 
-// IsTrace reports whether the first line of a trace behind its header is an own kernel's.
+// IsTrace reports whether the first line of a trace after its header belongs to a user kernel.
 func IsTrace(line string) bool { return strings.HasPrefix(line, traceLine) }
 
-// Origin says for people which kernel a trace has: its name and the values of its knobs; empty where the trace has no
-// own kernel.
+// Origin describes the user kernel of a trace by its name and knob values; it is empty if the trace has none.
 func Origin(trace []byte) string {
 	_, text, _ := strings.Cut(string(trace), "\n"+traceLine)
 	text, point, found := strings.Cut(text, "\n"+pointLine)
@@ -167,7 +166,7 @@ func Origin(trace []byte) string {
 	return strings.Join(words, " ")
 }
 
-// Trace is the candidate as lines of a trace.
+// Trace returns the candidate as lines of a trace.
 func (c *Candidate) Trace() string {
 	line := pointLine
 	for _, v := range c.Values {
@@ -176,7 +175,7 @@ func (c *Candidate) Trace() string {
 	return traceLine + string(c.Kernel.text) + "\n" + line + "\n"
 }
 
-// Replay reads what Trace wrote, for a workload.
+// Replay parses the output of Trace for a workload.
 func Replay(w *expr.Workload, lines []string) (*Candidate, error) {
 	if len(lines) != 2 {
 		return nil, fmt.Errorf("an own kernel has two lines, not %d", len(lines))

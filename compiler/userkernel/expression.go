@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// expression is a compiled expression over named integers. An error says that it has no value, such as after a
-// division by zero.
+// expression is a compiled expression over named integers. It returns an error if the value is undefined, as after
+// a division by zero.
 type expression func(names map[string]int64) (int64, error)
 
 // Limits on the text of an expression.
@@ -16,8 +16,8 @@ const (
 	maxDepth      = 64
 )
 
-// parser reads expressions with the operators of C and their precedence: || && == != < <= > >= + - * / % ! and
-// parentheses, over whole numbers.
+// parser parses expressions with the operators of C and their precedence: || && == != < <= > >= + - * / % ! and
+// parentheses, over integers.
 type parser struct {
 	text  string
 	at    int
@@ -25,7 +25,7 @@ type parser struct {
 	known func(string) bool
 }
 
-// levels are the binary operators, loosest first; longer ones before their prefixes.
+// levels lists the binary operators by increasing precedence; longer ones come before their prefixes.
 var levels = [][]string{{"||"}, {"&&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}}
 
 func parseExpression(text string, known func(string) bool) (expression, error) {
@@ -46,7 +46,7 @@ func (p *parser) blanks() {
 	}
 }
 
-// accept takes the first of some words that comes next; "" when none does.
+// accept consumes the first of the words that comes next, or returns "".
 func (p *parser) accept(words ...string) string {
 	p.blanks()
 	for _, w := range words {
@@ -126,7 +126,7 @@ func (p *parser) atom() (expression, error) {
 	return func(names map[string]int64) (int64, error) { return names[word], nil }, nil
 }
 
-// combine is a binary operation; && and || do not compute their right side where the left one decides.
+// combine returns a binary operation; && and || short-circuit.
 func combine(op string, left, right expression) expression {
 	return func(names map[string]int64) (int64, error) {
 		a, err := left(names)
@@ -182,7 +182,7 @@ func compute(op string, a, b int64) (int64, error) {
 	return v, nil
 }
 
-// arithmetic adds, subtracts or multiplies; ok is false where 64 bits do not hold the result.
+// arithmetic adds, subtracts or multiplies; ok is false on 64-bit overflow.
 func arithmetic(op string, a, b int64) (v int64, ok bool) {
 	switch op {
 	case "+":

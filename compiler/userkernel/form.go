@@ -9,10 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// pattern is the canonical text that the form stands for.
+// pattern returns the canonical text of the form.
 func (f Form) pattern() string { return strings.Join(f.Text, "\n") + "\n" }
 
-// bound are the names that stand in the text, in its order.
+// bound returns the names that occur in the text, in order.
 func (f Form) bound() (names []string) {
 	rest := f.pattern()
 	for {
@@ -28,7 +28,7 @@ func (f Form) bound() (names []string) {
 	}
 }
 
-// wordLength is how long the name is that a text begins with.
+// wordLength returns the length of the name at the start of a text.
 func wordLength(text string) int {
 	n := 0
 	for n < len(text) && (text[n] >= 'A' && text[n] <= 'Z' || text[n] >= '0' && text[n] <= '9' || text[n] == '_') {
@@ -37,12 +37,12 @@ func wordLength(text string) int {
 	return n
 }
 
-// names are all that the form gives values, sorted.
+// names returns all names that the form defines, sorted.
 func (f Form) names() []string {
 	return slices.Sorted(slices.Values(append(f.bound(), slices.Collect(maps.Keys(f.Define))...)))
 }
 
-// match gives the names their values, if a canonical text has the form.
+// match returns the values of the names if a canonical text has the form.
 func (f Form) match(text string) (values map[string]int64, ok bool) {
 	values = maps.Clone(f.Define)
 	if values == nil {
@@ -74,7 +74,7 @@ func (f Form) match(text string) (values map[string]int64, ok bool) {
 	}
 }
 
-// Match gives the names of the kernel's forms their values for a workload; ok is false when it has none of the forms.
+// Match returns the values of the form's names for a workload; ok is false if no form matches.
 func (k *Kernel) Match(w *expr.Workload) (values map[string]int64, ok bool) {
 	f, ok := k.Fit(w.Text())
 	if !ok {

@@ -19,13 +19,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Names of the files of a kernel's folder.
+// Names of the files in a kernel's directory.
 const (
 	DescriptionFile = "kernel.json"
 	SourceFile      = "kernel.c"
 )
 
-// Limits on a kernel. MaxBytes bounds all of it as text, source included, so that a trace can hold it.
+// Limits on a kernel. MaxBytes limits its text, including the source, so that a trace can hold it.
 const (
 	MaxBytes     = 48 << 10
 	maxForms     = 32
@@ -35,31 +35,31 @@ const (
 	maxDims      = 16
 )
 
-// Kernel is one with all that building it needs.
+// Kernel is a user kernel with everything needed to build it.
 type Kernel struct {
-	// Name tells it from others of a job.
+	// Name identifies it among the kernels of a job.
 	Name string `json:"name"`
-	// Arch is the architecture of processors that it is for, Features the extensions of the instruction set that it
-	// needs, sorted. With Card, it is code for the host of an NVIDIA card.
+	// Arch is its processor architecture, Features the required instruction set extensions, sorted. With Card, it
+	// is code for the host of an NVIDIA GPU.
 	Arch     string   `json:"arch"`
 	Features []string `json:"features,omitempty"`
-	// Numerics is the least level that allows it: strict, default or fast.
+	// Numerics is the lowest level that allows it: strict, default or fast.
 	Numerics string `json:"numerics"`
-	// Workloads are what it computes.
+	// Workloads lists the forms that it computes.
 	Workloads []Form `json:"workloads"`
-	// Knobs are the numbers that are left open.
+	// Knobs lists the open numbers.
 	Knobs []Knob `json:"knobs,omitempty"`
-	// Legal is the condition under which values of knobs are legal; empty = always.
+	// Legal is the legality condition on knob values; empty means always.
 	Legal string `json:"legal,omitempty"`
-	// Default is what a search begins with, a value a knob; none = the first legal choice.
+	// Default is the starting point of a search, one value per knob; if empty, the first legal choice.
 	Default map[string]int64 `json:"default,omitempty"`
-	// Packs are layouts of constants.
+	// Packs lists the layouts of constants.
 	Packs []Pack `json:"pack,omitempty"`
-	// Workspace is how many bytes of scratch memory it wants, as an expression; empty = none.
+	// Workspace is the scratch memory in bytes, as an expression; empty for none.
 	Workspace string `json:"workspace,omitempty"`
-	// Libraries are those that the source calls beside libc and libm, in the linker's order.
+	// Libraries lists the libraries that the source calls besides libc and libm, in linker order.
 	Libraries []Library `json:"libraries,omitempty"`
-	// Source is the C.
+	// Source is the C source.
 	Source string `json:"source"`
 
 	text   []byte
@@ -68,21 +68,22 @@ type Kernel struct {
 	packed [][]packDim
 }
 
-// Form is a pattern of workloads: the lines of a canonical text, in which $NAME stands for any number, the same
-// wherever it has the same name. Define has further names with their values.
+// Form is a pattern of workloads: the lines of a canonical text, in which $NAME stands for any number, the same for
+// each occurrence. Define adds names with their values.
 type Form struct {
 	Text   []string         `json:"text"`
 	Define map[string]int64 `json:"define,omitempty"`
 }
 
-// Knob is a number that is left open, with its values, ascending.
+// Knob is an open number with its values in ascending order.
 type Knob struct {
 	Name   string  `json:"name"`
 	Values []int64 `json:"values"`
 }
 
-// Pack is the layout of a constant, outermost dimension first: D is a whole dimension, D/F its quotient by F and D%F
-// its remainder, of which each dimension has either the first or both others. Elements beyond the end are zero.
+// Pack is the layout of a constant, outermost dimension first: D is a whole dimension, D/F its quotient by F and
+// D%F its remainder. Each dimension occurs either whole or as quotient and remainder. Elements beyond the end are
+// zero.
 type Pack struct {
 	Constant int      `json:"constant"`
 	Dims     []string `json:"dims"`
@@ -93,14 +94,14 @@ var (
 	macroOf = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,31}$`)
 )
 
-// Card is the architecture of kernels that put work into a stream of an NVIDIA card. They run on the host, and call
-// libraries such as cuBLAS. It is the name of the backend, too.
+// Card is the architecture of kernels that enqueue work into a stream of an NVIDIA GPU. They run on the host, and
+// call libraries such as cuBLAS. It is also the name of the backend.
 const Card = "cuda"
 
-// Threads is the name of the number of threads in expressions and in the source.
+// Threads is the name of the thread count in expressions and in the source.
 const Threads = "THREADS"
 
-// Read reads a kernel's folder.
+// Read reads a kernel's directory.
 func Read(folder string) (*Kernel, error) {
 	description, err := readFile(filepath.Join(folder, DescriptionFile))
 	if err != nil {
@@ -130,7 +131,7 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// parseFolder is the kernel of a folder's two files.
+// parseFolder parses the two files of a directory.
 func parseFolder(description, source []byte) (*Kernel, error) {
 	k, err := decode(description)
 	if err != nil {
@@ -146,7 +147,7 @@ func parseFolder(description, source []byte) (*Kernel, error) {
 	return k, nil
 }
 
-// Parse reads what Text wrote. Other texts of the same kernel are refused, so that a kernel has one digest.
+// Parse parses the output of Text. It rejects other texts of the same kernel, so that a kernel has one digest.
 func Parse(text []byte) (*Kernel, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("own kernel: %d bytes are over the limit of %d", len(text), MaxBytes)
@@ -180,24 +181,24 @@ func decode(text []byte) (*Kernel, error) {
 	return k, nil
 }
 
-// Text is the kernel on one line, source included.
+// Text returns the kernel on one line, including the source.
 func (k *Kernel) Text() []byte { return k.text }
 
-// Digest is the lower-case hex sha256 of the text.
+// Digest returns the lower-case hex SHA-256 of the text.
 func (k *Kernel) Digest() string {
 	sum := sha256.Sum256(k.text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Number is what points of spaces call the kernel: the same for later versions of it, and far from those of algorithms
-// that schedules compute by.
+// Number returns the kernel's number in points of spaces: stable across its versions, and distinct from those of
+// schedules' algorithms.
 func (k *Kernel) Number() int64 {
 	h := fnv.New32a()
 	h.Write([]byte(k.Name))
 	return 1<<40 + int64(h.Sum32())
 }
 
-// Runs says why the kernel is not for a target; nil when it is.
+// Runs returns an error if the kernel does not suit a target.
 func (k *Kernel) Runs(t *target.Target) error {
 	if k.Arch == Card {
 		if t.Backend != Card {
@@ -214,7 +215,7 @@ func (k *Kernel) Runs(t *target.Target) error {
 	return nil
 }
 
-// complete checks the kernel and derives what is not in its text.
+// complete checks the kernel and derives the fields that are not in its text.
 func (k *Kernel) complete() error {
 	slices.Sort(k.Features)
 	if k.Numerics == "" {
@@ -238,10 +239,10 @@ func (k *Kernel) complete() error {
 	return nil
 }
 
-// arches are what kernels are for.
+// arches lists the supported architectures.
 var arches = []string{target.X86, target.ARM, target.ARM32, target.RISCV, Card}
 
-// checkCard refuses what kernels for processors alone may have.
+// checkCard rejects features that only kernels for CPUs may use.
 func (k *Kernel) checkCard() error {
 	switch {
 	case k.Arch != Card:
@@ -363,7 +364,7 @@ func (k *Kernel) parseExpressions() (err error) {
 	return err
 }
 
-// parse reads an expression over all names that the kernel has.
+// parse parses an expression over all names of the kernel.
 func (k *Kernel) parse(what, text, empty string) (expression, error) {
 	if text == "" {
 		text = empty

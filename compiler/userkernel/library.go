@@ -9,24 +9,24 @@ import (
 
 // Library is a shared library that a kernel's source calls. The machine's own linker and loader find it.
 type Library struct {
-	// SOName is the name by which the dynamic linker knows it, e.g. libopenblas.so.0.
+	// SOName is its name for the dynamic linker, e.g. libopenblas.so.0.
 	SOName string `json:"soname"`
-	// Function tells its version. It takes nothing and returns a text, or a pointer to numbers where Numbers counts
-	// them.
+	// Function returns its version. It has no parameters and returns a text, or, if Numbers is set, a pointer to
+	// that many numbers.
 	Function string `json:"version_function"`
 	Numbers  int    `json:"version_numbers,omitempty"`
-	// Properties is how many parts the version has where the function takes the number of a part, from 0 on, and a
-	// place for it, and returns 0, as cublasGetProperty does.
+	// Properties is the number of version parts if the function takes the number of a part, from 0 on, and a
+	// pointer for its value, and returns 0, like cublasGetProperty.
 	Properties int `json:"version_properties,omitempty"`
-	// Version is the one that is called, such as 0.3.21: the first number with dots in the function's text. A folder
-	// may leave it open; a kernel in a trace has it.
+	// Version is the library version, such as 0.3.21: the first dotted number in the function's text. A directory
+	// may omit it; a kernel in a trace includes it.
 	Version string `json:"version,omitempty"`
 }
 
 // Limits on libraries.
 const (
 	maxLibraries = 4
-	// maxNumbers bounds the parts of a version that functions give as numbers.
+	// maxNumbers limits the parts of a numeric version.
 	maxNumbers = 4
 )
 
@@ -36,7 +36,7 @@ var (
 	versionOf  = regexp.MustCompile(`^[0-9]{1,8}(\.[0-9]{1,8}){1,5}$`)
 )
 
-// String is the library with its version, as far as it is known.
+// String returns the library with its version, if known.
 func (l Library) String() string { return strings.TrimSpace(l.SOName + " " + l.Version) }
 
 func (k *Kernel) checkLibraries() error {
@@ -69,7 +69,8 @@ func (k *Kernel) Pinned() bool {
 	return !slices.ContainsFunc(k.Libraries, func(l Library) bool { return l.Version == "" })
 }
 
-// Pin is the kernel with versions of its libraries, in their order. A version that the kernel names must be that one.
+// Pin returns the kernel with the given versions of its libraries, in order. They must equal the versions that the
+// kernel specifies.
 func (k *Kernel) Pin(versions []string) (*Kernel, error) {
 	pinned := *k
 	pinned.Libraries = slices.Clone(k.Libraries)
@@ -87,8 +88,8 @@ func (k *Kernel) Pin(versions []string) (*Kernel, error) {
 	return &pinned, nil
 }
 
-// mergeLibraries are the libraries of several kernels, each once. Kernels for two versions of one library cannot be in
-// one module.
+// mergeLibraries returns the libraries of several kernels, each once. Kernels for different versions of a library
+// cannot share a module.
 func mergeLibraries(kernels []*Kernel) (list []Library, err error) {
 	for _, k := range kernels {
 		for _, l := range k.Libraries {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Dim is a dimension of a packed constant's layout: one of the constant's whole where Factor is 0, else its quotient
-// by Factor, or its remainder where Inner is set.
+// Dim is a dimension of a packed constant's layout: a whole one if Factor is 0, or else the quotient by Factor, or
+// the remainder if Inner is set.
 type Dim struct {
 	Dim    int
 	Factor int64
 	Inner  bool
 }
 
-// packDim is a Dim whose factor is yet to be computed; nil = whole.
+// packDim is a Dim with an unevaluated factor; nil means whole.
 type packDim struct {
 	dim    int
 	factor expression
@@ -62,8 +62,8 @@ func (k *Kernel) parseDim(text string) (d packDim, err error) {
 	return d, nil
 }
 
-// Layouts are the layouts of constants, by their index. Factors may not depend on the number of threads, which a trace
-// does not know: it is 0 in them.
+// Layouts returns the layouts of constants, by index. Factors must not depend on the number of threads, which a
+// trace does not contain: it is 0 in them.
 func (c *Candidate) Layouts() (map[int][]Dim, error) {
 	layouts := map[int][]Dim{}
 	names := c.Names(0)

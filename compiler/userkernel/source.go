@@ -7,11 +7,12 @@ import (
 )
 
 var (
-	// splice is where a preprocessor joins two lines.
+	// splice matches a line continuation.
 	splice = regexp.MustCompile(`\\[ \t\v\f]*(\r\n|\n|\r)`)
-	// directive is the beginning of one that brings another file in, wherever it may stand: comments may be within.
+	// directive matches the start of a directive that includes another file, anywhere in the source, possibly with
+	// comments inside.
 	directive = regexp.MustCompile(`(?:#|%:)(?:\s|/\*(?s:.*?)\*/)*(?:include|include_next|import|embed)(?:[^A-Za-z0-9_]|$)`)
-	// standard is a directive that a kernel may have.
+	// standard matches the allowed directives.
 	standard = regexp.MustCompile(`^#[ \t]*include[ \t]*<[A-Za-z0-9_][A-Za-z0-9_+-]*(/[A-Za-z0-9_][A-Za-z0-9_+-]*)*\.h>[ \t]*(//|/\*|\r?\n|$)`)
 	// hidden are other words by which files come in, or are asked for.
 	hidden = regexp.MustCompile(`(?i)__has_(include|include_next|embed)\b|incbin\b|\.include\b`)

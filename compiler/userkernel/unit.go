@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Unit is the translation unit of a candidate under a name: the header with what it may use, its numbers as macros,
-// the prototype of the function "kernel", and its source. Functions but the kernel itself must be static, since a
-// module may have the kernel several times.
+// Unit returns the translation unit of a candidate under a name: the header, its numbers as macros, the prototype
+// of the function "kernel", and its source. All other functions must be static, since a module may contain the
+// kernel several times.
 func (c *Candidate) Unit(name, header, prototype string, threads int) string {
 	var b strings.Builder
-	for _, l := range c.Kernel.Libraries { // whose headers have another content in another version, and objects are kept by their text
+	for _, l := range c.Kernel.Libraries { // another version has other headers, and objects are keyed by their text
 		fmt.Fprintf(&b, "/* %s */\n", l)
 	}
 	b.WriteString(header)

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// versionCode is C that reads versions of libraries.
+// versionCode is C that reads library versions.
 //
 //go:embed src/version.c
 var versionCode string
 
-// CheckName is the function of Check's text: it says why libraries are not those that kernels are for, or
-// returns NULL.
+// CheckName is the function of Check's text: it returns an error text if libraries do not match the kernels, or
+// NULL.
 const CheckName = "tilth_libraries"
 
-// Check is a translation unit that compares the versions of the libraries which kernels call with those that the
-// kernels are for, and the libraries' sonames; none where no library is called. Attributes stand before its function.
+// Check returns a translation unit that compares the versions of the libraries with those that the kernels require,
+// and the libraries' sonames; none if no library is called. Attributes precede its function.
 func Check(kernels []*Kernel, attributes string) (text string, sonames []string, err error) {
 	list, err := mergeLibraries(kernels)
 	if err != nil || len(list) == 0 {
@@ -40,7 +40,7 @@ func checkText(list []Library, attributes string) string {
 	return b.String()
 }
 
-// VersionProgram is a program that prints the versions of libraries, a line each.
+// VersionProgram returns a program that prints the versions of libraries, one per line.
 func VersionProgram(list []Library) string {
 	var b strings.Builder
 	b.WriteString(versionCode)
