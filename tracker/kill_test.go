@@ -22,7 +22,7 @@ import (
 
 const trackerProcessEnv = "TILTH_TEST_TRACKER"
 
-// trackerProcess is the test binary run again as a tracker, on a folder, until it is killed.
+// trackerProcess runs the test binary as a tracker on a folder until it is killed.
 func trackerProcess(dir string) {
 	db, err := bolt.Open(filepath.Join(dir, "records.db"), bolt.Options{LockTimeout: 10 * time.Second})
 	if err != nil {
@@ -45,7 +45,7 @@ func trackerProcess(dir string) {
 	os.Exit(1)
 }
 
-// process is a tracker in a process of its own.
+// process is a tracker in a separate process.
 type process struct {
 	*testing.T
 	dir string
@@ -73,7 +73,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// killBatches and killBatchSize say what workers do for a job. The quick tier does with less.
+// killBatches and killBatchSize determine the work of a job. They are smaller in the quick tier.
 func killBatches() int   { return quickOr(12, 40) }
 func killBatchSize() int { return quickOr(4, 5) }
 
@@ -85,8 +85,8 @@ func quickOr(quick, full int) int {
 	return full
 }
 
-// TestKillNineAtAnyMomentLosesAndRepeatsNothing runs a job with real agents while the tracker is killed and started
-// again and again: the job ends, every trial is recorded once, and the log has neither gap nor repetition.
+// TestKillNineAtAnyMomentLosesAndRepeatsNothing runs a job with real agents while the tracker is killed and restarted
+// repeatedly. The job must end with every trial recorded once, and without gaps or repetitions in the log.
 func TestKillNineAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 	p := &process{T: t, dir: t.TempDir()}
 	p.start()
@@ -96,7 +96,7 @@ func TestKillNineAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Ten minutes bound a hang; the run takes a few seconds.
+	// The timeout detects hangs; the run takes a few seconds.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	jobs := tilthv1.NewJobServiceClient(conn)
@@ -150,7 +150,7 @@ func runWorkers(ctx context.Context, t *testing.T, agents *sync.WaitGroup, w *wo
 	}
 }
 
-// killWhile reads the job's events to the end, and kills the tracker after every few of them.
+// killWhile reads the job's events to the end, and kills the tracker at intervals.
 func (p *process) killWhile(events <-chan *tilthv1.JobEvent) (seen []*tilthv1.JobEvent) {
 	random := rand.New(rand.NewPCG(1, 2))
 	next := 3
@@ -191,7 +191,7 @@ func check(t *testing.T, seen []*tilthv1.JobEvent) {
 	}
 }
 
-// repeat calls until the call succeeds.
+// repeat repeats a call until it succeeds.
 func repeat(ctx context.Context, t *testing.T, call func(context.Context) error) {
 	t.Helper()
 	if err := agent.Report(ctx, (&workers{}).logger(), "test", call); err != nil {

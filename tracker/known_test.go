@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// A job knows earlier records of its workloads, unless its spec forbids it.
+// TestAJobBeginsWithWhatIsKnown checks that a job knows earlier records of its workloads, unless its spec forbids it.
 func TestAJobBeginsWithWhatIsKnown(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	first := spec("conv", "pool")

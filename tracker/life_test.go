@@ -17,10 +17,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// file is the farm's records file.
+// file returns the path of the farm's records file.
 func (f *trackerFarm) file() string { return filepath.Join(f.dir, "records.db") }
 
-// copyFile copies a records file that is not open.
+// copyFile copies a closed records file.
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -29,7 +29,7 @@ func copyFile(t testing.TB, from, to string) {
 	}
 }
 
-// proposeAndLease has the next batch of a job built, and leased to a runner.
+// proposeAndLease proposes a batch, builds it, and leases it to a runner.
 func (f *trackerFarm) proposeAndLease(tuner *tilthv1.LeaseToken, builder, runner string, n uint64, task uint32) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	f.propose(tuner, n, task, "kernel")
@@ -37,8 +37,8 @@ func (f *trackerFarm) proposeAndLease(tuner *tilthv1.LeaseToken, builder, runner
 	return f.mustLease(runner)
 }
 
-// TestNothingThatALostLifeHandedOutIsAccepted restores an older file: sessions, attempts and numbers restart from it,
-// and a report of the lost generation used to be accepted for another workload.
+// TestNothingThatALostLifeHandedOutIsAccepted restores an older file. Sessions, attempts and numbers restart from it,
+// so a report of the lost generation used to be accepted for another workload.
 func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
 	for name, marked := range map[string]bool{"put back by hand": false, "a backup": true} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
 	}
 }
 
-// again leases the batch that was under way when the copy was made, to agents that joined anew: its object may have to
-// be built again.
+// again leases the batch in progress at the time of the copy to agents with new sessions. Its object may have to be
+// rebuilt.
 func (f *trackerFarm) again(builder, runner string) *tilthv1.LeaseWorkResponse {
 	f.Helper()
 	if w := f.lease(runner); w.GetLease() != nil {
@@ -108,8 +108,7 @@ func (f *trackerFarm) again(builder, runner string) *tilthv1.LeaseWorkResponse {
 	return f.mustLease(runner)
 }
 
-// TestARepeatedProposalIsKnownInAnotherLife checks that batch names contain the generation in which they were
-// proposed.
+// TestARepeatedProposalIsKnownInAnotherLife checks that batch names contain the generation of their proposal.
 func TestARepeatedProposalIsKnownInAnotherLife(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))
@@ -131,8 +130,8 @@ func TestARepeatedProposalIsKnownInAnotherLife(t *testing.T) {
 	}
 }
 
-// TestTwoMeasurementsOfOneInstantAreTwoRecords: the second one took the first one's place when the clock stood still
-// between them.
+// TestTwoMeasurementsOfOneInstantAreTwoRecords is a regression test: the second measurement replaced the first if the
+// clock did not advance.
 func TestTwoMeasurementsOfOneInstantAreTwoRecords(t *testing.T) {
 	instant := time.Unix(1700000000, 0)
 	f := newFarm(t, tracker.Config{Now: func() time.Time { return instant }})

@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// gauge reads a metric without labels, or the sum of one with.
+// gauge reads a metric, or the sum over its labels.
 func gauge(t *testing.T, registry *prometheus.Registry, name string) (sum float64) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -54,7 +54,7 @@ func big(name string, size int) *tilthv1.Candidate {
 	return &tilthv1.Candidate{Trace: trace, Digest: records.Digest(trace)}
 }
 
-// TestMemoryIsBoundedUnderOverload requests far more of everything than there is room for, and measures the memory in
+// TestMemoryIsBoundedUnderOverload requests far more of everything than the limits permit, and checks the memory in
 // use.
 func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 	registry := prometheus.NewRegistry()
@@ -90,7 +90,7 @@ func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 	}
 	for n := range 30 {
 		_, err := f.agents.Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec(fmt.Sprint("agent ", n), tilthv1.AgentKind_AGENT_KIND_RUNNER)})
-		if n >= 9 { // the tuner is one
+		if n >= 9 { // including the tuner
 			wantOverload(t, err, "the tracker has 10 agents")
 		}
 	}
@@ -149,7 +149,7 @@ func refusals(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return counts
 }
 
-// TestEveryLimitIsThereFromTheStart, so that its first refusal is seen as an increase.
+// TestEveryLimitIsThereFromTheStart so that the first refusal is visible as an increase.
 func TestEveryLimitIsThereFromTheStart(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	newFarm(t, tracker.Config{Registerer: registry})
@@ -160,7 +160,7 @@ func TestEveryLimitIsThereFromTheStart(t *testing.T) {
 	}
 }
 
-// overload opens more long polls and streams than there may be, and waits until those are refused that are too many.
+// overload opens more long polls and streams than permitted, and waits until the excess is refused.
 func (f *trackerFarm) overload(job string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)

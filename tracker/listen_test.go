@@ -81,7 +81,8 @@ func TestServeAnswersOnBothListenersAndStops(t *testing.T) {
 	}
 }
 
-// A tracker whose end came before it had begun to serve took that for a failure.
+// TestATrackerThatIsStoppedAtOnceEndsWell is a regression test: a tracker stopped before it started to serve reported
+// a failure.
 func TestATrackerThatIsStoppedAtOnceEndsWell(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()

@@ -16,13 +16,13 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// What is done about an answer that is lost, call by call.
+// How lost answers of a call are handled.
 const (
 	repeats = "it is repeated in TestAnAnswerThatIsLostChangesNothing"
 	reads   = "it changes nothing"
 )
 
-// lostAnswers has a line for every call of the services.
+// lostAnswers has an entry for every call of the services.
 var lostAnswers = map[string]string{
 	"JobService/SubmitJob":              repeats,
 	"JobService/CancelJob":              repeats,
@@ -72,7 +72,7 @@ var lostAnswers = map[string]string{
 	"ArtifactService/UploadArtifact":    `what was received is not sent again: TestAFileTravelsThroughBrokenLines of package artifact`,
 }
 
-// lossy loses the first answer of every call that changes something: the call takes effect, and is made again.
+// lossy drops the first answer of every call that changes something. The call takes effect and is repeated.
 type lossy struct {
 	*trackerFarm
 	restarts bool // the tracker restarts before the second attempt
@@ -199,7 +199,7 @@ func TestRepeatedAndStaleCallsAreCounted(t *testing.T) {
 	f.propose(lease, 0, 0, "a", "b")
 	builder := f.builder()
 	lost := f.mustLease(builder)
-	builder = f.builder() // voids the first
+	builder = f.builder() // invalidates the first session
 	report := f.buildReport(f.mustLease(builder))
 	f.reportBuild(report)
 	f.reportBuild(report)

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// A scratch farm tunes as any other, and what only a file has is refused.
+// TestAFarmTunesOnAStoreInMemory checks that such a farm tunes normally, and refuses operations on files.
 func TestAFarmTunesOnAStoreInMemory(t *testing.T) {
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
 	f.open = func(string) (records.Store, error) { return memory.New(memory.Options{}), nil }

@@ -56,7 +56,7 @@ func TestMetricsFollowAJob(t *testing.T) {
 	expect(false, `call="LeaseWork",le=`, "tilth_tracker_fsync_seconds_count 0\n", "tilth_tracker_disk_free_bytes 0\n")
 }
 
-// scrape is what Prometheus would read.
+// scrape returns the metrics in Prometheus' format.
 func scrape(registry *prometheus.Registry) string {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))

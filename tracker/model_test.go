@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// modelSpec is a job whose model is uploaded.
+// modelSpec returns the specification of a job with an uploaded model.
 func (f *trackerFarm) modelSpec() *tilthv1.JobSpec {
 	f.Helper()
 	s := spec()
@@ -24,7 +24,7 @@ func (f *trackerFarm) modelSpec() *tilthv1.JobSpec {
 	return s
 }
 
-// others are models of weights that are uploaded.
+// others returns uploaded models with the given weights.
 func (f *trackerFarm) others(weights ...float64) (others []*tilthv1.OtherModel) {
 	f.Helper()
 	for _, w := range weights {
@@ -41,7 +41,7 @@ func (f *trackerFarm) reader(name string) string {
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s})).GetSession()
 }
 
-// was is what a tuner made of a model.
+// was returns a tuner's report of a model's tasks.
 func was(lease *tilthv1.LeaseToken, tasks ...string) *tilthv1.ReportModelRequest {
 	s := spec(tasks...)
 	return &tilthv1.ReportModelRequest{Lease: lease, Target: s.GetTarget(), Tasks: s.GetTasks()}
@@ -52,7 +52,7 @@ func (f *trackerFarm) reportModel(r *tilthv1.ReportModelRequest) {
 	must[*tilthv1.ReportModelResponse](f)(f.search.ReportModel(f.Context(), r))
 }
 
-// wantFailed checks that a job failed, and why.
+// wantFailed checks that a job failed with a reason.
 func (f *trackerFarm) wantFailed(id, reason string) {
 	f.Helper()
 	if j := f.job(id); j.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.Contains(j.GetReason(), reason) {
@@ -119,7 +119,7 @@ func TestALostReaderIsAnotherLeaseAndItsReportIsStale(t *testing.T) {
 	f.runner()
 	job := f.submit("r1", f.modelSpec())
 	lost := f.mustLease(f.reader("reader")).GetLease()
-	session := f.reader("reader") // voids the first
+	session := f.reader("reader") // invalidates the first session
 	if s := f.job(job.GetId()).GetState(); s != tilthv1.JobState_JOB_STATE_READING {
 		t.Errorf("the job is %v", s)
 	}
@@ -229,7 +229,7 @@ func TestAModelIsKeptUntilItWasRead(t *testing.T) {
 	}
 }
 
-// TestAllFilesOfAJobWithModelsAreKept until they were read: those of other models and of seeds, too.
+// TestAllFilesOfAJobWithModelsAreKept until they are read, including those of other models and seeds.
 func TestAllFilesOfAJobWithModelsAreKept(t *testing.T) {
 	for name, of := range map[string]func(m *tilthv1.ModelSpec) *tilthv1.ArtifactRef{
 		"another model": func(m *tilthv1.ModelSpec) *tilthv1.ArtifactRef { return m.GetOthers()[0].GetFile() },
@@ -238,7 +238,7 @@ func TestAllFilesOfAJobWithModelsAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFarm(t, tracker.Config{})
 			s := f.modelSpec()
-			s.Model.Others = f.others(1, 2) // twice the same
+			s.Model.Others = f.others(1, 2) // the same model twice
 			s.Model.Seeds = []*tilthv1.SeedFile{{File: f.upload("seeds"), Format: tilthv1.SeedFormat_SEED_FORMAT_ANSOR}}
 			job := f.submit("r1", s)
 			digest := of(job.GetSpec().GetModel()).GetDigest()
@@ -352,7 +352,7 @@ func (l *lossy) modelCall() {
 	}
 }
 
-// TestPagesShowAModelBeforeAndAfterItIsRead.
+// TestPagesShowAModelBeforeAndAfterItIsRead checks the job's page in both states.
 func TestPagesShowAModelBeforeAndAfterItIsRead(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	pages := f.tracker.HTTPHandler()

@@ -25,12 +25,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// objectsEnv has trackers in processes of their own keep artifacts in the object store of this address.
+// objectsEnv makes tracker processes use the object store at this address.
 const objectsEnv = "TILTH_TEST_OBJECTS"
 
-// Two trackers share a database and an object store, but no folder. The object store is killed during the jobs, and
-// then one of the trackers: no trial is lost or recorded twice, nothing is given up, and each tracker serves the
-// other's artifacts.
+// TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts runs two trackers with a common database and object
+// store, but separate folders. It kills the object store and then one of the trackers during the jobs. No trial may
+// be lost, repeated or given up, and each tracker must serve the other's artifacts.
 func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it builds an object store")
@@ -130,7 +130,7 @@ func TestATrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
 	}
 }
 
-// objectsOf are the digests of the artifacts that an object store has.
+// objectsOf returns the digests of the artifacts in an object store.
 func objectsOf(t *testing.T, server *s3server.Server) (digests []string) {
 	t.Helper()
 	err := filepath.WalkDir(server.File("artifacts", "farm"), func(_ string, d fs.DirEntry, err error) error {
@@ -145,7 +145,8 @@ func objectsOf(t *testing.T, server *s3server.Server) (digests []string) {
 	return digests
 }
 
-// servesArtifact is 1 if this tracker has a shard, and serves an artifact there; 0 if it does not have the shard.
+// servesArtifact returns 1 if this tracker has the shard and serves the artifact there, and 0 if it does not have the
+// shard.
 func (r *rival) servesArtifact(shard int, digest string) int {
 	r.Helper()
 	conn, err := grpc.NewClient(r.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -26,15 +26,15 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// issued is a tracker that takes tokens of an issuer beside its own.
+// issued is a tracker that also accepts tokens of an issuer.
 type issued struct {
 	*closed
 	issuer *oidctest.Issuer
-	passed atomic.Int64 // how much later than it is the tracker takes it to be
+	passed atomic.Int64 // offset of the tracker's clock for tokens
 	log    *bytes.Buffer
 }
 
-// newIssuer starts an issuer, and what verifies its tokens: three groups have roles.
+// newIssuer starts an issuer and returns it with a verifier. Three groups have roles.
 func newIssuer(t *testing.T) (*oidctest.Issuer, *oidc.Verifier) {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
@@ -51,8 +51,8 @@ func newIssuer(t *testing.T) (*oidctest.Issuer, *oidc.Verifier) {
 	return issuer, verifier
 }
 
-// newIssued starts a farm with an issuer. The issuer has tokens of the client carol, the admin paula and the agent
-// shelf, and of a user whose groups have no role.
+// newIssued starts a farm with an issuer. The issuer has tokens of the client carol, the admin paula, the agent
+// shelf, and a user whose groups have no role.
 func newIssued(t *testing.T) *issued {
 	t.Helper()
 	c := &issued{closed: newClosed(t, false), log: &bytes.Buffer{}}
@@ -67,7 +67,7 @@ func newIssued(t *testing.T) *issued {
 	return c
 }
 
-// issue makes a token of the issuer.
+// issue writes a token of the issuer.
 func (c *issued) issue(name, group string) {
 	c.Helper()
 	text, err := c.issuer.Sign(c.issuer.Claims(name, group), nil)
@@ -106,7 +106,8 @@ func TestTokensOfAnIssuerAreTakenBesideOwnOnes(t *testing.T) {
 	}
 }
 
-// The audit log contains the subject and the issuer; neither it nor the tracker's log contains any part of a token.
+// TestTheAuditLogNamesTheIssuerAndNoToken checks that the audit log has the subject and issuer, and that no log
+// contains any part of a token.
 func TestTheAuditLogNamesTheIssuerAndNoToken(t *testing.T) {
 	c := newIssued(t)
 	_, err := c.submit("carol", "one")
@@ -119,7 +120,7 @@ func TestTheAuditLogNamesTheIssuerAndNoToken(t *testing.T) {
 	c.issuer.Drop("first")
 	c.check(c.issuer.Rotate("second"))
 	c.issue("dora", "ml-team")
-	c.check(c.list("dora")) // for which keys are read again
+	c.check(c.list("dora")) // rereads the keys
 	wantCode(t, "a token by the key before", c.list("carol"), codes.Unauthenticated, "has given up")
 	proofs := 0
 	for _, e := range c.entries() {
@@ -172,15 +173,15 @@ func TestASessionEndsWithItsIssuersToken(t *testing.T) {
 			t.Errorf("%s signs in: %d, want %d", name, code, want)
 		}
 	}
-	c.passed.Store(int64(2 * time.Hour)) // a session by itself would last for twelve
+	c.passed.Store(int64(2 * time.Hour)) // the session alone would last twelve hours
 	if _, at, _ := v.do(http.MethodGet, "/devices", nil); !strings.HasPrefix(at, "/signin") {
 		t.Errorf("after the token's end the browser sees %s", at)
 	}
 	c.wantAudit("Page.SignIn carol OK")
 }
 
-// An unknown key may be the issuer's next one: while the issuer is away, callers with such keys are asked to retry,
-// and others are admitted.
+// TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown checks that callers with unknown keys must retry while the issuer is
+// unavailable, because its keys may have changed, and that others are admitted.
 func TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown(t *testing.T) {
 	c := newIssued(t)
 	c.check(c.list("carol"))
@@ -206,7 +207,8 @@ func TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown(t *testing.T) {
 	}
 }
 
-// A call by a key that is not known holds up no other call of its connection, and goes through once the key is read.
+// TestACallThatNeedsTheIssuersKeysHoldsUpNoOther checks that a call with an unknown key blocks no other call of its
+// connection, and succeeds once the key is read.
 func TestACallThatNeedsTheIssuersKeysHoldsUpNoOther(t *testing.T) {
 	c := newIssued(t)
 	asked, goOn := make(chan struct{}, 100), make(chan struct{})
@@ -233,7 +235,8 @@ func TestACallThatNeedsTheIssuersKeysHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Trackers that serve side by side, or stand by, ask as one that serves alone does.
+// TestShardsAndStandbysTakeTokensOfAnIssuer checks that trackers with shards or on standby authenticate like a single
+// tracker.
 func TestShardsAndStandbysTakeTokensOfAnIssuer(t *testing.T) {
 	issuer, verifier := newIssuer(t)
 	token := must[string](t)(issuer.Sign(issuer.Claims("carol", "ml-team"), nil))

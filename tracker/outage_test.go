@@ -31,7 +31,7 @@ func newCrowd(t *testing.T, n int, cfg tracker.Config) *crowd {
 	return c
 }
 
-// beatFrom keeps all builders alive from one on, for a time.
+// beatFrom sends heartbeats of the builders from index first on, for a duration.
 func (c *crowd) beatFrom(first int, during time.Duration) (dropped int) {
 	c.t.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); pass(5 * time.Second) {
@@ -45,7 +45,7 @@ func (c *crowd) beatFrom(first int, during time.Duration) (dropped int) {
 	return dropped
 }
 
-// gone counts the builders whose sessions are void.
+// gone counts the builders with invalid sessions.
 func (c *crowd) gone() (n int) {
 	c.t.Helper()
 	for _, a := range c.list().GetAgents() {
@@ -77,7 +77,7 @@ func TestMostAgentsAreWaitedFor(t *testing.T) {
 		c := newCrowd(t, 10, tracker.Config{})
 		defer func() { c.stop() }()
 		began := time.Now()
-		c.beatFrom(2, 6*time.Second) // their heartbeats are not at the same time
+		c.beatFrom(2, 6*time.Second) // their heartbeats are staggered
 		c.beatFrom(8, 90*time.Second)
 		o := c.list().GetOutage()
 		if n := c.gone(); n != 0 || o.GetSilent() < 8 || !o.GetUntil().AsTime().After(o.GetSince().AsTime()) {
@@ -114,13 +114,14 @@ func TestAnOutageIsWaitedForNoLongerThanItsBound(t *testing.T) {
 	})
 }
 
-// A process that is stopped, or a machine that sleeps, sees its clock jump between two beats.
+// TestATrackerThatStoodStillExpiresNothing covers a stopped process and a suspended machine, whose clock jumps
+// between two ticks.
 func TestATrackerThatStoodStillExpiresNothing(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"an hour": time.Hour, "sixteen seconds": 16 * time.Second, "backwards": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var jumped atomic.Int64
-				// One builder and the tuner: too few for an outage, in which nothing would expire either.
+				// One builder and the tuner are too few for an outage, which would also expire nothing.
 				c := newCrowd(t, 1, tracker.Config{Clock: func() time.Time { return time.Now().Add(time.Duration(jumped.Load())) }})
 				defer func() { c.stop() }()
 				c.beatFrom(0, 20*time.Second)
@@ -137,7 +138,7 @@ func TestATrackerThatStoodStillExpiresNothing(t *testing.T) {
 	}
 }
 
-// A wall clock that is set, by an hour or by a year, is no silence.
+// TestTheWallsClockExpiresNothing checks that changes of the wall clock, by an hour or a year, expire nothing.
 func TestTheWallsClockExpiresNothing(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forwards": 24 * time.Hour, "backwards": -24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {

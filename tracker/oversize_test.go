@@ -20,10 +20,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// huge exceeds the default buffer of a connection.
+// huge exceeds the default message size of a connection.
 var huge = strings.Repeat("x", 5<<20)
 
-// hostileJob stores a job that ended, as callers could make it before there were bounds.
+// hostileJob stores an ended job that could be created before sizes were bounded.
 func hostileJob(w *records.Write, id string, tasks int) {
 	s := spec("conv")
 	s.Tasks[0].Name = huge
@@ -51,8 +51,8 @@ func hostileJob(w *records.Write, id string, tasks int) {
 	}})
 }
 
-// A name of 40 MiB, then a reason of 40 MiB, made listing fail for all, and a builder's message of 64 MiB a job's
-// watchers and all exports.
+// TestAFileFromBeforeThereWereBoundsKeepsNobodyFromAnything is a regression test: a name or reason of 40 MiB broke
+// all listings, and a builder's message of 64 MiB broke watching its job and all exports.
 func TestAFileFromBeforeThereWereBoundsKeepsNobodyFromAnything(t *testing.T) {
 	var log bytes.Buffer
 	f := newFarm(t, tracker.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -132,7 +132,7 @@ func TestALongReasonIsCutBeforeItIsStored(t *testing.T) {
 	}
 }
 
-// Each method has a bound of its own, far below the largest message's.
+// TestAMessageBeyondItsMethodsBoundIsRefusedByATracker uses bounds of methods far below the maximum message size.
 func TestAMessageBeyondItsMethodsBoundIsRefusedByATracker(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	_, err := f.jobs.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: "job-1", Reason: strings.Repeat("x", 64<<10)})

@@ -18,11 +18,11 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// browser starts a browser, and returns its context and the errors it has logged so far.
+// browser starts a browser, and returns its context and a function that returns its logged errors.
 func browser(t *testing.T) (ctx context.Context, complaints func() []string) {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-back-forward-cache", true)) // a page that was left is to take no memory
+		chromedp.Flag("disable-back-forward-cache", true)) // pages must be freed when left
 	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, stopTab := chromedp.NewContext(ctx)
@@ -52,7 +52,8 @@ func browser(t *testing.T) (ctx context.Context, complaints func() []string) {
 	}
 }
 
-// TestABrowserSignsInLooksAndPauses shows that pages work in a browser, live, within their content policy.
+// TestABrowserSignsInLooksAndPauses checks that pages work in a browser, with live updates, under their content
+// security policy.
 func TestABrowserSignsInLooksAndPauses(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()
@@ -84,15 +85,15 @@ func TestABrowserSignsInLooksAndPauses(t *testing.T) {
 	}
 }
 
-// TestABrowserWithoutScriptsShowsPredictions: each trial stands where it is measured over predicted, drawings have
-// names for those who do not see them, and the table of the fastest opens by the keyboard.
+// TestABrowserWithoutScriptsShowsPredictions checks the positions of trials in the chart of measured over predicted
+// times, the accessible names of charts, and keyboard access to the table of the fastest.
 func TestABrowserWithoutScriptsShowsPredictions(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.predicted()
 	server := httptest.NewServer(f.tracker.HTTPHandler())
 	defer server.Close()
 	ctx, complaints := browser(t)
-	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // a hang is a failure, not a stuck run
+	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // detects a hang
 	defer cancel()
 	off := emulation.SetScriptExecutionDisabledParams{Value: true}
 	must[cdp.Empty](t)(chromedp.Call(limited, emulation.SetScriptExecutionDisabled, off))
@@ -108,7 +109,8 @@ func TestABrowserWithoutScriptsShowsPredictions(t *testing.T) {
 	if n := count(drawing + `.querySelectorAll("circle").length`); n != 7 {
 		t.Errorf("%d trials are drawn, 7 were predicted", n)
 	}
-	// A trial that was measured as predicted is on the line: as far from the lower left corner as the slope says.
+	// A trial that was measured as predicted must be on the line: at the same distance from the lower left corner as
+	// the slope gives.
 	n := count(`(() => {
 		const line = ` + drawing + `.querySelector("path.equal"), length = line.getTotalLength();
 		const [a, b] = [line.getPointAtLength(0), line.getPointAtLength(length)];

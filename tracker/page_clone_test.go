@@ -12,7 +12,8 @@ import (
 
 var requested = regexp.MustCompile(`name="request" value="([^"]+)"`)
 
-// TestAJobIsClonedByWhoMaySubmit: the clone is the caller's, and a form that is sent twice makes one.
+// TestAJobIsClonedByWhoMaySubmit checks that the clone belongs to the caller, and that a repeated form creates one
+// job.
 func TestAJobIsClonedByWhoMaySubmit(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r"))

@@ -52,16 +52,16 @@ func shown(t testing.TB) (f *trackerFarm, paths map[string]string) {
 	}
 }
 
-// TestPagesFitAPhoneAndADesk: nothing of a page is beyond the window's right edge; wide tables scroll by themselves.
+// TestPagesFitAPhoneAndADesk checks that no page exceeds the window's width. Wide tables must scroll separately.
 func TestPagesFitAPhoneAndADesk(t *testing.T) {
 	f, paths := shown(t)
 	server := httptest.NewServer(f.tracker.HTTPHandler())
 	defer func() {
-		server.CloseClientConnections() // streams of changes would last as long as the browser
+		server.CloseClientConnections() // event streams would last as long as the browser
 		server.Close()
 	}()
 	ctx, complaints := browser(t)
-	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // a hang is a failure, not a stuck run
+	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // detects a hang
 	defer cancel()
 	for _, width := range []int64{380, 1280} {
 		for name, path := range paths {

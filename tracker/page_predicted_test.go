@@ -18,7 +18,7 @@ func (f *trackerFarm) predicted() string {
 	s.Budget = &tilthv1.Budget{Trials: 20}
 	id := f.submit("predicted", s).GetId()
 	lease := f.mustLease(f.tuner()).GetLease()
-	f.propose(lease, 0, 0, "default") // as older tuners do
+	f.propose(lease, 0, 0, "default") // without predictions, like older tuners
 	var names []string
 	var told []float32
 	for i := range 8 {
@@ -43,7 +43,8 @@ func (f *trackerFarm) predicted() string {
 	return id
 }
 
-// TestATaskShowsWhatWasPredictedOfItsTrials: those of the first batch and one whose prediction is 0 have none.
+// TestATaskShowsWhatWasPredictedOfItsTrials covers trials without a prediction: the first batch, and one predicted as
+// 0.
 func TestATaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.predicted()
@@ -66,7 +67,7 @@ func TestATaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
 	}
 }
 
-// TestATaskWhoseTrialsWereNotPredictedSaysNothingOfIt: searches without a model predict nothing, nor do older tuners.
+// TestATaskWhoseTrialsWereNotPredictedSaysNothingOfIt covers searches without a model, and older tuners.
 func TestATaskWhoseTrialsWereNotPredictedSaysNothingOfIt(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.measured().GetId()

@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestARunShowsItsPackagesSideBySide, each against the first, with which it was timed in turns.
+// TestARunShowsItsPackagesSideBySide checks that each package is compared with the first, which was timed in turns
+// with it.
 func TestARunShowsItsPackagesSideBySide(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	s := f.runSpec("")

@@ -34,7 +34,7 @@ const (
 	mostPixels    = 20_000
 )
 
-// joinMany joins that many runners.
+// joinMany joins many runners.
 func (f *trackerFarm) joinMany(many int) {
 	f.Helper()
 	var joining sync.WaitGroup
@@ -58,7 +58,7 @@ func (f *trackerFarm) joinMany(many int) {
 	joining.Wait()
 }
 
-// trialsTogether are the trials of a task that are recorded together.
+// trialsTogether is the number of a task's trials per transaction.
 const trialsTogether = 250
 
 // storeJob stores an ended job with the given number of trials of each of its tasks.
@@ -98,7 +98,7 @@ func (f *trackerFarm) storeJob(id string, trials ...int) {
 	f.store(writes...)
 }
 
-// trialOf is the event of a trial, which is predicted about right.
+// trialOf returns the event of a trial with an approximately correct prediction.
 func trialOf(job string, task, trial int, sequence uint64, at time.Time) *tilthv1.JobEvent {
 	best := 1e-3 * (1 + 1/float64(1+trial))
 	latency := best + 1e-6*float64(trial*7919%1000)
@@ -112,7 +112,7 @@ func trialOf(job string, task, trial int, sequence uint64, at time.Time) *tilthv
 	}}}
 }
 
-// visit is a browser that looks at pages of a large farm.
+// visit is a browser that visits pages of a large farm.
 type visit struct {
 	testing.TB
 	ctx context.Context
@@ -153,7 +153,7 @@ func (v *visit) open(path string) {
 	}
 }
 
-// follow goes from a page by a link to one that has a text.
+// follow follows a page's link to a page that contains a text.
 func (v *visit) follow(path, link, want string) {
 	v.Helper()
 	v.open(path)
@@ -182,7 +182,7 @@ func (v *visit) again(times int) {
 	}
 }
 
-// TestPagesOfALargeFarmAreBounded: 10,000 devices, and a job with 100,000 trials, in a browser.
+// TestPagesOfALargeFarmAreBounded visits pages of 10,000 devices and a job with 100,000 trials in a browser.
 func TestPagesOfALargeFarmAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it stores 100,000 trials and has 10,000 devices join")
@@ -195,16 +195,16 @@ func TestPagesOfALargeFarmAreBounded(t *testing.T) {
 	f.storeJob("job-00000001", trials...)
 	f.storeJob("job-00000002", make([]int, 4096)...)
 	f.stop()
-	f.cfg.Registerer = prometheus.NewRegistry() // the first page shows its figures
+	f.cfg.Registerer = prometheus.NewRegistry() // shown on the first page
 	f.start()
 	f.joinMany(10_000)
 	server := httptest.NewServer(f.tracker.HTTPHandler())
 	defer func() {
-		server.CloseClientConnections() // streams of changes would last as long as the browser
+		server.CloseClientConnections() // event streams would last as long as the browser
 		server.Close()
 	}()
 	ctx, complaints := browser(t)
-	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // a hang is a failure, not a stuck run
+	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // detects a hang
 	defer cancel()
 	if err := chromedp.Do(limited, chromedp.EmulateViewport(1280, 900)); err != nil {
 		t.Fatal(err)

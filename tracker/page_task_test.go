@@ -81,7 +81,7 @@ func TestATaskShowsItsKnobsItsNeighboursAndItsLimit(t *testing.T) {
 	}
 }
 
-// TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor: nothing was done of this one yet.
+// TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor uses a job without progress.
 func TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	s := spec("conv")
@@ -92,7 +92,7 @@ func TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor(t *testing.T) {
 		"docs/operations.md#tilthjobscannotrun"}, nil)
 }
 
-// TestABoardHasAShelfForEachValueOfALabel, numbers in their order, and a tile for each device.
+// TestABoardHasAShelfForEachValueOfALabel checks that numeric values are in order, and that each device has a tile.
 func TestABoardHasAShelfForEachValueOfALabel(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	for i := range 12 {
@@ -111,7 +111,7 @@ func TestABoardHasAShelfForEachValueOfALabel(t *testing.T) {
 	wantPage(t, pages, "/devices?label=rack%3D2", []string{"board 00"}, []string{"board 01"})
 }
 
-// TestADeviceShowsHowItsCalibrationsWent: drift and the hottest sensor's temperature, as curves.
+// TestADeviceShowsHowItsCalibrationsWent checks the charts of drift and of the hottest sensor's temperature.
 func TestADeviceShowsHowItsCalibrationsWent(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})

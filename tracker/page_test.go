@@ -21,10 +21,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// hostile is a name that would be a script if it were not escaped.
+// hostile is a name that would run as a script if it were not escaped.
 const hostile = `<script>alert("x")</script>' onload='x`
 
-// measured has one batch of a job with hostile names proposed, built in part, and measured, and returns the job.
+// measured proposes a batch of a job with hostile names, builds a part of it, measures it, and returns the job.
 func (f *trackerFarm) measured() *tilthv1.Job {
 	f.Helper()
 	s := spec("conv "+hostile, "dense")
@@ -43,7 +43,7 @@ func (f *trackerFarm) measured() *tilthv1.Job {
 	return j
 }
 
-// get asks a handler for a page.
+// get requests a page from a handler.
 func get(pages http.Handler, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
@@ -109,7 +109,7 @@ func TestPagesRefuseWhatIsWrong(t *testing.T) {
 	}
 }
 
-// visitor is a browser's cookies and forms.
+// visitor keeps a browser's cookies and submits its forms.
 type visitor struct {
 	*closed
 	client *http.Client
@@ -142,7 +142,7 @@ func (v *visitor) do(method, target string, form url.Values, headers ...string) 
 
 var hidden = regexp.MustCompile(`name="form_token" value="([^"]*)"`)
 
-// formToken is the token of the form on a page.
+// formToken returns the token in a page's form.
 func (v *visitor) formToken(target string) string {
 	v.Helper()
 	_, _, text := v.do(http.MethodGet, target, nil)
@@ -190,7 +190,7 @@ func TestPeopleSignInWithATokenAndActInTheirRole(t *testing.T) {
 	act(v, pause, http.StatusForbidden)
 	bob, alice := c.visitor(), c.visitor()
 	bob.signIn("bob", "/")
-	act(bob, pause, http.StatusForbidden) // it is Alice's
+	act(bob, pause, http.StatusForbidden) // the job is Alice's
 	alice.signIn("alice", "/")
 	if code, _, _ := alice.do(http.MethodPost, pause, url.Values{"form_token": {bob.formToken(pause)}}); code != http.StatusForbidden {
 		t.Errorf("a form of another session is answered with %d", code)
@@ -209,7 +209,7 @@ func TestPeopleSignInWithATokenAndActInTheirRole(t *testing.T) {
 	}
 }
 
-// wantAudit checks that the audit log has calls, each with who called and its result.
+// wantAudit checks the calls in the audit log, with callers and results.
 func (c *closed) wantAudit(wants ...string) {
 	c.Helper()
 	var all []string
@@ -253,7 +253,7 @@ func TestGuessesOfTokensAreLimited(t *testing.T) {
 	t.Error("nobody counts attempts")
 }
 
-// TestAnOpenTrackerTakesNoFormsByName: another site's name may point to this machine.
+// TestAnOpenTrackerTakesNoFormsByName because another site's name may resolve to this machine.
 func TestAnOpenTrackerTakesNoFormsByName(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	pause := "/jobs/" + f.submit("r", spec("conv")).GetId() + "/actions/pause"

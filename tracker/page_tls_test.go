@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestPeopleSignInOverTLS: the cookie of a session is for this host alone, and never sent in clear.
+// TestPeopleSignInOverTLS checks that a session's cookie is limited to this host and never sent in the clear.
 func TestPeopleSignInOverTLS(t *testing.T) {
 	c := newClosed(t, true)
 	roots := x509.NewCertPool()
@@ -50,7 +50,7 @@ func TestPeopleSignInOverTLS(t *testing.T) {
 	if code, text := get("/jobs"); code != http.StatusOK || !strings.Contains(text, "alice, client") {
 		t.Errorf("signed in, the page is %d\n%s", code, text)
 	}
-	// The name of a cookie in clear, which another host's page could set, opens nothing.
+	// The cookie name without TLS, which another host's page could set, must not work.
 	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, site+"/jobs", nil))
 	r.Header.Set("Cookie", "tilth_session="+got.Value)
 	bare := &http.Client{Transport: v.client.Transport}

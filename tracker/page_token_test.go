@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// A token that no page gave out was answered by an empty page. Every call that has pages is asked.
+// TestAPageTokenThatWasNotGivenOutIsRefused is a regression test: invalid page tokens returned an empty page. It
+// covers every call with pages.
 func TestAPageTokenThatWasNotGivenOutIsRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	asked := 0

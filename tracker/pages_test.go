@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// jobPages lists jobs page by page, and checks that none is too large.
+// jobPages lists jobs page by page, and checks the size of each page.
 func (f *trackerFarm) jobPages(size uint32, states ...tilthv1.JobState) (ids []string) {
 	f.Helper()
 	for request := (&tilthv1.ListJobsRequest{PageSize: size, States: states}); ; {
@@ -57,7 +57,7 @@ func TestJobsAreListedInPagesThatFitAMessage(t *testing.T) {
 			t.Errorf("pages of %d have the cancelled jobs %v, want %v", size, got, want[:6])
 		}
 	}
-	// A client from before there were pages gets what one message takes: the newest.
+	// A client without support for pages gets the newest jobs that fit into a message.
 	old := must[*tilthv1.ListJobsResponse](t)(f.jobs.ListJobs(t.Context(), &tilthv1.ListJobsRequest{Limit: 100}))
 	if n := len(old.GetJobs()); n != 5 || old.GetJobs()[0].GetId() != want[0] || old.GetNextPageToken() == "" {
 		t.Errorf("an old client gets %d jobs", n)
@@ -68,7 +68,7 @@ func TestJobsAreListedInPagesThatFitAMessage(t *testing.T) {
 	}
 }
 
-// names lists something page by page, and checks that no page is too large.
+// names lists names page by page, and checks the size of each page.
 func names[M interface {
 	proto.Message
 	GetNextPageToken() string
@@ -130,7 +130,7 @@ func TestAgentsDevicesAndOwnersAreListedInPages(t *testing.T) {
 	for i := range 7 {
 		boards = append(boards, fmt.Sprintf("board-%d", i))
 		f.join(boards[i], tilthv1.AgentKind_AGENT_KIND_RUNNER)
-		owners = append(owners, strings.Repeat("o", i)) // one of them has no name
+		owners = append(owners, strings.Repeat("o", i)) // the first has no name
 		must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: fmt.Sprint(i), Spec: specOf(owners[i], 1)}))
 	}
 	f.builder()
@@ -146,7 +146,7 @@ func TestAgentsDevicesAndOwnersAreListedInPages(t *testing.T) {
 	}
 }
 
-// TestAFarmOfManyDevicesIsListed in messages that a connection takes, though all of them would fit no such message.
+// TestAFarmOfManyDevicesIsListed checks that each message fits a connection, although the whole list would not.
 func TestAFarmOfManyDevicesIsListed(t *testing.T) {
 	many := quickOr(2500, 10_000)
 	f := newFarm(t, tracker.Config{})
@@ -158,7 +158,8 @@ func TestAFarmOfManyDevicesIsListed(t *testing.T) {
 	}
 }
 
-// An old client that asked for the best records of everything got a message that no connection takes.
+// TestBestRecordsAreListedInPagesThatFitAMessage is a regression test: an old client that requested all best records
+// got an oversized message.
 func TestBestRecordsAreListedInPagesThatFitAMessage(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	var want []string

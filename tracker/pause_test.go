@@ -32,7 +32,7 @@ func TestAPausedJobIsGrantedToNobody(t *testing.T) {
 				id := f.submitOf("ana", "job", 0, 3)
 				builder := f.joinAs("builder", builderKind)
 				held := f.build(builder)
-				for range 2 { // the answer of the first was lost
+				for range 2 { // the first answer was lost
 					if j := f.pause(id); j.GetState() != tilthv1.JobState_JOB_STATE_PAUSED || j.GetReason() != "lunch" || j.GetPausedAt() == nil {
 						t.Errorf("paused: %v", j)
 					}

@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// newFarmOn is a farm on a database.
+// newFarmOn returns a farm on a database.
 func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *trackerFarm {
 	t.Helper()
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Registerer: metrics}}
@@ -33,7 +33,8 @@ func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *tra
 	return f
 }
 
-// A farm on a database tunes as any other, also while the database crashes.
+// TestAFarmTunesOnADatabaseThatCrashes checks that a farm on a database tunes normally, also while the database
+// crashes.
 func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
 	server, address := pgserver.ForTest(t)
 	registry := prometheus.NewRegistry()
@@ -84,8 +85,8 @@ func (f *trackerFarm) refusedWhileAway() {
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	defer cancel()
 	for {
-		// The first call may block, since the outage is not detected yet. Its change is stored once the database is
-		// back.
+		// The first call may block, because the outage is not detected yet. Its change is stored once the database
+		// returns.
 		within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		_, err := f.jobs.SubmitJob(within, &tilthv1.SubmitJobRequest{RequestId: "while away", Spec: spec("conv")})
 		cancel()
@@ -105,7 +106,7 @@ func (f *trackerFarm) refusedWhileAway() {
 	}
 }
 
-// untilBack waits until calls are taken again.
+// untilBack waits until calls are accepted again.
 func (f *trackerFarm) untilBack() {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
@@ -121,8 +122,8 @@ func (f *trackerFarm) untilBack() {
 	}
 }
 
-// A tracker that had lost its database without knowing used to acknowledge changes without effect: that a job is
-// paused, for instance, although another tracker may have resumed it.
+// TestATrackerThatLostItsDatabaseConfirmsNothing is a regression test: a tracker that had lost its database without
+// knowing acknowledged changes without effect, such as a pause, although another tracker may have resumed the job.
 func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
 	address := pgserver.DatabaseForTest(t)
 	store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
@@ -141,19 +142,19 @@ func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
 	}
 }
 
-// A tracker that lost its database to another one notices, and stops answering.
+// TestATrackerThatLostItsDatabaseStops checks that a tracker whose database was taken over stops answering.
 func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
 	server, address := pgserver.ForTest(t)
 	first := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: first, ArtifactsDir: t.TempDir()}))
 	ran := make(chan error, 1)
 	go func() { ran <- tr.Run(context.Background()) }()
-	server.Kill() // with it goes the first one's lock
+	server.Kill() // releases the first tracker's lock
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	second, err := postgres.Open(address, postgres.Options{LockTimeout: time.Millisecond})
-	for errors.Is(err, records.ErrLocked) { // the first was sooner
+	for errors.Is(err, records.ErrLocked) { // the first one was faster
 		if err := server.Do(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
 	}
 }
 
-// A farm whose database has a standby fails over by itself, without losing anything.
+// TestAFarmGoesOnWhenItsDatabaseFailsOver checks that a failover to the standby loses nothing.
 func TestAFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
 	primary, address := pgserver.ForTest(t)
 	standby := must[*pgserver.Server](t)(pgserver.Standby(primary.Folder()))
@@ -196,7 +197,7 @@ func TestAFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.untilBack()
-	if err := primary.Start(); err != nil { // it was not demoted, and accepts writes
+	if err := primary.Start(); err != nil { // not demoted: it accepts writes
 		t.Fatal(err)
 	}
 	f.reportBuild(f.buildReport(build))

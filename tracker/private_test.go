@@ -29,7 +29,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// byCall has calls about jobs made as Alice, and all others as an agent, unless a call says who makes it.
+// byCall makes calls about jobs as Alice and all others as an agent, unless the call's context names a caller.
 type byCall map[string]string
 
 var _ credentials.PerRPCCredentials = byCall{}
@@ -49,7 +49,7 @@ func (tokens byCall) GetRequestMetadata(ctx context.Context, uri ...string) (map
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (byCall) RequireTransportSecurity() bool { return false }
 
-// sharedFarm is one of Alice, Bob, an admin, a reader and an agent.
+// sharedFarm is used by Alice, Bob, an admin, a reader and an agent.
 type sharedFarm struct {
 	*trackerFarm
 	tokens byCall
@@ -88,7 +88,7 @@ func (f *sharedFarm) page(who, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// secret is the name of a private job, which no other owner is to read anywhere.
+// secret is the name of a private job, which no other owner may see.
 const secret = "secret-net"
 
 func secretSpec(workloads ...string) *tilthv1.JobSpec {
@@ -97,7 +97,7 @@ func secretSpec(workloads ...string) *tilthv1.JobSpec {
 	return s
 }
 
-// begun returns Alice's private job with a batch leased to a runner, and what is needed to continue.
+// begun returns Alice's private job with a batch leased to a runner, and everything needed to continue.
 func (f *sharedFarm) begun() (job string, tuner, builder, runner string, work *tilthv1.LeaseWorkResponse) {
 	f.Helper()
 	job = f.submit("r1", secretSpec("conv", "dense")).GetId()
@@ -107,7 +107,7 @@ func (f *sharedFarm) begun() (job string, tuner, builder, runner string, work *t
 	return job, tuner, builder, runner, f.proposeAndLease(search, builder, runner, 1, 0)
 }
 
-// leased is a batch of a task, and its measurement.
+// leased runs a batch of a task and reports its measurement.
 func (f *sharedFarm) leased(search *tilthv1.LeaseToken, builder, runner string, n uint64, task uint32, latency float64) (*tilthv1.LeaseToken, *tilthv1.Measurement) {
 	f.Helper()
 	work := f.proposeAndLease(search, builder, runner, n, task)
@@ -177,7 +177,7 @@ func TestAPrivateJobIsSeenByItsOwnerAndAdminsAlone(t *testing.T) {
 	}
 }
 
-// Others' private jobs fill no page and end none.
+// TestPrivateJobsOfOthersTakeNoPlaceInListings checks that they neither shorten pages nor end listings.
 func TestPrivateJobsOfOthersTakeNoPlaceInListings(t *testing.T) {
 	f := newSharedFarm(t)
 	shared := f.submit("shared", spec("conv")).GetId()
@@ -198,7 +198,7 @@ func TestPrivateJobsOfOthersTakeNoPlaceInListings(t *testing.T) {
 	}
 }
 
-// Deleting a private job of another owner returns the same response as deleting a job that is gone.
+// TestDeletingAPrivateJobTellsOthersNothing checks that the response is the same as for a missing job.
 func TestDeletingAPrivateJobTellsOthersNothing(t *testing.T) {
 	f := newSharedFarm(t)
 	remove := func(who, id string) error {
@@ -258,7 +258,8 @@ func TestNoPageOrMetricNamesAPrivateJobToOthers(t *testing.T) {
 	}
 }
 
-// Why an agent rests is for everybody to read, but of a private job only that it was one.
+// TestNobodyReadsWhatFailedOfAPrivateJob checks that everyone can read why an agent has a cooldown, but only that a
+// private job caused it.
 func TestNobodyReadsWhatFailedOfAPrivateJob(t *testing.T) {
 	f := newSharedFarm(t)
 	job := f.submit("r1", secretSpec("conv")).GetId()
@@ -291,7 +292,7 @@ func TestNobodyReadsWhatFailedOfAPrivateJob(t *testing.T) {
 	}
 }
 
-// latencies are those of records.
+// latencies returns the latencies of records.
 func latencies(rs []*tilthv1.Record) (all []float64) {
 	for _, r := range rs {
 		all = append(all, r.GetMeasurement().GetLatencySeconds())
@@ -315,7 +316,8 @@ func (f *sharedFarm) list(who, job string) (all []*tilthv1.Record) {
 	}
 }
 
-// Of a workload that has a fast private and a slow shared record, each reader gets the best that he may see.
+// TestPrivateRecordsServeTheirOwnerAlone uses a workload with a fast private and a slow shared record. Each reader
+// gets the best that they may see.
 func TestPrivateRecordsServeTheirOwnerAlone(t *testing.T) {
 	f := newSharedFarm(t)
 	job, tuner, builder, runner, work := f.begun()
@@ -393,7 +395,7 @@ func TestPrivateRecordsServeTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-// countedStore counts the bests that it is asked for one by one.
+// countedStore counts single look-ups of best records.
 type countedStore struct {
 	records.Store
 	asked *atomic.Int64
@@ -405,7 +407,8 @@ func (s countedStore) BestAllowed(target, workload, numerics string) (*tilthv1.R
 	return s.Store.BestAllowed(target, workload, numerics)
 }
 
-// A caller without private records gets the store's page of bests unchanged.
+// TestOnlyWhoHasPrivateRecordsHasBestsComparedOneByOne checks that other callers get the store's page of bests
+// unchanged.
 func TestOnlyWhoHasPrivateRecordsHasBestsComparedOneByOne(t *testing.T) {
 	f := newSharedFarm(t)
 	_, tuner, builder, runner, work := f.begun()
@@ -456,7 +459,8 @@ func (s forgetful) JobOwner(id string) (records.Owner, error) {
 	return s.Store.JobOwner(id)
 }
 
-// A job whose owner could not be looked up could be deleted by everybody.
+// TestAJobWhoseOwnerIsNotKnownIsNobodysToDelete is a regression test: anyone could delete a job if the look-up of its
+// owner failed.
 func TestAJobWhoseOwnerIsNotKnownIsNobodysToDelete(t *testing.T) {
 	f := newSharedFarm(t)
 	job := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(f.as("alice"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})).GetJob().GetId()

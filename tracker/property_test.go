@@ -18,8 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// chaos is a farm in which agents come, die, repeat themselves and report late, in any order, while the tracker
-// restarts.
+// chaos is a farm whose agents join, die, repeat calls and report late, in any order, while the tracker restarts.
 type chaos struct {
 	t   *rapid.T
 	dir string
@@ -27,7 +26,7 @@ type chaos struct {
 	tr  *tracker.Tracker
 
 	metrics *prometheus.Registry
-	// By how much the tracker's clock is ahead of ours.
+	// ahead is the offset of the tracker's clock from the test's.
 	ahead time.Duration
 
 	job      string
@@ -36,14 +35,14 @@ type chaos struct {
 	proposed uint64
 	trials   int
 	sessions map[string]string                    // by agent name
-	held     []*tilthv1.LeaseWorkResponse         // leases granted, in force or long lost
+	held     []*tilthv1.LeaseWorkResponse         // granted leases, valid or lost
 	builds   []*tilthv1.ReportBuildRequest        // reports sent
 	runs     []*tilthv1.ReportMeasurementsRequest // reports sent
-	accepted map[proto.Message]bool               // reports that were accepted
+	accepted map[proto.Message]bool               // accepted reports
 }
 
-// TestNoTrialIsLostOrRecordedTwice checks, after random sequences of events, that every job ends once the farm works:
-// every trial is recorded once or in a dead letter, and the log has no gaps.
+// TestNoTrialIsLostOrRecordedTwice checks that after random sequences of events every job ends once the farm works.
+// Every trial must be recorded once or in a dead letter, and the log must have no gaps.
 func TestNoTrialIsLostOrRecordedTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "chaos")
@@ -111,7 +110,7 @@ func (c *chaos) join(name string, kind tilthv1.AgentKind) {
 	c.sessions[name] = r.GetSession()
 }
 
-// anyJoin is an agent that starts, or was killed and starts again.
+// anyJoin starts or restarts an agent.
 func (c *chaos) anyJoin(t *rapid.T) {
 	if rapid.Bool().Draw(t, "builder") {
 		c.join(rapid.SampledFrom([]string{"b1", "b2"}).Draw(t, "agent"), tilthv1.AgentKind_AGENT_KIND_BUILDER)
@@ -138,7 +137,7 @@ func (c *chaos) lease(name string) *tilthv1.LeaseWorkResponse {
 	return r
 }
 
-// searches leases the job.
+// searches leases the job to the tuner.
 func (c *chaos) searches() {
 	r, err := c.tr.LeaseWork(c.t.Context(), &tilthv1.LeaseWorkRequest{Session: c.sessions["tuner"]})
 	c.must(err)
@@ -167,7 +166,7 @@ func (c *chaos) anyProposal(t *rapid.T) {
 	c.trials += len(names)
 }
 
-// anyBatch brings a batch as far as a runner's hands, which single steps in any order seldom do.
+// anyBatch brings a batch to a runner, which random single steps rarely do.
 func (c *chaos) anyBatch(t *rapid.T) {
 	c.anyProposal(t)
 	if w := c.lease("b1"); isBuild(w) {
@@ -176,7 +175,7 @@ func (c *chaos) anyBatch(t *rapid.T) {
 	c.lease("r1")
 }
 
-// heldWork draws a lease of the kind wanted, as often as not the last one granted, or else one of any time.
+// heldWork draws a lease of a kind: in half of the cases the latest, otherwise any.
 func (c *chaos) heldWork(t *rapid.T, want func(*tilthv1.LeaseWorkResponse) bool) *tilthv1.LeaseWorkResponse {
 	if len(c.held) == 0 {
 		return nil
@@ -206,7 +205,7 @@ func (c *chaos) anyBuild(t *rapid.T) {
 	c.buildWork(w, rapid.IntRange(0, len(w.GetBuild().GetCandidates())).Draw(t, "built"))
 }
 
-// buildWork reports the first candidates as built and the others as refused by the compiler.
+// buildWork reports the first candidates as built, and the others as refused by the compiler.
 func (c *chaos) buildWork(w *tilthv1.LeaseWorkResponse, built int) {
 	r := &tilthv1.ReportBuildRequest{Lease: w.GetLease()}
 	for i, candidate := range w.GetBuild().GetCandidates() {
@@ -222,7 +221,7 @@ func (c *chaos) buildWork(w *tilthv1.LeaseWorkResponse, built int) {
 	c.sendBuild(r)
 }
 
-// artifact puts a file where an upload would.
+// artifact creates an artifact's file like an upload.
 func (c *chaos) artifact() *tilthv1.ArtifactRef {
 	content := []byte("object")
 	digest := records.Digest(content)
@@ -268,7 +267,7 @@ func (c *chaos) sendRun(r *tilthv1.ReportMeasurementsRequest) {
 	c.sent(r, err)
 }
 
-// sent checks that a report is accepted or refused as stale, and nothing else.
+// sent checks that a report is either accepted or refused as stale.
 func (c *chaos) sent(r proto.Message, err error) {
 	if err != nil && !agent.Stale(err) {
 		c.t.Fatalf("a report was refused for another reason than its lease: %v", err)
@@ -276,7 +275,7 @@ func (c *chaos) sent(r proto.Message, err error) {
 	c.accepted[r] = c.accepted[r] || err == nil
 }
 
-// anyRepetition repeats a report whose answer was lost.
+// anyRepetition repeats a report as if its answer was lost.
 func (c *chaos) anyRepetition(t *rapid.T) {
 	if len(c.builds) == 0 || len(c.runs) == 0 {
 		return
@@ -304,12 +303,12 @@ func (c *chaos) anyReturn(t *rapid.T) {
 	c.must(err)
 }
 
-// anyWait is time in which waits for retries and rests of agents end, or do not.
+// anyWait advances the clock, so that retry delays and cooldowns may end.
 func (c *chaos) anyWait(t *rapid.T) {
 	c.ahead += time.Duration(rapid.IntRange(0, 60).Draw(t, "seconds")) * time.Second
 }
 
-// anyPause pauses or resumes the job, with each call repeated.
+// anyPause pauses or resumes the job, and repeats each call.
 func (c *chaos) anyPause(t *rapid.T) {
 	if c.paused {
 		c.resume()
@@ -345,7 +344,7 @@ func (c *chaos) retryDead() {
 	c.must(err)
 }
 
-// settle lets a farm that behaves do the rest.
+// settle finishes all jobs with a working farm.
 func (c *chaos) settle() {
 	if c.paused {
 		c.resume()
@@ -360,14 +359,14 @@ func (c *chaos) settle() {
 	c.join("r1", tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	c.artifact()
 	for idle := 0; idle < 3; idle++ {
-		c.ahead += 10 * time.Minute // whatever waits for a time waits no longer
+		c.ahead += 10 * time.Minute // all delays are over
 		c.work(&idle)
 	}
 	_, err := c.tr.FinishJob(c.t.Context(), &tilthv1.FinishJobRequest{Lease: c.tuner, State: tilthv1.JobState_JOB_STATE_DONE})
 	c.must(err)
 }
 
-// work does all there is to do now.
+// work does all available work.
 func (c *chaos) work(idle *int) {
 	for busy := true; busy; {
 		busy = false
@@ -392,8 +391,8 @@ func (c *chaos) work(idle *int) {
 func (c *chaos) checkLog() {
 	events, err := c.db.Events(c.job, 1, 1<<20)
 	c.must(err)
-	open := map[string]map[string]bool{}  // by batch, digests of trials not accounted for
-	given := map[string]map[string]bool{} // the same of those given up
+	open := map[string]map[string]bool{}  // by batch: digests of unaccounted trials
+	given := map[string]map[string]bool{} // likewise of abandoned trials
 	numbers := map[string]bool{}
 	recorded, dead := 0, 0
 	for i, e := range events {
@@ -438,7 +437,7 @@ func (c *chaos) checkLog() {
 	c.checkProgress(recorded)
 }
 
-// checkMemory checks that a job that has ended leaves nothing behind.
+// checkMemory checks that an ended job leaves no state.
 func (c *chaos) checkMemory() {
 	owners, err := c.tr.ListOwners(c.t.Context(), &tilthv1.ListOwnersRequest{})
 	c.must(err)

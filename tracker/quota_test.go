@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// specOf is a job of an owner with a budget of trials; 0 = of time alone.
+// specOf returns the specification of an owner's job with a budget of trials; 0 means a budget of time only.
 func specOf(owner string, trials uint32) *tilthv1.JobSpec {
 	s := spec("conv")
 	s.Owner, s.Budget = owner, &tilthv1.Budget{Trials: trials, Time: seconds(3600)}
@@ -37,7 +37,7 @@ func TestAnOwnerHasNoMoreJobsThanItMay(t *testing.T) {
 	}})
 	first := f.submit("1", specOf("ana", 10))
 	f.submit("2", specOf("ana", 10))
-	for range 2 { // the second after a restart, which must not forget what there is
+	for range 2 { // the second after a restart
 		wantStatus(t, f.trySubmit("3", specOf("ana", 10)), codes.ResourceExhausted, wire.ReasonQuota,
 			`owner "ana" has 2 jobs that have not ended, and may have 2: wait for one to end, or cancel one`)
 		if again := f.submit("1", specOf("ana", 10)); again.GetId() != first.GetId() {
@@ -58,7 +58,7 @@ func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 	f.submit("1", specOf("ana", 10))
 	wantStatus(t, f.trySubmit("2", specOf("ana", 3)), codes.ResourceExhausted, wire.ReasonQuota,
 		`owner "ana" has jobs of 10 trials, and may have 12 in all: ask for at most 2, or wait for a job to end`)
-	// A budget of time alone claims the proposed trials.
+	// A budget of time only counts the proposed trials.
 	timed := specOf("ana", 0)
 	timed.Tuner = "ga"
 	f.submit("3", timed)
@@ -101,7 +101,7 @@ func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 		}
 	}
 	builder, runner := f.builder(), f.runner()
-	for range 3 { // one of ana's, which is more than 10 bytes, and all of eva's
+	for range 3 { // one of ana's, which exceeds 10 bytes, and all of eva's
 		f.reportBuild(f.buildReport(f.mustLease(builder)))
 	}
 	if w := f.lease(builder); w.GetLease() != nil {
@@ -126,7 +126,7 @@ func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 	}
 }
 
-// A request id of one owner was answered with another's job.
+// TestARequestIsItsOwners is a regression test: a request id of one owner returned another owner's job.
 func TestARequestIsItsOwners(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	ana := f.submit("1", specOf("ana", 10))

@@ -12,14 +12,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Generic clients receive a retry delay; Tilth's own client retries by itself.
+// TestWhoCallsTooOftenIsPutOff checks that generic clients receive a retry delay, and that Tilth's client retries by
+// itself.
 func TestWhoCallsTooOftenIsPutOff(t *testing.T) {
 	c := newClosed(t, false)
 	c.stop()
 	c.cfg.Security.CallsPerSecond = 20
 	c.start()
 	jobs := tilthv1.NewJobServiceClient(c.as("read-only"))
-	for range 60 { // there may be 40 at once
+	for range 60 { // the burst limit is 40
 		if _, err := jobs.ListOwners(t.Context(), &tilthv1.ListOwnersRequest{}); err != nil {
 			t.Fatal(err)
 		}

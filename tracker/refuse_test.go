@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// tooLong is longer than a key of the store may be: had it got there, no later write would succeed.
+// tooLong exceeds the maximum key size of the store. If it were stored, all later writes would fail.
 var tooLong = strings.Repeat("n", 40000)
 
 func removeAll(t *testing.T, path string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// sleepOver stops the tracker, lets time pass, and starts it again for long enough to forget.
+// sleepOver stops the tracker, advances the clock, and starts it for long enough to delete old jobs.
 func (f *timed) sleepOver(d time.Duration) {
 	f.t.Helper()
 	f.stop()
@@ -75,7 +75,7 @@ func TestTheClosedBatchesOfAnEndedJobAreForgottenAfterAWhile(t *testing.T) {
 				must[*tilthv1.ReportBuildResponse](t)(f.ReportBuild(t.Context(), report))
 				must[*tilthv1.CancelJobResponse](t)(f.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: job}))
 				pass(30 * time.Minute)
-				must[*tilthv1.ReportBuildResponse](t)(f.ReportBuild(t.Context(), report)) // a repetition is known as such
+				must[*tilthv1.ReportBuildResponse](t)(f.ReportBuild(t.Context(), report)) // repetitions are recognised
 				if restarts {
 					f.sleepOver(0)
 				}

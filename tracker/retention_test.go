@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// passing submits a job of an owner and cancels it.
+// passing submits an owner's job and cancels it.
 func (f *trackerFarm) passing(request string, s *tilthv1.JobSpec) (id string) {
 	f.Helper()
 	id = f.submit(request, s).GetId()
@@ -28,7 +28,7 @@ func (f *trackerFarm) passing(request string, s *tilthv1.JobSpec) (id string) {
 	return id
 }
 
-// watched is the error with which a job's log ends.
+// watched returns the error at the end of a job's log.
 func (f *trackerFarm) watched(id string) error {
 	f.Helper()
 	stream, err := f.jobs.WatchJob(f.Context(), &tilthv1.WatchJobRequest{JobId: id})
@@ -38,7 +38,7 @@ func (f *trackerFarm) watched(id string) error {
 	return err
 }
 
-// stored reads the farm's records file after its tracker has stopped, and starts it again.
+// stored stops the tracker, reads its records file, and restarts it.
 func (f *trackerFarm) stored(read func(db *bolt.DB)) {
 	f.Helper()
 	f.stop()
@@ -79,7 +79,7 @@ func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 	if got := f.owners()[0]; got.GetEndedJobs() != 3 || got.GetKeepJobs() != 3 {
 		t.Errorf("of ana's ended jobs are kept %d of %d", got.GetEndedJobs(), got.GetKeepJobs())
 	}
-	// A request of a job that is no longer there makes another.
+	// The request of a deleted job creates a new one.
 	if again := f.submit("0", specOf("ana", 1)).GetId(); again <= ids[0] {
 		t.Errorf("a dropped job's request made %s", again)
 	}
@@ -91,7 +91,8 @@ func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 	}
 }
 
-// A loop of jobs that were cancelled at once made a file of 2 GB that compacting did not shrink.
+// TestAnOwnerHasNoMoreStoredThanItMay is a regression test: a loop of immediately cancelled jobs grew the file to 2
+// GB, which compaction did not shrink.
 func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{Default: policy.Share{StoredBytes: 5 << 20}}})
 	large := func() *tilthv1.JobSpec {
@@ -113,7 +114,7 @@ func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 	if got := f.jobPages(100); len(got) != 4 {
 		t.Errorf("%d jobs of 1 MiB are kept in 5 MiB", len(got))
 	}
-	// bbolt grows a file by 16 MiB at a time; 80 MiB were stored.
+	// bbolt grows a file by 16 MiB at a time, and 80 MiB were written.
 	if got := size(); got > 48<<20 {
 		t.Errorf("the file has %d bytes", got)
 	}
@@ -145,7 +146,8 @@ func TestEndedJobsAreKeptForATime(t *testing.T) {
 	})
 }
 
-// Jobs could not be deleted: one that broke a listing broke it for ever.
+// TestAJobIsDeletedWithItsEventsAndWithoutItsRecords is a regression test: jobs could not be deleted, so one that
+// broke a listing broke it forever.
 func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	remove := func(id string) error {
@@ -181,7 +183,7 @@ func TestAJobIsDeletedWithItsEventsAndWithoutItsRecords(t *testing.T) {
 	}
 }
 
-// Jobs of files from before they were counted are kept and deleted as others.
+// TestAnEndedJobOfAnOldFileIsDeleted covers files from before ended jobs were counted.
 func TestAnEndedJobOfAnOldFileIsDeleted(t *testing.T) {
 	for schema := 1; schema <= 2; schema++ {
 		f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Keep: policy.Retention{Age: -1}}}

@@ -15,14 +15,13 @@ const (
 	builderKind = tilthv1.AgentKind_AGENT_KIND_BUILDER
 )
 
-// joinAs opens a session of any kind.
+// joinAs starts a session of a kind.
 func (f *timed) joinAs(name string, kind tilthv1.AgentKind) string {
 	f.t.Helper()
 	return must[*tilthv1.JoinResponse](f.t)(f.Join(f.t.Context(), &tilthv1.JoinRequest{Spec: agentSpec(name, kind)})).GetSession()
 }
 
-// submitOf submits an owner's job with a tuner of its own, and leaves batches of one candidate each waiting for a
-// builder.
+// submitOf submits an owner's job with a separate tuner, which proposes batches of one candidate each for building.
 func (f *timed) submitOf(owner, name string, priority uint32, batches int) string {
 	f.t.Helper()
 	s := spec("conv")
@@ -37,7 +36,7 @@ func (f *timed) submitOf(owner, name string, priority uint32, batches int) strin
 	return job.GetId()
 }
 
-// build leases a batch; nil if none waits.
+// build leases a batch, or returns nil.
 func (f *timed) build(session string) *tilthv1.LeaseWorkResponse {
 	f.t.Helper()
 	r := must[*tilthv1.LeaseWorkResponse](f.t)(f.LeaseWork(f.t.Context(), &tilthv1.LeaseWorkRequest{Session: session}))
@@ -47,7 +46,7 @@ func (f *timed) build(session string) *tilthv1.LeaseWorkResponse {
 	return r
 }
 
-// broken reports that the builder could not build.
+// broken reports a failure of the builder.
 func (f *timed) broken(w *tilthv1.LeaseWorkResponse) {
 	f.t.Helper()
 	must[*tilthv1.ReportBuildResponse](f.t)(f.ReportBuild(f.t.Context(), &tilthv1.ReportBuildRequest{
@@ -55,7 +54,7 @@ func (f *timed) broken(w *tilthv1.LeaseWorkResponse) {
 	}))
 }
 
-// refused reports that no candidate compiles, which ends a batch.
+// refused reports that no candidate compiles, which ends the batch.
 func (f *timed) refused(w *tilthv1.LeaseWorkResponse) {
 	f.t.Helper()
 	r := &tilthv1.ReportBuildRequest{Lease: w.GetLease()}
@@ -135,7 +134,7 @@ func TestARetryDoesNotWaitForAnotherAgentForEver(t *testing.T) {
 	}
 }
 
-// A waiting agent is given a retry when it is due, not when it asks next.
+// TestARetryIsGivenToAnAgentThatWaits checks that a waiting agent gets a retry when it is due.
 func TestARetryIsGivenToAnAgentThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
@@ -149,7 +148,8 @@ func TestARetryIsGivenToAnAgentThatWaits(t *testing.T) {
 	})
 }
 
-// One broken builder among two used to make dead letters of whatever it got hold of, for it failed fastest.
+// TestABrokenAgentCostsItsOwnLeases is a regression test: a broken builder among two failed fastest, and so turned
+// most work into dead letters.
 func TestABrokenAgentCostsItsOwnLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
@@ -181,18 +181,18 @@ func TestABrokenAgentCostsItsOwnLeases(t *testing.T) {
 	})
 }
 
-// What fails on an agent that is to blame itself is no fault of the batches: they outlive more failures there than
-// they may have.
+// TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches checks that batches survive more failures on a broken agent
+// than their limit.
 func TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
 		job := f.submitOf("ana", "job", 0, 3)
 		bad := f.joinAs("bad", builderKind)
-		const attempts = 4 // the tracker's default bound
+		const attempts = 4 // the tracker's default limit
 		failures := map[string]int{}
 		for most := 0; most <= attempts; {
-			for w := f.build(bad); w != nil; w = f.build(bad) { // several of them, so that it is the agent
+			for w := f.build(bad); w != nil; w = f.build(bad) { // several failures blame the agent
 				f.broken(w)
 				failures[w.GetLease().GetSubject()]++
 				most = max(most, failures[w.GetLease().GetSubject()])
@@ -205,7 +205,8 @@ func TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches(t *testing.T) {
 	})
 }
 
-// A job that fails everywhere, with a bad target for instance, used to keep others from the only builder.
+// TestAJobThatFailsOnAnAgentKeepsItFromNoOther is a regression test: a job that always fails, such as one with an
+// invalid target, kept other jobs from the only builder.
 func TestAJobThatFailsOnAnAgentKeepsItFromNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
@@ -239,7 +240,7 @@ func TestAJobThatFailsOnAnAgentKeepsItFromNoOther(t *testing.T) {
 	})
 }
 
-// A builder that held many leases used to be blamed for each of them when it died once.
+// TestADeathIsOneFailure is a regression test: the death of a builder counted once per lease.
 func TestADeathIsOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
@@ -287,7 +288,7 @@ func TestARestIsOverWithASuccess(t *testing.T) {
 	})
 }
 
-// A farm whose devices are all broken gives up eventually.
+// TestAttemptsAreBoundedWhoeverIsToBlame checks that a farm with only broken devices gives up eventually.
 func TestAttemptsAreBoundedWhoeverIsToBlame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
@@ -314,8 +315,8 @@ func TestAttemptsAreBoundedWhoeverIsToBlame(t *testing.T) {
 	})
 }
 
-// TestWhatFailedWhileItsJobWasPausedIsQueuedOnce: it was queued when the job was resumed, and again when its wait was
-// over; the second lease outlived the batch.
+// TestWhatFailedWhileItsJobWasPausedIsQueuedOnce is a regression test: failed work was queued when its job resumed
+// and again after its delay. The second lease outlived the batch.
 func TestWhatFailedWhileItsJobWasPausedIsQueuedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
-// schemaOf is the version of a database's schema.
+// schemaOf returns the schema version of a database.
 func schemaOf(t *testing.T, database string) (version int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
@@ -29,7 +29,8 @@ func schemaOf(t *testing.T, database string) (version int) {
 	return version
 }
 
-// buildLater builds the program of the version after this one: it has one more migration, which this one may use.
+// buildLater builds a program of the next version. It has an additional migration that is compatible with this
+// version.
 func buildLater(t *testing.T, version int) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +42,7 @@ func buildLater(t *testing.T, version int) (program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, whole := strings.CutSuffix(string(source), "}\n") // of the list
+	rest, whole := strings.CutSuffix(string(source), "}\n") // end of the list
 	if !whole {
 		t.Fatalf("%s does not end with the list of migrations", path)
 	}
@@ -64,13 +65,14 @@ func buildLater(t *testing.T, version int) (program string) {
 	return program
 }
 
-// A farm's trackers are upgraded one by one: one of this version and one of the next share the shards, and each takes
-// over the other's, also after the later one changed the schema. No trial is lost or recorded twice.
+// TestTrackersOfVersionsOneApartServeAFarm simulates a rolling upgrade: trackers of this version and the next share
+// the shards and take over each other's, also after the later one migrated the schema. No trial may be lost or
+// repeated.
 func TestTrackersOfVersionsOneApartServeAFarm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it builds the program of the next version")
 	}
-	t.Parallel() // much of it waits
+	t.Parallel() // mostly waits
 	database := pgserver.DatabaseForTest(t)
 	var artifacts []string
 	for range someShards {

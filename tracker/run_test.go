@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// runSpec is a job that runs a package, which is uploaded.
+// runSpec returns the specification of a job that runs an uploaded package.
 func (f *trackerFarm) runSpec(device string) *tilthv1.JobSpec {
 	f.Helper()
 	return &tilthv1.JobSpec{
@@ -35,7 +35,7 @@ func (f *trackerFarm) able(name string) string {
 
 func (f *trackerFarm) runs() tilthv1.RunServiceClient { return tilthv1.NewRunServiceClient(f.conn) }
 
-// result is what a run of one package came to.
+// result returns a report of a run of one package.
 func result(lease *tilthv1.LeaseToken) *tilthv1.ReportRunRequest {
 	return &tilthv1.ReportRunRequest{Lease: lease, Result: &tilthv1.RunResult{Packages: []*tilthv1.PackageResult{{SamplesSeconds: []float64{1, 2, 3}}}}}
 }
@@ -165,7 +165,7 @@ func TestRunsThatCannotBeAreRefused(t *testing.T) {
 	f.reportRun(result(lease))
 }
 
-// deviceCalls makes each call about devices and runs that changes something.
+// deviceCalls makes each changing call about devices and runs.
 func (l *lossy) deviceCalls() {
 	l.Helper()
 	session := l.able("board")

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// unpack puts an old records file where a farm's tracker finds it.
+// unpack installs an old records file for a farm's tracker.
 func (f *trackerFarm) unpack(name string) {
 	f.Helper()
 	in, err := os.Open(filepath.Join("..", "records", "bolt", "testdata", name))
@@ -33,9 +33,8 @@ func (f *trackerFarm) unpack(name string) {
 	}
 }
 
-// TestATrackerGoesOnFromOldFiles opens files that were left by the first tracker of each schema: a job that is done,
-// and one that is under way, with a batch that waits for a builder and one half measured, whose runner is gone for
-// good.
+// TestATrackerGoesOnFromOldFiles opens files of the first tracker with each schema. They contain a finished job and
+// an open one with a batch waiting for a builder and a half-measured batch, whose runner never returns.
 func TestATrackerGoesOnFromOldFiles(t *testing.T) {
 	for schema := 1; schema <= bolt.SchemaVersion; schema++ {
 		t.Run(strconv.Itoa(schema), func(t *testing.T) { goesOn(t, fmt.Sprintf("schema-%d.db.gz", schema)) })
@@ -57,7 +56,7 @@ func goesOn(t *testing.T, file string) {
 	if p := open.GetProgress()[1]; open.GetState() != tilthv1.JobState_JOB_STATE_RUNNING || p.GetTrials() != 1 || p.GetBestSeconds() != 0.125 {
 		t.Errorf("the open job is %v", open)
 	}
-	// Agents with leases join again, so their leases are granted anew.
+	// Agents with leases join again, so their work is leased anew.
 	tuner := f.mustLease(f.join("tuner-2", tilthv1.AgentKind_AGENT_KIND_TUNER))
 	f.upload("object")
 	builder := f.join("builder-2", tilthv1.AgentKind_AGENT_KIND_BUILDER)
@@ -75,7 +74,8 @@ func goesOn(t *testing.T, file string) {
 	}
 }
 
-// Requests of old files have no owner: they are those of their jobs.
+// TestARequestInAnOldFileIsItsOwners checks that requests without an owner, as in old files, belong to the owners of
+// their jobs.
 func TestARequestInAnOldFileIsItsOwners(t *testing.T) {
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
 	f.unpack("schema-1.db.gz")

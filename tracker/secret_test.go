@@ -12,7 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// On an open tracker the session is an agent's only credential, and every reader used to see it.
+// TestASessionIsSeenByNobodyButWhoJoined is a regression test: on an open tracker the session is an agent's only
+// credential, and all readers could see it.
 func TestASessionIsSeenByNobodyButWhoJoined(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r", spec("conv")).GetId()

@@ -39,7 +39,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// closed is a tracker on real listeners that asks who calls.
+// closed is a tracker with authentication on real listeners.
 type closed struct {
 	testing.TB
 	dir      string
@@ -49,11 +49,11 @@ type closed struct {
 	stop     func()
 }
 
-// auditLines bounds the audit log of these tests by nothing.
+// auditLines is large enough that the audit log never rotates in these tests.
 const auditLines = 1 << 30
 
-// newClosed starts a tracker that takes tokens: of each role's name, and of alice and bob, who are clients, and anna
-// and ben, who are agents. With TLS it has a certificate too, and takes those of clients.
+// newClosed starts a tracker with tokens named after each role, of the clients alice and bob, and of the agents anna
+// and ben. With TLS it also has a certificate and accepts client certificates.
 func newClosed(t testing.TB, withTLS bool) *closed {
 	t.Helper()
 	c := &closed{TB: t, dir: t.TempDir(), tokens: map[string]string{}}
@@ -119,7 +119,7 @@ func (c *closed) start() {
 	}
 }
 
-// as returns a connection with the token of that name; without a token for the empty name.
+// as returns a connection with the named token. The empty name means no token.
 func (c *closed) as(name string) *grpc.ClientConn {
 	c.Helper()
 	p := certs.Proof{}
@@ -200,7 +200,7 @@ func TestEveryMethodHasARule(t *testing.T) {
 	}
 }
 
-// allowed reports whether a call reaches the method's handler.
+// allowed reports whether a call reaches its method's handler.
 func (c *closed) allowed(ctx context.Context, conn *grpc.ClientConn, method string) bool {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -228,7 +228,7 @@ func TestEveryRoleMayCallWhatTheTableSays(t *testing.T) {
 	table.WriteString("| call | nobody | read-only | client | agent | admin |\n|---|---|---|---|---|---|\n")
 	conns := []*grpc.ClientConn{c.as(""), c.as("read-only"), c.as("client"), c.as("agent"), c.as("admin")}
 	for _, method := range authorisation.Methods() {
-		if method == "/grpc.health.v1.Health/Watch" { // it never ends; its line is that of List
+		if method == "/grpc.health.v1.Health/Watch" { // it never ends; the table lists it with List
 			continue
 		}
 		table.WriteString("| " + strings.TrimPrefix(method, "/") + " |")
@@ -494,7 +494,8 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	}
 }
 
-// The log used to report that a user deleted another's private job, although it was not deleted.
+// TestTheAuditLogTellsWhatBecameOfAPrivateJob is a regression test: the log reported that a user deleted another's
+// private job, although the job was not deleted.
 func TestTheAuditLogTellsWhatBecameOfAPrivateJob(t *testing.T) {
 	c := newClosed(t, false)
 	s := spec("conv")
@@ -542,7 +543,7 @@ func TestNothingIsChangedThatCannotBeWrittenDown(t *testing.T) {
 	c.check(os.Remove(c.path("audit.jsonl")))
 	c.check(os.Symlink("/dev/full", c.path("audit.jsonl")))
 	c.start()
-	// The first call that must be logged finds the log full.
+	// The first audited call detects the full log.
 	if _, err := c.submit("alice", "one"); err != nil {
 		t.Fatal(err)
 	}
@@ -556,7 +557,8 @@ func TestNothingIsChangedThatCannotBeWrittenDown(t *testing.T) {
 	}
 }
 
-// Unauthenticated callers could otherwise fill the log and displace the entries of others.
+// TestRefusalsOfOneHostAreNotAllWrittenDown because unauthenticated callers could otherwise displace the entries of
+// others.
 func TestRefusalsOfOneHostAreNotAllWrittenDown(t *testing.T) {
 	c := newClosed(t, false)
 	conn := c.as("")
@@ -564,7 +566,7 @@ func TestRefusalsOfOneHostAreNotAllWrittenDown(t *testing.T) {
 		_, err := tilthv1.NewJobServiceClient(conn).ListJobs(t.Context(), &tilthv1.ListJobsRequest{})
 		wantCode(t, "nobody", err, codes.Unauthenticated, "")
 	}
-	if n := len(c.entries()); n > 40 { // two windows, at worst
+	if n := len(c.entries()); n > 40 { // two windows at most
 		t.Errorf("%d lines for 100 refusals", n)
 	}
 }
@@ -598,7 +600,7 @@ func TestAPagesPeerThatStandsStillIsDropped(t *testing.T) {
 	}
 }
 
-// trust is the configuration of who trusts the authority in a file.
+// trust returns a TLS configuration that trusts the CA in a file.
 func trust(t *testing.T, file string) *tls.Config {
 	t.Helper()
 	pool := x509.NewCertPool()

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
-// cutting is a side that calls cut once it has stored a number of batches.
+// cutting is a store that calls cut after a number of batches.
 type cutting struct {
 	recordsource.Peer
 	batches atomic.Int64
@@ -34,10 +34,10 @@ func (c *cutting) Add(ctx context.Context, batch []*tilthv1.Record) (added, ther
 	return added, there, err
 }
 
-// mustEnd syncs until a sync comes to its end, and returns how many records were sent in all.
+// mustEnd syncs until a sync succeeds and returns the total number of records sent.
 func mustEnd(t *testing.T, from exchange.From, to exchange.To) (sent uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // detects a hang
 	defer cancel()
 	for {
 		report, err := exchange.Sync(ctx, from, to, exchange.Options{})
@@ -54,7 +54,7 @@ func mustEnd(t *testing.T, from exchange.From, to exchange.To) (sent uint64) {
 	}
 }
 
-// recordsOf are the records of a side, by their groups and keys.
+// recordsOf returns the records of a store by group and key.
 func recordsOf(t *testing.T, of recordsource.Peer) map[string]*tilthv1.Record {
 	t.Helper()
 	all := map[string]*tilthv1.Record{}
@@ -86,7 +86,7 @@ func dialRecords(t *testing.T, address string) recordsource.Peer {
 	return p
 }
 
-// summaries returns a side's summaries of all its groups.
+// summaries returns a store's summaries of all groups.
 func summaries(t *testing.T, of exchange.From) (all []exchange.Summary) {
 	t.Helper()
 	for after := ""; ; {
@@ -101,10 +101,11 @@ func summaries(t *testing.T, of exchange.From) (all []exchange.Summary) {
 	}
 }
 
-// Records go from a file to trackers that share a database, and from there to another file. Each way the exchange is
-// cut, and one of the trackers dies amid it: whichever shard is asked, each record arrives once.
+// TestRecordsAreExchangedWithTrackersThatShareADatabase sends records from a file to trackers that share a database,
+// and from there to another file. Both exchanges are interrupted, and one tracker dies meanwhile. Each record must
+// arrive once, from any shard.
 func TestRecordsAreExchangedWithTrackersThatShareADatabase(t *testing.T) {
-	t.Parallel()                // much of it waits
+	t.Parallel()                // mostly waits
 	n := quickOr(9_000, 13_000) // three batches, or four
 	a, b := newRivals(t)
 	from := openRecords(t, "from.db")

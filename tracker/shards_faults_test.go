@@ -24,13 +24,13 @@ var (
 	shardSeed   = flag.Uint64("shard-seed", 1, "which faults")
 )
 
-// Three trackers share a database. They are repeatedly killed, suspended or stopped, while owners of all shards submit
-// one job after another: every job ends, and each of its trials is recorded once.
+// TestTrackersThatShareADatabaseOutliveFaults repeatedly kills, suspends or stops three trackers of one database
+// while owners of all shards submit jobs. Every job must end, with each of its trials recorded once.
 func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: five faults, and jobs of four shards meanwhile")
 	}
-	t.Parallel() // much of it waits
+	t.Parallel() // mostly waits
 	database := pgserver.DatabaseForTest(t)
 	var artifacts []string
 	for range someShards {
@@ -48,7 +48,7 @@ func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute+time.Duration(*shardFaults)*30*time.Second) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute+time.Duration(*shardFaults)*30*time.Second) // detects a hang
 	defer cancel()
 	w := &workers{conn: conn, dir: t.TempDir()}
 	uploader := artifact.NewClient(conn, nil, w.logger())
@@ -77,7 +77,7 @@ func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(*shardSeed, 0))
 	for range *shardFaults {
-		time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond) // whatever is under way then
+		time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond) // fail at a random moment
 		rivals[random.IntN(len(rivals))].fail(random)
 	}
 	close(over)
@@ -98,7 +98,7 @@ func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
 	}
 }
 
-// oneJob submits a job of an owner, and follows it to its end.
+// oneJob submits an owner's job and follows it to its end.
 func oneJob(ctx context.Context, t *testing.T, w *workers, owner, request string) {
 	s := spec("conv")
 	s.Owner = owner

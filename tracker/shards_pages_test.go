@@ -30,8 +30,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// closedRivals are two trackers of a database of several shards that ask who calls, each with a certificate of an
-// authority of its own. Each has its share.
+// closedRivals are two trackers with authentication that share a database. Each has a certificate from a common CA,
+// and a part of the shards.
 type closedRivals struct {
 	*testing.T
 	secrets map[string]string // tokens, by name
@@ -45,7 +45,7 @@ func newClosedRivals(t *testing.T) *closedRivals {
 	return newClosedRivalsOn(t, database)
 }
 
-// newClosedRivalsOn are newClosedRivals of a database that is there.
+// newClosedRivalsOn is newClosedRivals for an existing database.
 func newClosedRivalsOn(t *testing.T, database string) *closedRivals {
 	t.Helper()
 	c := &closedRivals{T: t, secrets: map[string]string{}, web: map[*rival]*http.Client{}}
@@ -83,7 +83,7 @@ func newClosedRivalsOn(t *testing.T, database string) *closedRivals {
 	return c
 }
 
-// client is a browser or a script at a tracker.
+// client returns an HTTP client of a tracker.
 func (c *closedRivals) client(r *rival, certificates ...tls.Certificate) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(must[[]byte](c)(os.ReadFile(filepath.Join(r.dir, "ca.crt"))))
@@ -115,7 +115,7 @@ func (c *closedRivals) ask(web *http.Client, name, method, target, kind, body st
 	return w.StatusCode, w.Request.URL.Path, string(must[[]byte](c)(io.ReadAll(w.Body)))
 }
 
-// call makes a call in JSON.
+// call makes a JSON call.
 func (c *closedRivals) call(r *rival, name, method, target string, message proto.Message, into proto.Message) (code int, text string) {
 	c.Helper()
 	body := ""
@@ -131,7 +131,7 @@ func (c *closedRivals) call(r *rival, name, method, target string, message proto
 	return code, text
 }
 
-// shards are those that a tracker says it has.
+// shards returns the shards that a tracker reports.
 func (c *closedRivals) shards(r *rival) (shards []int) {
 	_, _, text := c.ask(c.web[r], "reader", "GET", "/metrics", "", "")
 	for shard := range someShards {
@@ -151,15 +151,15 @@ func (c *closedRivals) has(r *rival, want int) {
 	}
 }
 
-// submission is one of a tiny job.
+// submission returns a request for a tiny job.
 func submission(request string) *tilthv1.SubmitJobRequest {
 	return &tilthv1.SubmitJobRequest{RequestId: request, Spec: spec("conv")}
 }
 
-// A JSON call or page is served by the tracker of the caller's shard, with the caller's identity, whichever tracker is
-// asked.
+// TestPagesAndCallsInJSONReachTheShardOfWhoAsks checks that any tracker forwards a JSON call or page to the tracker
+// of the caller's shard, with the caller's identity.
 func TestPagesAndCallsInJSONReachTheShardOfWhoAsks(t *testing.T) {
-	t.Parallel() // much of it waits
+	t.Parallel() // mostly waits
 	c := newClosedRivals(t)
 	for shard := range someShards {
 		owner := ownerOf(shard)
@@ -175,7 +175,7 @@ func TestPagesAndCallsInJSONReachTheShardOfWhoAsks(t *testing.T) {
 		if ids[0] != ids[1] {
 			t.Errorf("a submission that is repeated at the other tracker makes %s beside %s", ids[1], ids[0])
 		}
-		// The other's gate decides, as if the caller had called it.
+		// The other tracker authorises the call as if it were direct.
 		pause, reason := "jobs/"+ids[0]+":pause", &tilthv1.PauseJobRequest{Reason: "lunch"}
 		for _, r := range []*rival{c.a, c.b} {
 			if code, text := c.call(r, ownerOf((shard+1)%someShards), "POST", pause, reason, nil); code != http.StatusForbidden {
@@ -192,7 +192,7 @@ func TestPagesAndCallsInJSONReachTheShardOfWhoAsks(t *testing.T) {
 			t.Errorf("%s resumes a job at the other: %d, %s", owner, code, text)
 		}
 	}
-	// Every tracker has the records, whatever shards it has.
+	// Every tracker serves all records, regardless of its shards.
 	for _, r := range []*rival{c.a, c.b} {
 		if code, text := c.call(r, "reader", "GET", "records", nil, nil); code != http.StatusOK {
 			t.Errorf("records are listed where the shards %v are: %d, %s", c.shards(r), code, text)
@@ -206,7 +206,7 @@ func TestPagesAndCallsInJSONReachTheShardOfWhoAsks(t *testing.T) {
 	c.certificates()
 }
 
-// clones has an owner clone a job by the page of a tracker that does not have the owner's shard.
+// clones clones an owner's job on the page of a tracker without the owner's shard.
 func (c *closedRivals) clones() {
 	c.Helper()
 	owner := ownerOf(c.shards(c.b)[0])
@@ -235,7 +235,7 @@ func (c *closedRivals) clones() {
 	}
 }
 
-// certificates calls as a client identified by a certificate, which cannot be passed on.
+// certificates calls as a client with a certificate, which cannot be forwarded.
 func (c *closedRivals) certificates() {
 	c.Helper()
 	for _, r := range []*rival{c.a, c.b} {
@@ -249,10 +249,10 @@ func (c *closedRivals) certificates() {
 	}
 }
 
-// One tracker is suspended. A request at the other one for a job of its shard fails with a one-line explanation until
-// the shard is taken over.
+// TestACallForAShardWhoseTrackerStandsStillSaysSo suspends one tracker. Requests at the other one for its shard must
+// fail with a one-line explanation until the shard is taken over.
 func TestACallForAShardWhoseTrackerStandsStillSaysSo(t *testing.T) {
-	t.Parallel() // much of it waits
+	t.Parallel() // mostly waits
 	c := newClosedRivals(t)
 	owner := ownerOf(c.shards(c.b)[0])
 	if code, text := c.call(c.a, owner, "POST", "jobs", submission("first"), nil); code != http.StatusOK {

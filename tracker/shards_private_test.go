@@ -17,10 +17,10 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// Two owners have jobs in shards of two trackers. Neither tracker shows an owner the other's private data, whether it
-// serves the job's shard, reads the job from the database, or passes the call on.
+// TestNoTrackerOfAShardShowsAnothersPrivateJob checks that neither of two trackers shows an owner the other's private
+// data, whether it serves the job's shard, reads the job from the database, or forwards the call.
 func TestNoTrackerOfAShardShowsAnothersPrivateJob(t *testing.T) {
-	t.Parallel() // much of it waits
+	t.Parallel() // mostly waits
 	database := pgserver.DatabaseForTest(t)
 	records := privateRecords{}
 	records.store(t, database)
@@ -31,7 +31,7 @@ func TestNoTrackerOfAShardShowsAnothersPrivateJob(t *testing.T) {
 		s := submission("private")
 		s.Spec.Name, s.Spec.Private = secret+" of "+owner, true
 		made := &tilthv1.SubmitJobResponse{}
-		// Each submits where the shard is not.
+		// Each owner submits at the tracker without their shard.
 		if code, text := c.call([]*rival{c.b, c.a}[i], owner, "POST", "jobs", s, made); code != http.StatusOK {
 			t.Fatalf("%s submits: %d, %s", owner, code, text)
 		}
@@ -83,7 +83,7 @@ func (c *closedRivals) hides(r *rival, at, who, job string) {
 		}
 	}
 	if who == "reader" {
-		return // who may change nothing anyway
+		return // it may not change anything anyway
 	}
 	for action, message := range map[string]proto.Message{
 		"cancel": &tilthv1.CancelJobRequest{}, "pause": &tilthv1.PauseJobRequest{}, "resume": &tilthv1.ResumeJobRequest{},
@@ -100,7 +100,7 @@ func (c *closedRivals) hides(r *rival, at, who, job string) {
 	}
 }
 
-// showsAll checks that a tracker shows a job to who may see it.
+// showsAll checks that a tracker shows a job to permitted callers.
 func (c *closedRivals) showsAll(r *rival, at, who, job string) {
 	c.Helper()
 	for _, path := range []string{"/api/v1/jobs", "/api/v1/jobs/" + job, "/jobs", "/jobs/" + job, "/jobs/" + job + "/tasks/0"} {
@@ -110,14 +110,13 @@ func (c *closedRivals) showsAll(r *rival, at, who, job string) {
 	}
 }
 
-// privateRecords are a record of a workload that is shared, and a faster one that is private to the owner of each
-// shard.
+// privateRecords is a shared record of a workload, and a faster private record for the owner of each shard.
 type privateRecords struct{}
 
-// seconds is the latency of the record that is private to the owner of a shard.
+// seconds returns the latency of the private record of a shard's owner.
 func (privateRecords) seconds(shard int) float64 { return 1e-3 * float64(1+shard) }
 
-// store puts them into a database that no tracker has.
+// store adds the records to a database without a running tracker.
 func (p privateRecords) store(t *testing.T, database string) {
 	t.Helper()
 	db := must[*postgres.DB](t)(postgres.Open(database, postgres.Options{Shards: someShards}))
@@ -151,7 +150,7 @@ func (p privateRecords) check(c *closedRivals, r *rival, at, who string) {
 	}
 }
 
-// lacks says which latencies a list in JSON does not have.
+// lacks returns an error for each latency missing from a JSON list.
 func (privateRecords) lacks(text string, latencies []float64) (missing []error) {
 	for _, s := range latencies {
 		if !strings.Contains(text, fmt.Sprintf(`"latencySeconds":%v`, s)) && !strings.Contains(text, fmt.Sprintf(`"latencySeconds": %v`, s)) {

@@ -35,7 +35,7 @@ import (
 
 const someShards = 4
 
-// newRivals are two trackers of a database of several shards, once each has its share of them.
+// newRivals returns two trackers of a database after they have distributed its shards.
 func newRivals(t *testing.T) (a, b *rival) {
 	t.Helper()
 	database := pgserver.DatabaseForTest(t)
@@ -82,7 +82,7 @@ func (r *rival) has(want int) {
 	}
 }
 
-// ownerOf is an owner whose jobs are in a shard.
+// ownerOf returns an owner whose jobs belong to a shard.
 func ownerOf(shard int) string {
 	for i := 0; ; i++ {
 		if owner := fmt.Sprint("team-", i); wire.ShardOfOwner(owner, someShards) == shard {
@@ -91,11 +91,11 @@ func ownerOf(shard int) string {
 	}
 }
 
-// Two trackers share a database, and agents have one connection to both: they get work of all shards. One tracker is
-// killed and the other stopped amid the jobs, and each time the other has all shards within a moment: no trial is lost
-// or recorded twice, and no job notices but by a pause.
+// TestJobsOfAllShardsGoOnWhenTrackersFail runs agents with one connection to two trackers that share a database. It
+// kills one tracker and stops the other during the jobs. Each time the other one must take over all shards quickly,
+// without lost or repeated trials. Jobs may only pause briefly.
 func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
-	t.Parallel() // much of it waits
+	t.Parallel() // mostly waits
 	a, b := newRivals(t)
 	jobs := newWatchedJobs(t, b.address()+","+a.address())
 	jobs.submit("r0")
@@ -123,10 +123,10 @@ func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
 	}
 }
 
-// A file uploaded before its job's shard is known reaches all shards, even if a tracker is stopped meanwhile: the
-// tracker that takes over receives it later.
+// TestAnUploadReachesAllShardsThoughATrackerIsStopped checks that a file uploaded before its job's shard is known
+// reaches all shards. If a tracker is stopped meanwhile, its successor receives the file later.
 func TestAnUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
-	t.Parallel() // much of it waits
+	t.Parallel() // mostly waits
 	a, b := newRivals(t)
 	conn, err := agent.Dial(b.address() + "," + a.address())
 	if err != nil {
@@ -165,9 +165,10 @@ func TestAnUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
 	}
 }
 
-// A tracker on standby for a shard used to exit, and drop its own shards, if the database went away during a takeover.
+// TestATrackerOfShardsOutlivesADatabaseThatRefusesIt is a regression test: a standby for a shard exited and dropped
+// its own shards if the database went away during a takeover.
 func TestATrackerOfShardsOutlivesADatabaseThatRefusesIt(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	a, b := newRivals(t)
 	tried, allow := refuseTakeovers(t, b.database)
 	a.kill()
@@ -177,7 +178,7 @@ func TestATrackerOfShardsOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	b.has(someShards)
 }
 
-// watchedJobs are jobs of owners of all shards, processed until the test ends, with the events received.
+// watchedJobs runs jobs of owners of all shards until the test ends, and collects their events.
 type watchedJobs struct {
 	*testing.T
 	ctx     context.Context
@@ -193,14 +194,14 @@ type watchedJob struct {
 	failed error
 }
 
-// newWatchedJobs has agents work for trackers at some addresses.
+// newWatchedJobs starts agents for trackers at some addresses.
 func newWatchedJobs(t *testing.T, addresses string) *watchedJobs {
 	t.Helper()
 	conn, err := agent.Dial(addresses)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // detects a hang
 	j := &watchedJobs{T: t, ctx: ctx, workers: &workers{conn: conn, dir: t.TempDir()}}
 	uploader := artifact.NewClient(conn, nil, j.workers.logger())
 	j.workers.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
@@ -217,7 +218,7 @@ func newWatchedJobs(t *testing.T, addresses string) *watchedJobs {
 	return j
 }
 
-// submit submits a job of an owner of each shard.
+// submit submits a job for an owner of each shard.
 func (j *watchedJobs) submit(request string) {
 	j.Helper()
 	for shard := range someShards {
@@ -254,7 +255,7 @@ func (j *watchedJobs) reach(n int64) {
 	}
 }
 
-// check waits until the jobs end, and checks the events of each.
+// check waits until the jobs end and checks the events of each.
 func (j *watchedJobs) check() {
 	j.Helper()
 	j.watches.Wait()
@@ -266,8 +267,7 @@ func (j *watchedJobs) check() {
 	}
 }
 
-// refusesShards has a tracker that lost its shards while it stood still change nothing of them, until it has them
-// again.
+// refusesShards checks that a suspended tracker that lost its shards changes nothing of them until it has them again.
 func (r *rival) refusesShards() {
 	r.Helper()
 	conn, err := grpc.NewClient(r.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -281,13 +281,13 @@ func (r *rival) refusesShards() {
 		s.Owner = ownerOf(shard)
 		_, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r0", Spec: s})
 		cancel()
-		if err != nil && status.Code(err) != codes.Unavailable { // at most it repeats the submission
+		if err != nil && status.Code(err) != codes.Unavailable { // at most a repeated submission succeeds
 			r.Errorf("a tracker that was taken over submits a job: %v", err)
 		}
 	}
 }
 
-// A tracker's pages show jobs that another one has, as they are stored.
+// TestAPageShowsTheJobOfAnotherTracker checks that pages show jobs of other trackers as stored.
 func TestAPageShowsTheJobOfAnotherTracker(t *testing.T) {
 	address := pgserver.DatabaseForTest(t)
 	open := func(shard int) *tracker.Tracker {

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// grants leases n builds on one builder, a time each, and returns whose they were.
+// grants leases n builds on one builder, with a duration for each owner, and returns their owners.
 func (f *timed) grants(n int, took map[string]time.Duration) string {
 	f.t.Helper()
 	builder := f.joinAs("builder", builderKind)
@@ -34,7 +34,8 @@ func (f *timed) grants(n int, took map[string]time.Duration) string {
 	return strings.Join(out, " ")
 }
 
-// An agent used to be given work of its second class only when there was none of its first.
+// TestAnAgentsClassesTakeTurns is a regression test: an agent only got work of its second class if its first had
+// none.
 func TestAnAgentsClassesTakeTurns(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	tuner := f.tuner()

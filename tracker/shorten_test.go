@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// store puts something into the farm's records file while no tracker runs, as an earlier version would have.
+// store writes to the farm's records file while no tracker runs, like an earlier version.
 func (f *trackerFarm) store(fills ...func(w *records.Write)) {
 	f.Helper()
 	f.stop()
@@ -35,7 +35,7 @@ func (f *trackerFarm) store(fills ...func(w *records.Write)) {
 	f.start()
 }
 
-// manyToolchains returns a builder with more toolchains than is realistic.
+// manyToolchains returns a builder with unrealistically many toolchains.
 func manyToolchains(name string, n int) *tilthv1.AgentSpec {
 	s := agentSpec(name, tilthv1.AgentKind_AGENT_KIND_BUILDER)
 	for i := range n {
@@ -44,7 +44,8 @@ func manyToolchains(name string, n int) *tilthv1.AgentSpec {
 	return s
 }
 
-// One Join with 120,000 toolchains took 17 s under the lock, and again at each start.
+// TestAnAgentOffersABoundedNumberOfClasses is a regression test: one Join with 120,000 toolchains held the lock for
+// 17 s, and again at each start.
 func TestAnAgentOffersABoundedNumberOfClasses(t *testing.T) {
 	f := newFarm(t, tracker.Config{Limits: state.Limits{Classes: 600}})
 	join := func(s *tilthv1.AgentSpec) error {
@@ -68,7 +69,8 @@ func TestAnAgentOffersABoundedNumberOfClasses(t *testing.T) {
 	}
 }
 
-// Twenty of them made a file of 1.6 GB, and listings that failed for all.
+// TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed is a regression test: twenty oversized agents created a file
+// of 1.6 GB and broke all listings.
 func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	large := agentSpec("large", tilthv1.AgentKind_AGENT_KIND_RUNNER)
@@ -80,7 +82,7 @@ func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 			w.PutAgent(&tilthv1.Agent{Spec: s, Session: s.GetName(), JoinedAt: now, SeenAt: now})
 		}
 	})
-	for range 2 { // a shortened spec stays shortened
+	for range 2 { // a shortened spec stays unchanged
 		list := must[*tilthv1.ListAgentsResponse](t)(f.agents.ListAgents(t.Context(), &tilthv1.ListAgentsRequest{}))
 		if got := list.GetAgents(); len(got) != 2 || !got[0].GetTruncated() || !got[1].GetTruncated() || proto.Size(list) > 3<<20 {
 			t.Fatalf("%d agents are listed in %d bytes", len(got), proto.Size(list))
@@ -96,7 +98,8 @@ func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 	}
 }
 
-// Agent names are arbitrary: any number of device names used to be kept for a week, and their state forever.
+// TestAgentsThatAreGoneAreBounded is a regression test: any number of device names was stored for a week, and their
+// state forever.
 func TestAgentsThatAreGoneAreBounded(t *testing.T) {
 	f := newFarm(t, tracker.Config{Limits: state.Limits{Gone: 5}})
 	devices := tilthv1.NewDeviceServiceClient(f.conn)

@@ -28,11 +28,11 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// takeoverEnv has the test binary be a tracker on a database: its folder, the address of that, and
-// how many shards it has, a line each.
+// takeoverEnv makes the test binary act as a tracker on a database. It holds its folder, the database's address and
+// the number of shards, one per line.
 const takeoverEnv = "TILTH_TEST_TAKEOVER"
 
-// rivalProcess is such a tracker, which stands by while another one has the database.
+// rivalProcess runs such a tracker. It waits on standby while another one has the database.
 func rivalProcess(dir, address, shards string) error {
 	n, err := strconv.Atoi(shards)
 	if err != nil {
@@ -44,7 +44,7 @@ func rivalProcess(dir, address, shards string) error {
 		Store: address, Shards: n, ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
 		HTTP: "unix:" + filepath.Join(dir, "web"), ObjectStore: os.Getenv(objectsEnv), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
-	if _, err := os.Stat(filepath.Join(dir, "tokens.json")); err == nil { // then there is a certificate, too
+	if _, err := os.Stat(filepath.Join(dir, "tokens.json")); err == nil { // tokens imply a certificate
 		cfg.Security = tilthfarm.Security{
 			Cert: filepath.Join(dir, "tracker.crt"), Key: filepath.Join(dir, "tracker.key"), ClientCA: filepath.Join(dir, "ca.crt"),
 			Tokens: filepath.Join(dir, "tokens.json"),
@@ -53,14 +53,14 @@ func rivalProcess(dir, address, shards string) error {
 	return tilthfarm.RunTracker(ctx, cfg)
 }
 
-// rival is one of two trackers of a database, in a process of its own.
+// rival is one of two trackers of a database, in a separate process.
 type rival struct {
 	*testing.T
 	dir, database string
 	shards        int
-	program       []string // with its arguments; nil = this one
+	program       []string // with arguments; nil = this program
 	cmd           *exec.Cmd
-	jobs          tilthv1.JobServiceClient // of this one alone
+	jobs          tilthv1.JobServiceClient // a client of this tracker only
 }
 
 func newRival(t *testing.T, database, artifacts string) *rival {
@@ -68,7 +68,7 @@ func newRival(t *testing.T, database, artifacts string) *rival {
 	return newRivalOf(t, database, 1, artifacts)
 }
 
-// servingAndStandingBy returns two trackers of a database, the first of which serves.
+// servingAndStandingBy returns two trackers of a database. The first one serves.
 func servingAndStandingBy(t *testing.T) (a, b *rival, address string) {
 	t.Helper()
 	address = pgserver.DatabaseForTest(t)
@@ -88,7 +88,7 @@ func newRivalOf(t *testing.T, database string, shards int, artifacts ...string) 
 	return r
 }
 
-// makeRival is newRivalOf before it starts.
+// makeRival is newRivalOf without starting the tracker.
 func makeRival(t *testing.T, database string, shards int, artifacts ...string) *rival {
 	t.Helper()
 	r := &rival{T: t, dir: t.TempDir(), database: database, shards: shards}
@@ -141,7 +141,7 @@ func (r *rival) signal(s syscall.Signal) {
 	}
 }
 
-// ask asks this tracker for anything; a tracker that serves has an answer.
+// ask makes a call that only a serving tracker answers.
 func (r *rival) ask() error {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
@@ -149,7 +149,7 @@ func (r *rival) ask() error {
 	return err
 }
 
-// serves waits until it does, and stands until it stands by.
+// serves waits until the tracker serves. stands waits until it is on standby.
 func (r *rival) serves() {
 	r.Helper()
 	r.until("serves", func(err error) bool { return err == nil })
@@ -169,17 +169,17 @@ func (r *rival) until(what string, is func(error) bool) {
 	}
 }
 
-// Of two trackers one is killed and the other is stopped amid a job. Each time the one that stands by takes over, and
-// agents that know both addresses end the job: no trial is lost or recorded twice.
+// TestAJobGoesOnWithTheTrackerThatTakesOver kills one of two trackers and stops the other during a job. Each time the
+// standby takes over, and agents that know both addresses finish the job. No trial may be lost or repeated.
 func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	a, b, _ := servingAndStandingBy(t)
 	conn, err := agent.Dial(b.address() + "," + a.address())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // detects a hang
 	defer cancel()
 	submitted, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})
 	if err != nil {
@@ -222,7 +222,7 @@ func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 	check(t, seen)
 }
 
-// refuses has a tracker that lost its database while it stood still change nothing.
+// refuses checks that a suspended tracker that lost its database changes nothing.
 func (r *rival) refuses() {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Minute)
@@ -233,7 +233,7 @@ func (r *rival) refuses() {
 	}
 }
 
-// refuseTakeovers makes the database refuse takeovers, like a server that is about to shut down. tried waits for n
+// refuseTakeovers makes the database refuse takeovers, like a server that is shutting down. tried waits for n
 // refusals, and allow ends them.
 func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow func()) {
 	t.Helper()
@@ -269,9 +269,10 @@ func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow 
 	return tried, func() { do("DROP TRIGGER refuse ON tilth.tracker") }
 }
 
-// A tracker on standby used to exit if its database went away during the takeover.
+// TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt is a regression test: a standby exited if its database went
+// away during the takeover.
 func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	a, b, database := servingAndStandingBy(t)
 	tried, allow := refuseTakeovers(t, database)
 	a.kill()
@@ -281,11 +282,12 @@ func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	b.serves()
 }
 
-// A tracker used to end where its database was away when it started.
+// TestATrackerThatStartsBeforeItsDatabaseWaitsForIt is a regression test: a tracker exited if its database was
+// unavailable at the start.
 func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
 	for name, shards := range map[string]int{"alone": 1, "of several shards": someShards} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of it waits
+			t.Parallel() // mostly waits
 			server, database := pgserver.ForTest(t)
 			server.Kill()
 			var artifacts []string
@@ -304,9 +306,9 @@ func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
 	}
 }
 
-// Of two trackers that start at once, exactly one serves.
+// TestOfTwoTrackersThatStartAtOnceOneServes checks that exactly one serves.
 func TestOfTwoTrackersThatStartAtOnceOneServes(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel() // mostly waits
 	database := pgserver.DatabaseForTest(t)
 	artifacts := t.TempDir()
 	both := []*rival{newRival(t, database, artifacts), newRival(t, database, artifacts)}

@@ -131,7 +131,7 @@ func TestAReportUnderAStaleLeaseIsRefused(t *testing.T) {
 	tuner := f.mustLease(f.tuner())
 	f.propose(tuner.GetLease(), 0, 0, "a")
 	old := f.buildReport(f.mustLease(f.builder()))
-	now := f.buildReport(f.mustLease(f.builder())) // the builder was killed and joined again
+	now := f.buildReport(f.mustLease(f.builder())) // the builder was killed and has joined again
 	_, err := f.build.ReportBuild(t.Context(), old)
 	wantStale(t, err)
 	f.reportBuild(now)
@@ -187,7 +187,7 @@ func TestABatchThatTheFarmFailsRepeatedlyBecomesADeadLetter(t *testing.T) {
 	job := f.submit("r1", spec("conv"))
 	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a", "b")
 	builder := f.builder()
-	// Handing back does not count.
+	// Returned leases do not count.
 	for range 5 {
 		must[*tilthv1.ReturnLeaseResponse](t)(f.agents.ReturnLease(t.Context(), &tilthv1.ReturnLeaseRequest{Lease: f.mustLease(builder).GetLease()}))
 	}
@@ -220,7 +220,7 @@ func TestAJobWhoseTunersKeepDyingFails(t *testing.T) {
 	for range 3 {
 		f.mustLease(f.tuner())
 	}
-	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a") // progress: the count begins anew
+	f.propose(f.mustLease(f.tuner()).GetLease(), 0, 0, "a") // progress resets the count
 	for range 3 {
 		f.mustLease(f.tuner())
 	}
@@ -356,7 +356,7 @@ func TestAVoidSessionIsTold(t *testing.T) {
 		_, err := f.agents.LeaseWork(context.Background(), &tilthv1.LeaseWorkRequest{Session: old, Wait: seconds(50)})
 		waiting <- err
 	}()
-	f.tuner() // voids the old session, whether or not its call waits by now
+	f.tuner() // invalidates the old session, whether or not its call is waiting
 	wantStatus(t, <-waiting, codes.NotFound, "VOID_SESSION", "join again")
 	_, err := f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: old})
 	wantStatus(t, err, codes.NotFound, "VOID_SESSION", "join again")
@@ -386,7 +386,7 @@ func TestLeasesOutliveARestartOfTheTracker(t *testing.T) {
 		session := f.tuner()
 		tuner := f.mustLease(session).GetLease()
 		f.restart()
-		pass(100 * time.Second) // longer than a lease lives, shorter than the grace
+		pass(100 * time.Second) // longer than the lease timeout, shorter than the grace period
 		beat := must[*tilthv1.HeartbeatResponse](t)(f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: session, Leases: []*tilthv1.LeaseToken{tuner}}))
 		if len(beat.GetDropped()) != 0 {
 			t.Fatalf("dropped %v", beat.GetDropped())
@@ -394,12 +394,12 @@ func TestLeasesOutliveARestartOfTheTracker(t *testing.T) {
 		f.propose(tuner, 0, 0, "a", "b")
 		build := f.buildReport(f.mustLease(f.builder()))
 		f.restart()
-		pass(100 * time.Second) // longer than a lease lives, shorter than the grace
+		pass(100 * time.Second) // longer than the lease timeout, shorter than the grace period
 		f.reportBuild(build)
 		run := f.mustLease(f.runner())
 		f.report(run.GetLease(), ok(run.GetMeasure().GetCandidates()[0], 1))
 		f.restart()
-		pass(100 * time.Second) // longer than a lease lives, shorter than the grace
+		pass(100 * time.Second) // longer than the lease timeout, shorter than the grace period
 		f.report(run.GetLease(), ok(run.GetMeasure().GetCandidates()[1], 2))
 		f.propose(tuner, 1, 0, "c")
 		got := describe(f.events(job.GetId(), 1, 6))

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// search is a tuner that keeps leasing for the given time, and returns the jobs it held at each minute.
+// search is a tuner that requests leases for a number of minutes. It returns the jobs it held at each minute.
 func (f *timed) search(session string, minutes int) string {
 	f.t.Helper()
 	var lease *tilthv1.LeaseToken
@@ -44,7 +44,7 @@ func (f *timed) submitAs(owner, name string, priority uint32) {
 	must[*tilthv1.SubmitJobResponse](f.t)(f.SubmitJob(f.t.Context(), &tilthv1.SubmitJobRequest{RequestId: name, Spec: s}))
 }
 
-// A tuner used to hold a job until it was done, however long others waited for one.
+// TestTunersAreSharedByTurns is a regression test: a tuner held a job until it was done, however long others waited.
 func TestTunersAreSharedByTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		submit func(f *timed)

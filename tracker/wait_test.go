@@ -89,7 +89,7 @@ func TestAJobSaysThatItsDeviceIsInQuarantine(t *testing.T) {
 		"20.0 % slower than its reference", "'tilth devices show runner'")
 }
 
-// TestAJobSaysBehindWhomItWaits, of its own owner's jobs and of others'.
+// TestAJobSaysBehindWhomItWaits covers jobs of the same owner and of others.
 func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.runner()
@@ -108,7 +108,7 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 		"queued for a tuner with random: 1 in hand, of ci; before it come 2 of ana")
 }
 
-// TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices: another job's artifacts hold up its builds.
+// TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices covers builds held up by another job's artifacts.
 func TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: policy.Shares{Owners: map[string]policy.Share{"ana": {ArtifactBytes: 10}}}})
 	f.runner()
@@ -125,7 +125,7 @@ func TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices(t *testing.T) {
 	f.wantWait(second, tilthv1.WaitReason_WAIT_REASON_QUOTA, false, `owner "ana" has 34 bytes of artifacts waiting for devices, and may have 10`)
 }
 
-// TestAJobSaysWhenWhatFailedIsTriedAgain, and that all agents rest from it.
+// TestAJobSaysWhenWhatFailedIsTriedAgain also covers cooldowns of all agents for the job.
 func TestAJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
@@ -147,7 +147,7 @@ func TestAJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestTheFarmSaysBeforehandWhatAJobWouldWaitFor.
+// TestTheFarmSaysBeforehandWhatAJobWouldWaitFor checks the answer for a job that is not submitted.
 func TestTheFarmSaysBeforehandWhatAJobWouldWaitFor(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	check := func(req *tilthv1.CheckFarmRequest) tilthv1.WaitReason {
@@ -217,12 +217,12 @@ func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
 	}
 }
 
-// TestWhoWatchesAJobHearsWhyItWaits, once for each change, and without an event.
+// TestWhoWatchesAJobHearsWhyItWaits checks that each change is sent once, without an event.
 func TestWhoWatchesAJobHearsWhyItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarm(t, tracker.Config{})
 		j := f.submit("r1", spec("conv"))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // by the bubble's clock
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // fake time
 		defer cancel()
 		stream := must[grpc.ServerStreamingClient[tilthv1.WatchJobResponse]](t)(
 			f.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: j.GetId(), Status: true}))
@@ -238,7 +238,7 @@ func TestWhoWatchesAJobHearsWhyItWaits(t *testing.T) {
 			t.Errorf("the first status is %v", s)
 		}
 		since := f.job(j.GetId()).GetWait().GetSince().AsTime()
-		time.Sleep(10 * time.Second) // of the bubble's clock
+		time.Sleep(10 * time.Second) // fake time
 		if w := f.job(j.GetId()).GetWait(); time.Since(w.GetSince().AsTime()) < 8*time.Second || w.GetSince().AsTime().Sub(since) > 2*time.Second {
 			t.Errorf("it waits since %v, want since %v", w.GetSince().AsTime(), since)
 		}

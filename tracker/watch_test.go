@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// silent is a stream of events on which nothing is sent.
+// silent is a stream without messages.
 type silent struct {
 	grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
 	ctx context.Context
@@ -23,7 +23,8 @@ type silent struct {
 
 func (s silent) Context() context.Context { return s.ctx }
 
-// Watching jobs that have ended or never were, over and over, must not fill the tracker's memory.
+// TestNothingIsKeptForWatchersOfJobsThatWillNotGrow checks that repeated watches of ended or nonexistent jobs do not
+// use memory.
 func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "tilth.db"), bolt.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 var errAllRecorded = errors.New("all trials are recorded")
 
-// workers does the work of all kinds of agents, without compiler or device.
+// workers simulates all kinds of agents, without a compiler or device.
 type workers struct {
 	conn   grpc.ClientConnInterface
 	upload func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error)
@@ -38,7 +38,7 @@ func (w *workers) handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	return fmt.Errorf("unknown work %v", work)
 }
 
-// tune proposes all batches from the first on, as a tuner without memory would, then waits for their trials.
+// tune proposes all batches from the first one, like a tuner without state, and waits for their trials.
 func (w *workers) tune(ctx context.Context, lease *tilthv1.LeaseToken, job *tilthv1.Job) error {
 	search := tilthv1.NewSearchServiceClient(w.conn)
 	for n := range uint64(killBatches()) {
@@ -63,7 +63,7 @@ func (w *workers) tune(ctx context.Context, lease *tilthv1.LeaseToken, job *tilt
 	})
 }
 
-// awaitTrials returns when all trials are recorded.
+// awaitTrials waits until all trials are recorded.
 func (w *workers) awaitTrials(ctx context.Context, id string) error {
 	trials := 0
 	err := agent.Watch(ctx, w.conn, w.logger(), id, 0, func(e *tilthv1.JobEvent) error {
@@ -100,7 +100,7 @@ func (w *workers) compile(ctx context.Context, lease *tilthv1.LeaseToken, b *til
 	})
 }
 
-// time reports every trial by itself.
+// time reports every trial separately.
 func (w *workers) time(ctx context.Context, lease *tilthv1.LeaseToken, m *tilthv1.MeasureWork) error {
 	for _, c := range m.GetCandidates() {
 		err := agent.Report(ctx, w.logger(), "ReportMeasurements", func(ctx context.Context) error {

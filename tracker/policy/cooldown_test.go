@@ -85,8 +85,8 @@ func TestARestEndsAndTheNextIsLonger(t *testing.T) {
 	}
 }
 
-// TestWhatOneBuilderBuiltRestsFromThatBuilderOnly: one whose objects do not run used to keep devices from what others
-// build.
+// TestWhatOneBuilderBuiltRestsFromThatBuilderOnly is a regression test: a builder whose objects do not run kept
+// devices from the work of others.
 func TestWhatOneBuilderBuiltRestsFromThatBuilderOnly(t *testing.T) {
 	by := func(builder, job string) policy.Work {
 		return policy.Work{Subject: builder + job, Job: job, Builder: builder}
@@ -110,7 +110,7 @@ func TestWhatOneBuilderBuiltRestsFromThatBuilderOnly(t *testing.T) {
 
 func of(subject, job string) policy.Work { return policy.Work{Subject: subject, Job: job} }
 
-// failed is the record of an agent whose leases of these jobs failed.
+// failed returns the record of an agent with failed leases of the given jobs.
 func failed(jobs ...string) *policy.FailureRecord {
 	var r policy.FailureRecord
 	for i, job := range jobs {

@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// bench is a device under a policy, as the tracker keeps it.
+// bench is a device and its policy, as in the tracker.
 type bench struct {
 	t           *testing.T
 	policy      Drift
@@ -21,7 +21,7 @@ type bench struct {
 	quarantines []string
 	released    int
 	last        DriftVerdict
-	// impairment is reported by the device.
+	// impairment is the impairment that the device reports.
 	impairment string
 }
 
@@ -61,7 +61,7 @@ func (b *bench) calibrate(factor float64, disturb func(sample float64) float64) 
 
 func as(sample float64) float64 { return sample }
 
-// learn has the device learn its reference.
+// learn calibrates until the device has a reference.
 func (b *bench) learn() *bench {
 	for range referenceOf {
 		b.calibrate(1, as)
@@ -126,7 +126,7 @@ func TestASuddenChangeHasTheWindowMeasuredAgainOnce(t *testing.T) {
 
 func TestTheDriftOfADayIsNoEvent(t *testing.T) {
 	b := newBench(t).learn()
-	for k := range 288 { // every five minutes
+	for k := range 288 { // one every five minutes
 		b.calibrate(1+0.06*float64(k)/288, as)
 	}
 	b.want(0, 0, 0)
@@ -168,7 +168,7 @@ func TestASlowDeviceIsQuarantinedWithBackOffAndProbedBack(t *testing.T) {
 		t.Errorf("soon after a release it is quarantined for %v", b.last.Probe)
 	}
 	b.calibrate(1, as)
-	for range 20 { // more than an hour
+	for range 20 { // for more than an hour
 		b.calibrate(1, as)
 	}
 	for range 3 {
@@ -179,7 +179,7 @@ func TestASlowDeviceIsQuarantinedWithBackOffAndProbedBack(t *testing.T) {
 	}
 }
 
-// noisy is a sample of a device whose samples differ by more than is borne.
+// noisy returns a sample with more noise than the limit.
 func (b *bench) noisy(sample float64) float64 { return sample * (1 + b.rng.Float64()) }
 
 func TestADeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
@@ -202,8 +202,8 @@ func TestADeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
 	}
 }
 
-// TestABusyMomentIsNotNoise: a minute's noise, whenever it comes, and a noisy first look at a device in quarantine
-// decide nothing.
+// TestABusyMomentIsNotNoise checks that a minute's noise has no effect at any time, including the first calibration
+// and quarantine.
 func TestABusyMomentIsNotNoise(t *testing.T) {
 	b := newBench(t)
 	for range 20 {
@@ -222,8 +222,8 @@ func TestABusyMomentIsNotNoise(t *testing.T) {
 	b.want(1, 1, 1)
 }
 
-// TestASharedMachineStaysUsable: neighbours take a fifth of the calibrations apart, sometimes two on end, and lengthen
-// some samples of half the others.
+// TestASharedMachineStaysUsable simulates neighbours that disturb a fifth of the calibrations entirely, sometimes two
+// in a row, and some samples of half of the others.
 func TestASharedMachineStaysUsable(t *testing.T) {
 	b := newBench(t).learn()
 	for k := range 2000 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// order takes n items that cost a second each, one after another.
+// order pops n items of one second each and returns their owners.
 func order(t testing.TB, q *policy.Queue[string], n int) string {
 	t.Helper()
 	var out []string
@@ -90,15 +90,15 @@ func TestWhatAnItemCostIsPutRight(t *testing.T) {
 	q := policy.NewQueue[string]()
 	fill(q, policy.Flow{Owner: "a"}, 20)
 	fill(q, policy.Flow{Owner: "b"}, 20)
-	_, charge, _ := q.Pop(policy.Filter[string]{}) // of a
+	_, charge, _ := q.Pop(policy.Filter[string]{}) // of owner a
 	charge.Set(1)
 	if got := order(t, q, 2); got != "b a" {
 		t.Errorf("by the estimate: %s", got)
 	}
-	charge.Set(4) // it took as long as four
+	charge.Set(4) // it took as long as four items
 	charge.End()
 	charge.End()
-	charge.Set(100) // too late
+	charge.Set(100) // too late to count
 	if got := order(t, q, 6); got != "b b b b a b" {
 		t.Errorf("after the correction: %s", got)
 	}
@@ -134,7 +134,8 @@ func TestWhatIsNotAllowedKeepsItsTurn(t *testing.T) {
 	}
 }
 
-// An owner that was barred for long used to be served alone for as long afterwards.
+// TestAnOwnerThatWasBarredDoesNotCatchUp is a regression test: an owner that was barred for long was then served
+// alone for as long.
 func TestAnOwnerThatWasBarredDoesNotCatchUp(t *testing.T) {
 	q := policy.NewQueue[string]()
 	fill(q, policy.Flow{Owner: "a"}, 20)
@@ -170,7 +171,7 @@ func TestAJobThatIsRemovedWaitsNoMore(t *testing.T) {
 	}
 }
 
-// TestAheadSaysWhatWouldBeTakenNext checks it against the queue itself.
+// TestAheadSaysWhatWouldBeTakenNext compares it with the queue itself.
 func TestAheadSaysWhatWouldBeTakenNext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := policy.NewQueue[string]()
@@ -189,7 +190,7 @@ func TestAheadSaysWhatWouldBeTakenNext(t *testing.T) {
 			}
 		}
 		f := flow("probe")
-		f.Job += "'" // it has nothing that waits
+		f.Job += "'" // a job without waiting items
 		q.Begin(f).Set(rapid.Float64Range(0, 20).Draw(t, "held"))
 		ahead := q.Ahead(f)
 		q.Push(f, "probe", false)
@@ -199,7 +200,7 @@ func TestAheadSaysWhatWouldBeTakenNext(t *testing.T) {
 	})
 }
 
-// TestOwnersThatCameAndWentAreForgotten keeps the queue's memory bounded by who waits.
+// TestOwnersThatCameAndWentAreForgotten checks that only waiting owners use memory.
 func TestOwnersThatCameAndWentAreForgotten(t *testing.T) {
 	q := policy.NewQueue[string]()
 	for i := range 10_000 {
@@ -213,8 +214,8 @@ func TestOwnersThatCameAndWentAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSharesFollowWeights checks the bound of the package's comment on random costs, weights and numbers of servers,
-// when costs are known only at the end.
+// TestSharesFollowWeights checks the documented bound with random costs, weights and numbers of servers, if costs are
+// only known at the end.
 func TestSharesFollowWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := policy.NewQueue[int]()
@@ -253,7 +254,7 @@ func TestSharesFollowWeights(t *testing.T) {
 			if !ok {
 				t.Fatal("nothing waits")
 			}
-			push(owner) // all of them wait throughout
+			push(owner) // everyone waits throughout
 			cost := rapid.Float64Range(0.1, longest).Draw(t, "cost")
 			charge.Set(longest / 2)
 			spent[owner] += cost

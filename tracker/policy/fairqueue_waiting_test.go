@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// burst is a job of a model of a farm: batches that all ask for a device at once.
+// burst is a simulated job: batches that all become ready at once.
 type burst struct {
 	owner, job string
 	weight     float64
@@ -18,7 +18,7 @@ type burst struct {
 	batches    int
 }
 
-// batch is one of them, which waits.
+// batch is a waiting batch of a burst.
 type batch struct {
 	*burst
 	since float64
@@ -30,17 +30,17 @@ type fairqueuePolicy interface {
 	pop() (batch, func(seconds float64), bool)
 }
 
-// The model: the number of devices, and the duration of a batch.
+// Parameters of the simulation: the number of devices and the duration of a batch.
 const (
 	devices      = 8
 	batchSeconds = 20.0
 )
 
-// play runs the model until everything is measured; it returns how long each batch waited, by job.
+// play runs the simulation and returns the waiting time of each batch, by job.
 func play(p fairqueuePolicy, bursts []*burst) map[string][]float64 {
 	type event struct {
 		at   float64
-		done func(seconds float64) // nil = a burst begins
+		done func(seconds float64) // nil = start of a burst
 		b    *burst
 	}
 	var events []event
@@ -79,7 +79,7 @@ func play(p fairqueuePolicy, bursts []*burst) map[string][]float64 {
 	return waits
 }
 
-// inOrder is first in, first out.
+// inOrder serves batches first in, first out.
 type inOrder struct{ waiting []batch }
 
 func (p *inOrder) push(b batch) { p.waiting = append(p.waiting, b) }
@@ -92,7 +92,7 @@ func (p *inOrder) pop() (b batch, done func(float64), ok bool) {
 	return b, func(float64) {}, true
 }
 
-// jobsTakeTurns measures a batch of each job in turn, whosever they are.
+// jobsTakeTurns serves a batch of each job in turn, regardless of owners.
 type jobsTakeTurns struct {
 	jobs    []string
 	waiting map[string][]batch
@@ -118,7 +118,7 @@ func (p *jobsTakeTurns) pop() (b batch, done func(float64), ok bool) {
 	return b, func(float64) {}, true
 }
 
-// fair is this package.
+// fair uses the fair queue under test.
 type fair struct{ *policy.Queue[batch] }
 
 func (p fair) push(b batch) {
@@ -137,7 +137,7 @@ func (p fair) pop() (batch, func(float64), bool) {
 	}, true
 }
 
-// small is a job of 16 batches that comes ten minutes after what keeps the farm busy.
+// small returns a job of 16 batches that starts ten minutes after the job that keeps the farm busy.
 func small(weight float64) *burst {
 	return &burst{owner: "eva", job: "small", weight: weight, at: 605, batches: 16}
 }
@@ -151,7 +151,7 @@ func many() (out []*burst) {
 	return out
 }
 
-// row is how long the small job waits for its first batch, in the median, and for its last.
+// row formats the small job's median waiting time for its first batch and for its last.
 func row(what, how string, p fairqueuePolicy, bursts []*burst) (string, []float64) {
 	waits := play(p, bursts)["small"]
 	slices.Sort(waits)
@@ -159,7 +159,7 @@ func row(what, how string, p fairqueuePolicy, bursts []*burst) (string, []float6
 		what, how, waits[0], waits[len(waits)/2], waits[len(waits)-1]), waits
 }
 
-// TestAHugeJobDoesNotStarveASmallOne plays a busy farm and compares the waits with testdata/waits.md.
+// TestAHugeJobDoesNotStarveASmallOne simulates a busy farm and compares the waiting times with testdata/waits.md.
 func TestAHugeJobDoesNotStarveASmallOne(t *testing.T) {
 	doc, err := os.ReadFile("testdata/waits.md")
 	if err != nil {
@@ -171,7 +171,7 @@ func TestAHugeJobDoesNotStarveASmallOne(t *testing.T) {
 		how    string
 		policy fairqueuePolicy
 		weight float64
-		last   float64 // the longest that its last batch may wait
+		last   float64 // maximum waiting time of the last batch
 	}{
 		{"one job of 5000 batches", huge, "first come, first served", &inOrder{}, 1, 1e9},
 		{"", huge, "jobs take turns", &jobsTakeTurns{waiting: map[string][]batch{}}, 1, 1e9},

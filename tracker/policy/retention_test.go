@@ -10,7 +10,7 @@ import (
 
 var retentionNow = time.Unix(1_000_000, 0)
 
-// archive returns ended jobs of 10 bytes, of owners in turn, one hour apart, the last one ended now.
+// archive returns ended jobs of 10 bytes, of owners in turn, one hour apart. The last one ended now.
 func archive(jobs int, owners ...string) *policy.Archive {
 	a := policy.NewArchive()
 	for i := range jobs {

@@ -9,7 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// A submission of 4.4 MiB counted the records of one workload for each of its tasks: 17 s of a processor.
+// TestWhatIsKnownOfAWorkloadIsLookedUpOnce is a regression test: a submission of 4.4 MiB counted the records of one
+// workload once per task, which took 17 s of processor time.
 func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
 	const recorded, tasks = 1000, 20_000
 	looked := 0
@@ -37,7 +38,8 @@ func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// The look-up used to continue after its client had given up.
+// TestASubmissionThatNobodyWaitsForLooksNothingUp is a regression test: look-ups continued after their client had
+// given up.
 func TestASubmissionThatNobodyWaitsForLooksNothingUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -13,7 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// received keeps what a stream is sent.
+// received collects the messages sent to a stream.
 type received struct {
 	grpc.ServerStream
 	bytes.Buffer

@@ -13,7 +13,7 @@ import (
 
 var capital = regexp.MustCompile(`\B[A-Z]`)
 
-// Each call is in a file of its name.
+// TestEachCallHasAFileOfItsOwn checks that each call is in a file of its name.
 func TestEachCallHasAFileOfItsOwn(t *testing.T) {
 	for _, service := range []grpc.ServiceDesc{
 		tilthv1.JobService_ServiceDesc, tilthv1.AgentService_ServiceDesc, tilthv1.SearchService_ServiceDesc,

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Leases that end are taken out, since each holds its batch; the others come when they are due.
+// TestALeaseThatEndsIsNotKeptUntilItIsDue checks that ended leases are removed, because each refers to its batch, and
+// that the others expire on time.
 func TestALeaseThatEndsIsNotKeptUntilItIsDue(t *testing.T) {
 	const leases = 200
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -19,7 +20,7 @@ func TestALeaseThatEndsIsNotKeptUntilItIsDue(t *testing.T) {
 		d.lease(l)
 		if kept++; i%2 == 0 {
 			d.drop(l)
-			d.drop(l) // again changes nothing
+			d.drop(l) // a repetition is a no-op
 			kept--
 		}
 	}
@@ -31,7 +32,7 @@ func TestALeaseThatEndsIsNotKeptUntilItIsDue(t *testing.T) {
 		last = due.at
 		if due.lease != nil {
 			kept--
-			d.drop(due.lease) // it is not there any more
+			d.drop(due.lease) // already removed
 		}
 	}
 	if kept != 0 || len(d) != 0 {

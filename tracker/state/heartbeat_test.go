@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// All shards together receive at most a thousand heartbeats per second. Each shard still receives three per lease
-// timeout from every agent, which takes precedence.
+// TestManyAgentsAreAskedForFewerHeartbeats checks that all shards together receive at most a thousand heartbeats per
+// second. The minimum of three per lease timeout from every agent at each shard takes precedence.
 func TestManyAgentsAreAskedForFewerHeartbeats(t *testing.T) {
 	for _, c := range []struct {
 		agents, shards int

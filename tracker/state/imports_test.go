@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The machine can be tested with any sequence of operations and times since it has no other dependencies.
+// TestTheMachineKnowsNoTransportNoMetricsNoFilesAndNoClock checks the imports. Without other dependencies, the
+// machine can be tested with any sequence of operations and times.
 func TestTheMachineKnowsNoTransportNoMetricsNoFilesAndNoClock(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 30 {

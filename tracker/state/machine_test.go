@@ -18,8 +18,8 @@ import (
 
 // TestAnySequenceOfOperationsKeepsTheBooks runs farms in which agents join, vanish, fail, repeat calls and report
 // late, jobs are paused and cancelled, and devices are cordoned, in random order. After each operation all counters
-// agree with the state, and all unfinished work is in exactly one place. Finally every agent works, and every job ends
-// with each trial either recorded once or given up.
+// agree with the state, and all unfinished work is in exactly one place. Finally every agent works, and every job
+// ends with each trial either recorded once or given up.
 func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -59,13 +59,13 @@ func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
 	})
 }
 
-// agents come and go; their first letters are their kinds.
+// agents lists the agents' names. The first letter is the kind.
 var agents = []string{"t1", "t2", "b1", "b2", "r1", "r2", "r3"}
 
 // lent is a granted lease with its work.
 type lent = tilthv1.LeaseWorkResponse
 
-// The kinds of leases.
+// Predicates of the kinds of leases.
 func whatever(*lent) bool   { return true }
 func reads(r *lent) bool    { return r.GetModel() != nil }
 func searches(r *lent) bool { return r.GetSearch() != nil }
@@ -91,7 +91,7 @@ func conv() []*tilthv1.TaskSpec {
 	return []*tilthv1.TaskSpec{{Workload: []byte("conv"), WorkloadDigest: "conv", Weight: 1}}
 }
 
-// prepare asks the store for a submission whose turn comes later: the job may be made, and end, meanwhile.
+// prepare queries the store for a submission that is made later. The job may be created and end meanwhile.
 func (w *world) prepare() {
 	s, key := w.submission()
 	if err := s.LookUp(w.requested, w.m.Lapsed()); err != nil {
@@ -128,7 +128,7 @@ func (w *world) join(name string) {
 	switch name[0] {
 	case 't':
 		spec.Kind, spec.Tuners = tilthv1.AgentKind_AGENT_KIND_TUNER, []string{"grid"}
-		if name == "t1" { // the other one is older
+		if name == "t1" { // the other one is an older version
 			spec.Capabilities = []string{"model"}
 		}
 	case 'b':
@@ -145,7 +145,7 @@ func (w *world) join(name string) {
 	}
 }
 
-// shift has all agents ask for work, and the tuners that get some propose.
+// shift makes all agents request work, and tuners with work propose.
 func (w *world) shift() {
 	for _, session := range w.sessions() {
 		w.leaseTo(session)
@@ -179,7 +179,7 @@ func (w *world) leaseTo(session string) {
 	w.waiting[waiter] = true
 }
 
-// read has a tuner report: 0, that it failed; 1, that the model cannot be tuned; else, its tasks.
+// read reports a tuner's outcome: 0 a failure, 1 an unsuitable model, otherwise its tasks.
 func (w *world) read(outcome int) {
 	w.anyHeld(reads, func(r *lent) { w.reportModel(r.GetLease(), outcome) })
 }
@@ -220,7 +220,7 @@ func (w *world) proposeTo(lease *tilthv1.LeaseToken, proposal uint64) {
 	}))
 }
 
-// build has a builder report: 0, that it failed; 1, that nothing compiles; else, that all does.
+// build reports a builder's outcome: 0 a failure, 1 no object compiles, otherwise all do.
 func (w *world) build(outcome int) {
 	w.anyHeld(builds, func(r *lent) { w.reportBuild(r.GetLease(), r.GetBuild(), outcome) })
 }
@@ -243,7 +243,7 @@ func (w *world) reportBuild(lease *tilthv1.LeaseToken, work *tilthv1.BuildWork, 
 	w.send(func(c *Change) error { _, err := c.ReportBuild(report); return err })
 }
 
-// measure has a runner report: 0, that it failed; 1, the first of its candidates; else, all.
+// measure reports a runner's outcome: 0 a failure, 1 the first candidate, otherwise all.
 func (w *world) measure(outcome int) {
 	w.anyHeld(measures, func(r *lent) { w.reportMeasurements(r.GetLease(), r.GetMeasure(), outcome) })
 }
@@ -265,14 +265,14 @@ func (w *world) reportMeasurements(lease *tilthv1.LeaseToken, work *tilthv1.Meas
 	w.send(func(c *Change) error { _, err := c.ReportMeasurements(report); return err })
 }
 
-// send sends a report, and perhaps once more, as who gets no answer does.
+// send sends a report and sometimes repeats it, as after a lost answer.
 func (w *world) send(report func(*Change) error) {
 	for range rapid.IntRange(1, 2).Draw(w.T, "times") {
 		w.mayBeStale(w.apply(report))
 	}
 }
 
-// damage has an artifact lost.
+// damage marks an artifact as lost.
 func (w *world) damage() {
 	for _, digest := range slices.Sorted(maps.Keys(w.artifacts.sizes)) {
 		delete(w.artifacts.sizes, digest)
@@ -281,7 +281,7 @@ func (w *world) damage() {
 	}
 }
 
-// mayBeStale fails for any refusal but those of leases that are no longer held, and of artifacts that were lost.
+// mayBeStale fails the test for any refusal except those of lost leases and artifacts.
 func (w *world) mayBeStale(err error) {
 	var r *refusal.Error
 	if err != nil && !(errors.As(err, &r) && slices.Contains([]refusal.Kind{refusal.StaleLease, refusal.Overloaded, refusal.MissingArtifact, refusal.Invalid}, r.Kind)) {
@@ -289,7 +289,7 @@ func (w *world) mayBeStale(err error) {
 	}
 }
 
-// anyHeld does something with one of the last leases of a kind, which may be in force or not.
+// anyHeld calls do with one of the latest leases of a kind, valid or not.
 func (w *world) anyHeld(is func(*lent) bool, do func(*lent)) {
 	var some []*lent
 	for _, r := range slices.Backward(w.held) {
@@ -315,7 +315,7 @@ func (w *world) anyJob(do func(*Change, string)) {
 	}
 }
 
-// delete deletes one of the jobs that were ever made, if it has ended.
+// delete deletes one of all earlier jobs, if it has ended.
 func (w *world) delete() {
 	id := rapid.SampledFrom(slices.Sorted(maps.Values(w.requests))).Draw(w.T, "job")
 	open := w.m.jobs[id] != nil
@@ -324,7 +324,7 @@ func (w *world) delete() {
 	}
 }
 
-// anyDevice decides something of a device, which may have been forgotten.
+// anyDevice makes a decision about a device, which may have been forgotten.
 func (w *world) anyDevice(do func(*Change, string)) {
 	if len(w.m.devices) > 0 {
 		name := rapid.SampledFrom(slices.Sorted(maps.Keys(w.m.devices))).Draw(w.T, "device")
@@ -332,7 +332,7 @@ func (w *world) anyDevice(do func(*Change, string)) {
 	}
 }
 
-// giveUp has a request for work wait no more.
+// giveUp cancels a waiting request for work.
 func (w *world) giveUp() {
 	for _, session := range w.sessions() {
 		for waiter := range w.m.sessions[session].waiters {
@@ -343,7 +343,7 @@ func (w *world) giveUp() {
 	}
 }
 
-// behave has a farm do all that is asked of it until no job is open.
+// behave does all work correctly until no job is open.
 func (w *world) behave() {
 	for range 200 {
 		if len(w.m.jobs) == 0 {
@@ -377,7 +377,7 @@ func (w *world) behave() {
 	}
 }
 
-// serve does what a lease asks for, if it is still in force.
+// serve completes a lease if it is still valid.
 func (w *world) serve(r *lent) {
 	work := w.m.lookUp(r.GetLease())
 	switch {
@@ -394,7 +394,7 @@ func (w *world) serve(r *lent) {
 	}
 }
 
-// checkDone fails unless each trial that was proposed of a job is recorded, or its batch was given up.
+// checkDone checks that each proposed trial of a job was recorded, or its batch given up.
 func (w *world) checkDone(j *job) {
 	if proposed := w.proposed[j.id]; len(proposed) != j.proposed {
 		w.Fatalf("%d trials of %s were proposed, %d are counted", len(proposed), j.id, j.proposed)

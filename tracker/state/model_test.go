@@ -26,7 +26,7 @@ func TestAReaderKeepsItsModelWhileOthersWait(t *testing.T) {
 	})
 }
 
-// shiftUntilRead has the tuner lease all that there is.
+// shiftUntilRead lets the tuner lease all available work.
 func (w *world) shiftUntilRead() {
 	for range w.m.jobs {
 		for _, session := range w.sessions() {

@@ -8,8 +8,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Every runner passed over all runs for others each time that it asked for work, and all that waited did whenever some
-// came.
+// TestPackagesWaitOnlyWhereAgentsLookThatRunThem is a regression test: every request for work skipped all runs for
+// other runners one by one, and so did all waiting requests at each new run.
 func TestPackagesWaitOnlyWhereAgentsLookThatRunThem(t *testing.T) {
 	runner := func(name string, capabilities ...string) []class {
 		return offersOf(&tilthv1.AgentSpec{

@@ -20,20 +20,20 @@ type world struct {
 	now       time.Time
 	artifacts files
 	requests  map[string]string      // job ids by request
-	prepared  map[string]*Submission // by the same, those that have asked the store
+	prepared  map[string]*Submission // by request: submissions that have queried the store
 	waiting   map[*Waiter]bool
 
-	// Derived from the effects: the last event of each job, the batch of each proposed trial by job, how often each
-	// trial was recorded, dead letters, and the last attempt of each subject.
+	// State derived from the effects: the last event of each job, the batch of each proposed trial by job, the number
+	// of records of each trial, dead letters, and the last attempt of each subject.
 	events   map[string]uint64
 	proposed map[string]map[string]string
 	trials   map[string]int
 	dead     map[string]bool
 	attempts map[string]uint32
-	held     []*tilthv1.LeaseWorkResponse // leases that were granted, in force or not
+	held     []*tilthv1.LeaseWorkResponse // granted leases, valid or not
 }
 
-// files are artifacts by digest, and how often each is pinned.
+// files holds artifacts by digest with their numbers of pins.
 type files struct {
 	sizes map[string]int64
 	pins  map[string]int
@@ -84,7 +84,7 @@ func (w *world) requested(owner, id string) (string, error) {
 	return "", records.ErrNotFound
 }
 
-// apply makes a change, which may be refused, and has its effects happen.
+// apply makes a change, which may be refused, and applies its effects.
 func (w *world) apply(step func(c *Change) error) error {
 	_, err := w.m.Apply(step)
 	w.carryOut()
@@ -99,7 +99,7 @@ func (w *world) do(step func(c *Change)) {
 	})
 }
 
-// carryOut has the machine's effects happen.
+// carryOut applies the machine's effects.
 func (w *world) carryOut() {
 	for _, e := range w.m.Effects() {
 		for job, events := range e.Events {
@@ -165,11 +165,11 @@ type signs int
 
 const (
 	silent    signs = iota // none
-	forgetful              // they list none of their leases
-	lively                 // they list all
+	forgetful              // without their leases
+	lively                 // with all leases
 )
 
-// pass lets time pass tick by tick, while agents send heartbeats.
+// pass advances the time tick by tick while agents send heartbeats.
 func (w *world) pass(d time.Duration, s signs) {
 	for step := time.Second; d > 0; d -= step {
 		w.now = w.now.Add(step)
@@ -203,7 +203,7 @@ func (w *world) sessions() (all []string) {
 	return all
 }
 
-// leasesOf are all that an agent was ever granted in a session.
+// leasesOf returns all leases ever granted in a session.
 func (w *world) leasesOf(session string) (tokens []*tilthv1.LeaseToken) {
 	for _, r := range w.held {
 		if r.GetLease().GetSession() == session {

@@ -44,7 +44,7 @@ func rules(t *testing.T) (out []rule) {
 var product = regexp.MustCompile(`(\d+) \* (\d+)`)
 var number = regexp.MustCompile(`[^a-z_]([0-9.]+(e[0-9]+)?)`)
 
-// numbers are those in an expression, products among them.
+// numbers returns the numbers in an expression, with products evaluated.
 func numbers(expr string) (out []float64) {
 	for _, m := range product.FindAllStringSubmatch(expr, -1) {
 		a, _ := strconv.ParseFloat(m[1], 64)
@@ -58,8 +58,8 @@ func numbers(expr string) (out []float64) {
 	return out
 }
 
-// TestTheFirstPagesAlertsAreThoseOfPrometheus: the same names, metrics, limits, windows and times to last, and a
-// runbook at the same place; an alert that the tracker cannot judge is named as one.
+// TestTheFirstPagesAlertsAreThoseOfPrometheus compares names, metrics, limits, windows, durations and runbooks.
+// Alerts that the tracker cannot evaluate must be listed as such.
 func TestTheFirstPagesAlertsAreThoseOfPrometheus(t *testing.T) {
 	known := map[string]alert{}
 	for _, a := range alerts {
@@ -102,7 +102,7 @@ func TestTheFirstPagesAlertsAreThoseOfPrometheus(t *testing.T) {
 	}
 }
 
-// at reads metrics, a line each, without the prefix of their names.
+// at returns metrics from lines with shortened names.
 func at(t *testing.T, lines ...string) metrics {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -113,7 +113,7 @@ func at(t *testing.T, lines ...string) metrics {
 	return families
 }
 
-// TestAlertsHoldWhenSomethingIsWrong: each does in one case and not in the other.
+// TestAlertsHoldWhenSomethingIsWrong checks a positive and a negative case of each alert.
 func TestAlertsHoldWhenSomethingIsWrong(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	waits := []*tilthv1.Job{{Id: "job-1", Spec: &tilthv1.JobSpec{Name: "net"}, Wait: &tilthv1.Wait{Message: "no device", NothingCanRun: true}}}
@@ -181,7 +181,8 @@ func TestAnAlertIsPendingUntilItHasLasted(t *testing.T) {
 	}
 }
 
-// TestWhatCountersWereIsBounded: a week of notes takes no more than a day of them, and the last hour is exact.
+// TestWhatCountersWereIsBounded checks that a week of samples uses no more memory than a day, and that the last hour
+// is exact.
 func TestWhatCountersWereIsBounded(t *testing.T) {
 	h, now := &history{}, time.Unix(1e9, 0)
 	for range 7 * 24 * 60 {

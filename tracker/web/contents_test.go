@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// openDoor lets everybody do everything.
+// openDoor permits everything.
 type openDoor struct{ Door }
 
 func (openDoor) May(*http.Request, string, string) bool { return true }
 
-// Cancelled requests do not wait for their turn to read packages, and running ones keep theirs.
+// TestAComparisonWaitsForItsTurnWhileItIsWanted checks that cancelled requests stop waiting to read packages, and
+// running ones keep their turn.
 func TestAComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
 	s := New(Config{Door: openDoor{}})
 	for range mostComparisons {

@@ -13,7 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// stalled is a tracker whose streams tell that they were asked for, and end when they are let go.
+// stalled is a tracker whose streams signal their start and end when released.
 type stalled struct {
 	grpc.ClientConnInterface
 	asked, letGo chan struct{}
@@ -36,7 +36,7 @@ func (s stalledStream) RecvMsg(any) error {
 	return io.EOF
 }
 
-// TestWhoWaitsForAnothersReadingMayGiveUp: a page whose request has ended does not wait until another has read.
+// TestWhoWaitsForAnothersReadingMayGiveUp checks that an ended request does not wait for another's read.
 func TestWhoWaitsForAnothersReadingMayGiveUp(t *testing.T) {
 	conn := stalled{asked: make(chan struct{}, 2), letGo: make(chan struct{})}
 	s := &Site{jobs: tilthv1.NewJobServiceClient(conn), follows: follows{byJob: map[string]*follow{}}}
@@ -69,8 +69,8 @@ func TestTheBestOfEachTaskIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestTheTrialsThatAreKeptLieEvenly: the first ones had been thinned out time and again, until a task whose trials
-// came early had none. Improvements stay, the best among them.
+// TestTheTrialsThatAreKeptLieEvenly is a regression test: early trials were thinned out repeatedly until a task with
+// early trials had none left. Improvements must stay, including the best.
 func TestTheTrialsThatAreKeptLieEvenly(t *testing.T) {
 	const all, tenths = 12*mostPoints + 7, 10
 	f := &follow{every: 1}

@@ -34,7 +34,8 @@ func TestAManifestIsReadWithinBounds(t *testing.T) {
 	}
 }
 
-// What a page only counts may be of any kind, and as much as a manifest holds.
+// TestAManifestTellsSizesAndNumbers covers lists whose items are only counted, of any type and up to the manifest's
+// limit.
 func TestAManifestTellsSizesAndNumbers(t *testing.T) {
 	const many = 300_000
 	m, err := readManifest(strings.NewReader(`{"inputs":[{"a":[1,2]},[3],null,"x"],"outputs":null,"calls":` + items(many, "[[]]") +
@@ -56,7 +57,7 @@ func TestAManifestTellsSizesAndNumbers(t *testing.T) {
 	}
 }
 
-// Members that only the second package has used to be left out.
+// TestEachMemberOfTwoPackagesIsCompared is a regression test: members of the second package only were omitted.
 func TestEachMemberOfTwoPackagesIsCompared(t *testing.T) {
 	var both [2]*manifest
 	for side, text := range []string{

@@ -7,10 +7,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestPredictionsAreComparedWithWhatWasMeasured: only of trials that have both, by algorithm.
+// TestPredictionsAreComparedWithWhatWasMeasured covers only trials with both, by algorithm.
 func TestPredictionsAreComparedWithWhatWasMeasured(t *testing.T) {
 	points := []point{
-		{trial: 0, latency: 9, algorithm: "strict"}, // was not predicted
+		{trial: 0, latency: 9, algorithm: "strict"}, // no prediction
 		{trial: 1, predicted: 1, class: tilthv1.ErrorClass_ERROR_CLASS_CRASH, algorithm: "strict"},
 		{trial: 2, predicted: 4, latency: 2, algorithm: "strict"},
 		{trial: 3, predicted: 2, latency: 1, algorithm: "fast"},
