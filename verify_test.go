@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestWithAKeyOnlyWhatItHasSignedIsLoaded: and what is loaded goes on when the file is changed afterwards.
+// TestWithAKeyOnlyWhatItHasSignedIsLoaded also checks that a loaded model works after the file is changed.
 func TestWithAKeyOnlyWhatItHasSignedIsLoaded(t *testing.T) {
 	m := sketch.New().Input("x", 4).Known("bias", array.FromFloat32([]float32{1, 2, 3, 4}, 4)).Node("y = Add x bias").Output("y")
 	file := filepath.Join(t.TempDir(), "model.tar")
@@ -51,7 +51,7 @@ func TestWithAKeyOnlyWhatItHasSignedIsLoaded(t *testing.T) {
 	}
 }
 
-// sign writes the signature of a file beside it.
+// sign writes a file's signature beside it.
 func sign(t *testing.T, secret minisign.PrivateKey, file string) {
 	t.Helper()
 	text, err := secret.MarshalText()

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// TestTrialsOfOneAlgorithmSayLittleOfTheOthers: where every direct sum came out slower than predicted, a search took
-// the same for granted of algorithms that it had never tried, and tried none of them for fifty trials.
+// TestTrialsOfOneAlgorithmSayLittleOfTheOthers is a regression test: if direct sums were slower than predicted, a
+// search assumed the same of untried algorithms, and tried none of them for fifty trials.
 func TestTrialsOfOneAlgorithmSayLittleOfTheOthers(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 196, 96, 576), testTarget(t), schedule.Default)
 	if len(s.Algorithms()) < 2 {

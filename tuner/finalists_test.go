@@ -13,7 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// sampled is a verified measurement of as many samples, within a hundredth.
+// sampled returns a verified measurement of a number of samples, spread by one per cent.
 func sampled(c *tilthv1.Candidate, seconds float64, samples int) *tilthv1.Measurement {
 	return &tilthv1.Measurement{
 		Candidate: c, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, SamplesSeconds: slices.Repeat([]float64{seconds}, samples),
@@ -21,8 +21,8 @@ func sampled(c *tilthv1.Candidate, seconds float64, samples int) *tilthv1.Measur
 	}
 }
 
-// twice measures every candidate alike but for the first, which looks better the first time than it is. raced counts
-// what was measured again.
+// twice measures all candidates consistently, except that the first one's first measurement is too good. raced counts
+// remeasurements.
 type twice struct {
 	mu    sync.Mutex
 	first string
@@ -70,8 +70,8 @@ func TestFinalistsAreMeasuredAgainWithinTheBudget(t *testing.T) {
 	}
 }
 
-// TestFinalistsHaveTheirTimeBehindTheTrialsInFlight: a job of a minute had ten seconds of them, and its time was over
-// before they were done.
+// TestFinalistsHaveTheirTimeBehindTheTrialsInFlight is a regression test: a job of one minute still had trials of ten
+// seconds in flight, and ended before its finalists were done.
 func TestFinalistsHaveTheirTimeBehindTheTrialsInFlight(t *testing.T) {
 	began := time.Unix(1000, 0)
 	j := &job{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// hills are observations of a smooth function of the first of three dimensions.
+// hills returns observations of a smooth function of the first of three dimensions.
 func hills(n int) (xs [][]float64, ys []float64) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range n {
@@ -33,7 +33,7 @@ func TestDeviationsAreSmallWhereSomethingWasSeen(t *testing.T) {
 	}
 }
 
-// TestWhatIsImaginedIsAsGoodAsSeen: the deviations are those of a process that has the point among its observations.
+// TestWhatIsImaginedIsAsGoodAsSeen compares the deviations with those of a process that has observed the point.
 func TestWhatIsImaginedIsAsGoodAsSeen(t *testing.T) {
 	xs, ys := hills(12)
 	s := scales{lengths: []float64{1, 2}, signal: 2, noise: 0.1, trends: []float64{0.5}}
@@ -46,7 +46,7 @@ func TestWhatIsImaginedIsAsGoodAsSeen(t *testing.T) {
 	}
 }
 
-// TestATrendReachesFar: where a length ends, the line through 0 that the observations follow goes on.
+// TestATrendReachesFar checks that predictions beyond the length scale follow the linear trend of the observations.
 func TestATrendReachesFar(t *testing.T) {
 	var xs [][]float64
 	var ys []float64

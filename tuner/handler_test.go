@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// farm is a real tracker with real agents; only the builder's and runner's insides are made up.
+// farm is a real tracker with real agents. Only the work of the builder and runner is simulated.
 type farm struct {
 	t    *testing.T
 	conn *grpc.ClientConn
@@ -71,7 +71,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// start runs an agent until the test or the returned function ends it.
+// start runs an agent until the test ends or stop is called.
 func (f *farm) start(name string, kind tilthv1.AgentKind, handler agent.Handler) (stop func()) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	done := make(chan error, 1)
@@ -126,7 +126,7 @@ func (f *farm) object() *tilthv1.ArtifactRef {
 	return ref
 }
 
-// verdict makes up a measurement.
+// verdict returns a simulated measurement.
 type verdict func(c *tilthv1.Candidate) *tilthv1.Measurement
 
 func (f *farm) measure(v verdict) agent.HandlerFunc {
@@ -171,7 +171,7 @@ func (f *farm) submit(budget *tilthv1.Budget, workloads ...*expr.Workload) *tilt
 	return response.GetJob()
 }
 
-// wait follows the job to its end; each, if given, sees every trial.
+// wait follows the job to its end. each, if given, is called after every trial.
 func (f *farm) wait(job *tilthv1.Job, each func(n int)) *tilthv1.Job {
 	client := tilthv1.NewJobServiceClient(f.conn)
 	stream, err := client.WatchJob(f.ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()})
@@ -286,8 +286,8 @@ func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichTheFarmMeasuredNothingSaysWhy: it ended as done, since its trials were spent, and advised more of
-// them.
+// TestAJobOfWhichTheFarmMeasuredNothingSaysWhy is a regression test: such a job ended as done, because its trials
+// were spent, and suggested more trials.
 func TestAJobOfWhichTheFarmMeasuredNothingSaysWhy(t *testing.T) {
 	f := newFarm(t, func(c *tracker.Config) { c.MaxAttempts = 1 })
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
@@ -309,7 +309,7 @@ func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, agent.HandlerFunc(func(ctx context.Context, _ *tilthv1.LeaseWorkResponse) error {
-		<-ctx.Done() // nothing is ever measured, so only the clock can end the job
+		<-ctx.Done() // without measurements, only the time limit ends the job
 		return context.Cause(ctx)
 	}))
 	f.start("tuner", tunerKind, NewHandler(Config{Conn: f.conn, Logger: slog.New(slog.DiscardHandler)}))
@@ -319,7 +319,7 @@ func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
 	}
 }
 
-// TestAJobWhoseTimeGoesByWaitingForTheMachineEnds: another process may time something all the while.
+// TestAJobWhoseTimeGoesByWaitingForTheMachineEnds simulates another process that times continuously.
 func TestAJobWhoseTimeGoesByWaitingForTheMachineEnds(t *testing.T) {
 	f := newFarm(t)
 	busy := func(ctx context.Context) (func(), error) {
@@ -335,8 +335,8 @@ func TestAJobWhoseTimeGoesByWaitingForTheMachineEnds(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatWasTunedIsOnlyConfirmed: by another job of the same tracker, unless the second is to be a clean
-// run.
+// TestAWorkloadThatWasTunedIsOnlyConfirmed covers a second job on the same tracker, with and without the use of
+// earlier records.
 func TestAWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))

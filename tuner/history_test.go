@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// ahead is a connection whose third proposal has the number of a later one, as that of a tuner has which knows of
-// proposals that a restored backup does not.
+// ahead is a connection whose third proposal has a later number, like that of a tuner that knows proposals missing
+// from a restored backup.
 type ahead struct {
 	grpc.ClientConnInterface
 	proposals int
@@ -27,7 +27,7 @@ func (a *ahead) Invoke(ctx context.Context, method string, args, reply any, opts
 	return a.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
-// TestATunerReadsAReplacedHistoryAnew: the job failed, with an error of the tuner's proposals for its reason.
+// TestATunerReadsAReplacedHistoryAnew is a regression test: the job failed with an error about the tuner's proposals.
 func TestATunerReadsAReplacedHistoryAnew(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))

@@ -46,7 +46,7 @@ func TestASearchBeginsWithAnImportedPoint(t *testing.T) {
 	}
 }
 
-// A seed that this version has no point for is left out.
+// TestSeedsOfAJobAreRead checks that seeds without a point in this version's space are skipped.
 func TestSeedsOfAJobAreRead(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
 	p, ok := s.Tiled(space.Tiling{Channels: 32, Columns: 7})

@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 )
 
-// TestAMatureSearchLooksAroundItsFastest: at what differs from them in one knob, whatever the analytic cost says, and
-// at more children.
+// TestAMatureSearchLooksAroundItsFastest checks that it tries neighbours of the fastest in one knob, regardless of
+// the analytic cost, and more children.
 func TestAMatureSearchLooksAroundItsFastest(t *testing.T) {
 	search, s := newTestSearch(t, "gbdt", exprtest.Product(t, 64, 96, 64))
 	g := search.(*learner)

@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestPredictionsAreOnTheScaleOfWhatWasMeasured: a device that is a thousand times slower is predicted to be so, and
-// as long as nothing tells the scale, nothing is predicted.
+// TestPredictionsAreOnTheScaleOfWhatWasMeasured uses a device that is a thousand times slower. Nothing is predicted
+// while the scale is unknown.
 func TestPredictionsAreOnTheScaleOfWhatWasMeasured(t *testing.T) {
 	for _, seconds := range []float64{1e-6, 1e-3} {
 		s := backendtest.Space(t, exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
@@ -40,7 +40,7 @@ func TestPredictionsAreOnTheScaleOfWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// TestWhatASearchPredictsIsRecordedWithTheTrial, for those candidates that its model picked.
+// TestWhatASearchPredictsIsRecordedWithTheTrial covers only candidates picked by the model.
 func TestWhatASearchPredictsIsRecordedWithTheTrial(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))

@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// reads is a Reader.
+// reads implements Reader.
 type reads func(work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error)
 
 // Read implements Reader.
@@ -24,7 +24,7 @@ func digestOf(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// model has the tracker lease a job's model to a tuner of a name, and returns the job's id.
+// model submits a job with a model, leases the model to a named tuner, and returns the job's id.
 func (f *farm) model(name string) (id string, lease *tilthv1.LeaseWorkResponse) {
 	f.t.Helper()
 	agents, session := tilthv1.NewAgentServiceClient(f.conn), ""
@@ -55,7 +55,7 @@ func (f *farm) model(name string) (id string, lease *tilthv1.LeaseWorkResponse) 
 	return submitted.GetJob().GetId(), work
 }
 
-// TestATunerReportsWhatBecomesOfAModel: its tasks, its failure, or that the tuner could not read it.
+// TestATunerReportsWhatBecomesOfAModel covers tasks, an unsuitable model, and a model that the tuner could not read.
 func TestATunerReportsWhatBecomesOfAModel(t *testing.T) {
 	for name, c := range map[string]struct {
 		read  reads
@@ -96,7 +96,7 @@ func TestATunerReportsWhatBecomesOfAModel(t *testing.T) {
 	}
 }
 
-// conv is a report of a task, whose digest is that of some workload.
+// conv returns a report of one task, with the digest of the named workload.
 func conv(of string) *tilthv1.ReportModelRequest {
 	return &tilthv1.ReportModelRequest{
 		Target: &tilthv1.TargetSpec{Fingerprint: "cpu", Toolchain: "clang-19", DeviceClass: "x86"},

@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// changing is a device that becomes slower by a twentieth after so many batches.
+// changing is a device that becomes five per cent slower after a number of batches.
 type changing struct {
 	*farm
 	after   int
@@ -19,7 +19,7 @@ type changing struct {
 	batches int
 }
 
-// watched measures, and reports the device's calibrations.
+// watched measures and then reports calibrations of the device.
 func (c *changing) watched(measure agent.Handler) agent.HandlerFunc {
 	return func(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 		c.mu.Lock()
@@ -45,8 +45,9 @@ func (c *changing) calibrate(ctx context.Context, session string, n int, seconds
 	}
 }
 
-// TestTheBestOfADeviceThatChangedIsMeasuredAgain: the first candidate was lucky. Long before finalists race, it is no
-// longer the best, and the records of the second look say why there was one. That comes out of the job's trials.
+// TestTheBestOfADeviceThatChangedIsMeasuredAgain uses a first candidate with a lucky measurement. It must lose its
+// place long before the finalists' race, and the records of its second measurement must have the reason. The
+// remeasurement counts against the job's trials.
 func TestTheBestOfADeviceThatChangedIsMeasuredAgain(t *testing.T) {
 	f := newFarm(t)
 	w := &twice{seen: map[string]bool{}}
@@ -83,7 +84,7 @@ func TestTheBestOfADeviceThatChangedIsMeasuredAgain(t *testing.T) {
 	}
 }
 
-// TestDoubtOutlivesATuner: the state is a function of the events.
+// TestDoubtOutlivesATuner checks that the state only depends on the events.
 func TestDoubtOutlivesATuner(t *testing.T) {
 	j := &job{inFlight: map[string]int{}, races: map[string]race{}, batches: map[string]bool{}}
 	best := &tilthv1.Candidate{Digest: "best"}

@@ -14,7 +14,7 @@ func failing(class tilthv1.ErrorClass, message string) *tilthv1.Measurement {
 	return &tilthv1.Measurement{Error: class, Message: message}
 }
 
-// try spends n trials on a task.
+// try adds n trials to a task.
 func (t *task) try(n int, outcome func() *tilthv1.Measurement) {
 	t.proposed += n
 	for range n {
@@ -22,7 +22,7 @@ func (t *task) try(n int, outcome func() *tilthv1.Measurement) {
 	}
 }
 
-// steady is a task whose latency is the same in every trial.
+// steady returns a task with the same latency in every trial.
 func steady(weight, seconds float64, trials int) *task {
 	t := newTask(0, nil, weight, known{})
 	t.try(trials, func() *tilthv1.Measurement { return right(seconds) })
@@ -36,7 +36,7 @@ func TestTrialsGoWhereTheLatencyIs(t *testing.T) {
 	for range 60 {
 		chosen := s.next()
 		chosen.try(8, func() *tilthv1.Measurement {
-			latency[chosen] *= 0.98 // without end
+			latency[chosen] *= 0.98 // endless progress
 			return right(latency[chosen])
 		})
 	}
@@ -78,7 +78,7 @@ func TestATaskConverges(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatIsKnownIsOnlyConfirmed: what earlier jobs tried without progress counts.
+// TestAWorkloadThatIsKnownIsOnlyConfirmed checks that trials of earlier jobs without progress count.
 func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
 	latencies := []float64{2e-3, 0, 1e-3}
 	for range 2 * patience {
@@ -94,8 +94,8 @@ func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotConfirmedGoesOn: what earlier jobs tried does not count when their best comes out slower now, and then
-// what is faster than it is now is progress.
+// TestWhatIsNotConfirmedGoesOn checks that earlier trials do not count if their best is slower now, and that
+// improvements on its present latency count as progress.
 func TestWhatIsNotConfirmedGoesOn(t *testing.T) {
 	again := newTask(0, nil, 1, known{trials: 300, best: 1e-3, stale: 200})
 	again.try(firstBatch, func() *tilthv1.Measurement { return right(1.04e-3) })
@@ -162,8 +162,8 @@ func TestAJobWithoutProgressStopsEarly(t *testing.T) {
 	}
 }
 
-// TestCheapTrialsComeFirst: of two tasks that promise the same, the one whose trials take a quarter of the time gets
-// more of them.
+// TestCheapTrialsComeFirst uses two tasks of equal expected benefit. The one whose trials take a quarter of the time
+// must get more of them.
 func TestCheapTrialsComeFirst(t *testing.T) {
 	cheap, dear := newTask(0, nil, 1, known{}), newTask(1, nil, 1, known{})
 	s := &scheduler{tasks: []*task{dear, cheap}}
@@ -172,7 +172,7 @@ func TestCheapTrialsComeFirst(t *testing.T) {
 	for range 60 {
 		chosen := s.next()
 		chosen.try(8, func() *tilthv1.Measurement {
-			latency[chosen] *= 0.98 // without end
+			latency[chosen] *= 0.98 // endless progress
 			m := right(latency[chosen])
 			m.BuildSeconds, m.RunSeconds = seconds[chosen]*0.75, seconds[chosen]*0.25
 			return m

@@ -32,7 +32,7 @@ func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *s
 	return search, s
 }
 
-// measure is the made-up device of these tests: the analytic cost, as seconds.
+// measure simulates a device: the latency is the analytic cost in seconds.
 func measure(s *space.Space, c Candidate) Trial {
 	return Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: s.Cost(c.Point) * 1e-9}
 }
@@ -103,7 +103,8 @@ func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 	}
 }
 
-// TestEveryPartCanBeLeftOut: the search still finds something new each time, and more than the default schedule.
+// TestEveryPartCanBeLeftOut checks that the search without any part still finds new candidates besides the default
+// schedule.
 func TestEveryPartCanBeLeftOut(t *testing.T) {
 	for name, o := range map[string]Options{
 		"transfer": {NoTransfer: true}, "model": {NoModel: true}, "draft": {NoDraft: true}, "seeds": {NoSeeds: true},
@@ -132,7 +133,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 	}
 }
 
-// TestGeneticFindsBetterSchedulesThanRandom: on the mean over seeds, of what both found in eight batches.
+// TestGeneticFindsBetterSchedulesThanRandom compares the means over seeds after eight batches.
 func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 784, 256, 512), testTarget(t), schedule.Default)
 	best := func(name string, seed uint64) float64 {
@@ -145,7 +146,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 		for range 8 {
 			for _, c := range search.Propose(16)[1:] {
 				trial := measure(s, c)
-				// A device that disagrees with the analytic cost: it likes deep unrolling.
+				// The device disagrees with the analytic cost: it prefers deep unrolling.
 				trial.LatencySeconds /= 1 + float64(len(c.Trace)%7)/10
 				search.Observe(trial)
 				best = min(best, trial.LatencySeconds*1e9)
@@ -172,7 +173,7 @@ func TestUnknownAlgorithm(t *testing.T) {
 	}
 }
 
-// TestASpaceOfOnePointHasOneCandidate: and one without knobs, of a workload that only moves data, is not much larger.
+// TestASpaceOfOnePointHasOneCandidate also covers a workload without arithmetic, whose space is hardly larger.
 func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
 	whole := backendtest.Space(t, exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 	only := map[string][]int64{}
@@ -207,7 +208,7 @@ func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
 	}
 }
 
-// TestEverythingFails: the search goes on, and never repeats itself.
+// TestEverythingFails checks that the search continues without repetitions.
 func TestEverythingFails(t *testing.T) {
 	for _, name := range Names() {
 		search, _ := newTestSearch(t, name, exprtest.Product(t, 64, 96, 64))
@@ -227,8 +228,7 @@ func TestEverythingFails(t *testing.T) {
 	}
 }
 
-// TestASearchWithAPastIsResumedAlike: with other tasks of the job between its trials, in the order of the job's
-// events.
+// TestASearchWithAPastIsResumedAlike interleaves trials of other tasks, in the order of the job's events.
 func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
 	spaces := []*space.Space{backendtest.Space(t, exprtest.Product(t, 96, 64, 128), m, schedule.Default), backendtest.Space(t, exprtest.Product(t, 31, 77, 80), m, schedule.Default)}
@@ -273,13 +273,13 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	}
 }
 
-// TestASearchGoesOnFromAnOlderSpace: the fastest of before are measured again; of the others those that still make the
-// schedule that was measured count as trials, and what has become of the rest may be proposed.
+// TestASearchGoesOnFromAnOlderSpace checks that the fastest earlier candidates are measured again. Others count as
+// trials if they still give the measured schedule, and may be proposed otherwise.
 func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
 	task := &knowledge.Task{Workload: s.Workload, Target: s.Target}
 	digests := map[string]bool{}
-	for k, p := range s.Seeds()[1:9] { // the first is the default
+	for k, p := range s.Seeds()[1:9] { // the first seed is the default
 		sch, err := s.Apply(p)
 		check(t, err)
 		trial := knowledge.Trial{Origin: s.Format(p), Digest: schedule.Digest(sch.Trace()), LatencySeconds: float64(k+1) * 1e-3}

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// never are kernels for the product of the test, of which no choice is legal, their defaults included.
+// never returns kernels for the test's product without any legal choice, including their defaults.
 func never(t *testing.T, n int) (kernels []*userkernel.Kernel) {
 	t.Helper()
 	values := "0"
@@ -44,8 +44,8 @@ func productSpace(t *testing.T) *space.Space {
 	return backendtest.Space(t, exprtest.Product(t, 16, 32, 64), on, schedule.Default)
 }
 
-// TestAJobLooksForLegalChoicesWithinABudget: conditions that nothing meets cost a bounded number of evaluations,
-// however many kernels and tasks there are, beside one for each kernel's default.
+// TestAJobLooksForLegalChoicesWithinABudget checks the number of evaluations for unsatisfiable conditions. Apart from
+// each kernel's default, it is independent of the numbers of kernels and tasks.
 func TestAJobLooksForLegalChoicesWithinABudget(t *testing.T) {
 	const kernels, tasks = 16, 20
 	a, err := NewKernelAdder(never(t, kernels), schedule.Default)

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner"
 )
 
-// kernel computes one workload, by its whole text.
+// kernel returns a kernel that computes one workload, identified by its whole text.
 func kernel(t *testing.T, w *expr.Workload, name, more string) *userkernel.Kernel {
 	t.Helper()
 	lines := `"` + strings.ReplaceAll(strings.TrimSuffix(w.Text(), "\n"), "\n", `","`) + `"`
@@ -46,8 +46,8 @@ func add(t *testing.T, base *space.Space, numerics schedule.Numerics, kernels ..
 	return a.Add(t.Context(), base)
 }
 
-// TestAKernelJoinsTheSpaceBesideItsSchedules: the default stays, the kernel's first legal choice is the last of the
-// defaults, and its points are read back from their texts, here alone.
+// TestAKernelJoinsTheSpaceBesideItsSchedules checks that the default is unchanged, that the kernel's first legal
+// choice is the last default, and that its points can only be parsed in this space.
 func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
 	w, on := exprtest.Product(t, 16, 32, 64), machine(t, 1)
 	base := backendtest.Space(t, w, on, schedule.Default)

@@ -7,7 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// TestNumericsHaveOneNameInTheCompilerAndOnTheWire: the compiler knows no wire, and the store no compiler.
+// TestNumericsHaveOneNameInTheCompilerAndOnTheWire is necessary because the compiler does not import the wire, nor
+// the store the compiler.
 func TestNumericsHaveOneNameInTheCompilerAndOnTheWire(t *testing.T) {
 	for level, name := range map[schedule.Numerics]string{
 		schedule.Strict: wire.NumericsStrict, schedule.Default: wire.NumericsDefault, schedule.Fast: wire.NumericsFast,

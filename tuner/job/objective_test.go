@@ -23,7 +23,7 @@ func imported(t *testing.T, name string) *program.Program {
 	return p
 }
 
-// Two models with a task in common used to be two jobs.
+// TestTasksThatModelsShareAreOne is a regression test: two models with a common task needed two jobs.
 func TestTasksThatModelsShareAreOne(t *testing.T) {
 	mlp := imported(t, "mlp").Tasks
 	other := []program.Task{mlp[2], mlp[0]}

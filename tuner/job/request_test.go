@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/job"
 )
 
-// TestARequestIsPrintedAsItIsSent: with the same id each time, and another one for another job.
+// TestARequestIsPrintedAsItIsSent checks that the id is the same each time, and differs between jobs.
 func TestARequestIsPrintedAsItIsSent(t *testing.T) {
 	spec := &tilthv1.JobSpec{Name: "m", Tasks: []*tilthv1.TaskSpec{{Name: "a", Workload: []byte{0, 255}}}, Budget: &tilthv1.Budget{Trials: 3}}
 	text, err := job.RequestText(spec)

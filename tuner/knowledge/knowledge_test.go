@@ -25,7 +25,7 @@ func machine(t testing.TB, threads int) *target.Target {
 	return m
 }
 
-// measured is a task whose points take so many times their analytic cost.
+// measured returns a task whose latencies are multiples of the analytic cost.
 func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(space.Point) float64) *Task {
 	t.Helper()
 	task := &Task{Workload: w, Target: m}
@@ -39,7 +39,7 @@ func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(spac
 
 func usual(space.Point) float64 { return 1 }
 
-// TestANearWorkloadLendsItsPoints: odd shapes, too, and workloads of other classes only after those of the same.
+// TestANearWorkloadLendsItsPoints covers odd shapes, and checks that workloads of the same class come first.
 func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	m := machine(t, 1)
 	odd, far := measured(t, exprtest.Product(t, 61, 127, 93), m, usual), measured(t, exprtest.Product(t, 4096, 16, 2048), m, usual)
@@ -60,8 +60,8 @@ func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	}
 }
 
-// TestTheModelLearnsWhatTheCostDoesNotSee: that deep unrolling is four times as slow as the analytic cost says, of
-// another shape. Three tasks are believed a part of that.
+// TestTheModelLearnsWhatTheCostDoesNotSee uses deep unrolling that takes four times the analytic cost, with another
+// shape. Few tasks are only trusted in part.
 func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	m := machine(t, 1)
 	slow := func(s *space.Space) func(space.Point) float64 {

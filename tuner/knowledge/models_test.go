@@ -12,7 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// learntTrees is how many trees the model of a history of one task has, whose trials take so many times their cost.
+// learntTrees returns the number of trees in the model of a history of one task, whose latencies are multiples of the
+// cost.
 func learntTrees(t *testing.T, slower float64, from Models) int {
 	t.Helper()
 	m := machine(t, 1)
@@ -27,7 +28,7 @@ func learntTrees(t *testing.T, slower float64, from Models) int {
 	return model.Trees()
 }
 
-// other is a model that no history makes: of one tree.
+// other returns a model of one tree, which no history gives.
 func other(t *testing.T) *costmodel.Model {
 	t.Helper()
 	m := machine(t, 1)
@@ -55,7 +56,7 @@ func TestAModelIsKeptUntilSomethingElseIsMeasured(t *testing.T) {
 	if first.Digest() == "" || first.Trees() != trees {
 		t.Fatalf("digest %q and %d trees were kept, want those %d that were learnt", first.Digest(), first.Trees(), trees)
 	}
-	// One that says that it was trained on the same is used, so nothing is trained again.
+	// A stored model with the digest of the same samples is used without training.
 	if err := other(t).WithDigest(first.Digest()).Save(dir, machine(t, 1).Fingerprint()); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestAFolderThatCannotBeWrittenCostsNoModel(t *testing.T) {
 	}
 }
 
-// TestAHistoryIsLearntOnTopOfAPrior, which serves alone where nothing was measured.
+// TestAHistoryIsLearntOnTopOfAPrior also checks that the prior is used alone without measurements.
 func TestAHistoryIsLearntOnTopOfAPrior(t *testing.T) {
 	prior := other(t)
 	from := Models{Prior: func(*target.Target) (*costmodel.Model, error) { return prior, nil }}

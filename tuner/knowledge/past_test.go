@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched: a search that went on from records of an older version took tasks
-// for converged although neither the default schedule nor half of the knobs had been there then.
+// TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched is a regression test: a search with records of an older version
+// considered tasks converged, although the default schedule and half of the knobs did not exist then.
 func TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched(t *testing.T) {
 	w, m := exprtest.Product(t, 64, 128, 96), machine(t, 1)
 	s := backendtest.Space(t, w, m, schedule.Default)

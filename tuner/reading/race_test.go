@@ -2,5 +2,5 @@
 
 package reading
 
-// raced says that the race detector runs, too, which ends a process with a status of its own when memory is short.
+// raced is true with the race detector, which changes the exit status of a process that runs out of memory.
 const raced = true

@@ -29,7 +29,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/job"
 )
 
-// TestMain lets this binary be the process that models are read in, good or bad, by the name it is started with.
+// TestMain lets this binary act as the process that reads models. The name that it is started with selects its
+// behaviour.
 func TestMain(m *testing.M) {
 	if role := roles[os.Args[0]]; role != nil {
 		role()
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// roles are what a model may make of its process.
+// roles lists the behaviours of the process.
 var roles = map[string]func(){
 	"serves": func() {
 		if err := Serve(os.Stdin, os.Stdout); err != nil {
@@ -60,7 +61,7 @@ var roles = map[string]func(){
 	},
 }
 
-// newReader has processes of a role in a sandbox.
+// newReader returns a reader with processes of a role.
 func newReader(t *testing.T, role string, limit time.Duration, memoryBytes int64) *Reader {
 	t.Helper()
 	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(t.TempDir(), "sandbox"))
@@ -88,7 +89,7 @@ func machine(t *testing.T) *target.Target {
 	return m
 }
 
-// work is a model's, with options.
+// work returns the work of a model with options.
 func work(t *testing.T, m *tilthv1.ModelSpec, numerics string) *tilthv1.ModelWork {
 	t.Helper()
 	device := machine(t)
@@ -108,7 +109,7 @@ func built(t *testing.T, o model.Options) *onnx.Model {
 	return m
 }
 
-// file keeps bytes where others may read them.
+// file writes bytes to a file that other users can read.
 func file(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "artifact")
@@ -118,7 +119,7 @@ func file(t *testing.T, content []byte) string {
 	return path
 }
 
-// given keeps what a job has as its model, and perhaps as others and seeds, in their order.
+// given returns the files of a job: its model and optionally other models and seeds, in order.
 func given(t *testing.T, w *tilthv1.ModelWork, contents ...[]byte) Files {
 	t.Helper()
 	files, m := Files{}, w.GetJob().GetSpec().GetModel()
@@ -137,7 +138,7 @@ func given(t *testing.T, w *tilthv1.ModelWork, contents ...[]byte) Files {
 	return files
 }
 
-// TestTasksAreThoseOfACompilerHere, whatever is asked of the model.
+// TestTasksAreThoseOfACompilerHere covers all options of the model.
 func TestTasksAreThoseOfACompilerHere(t *testing.T) {
 	r := newReader(t, "serves", 0, 1<<30)
 	for name, c := range map[string]struct {
@@ -207,7 +208,7 @@ func zipped(t *testing.T, content io.Reader) []byte {
 	return b.Bytes()
 }
 
-// TestAModelThatCannotBeTunedSaysWhy in one line, which names it and no file of this machine.
+// TestAModelThatCannotBeTunedSaysWhy in one line, which names the model but no local file.
 func TestAModelThatCannotBeTunedSaysWhy(t *testing.T) {
 	whole := built(t, model.Options{}).Encode()
 	huge := built(t, model.Options{})
@@ -255,7 +256,7 @@ func TestAModelThatCannotBeTunedSaysWhy(t *testing.T) {
 	}
 }
 
-// zeros never end.
+// zeros is endless.
 type zeros struct{}
 
 // Read implements io.Reader.
@@ -306,7 +307,8 @@ func TestAReaderIsTried(t *testing.T) {
 	}
 }
 
-// What is too much for the wire is the model's failure, and so is a device that no toolchain compiles for.
+// TestTasksThatATrackerRefusesAreAFailure checks that oversized tasks, and devices without a toolchain, fail the
+// model.
 func TestTasksThatATrackerRefusesAreAFailure(t *testing.T) {
 	r := newReader(t, "serves", 0, 0)
 	w := work(t, &tilthv1.ModelSpec{}, "")

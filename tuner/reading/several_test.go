@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/seeds"
 )
 
-// log is one of AutoTVM, which has schedules of the first task of an MLP.
+// log returns a log of AutoTVM with schedules of the first task of an MLP.
 func log(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../seeds/testdata/autotvm.log")
@@ -25,7 +25,7 @@ func log(t *testing.T) []byte {
 	return text
 }
 
-// seedsOfLog are those of the log.
+// seedsOfLog returns the seeds in the log.
 func seedsOfLog(t *testing.T) *seeds.File {
 	t.Helper()
 	l, err := seeds.ReadLog(strings.NewReader(string(log(t))), seeds.AutoTVM)
@@ -35,7 +35,7 @@ func seedsOfLog(t *testing.T) *seeds.File {
 	return seeds.New(l.Entries)
 }
 
-// TestSeveralModelsAreOneJobAsOfACompilerHere, with weights, shared tasks and seeds.
+// TestSeveralModelsAreOneJobAsOfACompilerHere covers weights, shared tasks and seeds.
 func TestSeveralModelsAreOneJobAsOfACompilerHere(t *testing.T) {
 	whole, open := built(t, model.Options{}), built(t, model.Options{Open: true})
 	three := map[string][]int64{"batch": {3}}
@@ -111,7 +111,7 @@ func TestSeveralModelsAreOneJobAsOfACompilerHere(t *testing.T) {
 	}
 }
 
-// TestWhatSeveralModelsLackIsNamed by the job's field.
+// TestWhatSeveralModelsLackIsNamed checks that errors name the job's field.
 func TestWhatSeveralModelsLackIsNamed(t *testing.T) {
 	whole := built(t, model.Options{}).Encode()
 	for name, c := range map[string]struct {

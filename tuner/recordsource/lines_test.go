@@ -33,7 +33,7 @@ func TestAnExportIsReplacedAsAWholeOrNotAtAll(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
 		for second := range int64(3) {
-			for _, written := range []bool{false, true} { // the first time it is interrupted
+			for _, written := range []bool{false, true} { // the first write is interrupted
 				lines, err := OpenLines(t.Context(), path, slog.New(slog.DiscardHandler))
 				if err != nil {
 					t.Fatal(err)
@@ -56,7 +56,7 @@ func TestAnExportIsReplacedAsAWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// count is how many records an export has; 0 when it is not there.
+// count returns the number of records in an export, or 0 if it does not exist.
 func count(t *testing.T, path string) (n int64) {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
@@ -83,7 +83,7 @@ func openLines(t *testing.T, path string) *Lines {
 	return lines
 }
 
-// add adds records to an export, and writes it.
+// add adds records to an export and saves it.
 func add(t *testing.T, path string, all ...*tilthv1.Record) {
 	t.Helper()
 	lines := openLines(t, path)
@@ -96,7 +96,8 @@ func add(t *testing.T, path string, all ...*tilthv1.Record) {
 	}
 }
 
-// The one that ended last wrote the export as it had read it, without what the other had added.
+// TestOneProcessAtATimeAddsToAnExport is a regression test: of two concurrent processes, the last one discarded the
+// records of the other.
 func TestOneProcessAtATimeAddsToAnExport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "all.jsonl")
 	first := openLines(t, path)
@@ -121,7 +122,7 @@ func TestAnExportThatHasAllIsNotWritten(t *testing.T) {
 		t.Errorf("a new export has %d records", n)
 	}
 	add(t, path, measured(1))
-	was, err := os.Open(path) // which keeps another file from getting its number
+	was, err := os.Open(path) // keeps its inode number in use
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,8 @@ func TestAnExportThatHasAllIsNotWritten(t *testing.T) {
 	}
 }
 
-// What was there lost the job that made it, as if it came from elsewhere.
+// TestRecordsOfAnExportStayAsTheyAre is a regression test: existing records lost the job that created them, as if
+// imported.
 func TestRecordsOfAnExportStayAsTheyAre(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "all.jsonl")
 	made := measured(1)
@@ -176,7 +178,7 @@ func TestRecordsOfAnExportStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// A process that was killed left what it had gathered for ever.
+// TestWhatAKilledProcessGatheredIsRemoved is a regression test: temporary files of killed processes stayed forever.
 func TestWhatAKilledProcessGatheredIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "all.jsonl")

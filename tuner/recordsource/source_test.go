@@ -59,7 +59,8 @@ func TestAFileIsReadAndAddedTo(t *testing.T) {
 	}
 }
 
-// TestADamagedRecordIsToldToWhoReadsTheFile: a listing and an export left it out and said nothing.
+// TestADamagedRecordIsToldToWhoReadsTheFile is a regression test: listings and exports skipped damaged records
+// silently.
 func TestADamagedRecordIsToldToWhoReadsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tilth.db")
 	source, err := OpenFile(path, true, slog.New(slog.DiscardHandler))

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 )
 
-// anchors are those of a built-in model's tasks, by their names.
+// anchors returns the anchors of a built-in model's tasks by name.
 func anchors(t *testing.T, name string) map[string]string {
 	t.Helper()
 	m, err := model.Build(name, model.Options{})

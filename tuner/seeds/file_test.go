@@ -45,7 +45,7 @@ func TestSeedsOfALogComeBeforeOlderOnes(t *testing.T) {
 	}
 }
 
-// TestLogsInMemoryAreWhatAFileHas after they were added one after the other.
+// TestLogsInMemoryAreWhatAFileHas compares logs added one after another with one file.
 func TestLogsInMemoryAreWhatAFileHas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seeds")
 	logs := [][]Entry{

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/seeds"
 )
 
-// A search begins with what AutoTVM found.
+// This example starts a search from AutoTVM's results.
 func ExampleRead() {
 	file, err := os.Open("testdata/autotvm-arm.log")
 	if err != nil {
@@ -27,7 +27,7 @@ func ExampleRead() {
 	for _, r := range found.Refused {
 		fmt.Println(r.Count, r.Reason)
 	}
-	options := job.TuneOptions{ // of tuning.Tune, or of farm.Tune
+	options := job.TuneOptions{ // for tuning.Tune or farm.Tune
 		SearchOptions: job.SearchOptions{Trials: 200, Numerics: schedule.Default, Seeds: seeds.New(found.Entries)},
 	}
 	fmt.Println(options.Seeds != nil)

@@ -20,7 +20,7 @@ func logOf(t *testing.T, name string) []byte {
 	return text
 }
 
-// told is a log as text: its operators with their tilings, fastest first, and why lines are no seeds.
+// told formats a log: its operators with their tilings, fastest first, and the reasons why lines were skipped.
 func told(t *testing.T, l *Log) string {
 	t.Helper()
 	var b strings.Builder
@@ -131,7 +131,8 @@ conv2d 1x112x112x96 k3x3 s2x2 depthwise -> 96
 	}
 }
 
-// A line of any length takes bounded memory, and costs itself only.
+// TestALineThatIsTooLongIsPassedOver checks that a line of any length uses bounded memory and is the only one
+// skipped.
 func TestALineThatIsTooLongIsPassedOver(t *testing.T) {
 	lines := strings.Split(string(logOf(t, "autotvm.log")), "\n")
 	l, err := ReadLog(strings.NewReader(strings.Repeat("x", 3*mostLineBytes)+"\n"+lines[1]+"\n"+strings.Repeat("[", mostLineBytes-1)), AutoTVM)

@@ -10,8 +10,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestWhatIsMeasuredReplacesWhatIsTooHeavy: a product whose record uses Strassen's algorithm, with more sums than fit,
-// has its best record of direct sums rather than an untuned schedule that is thought to be as fast as the record.
+// TestWhatIsMeasuredReplacesWhatIsTooHeavy uses a product whose best record is Strassen's algorithm with more sums
+// than fit. Its best direct record must be preferred to an untuned schedule of equal predicted speed.
 func TestWhatIsMeasuredReplacesWhatIsTooHeavy(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const machine = "some-machine"
 
-// tasks are a product and a smaller one, with a choice for each: its schedule without any primitives.
+// tasks returns a product and a smaller one, each with a choice: a schedule without primitives.
 func tasks(t *testing.T) ([]program.Task, []aot.Choice) {
 	t.Helper()
 	list := []program.Task{{Name: "first", Workload: exprtest.Product(t, 8, 8, 8)}, {Name: "second", Workload: exprtest.Product(t, 4, 4, 4)}}
@@ -37,7 +37,8 @@ func trace(t *testing.T, w *expr.Workload) []byte {
 	return s.Trace()
 }
 
-// TestALockIsObeyedAndCompleted: what it has replaces what was chosen, on that target alone; what it lacks is added.
+// TestALockIsObeyedAndCompleted checks that the lock overrides choices for its target only, and that missing tasks
+// are added.
 func TestALockIsObeyedAndCompleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tilth.lock")
 	l, err := ReadLock(path)
@@ -70,7 +71,7 @@ func TestALockIsObeyedAndCompleted(t *testing.T) {
 	}
 }
 
-// TestALockThatDoesNotFitIsRefused: the error names the task and what to do.
+// TestALockThatDoesNotFitIsRefused checks that the error names the task and a remedy.
 func TestALockThatDoesNotFitIsRefused(t *testing.T) {
 	list, choices := tasks(t)
 	for name, text := range map[string]string{
@@ -84,7 +85,7 @@ func TestALockThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-// TestALockIsNoWayAroundNumerics: Winograd's algorithm is not for who wants direct sums.
+// TestALockIsNoWayAroundNumerics checks that a lock cannot select Winograd's algorithm for strict numerics.
 func TestALockIsNoWayAroundNumerics(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[10,10,4]
@@ -107,7 +108,7 @@ output t2
 	}
 }
 
-// TestADamagedLockIsRefused: the error names the file and what to do.
+// TestADamagedLockIsRefused checks that the error names the file and a remedy.
 func TestADamagedLockIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":         {"", "damaged"},
@@ -127,7 +128,7 @@ func TestADamagedLockIsRefused(t *testing.T) {
 	}
 }
 
-// TestALockOfVersion1IsReadAndWrittenAsVersion2.
+// TestALockOfVersion1IsReadAndWrittenAsVersion2 checks the conversion of the older format.
 func TestALockOfVersion1IsReadAndWrittenAsVersion2(t *testing.T) {
 	list, choices := tasks(t)
 	path := filepath.Join(t.TempDir(), "tilth.lock")
@@ -152,7 +153,7 @@ func TestALockOfVersion1IsReadAndWrittenAsVersion2(t *testing.T) {
 	}
 }
 
-// FuzzLock reads anything: it is refused, or a lock that can be obeyed or not, without a panic.
+// FuzzLock checks that any file is refused or gives a lock, and that applying the lock does not panic.
 func FuzzLock(f *testing.F) {
 	f.Add(`{"version": 1, "targets": {"m": {"d": {"task": "t", "origin": "tuned", "trace": "tilth-trace 1\n"}}}}`)
 	f.Add(`{"version": 1, "targets": {"m": null}}`)

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// products are tasks that multiply 256 rows by square matrices, each called so many times.
+// products returns tasks that multiply 256 rows by square matrices, with the given numbers of calls.
 func products(t *testing.T, side int64, counts ...int) *program.Program {
 	t.Helper()
 	p := &program.Program{}
@@ -33,8 +33,8 @@ func products(t *testing.T, side int64, counts ...int) *program.Program {
 	return p
 }
 
-// TestSumsDoNotOutgrowTheWeights: of 12 MiB each, 48 MiB in all or a sixth of the weights. Kernels compute what is
-// beyond.
+// TestSumsDoNotOutgrowTheWeights checks the limits of 48 MiB and a sixth of the weights, with sums of 12 MiB each.
+// Kernels compute the others.
 func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
 	}
 }
 
-// defaults are what is chosen for a built-in model that nobody tuned for.
+// defaults returns the choices for a built-in model without records.
 func defaults(t *testing.T, name string, o frontend.Options) (*program.Program, []aot.Choice) {
 	t.Helper()
 	machine, err := target.Parse("x86-64-v3", 1)
@@ -91,8 +91,8 @@ func defaults(t *testing.T, name string, o frontend.Options) (*program.Program, 
 	return p, choices
 }
 
-// TestTransformedWeightsHaveALimit: ResNet-34 by F(4x4) alone would take four times the memory of its weights. Instead
-// of going back to direct sums, convolutions of small images use algorithms whose weights are smaller.
+// TestTransformedWeightsHaveALimit uses ResNet-34, whose weights would quadruple with F(4x4) alone. Convolutions of
+// small images must use algorithms with smaller weights rather than direct sums.
 func TestTransformedWeightsHaveALimit(t *testing.T) {
 	p, choices := defaults(t, "resnet-34", frontend.Options{})
 	added := size{}
@@ -112,9 +112,9 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 	}
 }
 
-// TestIntegersStaySmall: transformed weights are floats, so convolutions of many channels, whose are the most, are
-// computed directly where weights are in integers, and all take less than floats do. Those of few channels, which gain
-// most, are not.
+// TestIntegersStaySmall checks convolutions with integer weights, whose transformed weights are floats. Those with
+// many channels, which have most weights, use direct sums. Those with few channels, which gain most, do not. The
+// total stays below that of a float model.
 func TestIntegersStaySmall(t *testing.T) {
 	p, choices := defaults(t, "resnet-18", frontend.Options{Storage: array.Storage{WeightBits: 8}})
 	elements, added := int64(0), int64(0)
@@ -137,7 +137,7 @@ func TestIntegersStaySmall(t *testing.T) {
 	}
 }
 
-// TestThePickIsTheBest: against all combinations, up to what the limits are rounded by.
+// TestThePickIsTheBest compares with all combinations, up to the rounding of the limits.
 func TestThePickIsTheBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := size{sums: sumsParts << 10, all: allParts << 10}
@@ -166,7 +166,7 @@ func TestThePickIsTheBest(t *testing.T) {
 	})
 }
 
-// drawSize is a whole number of parts of the limits, more than either now and then.
+// drawSize draws a multiple of the limits' rounding unit, which sometimes exceeds a limit.
 func drawSize(t *rapid.T) size {
 	sums := rapid.Int64Range(0, sumsParts+1).Draw(t, "sums")
 	return size{sums: sums << 10, all: (sums + rapid.Int64Range(1, allParts).Draw(t, "all")) << 10}

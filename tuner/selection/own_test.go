@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// TestAForbiddenKernelCostsNoMeasuredSchedule: where the best record has a kernel that may not be used, the fastest
-// schedule that is confirmed is used, not the default one.
+// TestAForbiddenKernelCostsNoMeasuredSchedule checks that the fastest confirmed schedule is used if the best record
+// has a kernel that is not permitted.
 func TestAForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
 	_, machine := imported(t)
 	w := exprtest.Product(t, 16, 64, 128)

@@ -84,7 +84,7 @@ func TestALookupThatFailsIsAnError(t *testing.T) {
 	}
 }
 
-// TestARecordThatNumericsForbidIsNotUsed: whatever the look-up says, strict means direct sums.
+// TestARecordThatNumericsForbidIsNotUsed checks that strict numerics use direct sums whatever the look-up returns.
 func TestARecordThatNumericsForbidIsNotUsed(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[10,10,8]
@@ -115,8 +115,8 @@ output t2
 	}
 }
 
-// TestATaskWithoutARecordGetsTheModelsGuess: learnt from other workloads, on a machine on which the costliest
-// schedules are the fastest.
+// TestATaskWithoutARecordGetsTheModelsGuess uses a model learnt from other workloads, on a simulated machine on which
+// the costliest schedules are the fastest.
 func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	p, machine := imported(t)
 	var tasks []*knowledge.Task
@@ -152,7 +152,8 @@ func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	}
 }
 
-// TestRecordsFromElsewhereAreConfirmed: what is refused is not used, and what holds has the latency that it has here.
+// TestRecordsFromElsewhereAreConfirmed checks that refused records are not used, and that confirmed ones get their
+// local latency.
 func TestRecordsFromElsewhereAreConfirmed(t *testing.T) {
 	p, machine := imported(t)
 	var list []*tilthv1.Record
@@ -176,7 +177,7 @@ func TestRecordsFromElsewhereAreConfirmed(t *testing.T) {
 		case list[1]:
 			return 0, "wrong_result", nil
 		}
-		return 0, "", nil // made here
+		return 0, "", nil // measured here
 	}
 	sources := Sources{Lookup: lookup, Confirm: confirm}
 	choices, err := Choose(t.Context(), p, machine, schedule.Strict, sources, slog.New(slog.DiscardHandler))

@@ -7,7 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// "OF LIMIT 236 %": the limit of direct sums was shown for Winograd's algorithm.
+// TestTheLimitIsThatOfTheAlgorithmThatWasUsed is a regression test: "OF LIMIT 236 %" compared Winograd's algorithm
+// with the limit of direct sums.
 func TestTheLimitIsThatOfTheAlgorithmThatWasUsed(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -26,7 +27,7 @@ func TestTheLimitIsThatOfTheAlgorithmThatWasUsed(t *testing.T) {
 		if got := tally.Tasks[0].OfLimit(); got != c.want {
 			t.Errorf("%s: %s of the limit, want %s", c.name, got, c.want)
 		}
-		// What the job itself says is the same.
+		// The job's own progress is consistent.
 		progress := OfProgress(&tilthv1.Job{Spec: job().GetSpec(), Progress: []*tilthv1.TaskProgress{
 			{Trials: 1, BestSeconds: 0.001, Best: e.GetTrial().GetMeasurement()},
 		}}, []Reference{{PeakSeconds: 0.001, ByteSeconds: 0.0001}})
@@ -45,7 +46,8 @@ func TestALimitThatIsBeatenIsNone(t *testing.T) {
 	}
 }
 
-// A best that became slower when it was confirmed looked like a search that lost its best.
+// TestABestThatGetsSlowerSaysThatItWasRemeasured is a regression test: a best that became slower when confirmed
+// looked lost.
 func TestABestThatGetsSlowerSaysThatItWasRemeasured(t *testing.T) {
 	tally := NewTally(job(), nil)
 	steps := []struct {

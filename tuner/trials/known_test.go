@@ -11,14 +11,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// resumed is a job whose first task was measured before, to 1.5 ms.
+// resumed returns a job whose first task has an earlier measurement of 1.5 ms.
 func resumed() *tilthv1.Job {
 	j := job()
 	j.Progress = []*tilthv1.TaskProgress{{KnownTrials: 7, KnownBestSeconds: 0.0015, KnownBestDigest: "known", KnownDefaultSeconds: 0.004}, {}}
 	return j
 }
 
-// A run that went on from another's records used to begin with no latency at all, and could end slower than it began.
+// TestATallyGoesOnFromWhatIsKnown is a regression test: a run with earlier records started without a latency, and
+// could end slower than it began.
 func TestATallyGoesOnFromWhatIsKnown(t *testing.T) {
 	tally := NewTally(resumed(), nil)
 	if tally.KnownTrials() != 7 || tally.Trials() != 0 || tally.Tasks[0].BestSeconds != 0.0015 || tally.Tasks[0].UntunedSeconds != 0.004 {
@@ -39,7 +40,8 @@ func TestATallyGoesOnFromWhatIsKnown(t *testing.T) {
 	}
 }
 
-// An earlier lucky measurement used to stand for ever, whatever its candidate took when it was measured again.
+// TestWhatIsMeasuredAgainTakesThePlaceOfWhatWasKnown is a regression test: an earlier lucky measurement was kept
+// although its candidate was remeasured.
 func TestWhatIsMeasuredAgainTakesThePlaceOfWhatWasKnown(t *testing.T) {
 	tally := NewTally(resumed(), nil)
 	tally.Add(trial(1, 0, 0, "known", 0.0018, 0.0018, none))
@@ -60,7 +62,8 @@ func TestACurveOfWhatIsKnownBeginsAtOnce(t *testing.T) {
 	}
 }
 
-// A task whose every candidate fails used to stand in the table as a dash.
+// TestTasksWithoutARightCandidateSayWhy is a regression test: the table showed a dash for tasks whose candidates all
+// failed.
 func TestTasksWithoutARightCandidateSayWhy(t *testing.T) {
 	tally := NewTally(job(), nil)
 	for i, failure := range []struct {
@@ -109,7 +112,7 @@ func TestSharesOfTime(t *testing.T) {
 		t.Errorf("before anything happened: %+v", got)
 	}
 	tally.Add(&tilthv1.JobEvent{At: timestamppb.New(began), Event: &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{SearchSeconds: 0.25}}})
-	tally.Add(trial(1, 0, 0, "x", 0.001, 0.001, none)) // 0.25 s of building and 0.5 s of measuring
+	tally.Add(trial(1, 0, 0, "x", 0.001, 0.001, none)) // 0.25 s of building, 0.5 s of measuring
 	if got, want := tally.Spent().Shares(2*time.Second).String(), "search 12 %, build 12 %, measure 25 %, wait 50 %"; got != want {
 		t.Errorf("on one host: %s, want %s", got, want)
 	}
