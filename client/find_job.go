@@ -110,7 +110,7 @@ func (t jobText) among(page func(token string) (*tilthv1.ListJobsResponse, error
 	return nil, errManyPages
 }
 
-// only returns the single matching job, or the text itself if there is none.
+// only returns the single matching job, or the text itself if no job matches.
 func only(text string, found []string) (string, error) {
 	switch {
 	case len(found) == 0:

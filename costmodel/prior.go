@@ -1,5 +1,5 @@
-// Prior embeds the cost models that ship with the program. They let searches on a machine without
-// records start from measurements of similar machines.
+// This file embeds the cost models that ship with the program. They let searches on a machine without records start
+// from measurements of similar machines.
 
 package costmodel
 
@@ -18,7 +18,7 @@ var (
 	read = map[string]*Model{}
 )
 
-// PriorFor returns the model for a target, or nil if its backend has none.
+// PriorFor returns the model for a target, or nil if its backend does not have one.
 func PriorFor(t *target.Target) (*Model, error) {
 	b, err := registry.Of(t)
 	if err != nil {

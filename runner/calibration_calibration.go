@@ -1,6 +1,5 @@
-// Calibration times two fixed kernels, one bound by the processor and one by memory, to detect drift
-// of a device. It needs no compiler and no artifact, because the kernels are part of the program. Start with
-// Run.
+// This file implements calibrations. They time two fixed kernels, one bound by the processor and one by memory, to
+// detect drift of a device. The kernels are part of the program, so they need no compiler or artifact.
 
 package runner
 

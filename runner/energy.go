@@ -1,5 +1,5 @@
-// Energy reads the energy meters of a machine: energy counters (powercap, hwmon) and power sensors
-// (hwmon, such as an INA219, INA226 or INA3221 on a board). Start with Open.
+// This file reads the energy meters of a machine: energy counters (powercap, hwmon) and power sensors (hwmon, such as
+// an INA219, INA226 or INA3221 on a board).
 
 package runner
 

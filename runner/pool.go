@@ -122,9 +122,8 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 	return &worker{process: proc, memory: memory}, judge, nil
 }
 
-// take returns an idle process. If there is none, it starts all missing ones and waits for them, so that
-// starting does not disturb timing. It returns nil if none becomes ready. The plan's own process then reports
-// the cause.
+// take returns an idle process. Without one, it starts all missing processes and waits for them, so that starting
+// does not disturb timing. It returns nil if no process becomes ready. The plan's own process then reports the cause.
 func (s *Pool) take(ctx context.Context, p Plan) *worker {
 	if s == nil || p.Device == nil || p.Device.Compiles || p.Device.Link {
 		return nil

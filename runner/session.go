@@ -80,11 +80,10 @@ type Outcome struct {
 	Remeasured string
 }
 
-// Measure runs the plan and calls report with the outcome of each kernel, in order, as soon as the outcome is
-// known and the device is known to have been calm, or will not become calm. A candidate that crashes or hangs
-// fails alone. An object that does so while being loaded fails its candidates, which are reported last. An
-// error means that the device or the artifacts are at fault, or that ctx ended; unreported candidates are
-// then unmeasured.
+// Measure runs the plan and calls report with the outcome of each kernel, in order. It reports an outcome as soon as
+// calibrations show that the device was calm, or that it will not become calm. A candidate that crashes or hangs
+// fails alone. An object that does so while being loaded fails its candidates, which are reported last. An error
+// means that the device or the artifacts are at fault, or that ctx ended; unreported candidates are then unmeasured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > wire.MostFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MostFinalists)

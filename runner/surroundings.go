@@ -1,5 +1,5 @@
-// Surroundings reads conditions that affect a machine's speed: temperatures, clocks and their
-// governors, and throttling. Unavailable values are omitted; nothing here fails. Start with Reader.
+// This file reads conditions that affect a machine's speed: temperatures, clocks and their governors, and throttling.
+// It omits unavailable values and never fails.
 
 package runner
 

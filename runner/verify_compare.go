@@ -1,5 +1,5 @@
-// Verify verifies the outputs of kernels. The outputs are in memory shared with the kernels' process
-// and are compared with those of the reference, which runs in a different process. Start with Memory.
+// This file compares the outputs of kernels with those of the reference. The outputs are in memory shared with the
+// kernels' process, while the reference runs in a different process.
 
 package runner
 

@@ -1,5 +1,5 @@
-// Upkeep maintains the records file while the tracker runs: scheduled backups, each verified, and a daily
-// check of all rows. It knows the store but not the state machine. An observer receives statistics.
+// This file maintains the records file while the tracker runs: scheduled backups, each verified, and a daily check of
+// all rows. It depends on the store, but not on the state machine.
 
 package tracker
 
@@ -79,8 +79,8 @@ func (b *Backups) expired(all []backup, now time.Time) (out []backup) {
 
 // UpkeepObserver receives statistics of upkeep.
 type UpkeepObserver interface {
-	// Backups reports the good backups in the folder, of which there is at least one: the start of the newest, its
-	// size, and their number.
+	// Backups reports the start time and size of the newest good backup in the folder, and the number of good
+	// backups. It is only called with at least one.
 	Backups(newest time.Time, sizeBytes int64, count int)
 	// NoBackup reports a backup that failed or was damaged.
 	NoBackup()

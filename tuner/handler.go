@@ -236,8 +236,8 @@ func (r *round) propose(ctx context.Context) error {
 	return nil
 }
 
-// nextBatch returns a batch that remeasures doubtful best candidates, a batch of finalists if the job is
-// about to end, or else a batch of the search. It returns nil if there is none now.
+// nextBatch returns a batch that remeasures doubtful best candidates, a batch of finalists if the job is about to
+// end, or else a batch of the search. It returns nil if no batch is available now.
 func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 	if b := r.job.remeasure(); b != nil {
 		return b, nil

@@ -1,4 +1,4 @@
-// Userkernel makes kernels that somebody wrote a part of the space that a search draws candidates from.
+// This file adds user kernels to the spaces that a search draws candidates from.
 
 package tuner
 
@@ -14,8 +14,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// cautious is how many times the cost of the default schedule a kernel is thought to cost that was not measured: it is
-// tried early, and the search of schedules goes on beside it.
+// cautious is the assumed cost of an unmeasured kernel, relative to the default schedule. The kernel is tried early,
+// while the search of schedules continues.
 const cautious = 2
 
 // KernelAdder adds the kernels of a job to the spaces of its tasks.
@@ -23,17 +23,17 @@ type KernelAdder struct {
 	kernels  []*userkernel.Kernel
 	levels   []schedule.Numerics
 	numerics schedule.Numerics
-	// looks is how many more choices may be looked at for legal ones, in all spaces together.
+	// looks is the remaining number of choices to check for legality, over all spaces.
 	looks int
 	// legal is own.Fit.Legal.
 	legal func(f *userkernel.Fit, values []int64, threads int) error
 }
 
-// maxLooks is how many choices a job may look at for the first legal ones of kernels without a default that is legal.
-// A condition that nothing meets thus costs seconds, however many kernels and tasks there are.
+// maxLooks is the number of choices that a job may check to find the first legal ones of kernels without a legal
+// default. It limits the cost of unsatisfiable conditions to seconds, however many kernels and tasks there are.
 const maxLooks = 1 << 16
 
-// NewKernelAdder is an Adder of kernels to spaces of some level of numerics.
+// NewKernelAdder returns an adder of kernels for a numerics level.
 func NewKernelAdder(kernels []*userkernel.Kernel, numerics schedule.Numerics) (*KernelAdder, error) {
 	a := &KernelAdder{kernels: kernels, numerics: numerics, looks: maxLooks, legal: (*userkernel.Fit).Legal}
 	numbers := map[int64]*userkernel.Kernel{}
@@ -51,7 +51,7 @@ func NewKernelAdder(kernels []*userkernel.Kernel, numerics schedule.Numerics) (*
 	return a, nil
 }
 
-// Add is a space with the kernels that compute its workload on its target by at most the level of numerics, and that
+// Add returns the space with all kernels that compute its workload on its target, respect the numerics level, and
 // have a legal choice. The error is that of ctx.
 func (a *KernelAdder) Add(ctx context.Context, s *space.Space) (*space.Space, error) {
 	if len(a.kernels) == 0 {
@@ -79,8 +79,7 @@ func (a *KernelAdder) Add(ctx context.Context, s *space.Space) (*space.Space, er
 	return s.With(families...), nil
 }
 
-// first is the kernel's default where it is legal, else the first legal choice, counting with the last knob fastest;
-// nil when none was found.
+// first returns the kernel's default if it is legal, else the first legal choice in lexicographic order, or nil.
 func (a *KernelAdder) first(ctx context.Context, f *family) []int64 {
 	k := f.fit.Kernel
 	if k.Default != nil {
@@ -104,10 +103,10 @@ func (a *KernelAdder) first(ctx context.Context, f *family) []int64 {
 	return nil
 }
 
-// mostLooks is how many choices of one kernel are looked at for one workload.
+// mostLooks is the number of choices of one kernel to check for one workload.
 const mostLooks = 1 << 14
 
-// Unused says of each kernel that is tried for none of some workloads on a target why that is so.
+// Unused explains, for each kernel that applies to none of the workloads on a target, why that is.
 func (a *KernelAdder) Unused(ctx context.Context, t *target.Target, workloads []*expr.Workload) (reasons []error) {
 	texts := make([]string, len(workloads))
 	for i, w := range workloads {
@@ -128,7 +127,7 @@ func (a *KernelAdder) Unused(ctx context.Context, t *target.Target, workloads []
 	return reasons
 }
 
-// computes says why a kernel has no legal choice for any of some workloads.
+// computes returns an error that explains why a kernel has no legal choice for any of the workloads.
 func (a *KernelAdder) computes(ctx context.Context, k *userkernel.Kernel, t *target.Target, texts []string) error {
 	matched := false
 	for _, text := range texts {
@@ -154,7 +153,7 @@ type family struct {
 	seed []int64
 }
 
-// choices are values for all knobs, at most so many.
+// choices iterates over values of all knobs, at most a number of them.
 func choices(knobs []userkernel.Knob, most int) func(yield func([]int64) bool) {
 	return func(yield func([]int64) bool) {
 		at := make([]int, len(knobs))
@@ -170,7 +169,7 @@ func choices(knobs []userkernel.Knob, most int) func(yield func([]int64) bool) {
 	}
 }
 
-// next counts up; false after the last choice.
+// next advances to the next choice. It returns false after the last one.
 func next(at []int, knobs []userkernel.Knob) bool {
 	for i := len(at) - 1; i >= 0; i-- {
 		if at[i]++; at[i] < len(knobs[i].Values) {
@@ -201,7 +200,7 @@ func (f *family) Legal(_ space.Algorithm, values []int64) error {
 	return f.fit.Legal(values, f.threads)
 }
 
-// Cost implements space.Family. Nothing is known of the kernel before it is measured.
+// Cost implements space.Family. The cost of a kernel is unknown before it is measured.
 func (f *family) Cost(space.Algorithm, []int64) float64 { return f.cost() }
 
 // Apply implements space.Family.
@@ -213,17 +212,17 @@ func (f *family) Apply(s *schedule.Schedule, _ space.Algorithm, values []int64) 
 	return s.UseOwn(c)
 }
 
-// Reconcile implements space.Family: the kernel's condition alone says what is legal.
+// Reconcile implements space.Family. Only the kernel's condition determines legality.
 func (f *family) Reconcile(space.Algorithm, []int64) {}
 
 // Seeds implements space.Family.
 func (f *family) Seeds() []space.Seed { return []space.Seed{{By: f.algorithm(), Values: f.seed}} }
 
-// Tiled implements space.Family: what the knobs of a kernel mean is known to its writer alone.
+// Tiled implements space.Family. The meaning of a kernel's knobs is unknown.
 func (f *family) Tiled(space.Tiling) []space.Wish { return nil }
 
-// CountKernelPoints is how many choices of a kernel's values are legal for the workload of a space, of at most so
-// many that are looked at; all tells that these were all of them.
+// CountKernelPoints counts the legal choices of a kernel for the workload of a space. It checks at most a number of
+// choices. all is true if these were all of them.
 func CountKernelPoints(s *space.Space, k *userkernel.Kernel, most int) (legal, looked int, all bool) {
 	fit, ok := k.Fit(s.Workload.Text())
 	if !ok {

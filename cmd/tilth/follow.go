@@ -89,7 +89,7 @@ func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget display.Budget)
 	return w
 }
 
-// terminalOf returns the terminal behind a writer. ok is false if there is none.
+// terminalOf returns the terminal behind a writer. ok is false if the writer is not a terminal.
 func terminalOf(w io.Writer) (terminal display.Terminal, ok bool) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

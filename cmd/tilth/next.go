@@ -103,7 +103,7 @@ func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, d
 // hereNames returns the values of --target for this machine and its further core classes.
 func hereNames() []string {
 	names := []string{target.Here}
-	classes, _ := target.Classes() // an unsupported machine has none
+	classes, _ := target.Classes() // empty for an unsupported machine
 	for k := 1; k < len(classes); k++ {
 		names = append(names, fmt.Sprintf("%s:%d", target.Here, k))
 	}

@@ -181,7 +181,7 @@ func (s *syncCommand) complete(ctx context.Context, source syncSource, f *exchan
 
 // syncSource is an opened FROM.
 type syncSource struct {
-	// workloads visits the digests of those of which there are records that pass a filter, perhaps several times.
+	// workloads visits the digests of workloads with records that pass the filter, possibly repeatedly.
 	workloads func(ctx context.Context, f exchange.Filter, visit func(digest string)) error
 
 	sync  func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error)

@@ -1,4 +1,4 @@
-// Failure classifies why an agent's work failed, in the error classes of the wire.
+// This file classifies failures of an agent's work, in the error classes of the wire.
 
 package agent
 

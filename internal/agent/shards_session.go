@@ -65,9 +65,9 @@ func (c *sharded) withSessions(ctx context.Context, session string, request func
 	return c.all(ctx, func(shard int) proto.Message { return request(sessions[shard]) })
 }
 
-// heartbeat renews the session and leases at every shard, and tells each of them which shards have work for
-// their agent. A shard that fails to answer within half of the interval does not delay the others and is told
-// at the next heartbeat.
+// heartbeat renews the session and leases at every shard, and sends each shard the list of shards that have work for
+// the agent. A shard that does not answer within half of the interval does not delay the others. It gets the list
+// with the next heartbeat.
 func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) error {
 	sessions, err := c.split(req.GetSession())
 	if err != nil {

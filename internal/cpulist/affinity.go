@@ -1,5 +1,3 @@
-// Affinity confines threads and processes to some of the machine's logical processors.
-
 package cpulist
 
 import (

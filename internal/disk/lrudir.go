@@ -1,5 +1,3 @@
-// Lrudir bounds a cache folder by deleting the least recently used files.
-
 package disk
 
 import (

@@ -123,7 +123,7 @@ func (s *shardsServed) balance(ctx context.Context, members registry.Members, ad
 			s.members.Store(int64(len(others)) + 1)
 			s.others.update(others)
 		}
-		if err != nil || s.host.Held() <= s.share() { // earlier members may be gone, and nobody would take a released shard
+		if err != nil || s.host.Held() <= s.share() { // earlier members may be gone, so a released shard would have no tracker
 			tooMany = 0
 		} else if tooMany++; tooMany >= giveUpAfter {
 			tooMany = 0

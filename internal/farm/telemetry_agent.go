@@ -1,5 +1,5 @@
-// Telemetry provides the metrics of agents, as decorators of their parts: the connection, the
-// handler, the host lock and the reports.
+// This file implements the metrics of agents as decorators of their parts: the connection, the handler, the host lock
+// and the reports.
 
 package farm
 

@@ -40,8 +40,8 @@ func New[T any](log *slog.Logger, read func() (T, error), paths ...string) (*Fil
 	return f, err
 }
 
-// Get returns the current value of the files. If they cannot be read or are invalid, it returns the last
-// valid value and logs each change once, so that a partial change locks nobody out.
+// Get returns the current value of the files. If they cannot be read or are invalid, it returns the last valid value
+// and logs each change once, so that a partial write does not revoke anyone's access.
 func (f *Files[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Counts formats counts by name, such as "crash 2, timeout 1", or Missing if there are none.
+// Counts formats counts by name, such as "crash 2, timeout 1", or returns Missing without counts.
 func Counts(counts map[string]int) string {
 	if len(counts) == 0 {
 		return Missing

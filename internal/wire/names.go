@@ -1,5 +1,4 @@
-// Names has the names of the wire's enums for users, scripts and metrics: "wrong_result" for
-// ERROR_CLASS_WRONG_RESULT.
+// This file names enum values for users, scripts and metrics, such as "wrong_result" for ERROR_CLASS_WRONG_RESULT.
 
 package wire
 

@@ -1,6 +1,5 @@
-// Link speaks with the monitor of a board: frames over a serial line, or over what stands in for one. What
-// arrives is not trusted: lengths are bounded, checksums checked, and whatever is no frame is skipped. Begin with
-// Client.
+// This file implements the client of a board's monitor. Frames are sent over a serial line or a substitute. Received
+// data is not trusted: lengths are bounded, checksums verified, and invalid frames skipped.
 
 package boards
 
@@ -16,10 +15,10 @@ import (
 	"time"
 )
 
-// Version is that of the protocol.
+// Version is the version of the protocol.
 const Version = 1
 
-// What is asked of a monitor.
+// Operations of requests.
 const (
 	opHello = iota + 1
 	opWrite
@@ -29,7 +28,7 @@ const (
 	opCall
 )
 
-// How an answer begins.
+// Status codes of answers.
 const (
 	statusOK = iota
 	statusStale
@@ -37,55 +36,55 @@ const (
 	statusBounds
 )
 
-// Line is what frames go over: a serial line or a socket.
+// Line is a serial line or a socket.
 type Line interface {
 	io.ReadWriter
 	SetDeadline(t time.Time) error
 }
 
-// beginPatience is how long the first greeting is waited for.
+// beginPatience is the timeout of the first greeting.
 const beginPatience = time.Second
 
-// bytePatience is what each byte of a request adds to the patience: ten times what it takes at 19200 baud. An emulator
-// on a busy machine takes as long, since it hands over single bytes.
+// bytePatience is the additional timeout per byte of a request: ten times its duration at 19200 baud. An emulator on
+// a busy machine is as slow, because it transfers single bytes.
 const bytePatience = 5 * time.Millisecond
 
-// Client speaks with a monitor. It is for one goroutine.
+// Client communicates with a monitor. It is not safe for concurrent use.
 type Client struct {
 	line    Line
 	in      *bufio.Reader
 	session uint32
 	number  uint32
-	// Patience is how long an answer may take, beside what sending the request takes, and of a call beside its
-	// deadline.
+	// Patience is the timeout of an answer, in addition to the transfer time of the request and the deadline of a
+	// call.
 	Patience time.Duration
 }
 
-// defaultPatience is far more than an answer takes, also of an emulator on a busy machine.
+// defaultPatience exceeds the time of any answer, including those of an emulator on a busy machine.
 const defaultPatience = 20 * time.Second
 
-// NewClient is a client over a line. A session is any number; a session that begins ends all others.
+// NewClient returns a client over a line. The session is an arbitrary number. A new session ends all others.
 func NewClient(line Line, session uint32) *Client {
 	return &Client{line: line, in: bufio.NewReaderSize(line, 2*PayloadBytes), session: session, Patience: defaultPatience}
 }
 
-// Hello is what a monitor says of its board.
+// Hello is a monitor's description of its board.
 type Hello struct {
 	Version uint32
-	// Memory is where the candidates' memory begins.
+	// Memory is the start address of the candidates' memory.
 	Memory, MemoryBytes uint32
-	// Hertz are the counter's ticks in a second. Cycles says whether these are the processor's cycles.
+	// Hertz is the frequency of the counter. Cycles is set if it counts processor cycles.
 	Hertz  uint64
 	Cycles bool
 	Board  string
-	// Digest is of the monitor's sources.
+	// Digest is the digest of the monitor's sources.
 	Digest string
 }
 
-// Ending is how a call ended.
+// Ending describes how a call ended.
 type Ending uint32
 
-// The endings.
+// Endings of calls.
 const (
 	Returned Ending = iota
 	Fault
@@ -93,35 +92,35 @@ const (
 	Interrupted
 )
 
-// Call is a call of code on the board.
+// Call describes a call of code on the board.
 type Call struct {
 	Entry     uint32
 	Arguments [4]uint32
-	// Stack is the end of the stack.
+	// Stack is the initial stack pointer.
 	Stack uint32
-	// Deadline is in ticks.
+	// Deadline is in ticks of the counter.
 	Deadline uint64
-	// Cold empties the caches before.
+	// Cold flushes the caches first.
 	Cold bool
 }
 
-// Called is what became of a call.
+// Called is the outcome of a call.
 type Called struct {
 	Ending Ending
 	Ticks  uint64
-	// Cause, PC and Address are of a fault, in the processor's own words.
+	// Cause, PC and Address describe a fault in the processor's encoding.
 	Cause, PC, Address uint32
 }
 
-// ErrStale says that another session has begun.
+// ErrStale means that another session has begun.
 var ErrStale = errors.New("another session with the board has begun")
 
-// Begin begins the session, also with a board that is in the middle of something, where a byte that arrives ends a
-// call, or that starts only now, and hears nothing yet. So it greets again and again, and waits longer each time.
+// Begin starts the session. The board may be busy, in which case any received byte ends its call, or still starting
+// and unable to receive. Begin therefore repeats the greeting with growing timeouts.
 func (c *Client) Begin() (Hello, error) {
 	body, err := c.ask(opHello, nil, min(c.Patience, beginPatience))
 	for again := 0; errors.Is(err, os.ErrDeadlineExceeded) && beginPatience<<again < c.Patience; {
-		if again == 0 { // a frame that was cut short wants at most so many bytes yet, which are none of a frame
+		if again == 0 { // completes a truncated frame without resembling a new one
 			if err := c.send(make([]byte, headerBytes+PayloadBytes+4)); err != nil {
 				return Hello{}, err
 			}
@@ -148,7 +147,7 @@ func (c *Client) Begin() (Hello, error) {
 	return h, nil
 }
 
-// text is a text that ends with zeros, of printable letters.
+// text returns the zero-terminated printable text in b.
 func text(b []byte) string {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return string(bytes.Map(func(r rune) rune {
@@ -166,7 +165,7 @@ func words(w ...uint32) (b []byte) {
 	return b
 }
 
-// Write writes memory of the board.
+// Write writes to the board's memory.
 func (c *Client) Write(address uint32, data []byte) error {
 	for part := range slices.Chunk(data, PayloadBytes-4) {
 		if _, err := c.ask(opWrite, append(words(address), part...), c.Patience); err != nil {
@@ -177,13 +176,13 @@ func (c *Client) Write(address uint32, data []byte) error {
 	return nil
 }
 
-// Fill fills memory of the board with a byte.
+// Fill fills a range of the board's memory with a byte.
 func (c *Client) Fill(address, size uint32, value byte) error {
 	_, err := c.ask(opFill, words(address, size, uint32(value)), c.Patience)
 	return err
 }
 
-// Read reads memory of the board.
+// Read reads from the board's memory.
 func (c *Client) Read(address, size uint32) ([]byte, error) {
 	var data []byte
 	for size > 0 {
@@ -200,7 +199,7 @@ func (c *Client) Read(address, size uint32) ([]byte, error) {
 	return data, nil
 }
 
-// Sum is the CRC-32 of memory of the board.
+// Sum returns the CRC-32 of a range of the board's memory.
 func (c *Client) Sum(address, size uint32) (uint32, error) {
 	body, err := c.ask(opSum, words(address, size), c.Patience)
 	if err != nil || len(body) != 4 {
@@ -216,7 +215,7 @@ func short(ok bool) error {
 	return errors.New("the board's answer has another length")
 }
 
-// Call calls code that was written before. The time on this machine is bounded by limit, beside Patience.
+// Call calls code in the board's memory. limit is the timeout on this machine, in addition to Patience.
 func (c *Client) Call(call Call, limit time.Duration) (Called, error) {
 	request := words(call.Entry)
 	request = append(request, words(call.Arguments[:]...)...)
@@ -257,7 +256,7 @@ func (c *Client) ask(op uint32, payload []byte, patience time.Duration) ([]byte,
 			return nil, err
 		}
 		if f.Session != c.session || f.Number != c.number || f.Op != op || len(f.Payload) < 4 {
-			continue // the answer to somebody before
+			continue // the answer to an earlier session
 		}
 		return f.Payload[4:], status(binary.LittleEndian.Uint32(f.Payload))
 	}

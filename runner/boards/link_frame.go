@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// What frames are made of; see compiler/monitor/src/link.h.
+// Format of frames; see compiler/monitor/src/link.h.
 const (
 	magic       = 0x314b4c54
 	headerBytes = 24
-	// PayloadBytes is the most that a frame carries.
+	// PayloadBytes is the maximum payload of a frame.
 	PayloadBytes = 4096
 )
 
@@ -22,7 +22,7 @@ type Frame struct {
 	Payload             []byte
 }
 
-// Encode is the frame as it goes over the link.
+// Encode returns the frame's encoding on the link.
 func (f Frame) Encode() []byte {
 	little := binary.LittleEndian
 	b := make([]byte, 0, headerBytes+len(f.Payload)+4)
@@ -34,10 +34,10 @@ func (f Frame) Encode() []byte {
 	return little.AppendUint32(b, crc32.ChecksumIEEE(f.Payload))
 }
 
-// mostNoise bounds what is skipped before a frame.
+// mostNoise bounds the bytes skipped before a frame.
 const mostNoise = 1 << 20
 
-// readFrame reads the next frame that arrives whole, past whatever is none.
+// readFrame reads the next valid frame and skips anything else.
 func readFrame(r *bufio.Reader) (Frame, error) {
 	little := binary.LittleEndian
 	for range mostNoise {

@@ -1,5 +1,5 @@
-// Drift judges devices by their calibrations: whether a device still performs as it did, and what to do if it
-// does not.
+// This file judges devices by their calibrations: whether a device still performs as before, and the consequences if
+// it does not.
 //
 // A device is compared with two sets of figures. The reference is the median of its first calm calibrations and stays
 // fixed; the distance from it decides whether the device is usable at all. The level is the device's current

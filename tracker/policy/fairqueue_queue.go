@@ -1,5 +1,6 @@
-// Fairqueue shares servers among owners in proportion to their weights, and an owner's part among its jobs in
-// proportion to theirs, regardless of demand. It has no clock: callers report the time that servers spent.
+// This file implements a fair queue. It shares servers among owners in proportion to their weights, and an owner's
+// part among its jobs in proportion to theirs, regardless of demand. It has no clock: callers report the time that
+// servers spent.
 //
 // It implements start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on two levels with multiple servers (as
 // in SFQ(D) by Jin, Chase and Kaur, SIGMETRICS 2004). A flow's tag is the virtual start time of its next item; each

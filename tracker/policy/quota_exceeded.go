@@ -1,5 +1,5 @@
-// Quota computes an owner's share of a farm: its weight, and limits on its jobs, trials, artifacts and stored
-// bytes. It knows no jobs; callers pass in the owner's usage. Start with Share.
+// This file computes an owner's share of a farm: its weight, and limits on its jobs, trials, artifacts and stored
+// bytes. It does not track jobs; callers pass in the owner's usage.
 
 package policy
 

@@ -1,5 +1,5 @@
-// Retention decides which ended jobs to keep. An Archive indexes them by age and size; Rules name the next one
-// to drop. It stores nothing.
+// This file decides which ended jobs to keep. An Archive indexes them by age and size, and Rules name the next one to
+// drop. It stores nothing.
 
 package policy
 

@@ -1,5 +1,3 @@
-// Retry computes how long failed work waits before it is retried.
-
 package policy
 
 import (

@@ -93,8 +93,7 @@ func (m *Machine) idleFor(a *agent, now time.Time) tilthv1.WaitReason {
 	return 0
 }
 
-// isSilent reports whether an agent has missed several heartbeats, or has not been heard from since the tracker
-// started.
+// isSilent reports whether an agent has missed several heartbeats, or has not called since the tracker started.
 func (m *Machine) isSilent(a *agent, now time.Time) bool {
 	return a.unheard || now.Sub(a.heard) > m.cfg.LeaseTimeout/2
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Points returns the points of a workload's space nearest to its seeds, as text, fastest seed first. A nil
-// file has none.
+// Points returns the points of a workload's space nearest to its seeds, as text, fastest seed first. A nil file
+// returns no points.
 func (f *File) Points(w *expr.Workload, t *target.Target, numerics schedule.Numerics) []string {
 	tilings := f.tilings(w)
 	if len(tilings) == 0 {

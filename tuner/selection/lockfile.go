@@ -1,5 +1,5 @@
-// Lockfile stores the schedule of each task of a model in a file, which makes compilations reproducible
-// regardless of later records. Start with File.
+// This file implements lock files. A lock file stores the schedule of each task of a model, which makes compilations
+// reproducible regardless of later records.
 
 package selection
 

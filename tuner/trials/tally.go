@@ -116,7 +116,7 @@ func (t *Tally) Errors() map[string]int {
 	return all
 }
 
-// BestSeconds returns the weighted sum of the tasks' best latencies, or 0 while one has none.
+// BestSeconds returns the weighted sum of the tasks' best latencies, or 0 if a task lacks one.
 func (t *Tally) BestSeconds() float64 {
 	return t.sum(func(task *Task) float64 { return task.BestSeconds })
 }

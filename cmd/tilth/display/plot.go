@@ -1,4 +1,4 @@
-// Plot draws the latency of a job as an SVG file, over time and over trials.
+// This file draws the latency of a job over time and over trials as an SVG chart.
 
 package display
 

@@ -1,5 +1,5 @@
-// Progress displays the progress of a job: live on a terminal, or as occasional lines elsewhere. It
-// depends on tallies of trials, but not on a tracker. Start with Display.
+// This file displays the progress of a job: live on a terminal, or as occasional lines elsewhere. It depends on
+// tallies of trials, but not on a tracker.
 
 package display
 

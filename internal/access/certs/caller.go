@@ -1,5 +1,5 @@
-// Caller implements the client side of authentication: it verifies the tracker and presents the caller's
-// credentials. Start with Proof.
+// This file implements the caller's side of authentication: it verifies the tracker and presents the caller's
+// credentials.
 
 package certs
 

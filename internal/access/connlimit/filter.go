@@ -102,7 +102,7 @@ func (f *filter) Close() error {
 	return f.Conn.Close()
 }
 
-// filterOf returns the filter of a call's connection; nil if it has none.
+// filterOf returns the filter of a call's connection, or nil.
 func filterOf(ctx context.Context) *filter {
 	if p, is := peer.FromContext(ctx); is {
 		if a, is := p.Addr.(addr); is {

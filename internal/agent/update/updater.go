@@ -133,7 +133,7 @@ func (u *Updater) logOnce(err error) {
 	}
 }
 
-// download downloads a newer program and returns its version, or "" if there is none.
+// download downloads a newer program and returns its version, or "" if no newer version is available.
 func (u *Updater) download(ctx context.Context, client tilthv1.ReleaseServiceClient) (string, error) {
 	offer, err := client.GetRelease(ctx, &tilthv1.GetReleaseRequest{})
 	switch status.Code(err) {
