@@ -7,16 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tilth-dev/tilth/lab/dist/changelog"
-	"github.com/tilth-dev/tilth/lab/dist/deb"
-	"github.com/tilth-dev/tilth/lab/dist/licences"
-	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
 const (
-	home       = "https://github.com/tilth-dev/tilth"
-	maintainer = "Tilth developers <tilth-dev@users.noreply.github.com>"
+	home           = "https://github.com/tilth-dev/tilth"
+	projectLicence = "Apache-2.0"
+	maintainer     = "Tilth developers <tilth-dev@users.noreply.github.com>"
 )
 
 const description = `tune neural-network kernels on real devices
@@ -28,7 +24,7 @@ const description = `tune neural-network kernels on real devices
  One command does this on a laptop. As separate processes, the same services
  make a farm of boards; their systemd units are installed, and not enabled.`
 
-// debianPostinst creates the services' user, and restarts running services after an upgrade.
+// debianPostinst creates the user of the services. After an upgrade it restarts those that run.
 const debianPostinst = `#!/bin/sh
 set -e
 if [ "$1" = configure ]; then
@@ -51,7 +47,7 @@ if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
 fi
 `
 
-// debianPostrm keeps the user, who may own remaining files.
+// debianPostrm does not remove the user, who may own remaining files.
 const debianPostrm = `#!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then
@@ -62,62 +58,62 @@ if [ "$1" = purge ]; then
 fi
 `
 
-// debian returns a program's Debian package.
-func (s *source) debian(p program, data []byte, modules []licences.Module, common shared) (deb.Package, error) {
-	version, err := deb.Version(s.version, s.when)
+// debian returns the Debian package of a program.
+func (s *source) debian(p program, common shared) (debianPackage, error) {
+	version, err := debianVersion(s.version, s.when)
 	if err != nil {
-		return deb.Package{}, err
+		return debianPackage{}, err
 	}
 	units, err := s.units("/usr/bin")
 	if err != nil {
-		return deb.Package{}, err
+		return debianPackage{}, err
 	}
 	var services []string
-	units = slices.DeleteFunc(units, func(f payload.File) bool { return !strings.HasSuffix(f.Name, ".service") })
+	units = slices.DeleteFunc(units, func(f file) bool { return !strings.HasSuffix(f.Name, ".service") })
 	for _, u := range units {
 		services = append(services, u.Name)
 	}
 	listed := strings.Join(services, " ")
-	return deb.Package{
-		Fields: [][2]string{
+	return debianPackage{
+		fields: [][2]string{
 			{"Package", "tilth"}, {"Version", version}, {"Architecture", p.arch}, {"Maintainer", maintainer},
 			{"Depends", "libc6, adduser"},
 			{"Recommends", "clang-19 | clang, lld-19 | lld, ca-certificates"},
 			{"Section", "science"}, {"Priority", "optional"}, {"Homepage", home}, {"Description", description},
 		},
-		Scripts: map[string]string{
+		scripts: map[string]string{
 			"postinst": fmt.Sprintf(debianPostinst, listed), "prerm": fmt.Sprintf(debianPrerm, listed), "postrm": debianPostrm,
 		},
-		Files: s.debianFiles(version, data, units, modules, common),
+		files: s.debianFiles(version, p, units, common),
 	}, nil
 }
 
-func (s *source) debianFiles(version string, data []byte, units []payload.File, modules []licences.Module, common shared) []payload.File {
-	files := []payload.File{
-		{Name: "usr/bin/tilth", Mode: 0o755, Data: data},
-		{Name: "usr/share/doc/tilth/copyright", Mode: 0o644, Data: s.copyright(modules)},
-		{Name: "usr/share/doc/tilth/changelog.gz", Mode: 0o644, Data: payload.Gzip(s.debianChangelog(version))},
+func (s *source) debianFiles(version string, p program, units []file, common shared) []file {
+	files := []file{
+		{Name: "usr/bin/tilth", Mode: 0o755, Data: p.data},
+		{Name: "usr/share/doc/tilth/copyright", Mode: 0o644, Data: s.copyright(p.modules)},
+		{Name: "usr/share/doc/tilth/changelog.gz", Mode: 0o644, Data: gzipped(s.debianChangelog(version))},
 		{Name: "usr/share/lintian/overrides/tilth", Mode: 0o644, Data: []byte(overrides)},
 	}
 	for _, d := range common.documents {
 		if d.Name == "README.md" || d.Name == "CHANGELOG.md" {
 			d.Name = "usr/share/doc/tilth/" + d.Name + ".gz"
-			d.Data = payload.Gzip(d.Data)
+			d.Data = gzipped(d.Data)
 			files = append(files, d)
 		}
 	}
 	for i, place := range []string{
 		"bash-completion/completions/tilth", "zsh/vendor-completions/_tilth", "fish/vendor_completions.d/tilth.fish",
 	} {
-		files = append(files, payload.File{Name: "usr/share/" + place, Mode: 0o644, Data: common.completions[i].Data})
+		files = append(files, file{Name: "usr/share/" + place, Mode: 0o644, Data: common.completions[i].Data})
 	}
 	for _, m := range common.manual {
-		files = append(files, payload.File{Name: "usr/share/man/man1/" + m.Name + ".gz", Mode: 0o644, Data: payload.Gzip(m.Data)})
+		files = append(files, file{Name: "usr/share/man/man1/" + m.Name + ".gz", Mode: 0o644, Data: gzipped(m.Data)})
 	}
-	return append(files, payload.Under("usr/lib/systemd/system", units)...)
+	return append(files, under("usr/lib/systemd/system", units)...)
 }
 
-// overrides explains deviations from Debian's own packages.
+// overrides lists the accepted findings of lintian.
 const overrides = `# Go's linker makes neither position-independent programs without cgo nor what hardening wants of C.
 tilth: hardening-no-pie
 tilth: hardening-no-relro
@@ -131,11 +127,12 @@ tilth: spelling-error-in-binary *
 tilth: spelling-error-in-copyright *
 `
 
-// owners matches the copyright lines of a licence.
-var owners = regexp.MustCompile(`(?m)^\s*Copyright (\(c\) )?\d{4}.*$`)
+// copyrightLine matches a line of a licence that names a copyright owner.
+var copyrightLine = regexp.MustCompile(`(?m)^\s*Copyright (\(c\) )?\d{4}.*$`)
 
-// copyright returns the licences of the program and its modules. It refers to Debian's copy of the Apache licence.
-func (s *source) copyright(modules []licences.Module) []byte {
+// copyright returns the licence texts of the program and its modules. It refers to the Apache licence of Debian instead
+// of repeating it.
+func (s *source) copyright(modules []module) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "Tilth %s, %s\n\n", s.version, home)
 	out.WriteString("Copyright the Tilth authors. Tilth is under the Apache License, version 2.0: see\n" +
@@ -143,8 +140,8 @@ func (s *source) copyright(modules []licences.Module) []byte {
 	for _, m := range modules {
 		fmt.Fprintf(&out, "\n%s\n%s %s: %s\n\n", strings.Repeat("-", 72), m.Path, m.Version, m.Licence)
 		for _, t := range m.Texts {
-			if id, err := licences.Identify(t.Data); err == nil && id == "Apache-2.0" {
-				for _, line := range owners.FindAll(t.Data, -1) {
+			if id, err := identifyLicence(t.Data); err == nil && id == "Apache-2.0" {
+				for _, line := range copyrightLine.FindAll(t.Data, -1) {
 					fmt.Fprintf(&out, "%s\n", bytes.TrimSpace(line))
 				}
 				out.WriteString("See /usr/share/common-licenses/Apache-2.0.\n")
@@ -157,18 +154,18 @@ func (s *source) copyright(modules []licences.Module) []byte {
 	return out.Bytes()
 }
 
-// debianChangelog formats the version's section of the changelog for Debian.
+// debianChangelog returns the changes of the version in the format of deb-changelog(5).
 func (s *source) debianChangelog(version string) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "tilth (%s) stable; urgency=medium\n\n", version)
-	for _, point := range changelog.Points(s.changes) {
+	for _, point := range changelogPoints(s.changes) {
 		out.WriteString(wrapped("  * ", "    ", point))
 	}
 	fmt.Fprintf(&out, "\n -- %s  %s\n", maintainer, s.when.UTC().Format(time.RFC1123Z))
 	return out.Bytes()
 }
 
-// wrapped wraps a text at 80 columns.
+// wrapped breaks a text into lines of fewer than 80 columns. It indents the first line and the others as given.
 func wrapped(first, others, text string) string {
 	var out strings.Builder
 	line := first

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tilth-dev/tilth/lab/dist/licences"
 )
 
 // repository creates a repository with one commit and a tag.
@@ -33,7 +31,7 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-func TestAReleaseIsOfACommit(t *testing.T) {
+func TestCheckedOut(t *testing.T) {
 	dir := repository(t)
 	s, err := checkedOut(t.Context(), dir)
 	if err != nil {
@@ -56,7 +54,7 @@ func TestAReleaseIsOfACommit(t *testing.T) {
 	}
 }
 
-func TestOnlyReleasesAreReplaced(t *testing.T) {
+func TestClearRemovesOnlyReleases(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "tilth-old.tar.gz", nil)
 	put(t, dir, sumsFile, nil)
@@ -70,7 +68,7 @@ func TestOnlyReleasesAreReplaced(t *testing.T) {
 	}
 }
 
-func TestArchitecturesAreNamed(t *testing.T) {
+func TestParseArchitectures(t *testing.T) {
 	if got, err := parseArchitectures("riscv64,amd64,amd64"); err != nil || !slices.Equal(got, []string{"amd64", "riscv64"}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -79,7 +77,7 @@ func TestArchitecturesAreNamed(t *testing.T) {
 	}
 }
 
-func TestPagesSayWhatHelpSays(t *testing.T) {
+func TestManualPage(t *testing.T) {
 	s := &source{version: "v1.2.0", when: time.Unix(1_800_000_000, 0)}
 	page := s.page("tilth-run", "run a package", "Run.\n.hidden\n  --path C:\\x\n")
 	for _, want := range []string{".TH TILTH-RUN 1 2027-01-15 \"Tilth v1.2.0\"", "tilth\\-run \\- run a package", "\n\\&.hidden\n  \\-\\-path C:\\ex\n"} {
@@ -89,15 +87,15 @@ func TestPagesSayWhatHelpSays(t *testing.T) {
 	}
 }
 
-func TestThePackageNamesTheOwnersOfItsParts(t *testing.T) {
+func TestCopyrightNamesOwners(t *testing.T) {
 	apache, err := os.ReadFile(filepath.Join("..", "..", "LICENSE"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &source{version: "v1.2.0"}
-	text := string(s.copyright([]licences.Module{
-		{Path: "example.com/a", Version: "v1.0.0", Licence: "Apache-2.0", Texts: []licences.Text{{Name: "LICENSE", Data: append(apache, "\n   Copyright 2020 A\n"...)}}},
-		{Path: "example.com/b", Version: "v1.0.0", Licence: "MIT", Texts: []licences.Text{{Name: "LICENSE", Data: []byte("MIT, of B")}}},
+	text := string(s.copyright([]module{
+		{Path: "example.com/a", Version: "v1.0.0", Licence: "Apache-2.0", Texts: []file{{Name: "LICENSE", Data: append(apache, "\n   Copyright 2020 A\n"...)}}},
+		{Path: "example.com/b", Version: "v1.0.0", Licence: "MIT", Texts: []file{{Name: "LICENSE", Data: []byte("MIT, of B")}}},
 	}))
 	for _, want := range []string{"example.com/a v1.0.0: Apache-2.0", "\nCopyright 2020 A\nSee /usr/share/common-licenses", "MIT, of B"} {
 		if !strings.Contains(text, want) {
@@ -109,7 +107,7 @@ func TestThePackageNamesTheOwnersOfItsParts(t *testing.T) {
 	}
 }
 
-func TestUnitsStartTheInstalledProgram(t *testing.T) {
+func TestUnitsStartInstalledProgram(t *testing.T) {
 	units, err := (&source{root: filepath.Join("..", "..")}).units("/usr/bin")
 	if err != nil || len(units) < 4 {
 		t.Fatalf("%d units, %v", len(units), err)

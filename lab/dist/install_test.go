@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
 // example returns a release whose program is a script that prints its version.
@@ -24,7 +22,7 @@ func example(t *testing.T) (dir, archive string) {
 	for _, suffix := range []string{"", "-static"} {
 		p := program{arch: runtime.GOARCH, static: suffix != ""}
 		name := p.name("v1.2.0")
-		packed, err := payload.TarGz("", []payload.File{
+		packed, err := tarGz("", []file{
 			{Name: name + "/tilth", Mode: 0o755, Data: []byte("#!/bin/sh\necho tilth version v1.2.0" + suffix + "\n")},
 		}, time.Unix(1_800_000_000, 0))
 		if err != nil {
@@ -84,7 +82,7 @@ func installed(t *testing.T, path string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func TestAReleaseIsInstalledFromItsFolder(t *testing.T) {
+func TestInstallFromFolder(t *testing.T) {
 	dir, _ := example(t)
 	to := filepath.Join(t.TempDir(), "bin")
 	_, said, err := install(t, filepath.Join(dir, "install.sh"), "", "--to", to)
@@ -103,7 +101,7 @@ func TestAReleaseIsInstalledFromItsFolder(t *testing.T) {
 	}
 }
 
-func TestAReleaseIsInstalledFromAServer(t *testing.T) {
+func TestInstallFromServer(t *testing.T) {
 	dir, archive := example(t)
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
@@ -146,7 +144,7 @@ func refused(t *testing.T, name, want, script, path string, args ...string) {
 	}
 }
 
-func TestWhatIsNotAsReleasedIsRefused(t *testing.T) {
+func TestInstallRefusesDamagedRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(dir, archive string) error
 		args   []string
@@ -185,7 +183,7 @@ func TestWhatIsNotAsReleasedIsRefused(t *testing.T) {
 	}
 }
 
-func TestMachinesWithoutAReleaseAreTold(t *testing.T) {
+func TestInstallRefusesUnsupportedMachine(t *testing.T) {
 	dir, _ := example(t)
 	for _, c := range []struct{ uname, want string }{
 		{"case $1 in -s) echo Linux;; *) echo sparc64;; esac", "no release for the architecture sparc64"},
@@ -197,7 +195,7 @@ func TestMachinesWithoutAReleaseAreTold(t *testing.T) {
 	}
 }
 
-func TestASignatureIsCheckedWhereAKeyIsGiven(t *testing.T) {
+func TestInstallChecksSignature(t *testing.T) {
 	dir, _ := example(t)
 	script := filepath.Join(dir, "install.sh")
 	for _, pair := range []string{"our", "other"} {
@@ -235,7 +233,7 @@ func runIn(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-func TestTheScriptIsPortable(t *testing.T) {
+func TestInstallScriptIsPortable(t *testing.T) {
 	script := filepath.Join("..", "..", "deploy", "install.sh")
 	for _, c := range [][]string{{"shellcheck", "-s", "sh", script}, {"sh", "-n", script}} {
 		if said, err := exec.CommandContext(t.Context(), c[0], c[1:]...).CombinedOutput(); err != nil {
@@ -244,11 +242,11 @@ func TestTheScriptIsPortable(t *testing.T) {
 	}
 }
 
-// TestTheProgramRunsOnlyWhereItIsToStay simulates systems that mount temporary folders with noexec.
-func TestTheProgramRunsOnlyWhereItIsToStay(t *testing.T) {
+// TestInstallWithNoexecTemporaryFolder simulates systems that mount temporary folders with noexec.
+func TestInstallWithNoexecTemporaryFolder(t *testing.T) {
 	dir, archive := example(t)
 	to := filepath.Join(t.TempDir(), "bin")
-	packed, err := payload.TarGz("", []payload.File{{Name: strings.TrimSuffix(archive, ".tar.gz") + "/tilth", Mode: 0o755,
+	packed, err := tarGz("", []file{{Name: strings.TrimSuffix(archive, ".tar.gz") + "/tilth", Mode: 0o755,
 		Data: []byte("#!/bin/sh\ncase \"$0\" in " + to + "/*) echo tilth version v1.2.0 ;; *) exit 126 ;; esac\n")}}, time.Unix(1_800_000_000, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -260,8 +258,8 @@ func TestTheProgramRunsOnlyWhereItIsToStay(t *testing.T) {
 	}
 }
 
-// TestACopyThatFailsLeavesNothing simulates a full disk.
-func TestACopyThatFailsLeavesNothing(t *testing.T) {
+// TestFailedInstallLeavesNothing simulates a full disk.
+func TestFailedInstallLeavesNothing(t *testing.T) {
 	dir, _ := example(t)
 	to, path := t.TempDir(), t.TempDir()
 	put(t, path, "cp", []byte("#!/bin/sh\ncase \"$2\" in */.tilth.*) echo part >\"$2\"; exit 1 ;; esac\nexec /bin/cp \"$@\"\n"))

@@ -1,3 +1,8 @@
+// Command dist builds a release of the checked-out commit: programs, archives, Debian packages, a container image, an
+// SBOM, and the digests of all files. Builds are reproducible: they depend only on the commit and the version of Go
+// (docs/releases.md).
+//
+// It is a separate module, so that its dependencies stay out of the main one.
 package main
 
 import (
@@ -21,10 +26,10 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("dist", flag.ContinueOnError)
 	root := flags.String("root", ".", "folder of the repository")
-	out := flags.String("out", "dist", "folder for the release; what is in it is removed")
-	archs := flags.String("arch", strings.Join(architectures, ","), "architectures, with commas between")
-	key := flags.String("key", "", "file of minisign's secret key that signs the release")
-	password := flags.String("password-file", "", "file with the password of the key")
+	out := flags.String("out", "dist", "folder for the release; its contents are removed")
+	archs := flags.String("arch", strings.Join(architectures, ","), "comma-separated architectures")
+	key := flags.String("key", "", "minisign secret key that signs the release")
+	password := flags.String("password-file", "", "file that holds the password of the key")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -32,7 +37,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &release{source: source, out: *out, say: func(what string) { fmt.Println("dist: " + what) }}
+	r := &release{source: source, out: *out, say: func(line string) { fmt.Println("dist: " + line) }}
 	if r.archs, err = parseArchitectures(*archs); err != nil {
 		return err
 	}

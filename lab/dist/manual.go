@@ -6,14 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-
-	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// shells lists the supported shells and the conventional names of their completion files.
+// shells lists the supported shells with the conventional names of their completion files.
 var shells = []struct{ shell, file string }{{"bash", "tilth.bash"}, {"zsh", "_tilth"}, {"fish", "tilth.fish"}}
 
-// ask runs a program of this machine's architecture, without the user's settings.
+// ask returns the output of a program for this machine's architecture, run without the user's settings.
 func ask(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
@@ -25,19 +23,19 @@ func ask(ctx context.Context, program string, args ...string) (string, error) {
 }
 
 // completions returns the shell completions.
-func completions(ctx context.Context, program string) (files []payload.File, err error) {
+func completions(ctx context.Context, program string) (files []file, err error) {
 	for _, s := range shells {
 		text, err := ask(ctx, program, "completion", s.shell)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, payload.File{Name: s.file, Mode: 0o644, Data: []byte(text)})
+		files = append(files, file{Name: s.file, Mode: 0o644, Data: []byte(text)})
 	}
 	return files, nil
 }
 
-// manual returns man pages for the program and each of its commands, from their --help-all texts.
-func (s *source) manual(ctx context.Context, program string) (files []payload.File, err error) {
+// manual returns a man page for the program and each of its commands, made from their --help-all texts.
+func (s *source) manual(ctx context.Context, program string) (files []file, err error) {
 	listed, err := ask(ctx, program, "__complete", "")
 	if err != nil {
 		return nil, err
@@ -47,7 +45,7 @@ func (s *source) manual(ctx context.Context, program string) (files []payload.Fi
 		if err != nil {
 			return err
 		}
-		files = append(files, payload.File{Name: name + ".1", Mode: 0o644, Data: []byte(s.page(name, short, help))})
+		files = append(files, file{Name: name + ".1", Mode: 0o644, Data: []byte(s.page(name, short, help))})
 		return nil
 	}
 	if err := page("tilth", "tune neural-network kernels on real devices"); err != nil {
@@ -65,7 +63,7 @@ func (s *source) manual(ctx context.Context, program string) (files []payload.Fi
 	return files, nil
 }
 
-// page returns a man page.
+// page formats a help text as a man page.
 func (s *source) page(name, short, help string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, ".TH %s 1 %s \"Tilth %s\" \"User Commands\"\n", strings.ToUpper(name), s.when.Format("2006-01-02"), s.version)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// architectures lists the architectures of a release.
+// architectures lists the supported architectures.
 var architectures = []string{"amd64", "arm64", "riscv64"}
 
 // riscvLoader is the dynamic linker of glibc on 64-bit RISC-V. Go's linker defaults to a path that no distribution
@@ -28,15 +28,18 @@ func parseArchitectures(text string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// program is a build of tilth. The static one has no dependencies and cannot run packages on processors; the other
-// one needs glibc.
+// program is a build of tilth. A static one has no dependencies, but cannot run packages on CPUs. A dynamic one needs
+// glibc.
 type program struct {
 	arch   string
 	static bool
 	path   string
+	// data holds the executable, and modules lists the modules in it. load sets them.
+	data    []byte
+	modules []module
 }
 
-// name returns the base name of the program's archive.
+// name returns the base name of the program's archive, without its extension.
 func (p program) name(version string) string {
 	name := "tilth-" + version + "-linux-" + p.arch
 	if p.static {
@@ -45,8 +48,7 @@ func (p program) name(version string) string {
 	return name
 }
 
-// build compiles a program into a folder. The result does not depend on this machine, the folder or the user's
-// settings.
+// build compiles a program into a folder. The result does not depend on the machine, the folder or the user's settings.
 func (s *source) build(ctx context.Context, p program, into string) (program, error) {
 	out, err := filepath.Abs(filepath.Join(into, p.name(s.version)))
 	if err != nil {
@@ -74,4 +76,13 @@ func (s *source) build(ctx context.Context, p program, into string) (program, er
 		return p, fmt.Errorf("build for %s: %w: %s", p.arch, err, strings.TrimSpace(string(text)))
 	}
 	return p, nil
+}
+
+// load reads the executable and lists its modules.
+func (p *program) load(ctx context.Context, root string) (err error) {
+	if p.data, err = os.ReadFile(p.path); err != nil {
+		return err
+	}
+	p.modules, err = programModules(ctx, p.path, root)
+	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -11,13 +10,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/tilth-dev/tilth/lab/dist/licences"
-	"github.com/tilth-dev/tilth/lab/dist/payload"
-	"github.com/tilth-dev/tilth/lab/dist/sbom"
 )
 
-// sumsFile contains the digests of all other files of a release.
+// sumsFile is the name of the file that lists the digests of all others.
 const sumsFile = "SHA256SUMS"
 
 // release is a release under construction.
@@ -26,9 +21,9 @@ type release struct {
 	archs []string
 	out   string
 	say   func(string)
-	// work is the temporary folder of programs. host is the program that runs here.
+	// work is the temporary folder for programs. host is the program that runs on this machine.
 	work, host string
-	// sums holds the digests of the written files, by name.
+	// sums maps the names of written files to their digests.
 	sums map[string][sha256.Size]byte
 }
 
@@ -59,7 +54,7 @@ func (r *release) make(ctx context.Context) (err error) {
 	return r.writeSums()
 }
 
-// clear empties the folder. It refuses folders with other files than a release's.
+// clear empties the output folder. Files that do not belong to a release are an error.
 func (r *release) clear() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !os.IsNotExist(err) {
@@ -67,7 +62,7 @@ func (r *release) clear() error {
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "tilth") && !slices.Contains([]string{sumsFile, sumsFile + ".minisig", "install.sh"}, e.Name()) {
-			return fmt.Errorf("%s has %s, which is of no release: name another folder", r.out, e.Name())
+			return fmt.Errorf("%s contains %s, which is not part of a release: name another folder", r.out, e.Name())
 		}
 	}
 	if err := os.RemoveAll(r.out); err != nil {
@@ -76,7 +71,7 @@ func (r *release) clear() error {
 	return os.MkdirAll(r.out, 0o755)
 }
 
-// buildAll builds the programs, and one for this machine, which writes the manual and signs.
+// buildAll builds the programs, and the one for this machine, whose help texts become the manual.
 func (r *release) buildAll(ctx context.Context) (programs []program, err error) {
 	for _, arch := range r.archs {
 		for _, static := range []bool{false, true} {
@@ -113,66 +108,60 @@ func (r *release) writeAll(ctx context.Context, programs []program) (err error) 
 	if common.manual, err = r.manual(ctx, r.host); err != nil {
 		return err
 	}
-	list := sbom.Release{Name: "tilth", Version: r.version, Source: home, Commit: r.commit, Licence: "Apache-2.0", When: r.when}
 	image := r.image()
-	for _, p := range programs {
-		data, err := os.ReadFile(p.path)
-		if err != nil {
+	for i := range programs {
+		if err := programs[i].load(ctx, r.root); err != nil {
 			return err
 		}
-		modules, err := licences.OfProgram(ctx, p.path, r.root)
-		if err != nil {
-			return err
-		}
-		list.Programs = append(list.Programs, sbom.Program{Name: p.name(r.version) + "/tilth", Data: data, Modules: modules})
-		if err := r.writeArchive(p, data, modules, common); err != nil {
+		p := programs[i]
+		if err := r.writeArchive(p, common); err != nil {
 			return err
 		}
 		if p.static {
-			err = addArchitecture(&image, p.arch, data, modules, common)
+			err = image.add(p, common)
 		} else {
-			err = r.writeDebian(p, data, modules, common)
+			err = r.writeDebian(p, common)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	packed, err := image.Write()
+	packed, err := image.write()
 	if err != nil {
 		return err
 	}
 	if err := r.write("tilth-"+r.version+"-oci.tar", packed, 0o644); err != nil {
 		return err
 	}
-	text, err := sbom.Write(list)
+	list, err := r.sbom(programs)
 	if err != nil {
 		return err
 	}
-	return r.write("tilth-"+r.version+".spdx.json", text, 0o644)
+	return r.write("tilth-"+r.version+".spdx.json", list, 0o644)
 }
 
-func (r *release) writeArchive(p program, data []byte, modules []licences.Module, common shared) error {
-	files, err := r.archive(p, data, modules, common)
+func (r *release) writeArchive(p program, common shared) error {
+	files, err := r.archive(p, common)
 	if err != nil {
 		return err
 	}
-	packed, err := payload.TarGz("", files, r.when)
+	packed, err := tarGz("", files, r.when)
 	if err != nil {
 		return err
 	}
 	return r.write(p.name(r.version)+".tar.gz", packed, 0o644)
 }
 
-func (r *release) writeDebian(p program, data []byte, modules []licences.Module, common shared) error {
-	pkg, err := r.debian(p, data, modules, common)
+func (r *release) writeDebian(p program, common shared) error {
+	pkg, err := r.debian(p, common)
 	if err != nil {
 		return err
 	}
-	var packed bytes.Buffer
-	if err := pkg.Write(&packed, r.when); err != nil {
+	packed, err := pkg.write(r.when)
+	if err != nil {
 		return err
 	}
-	return r.write(p.name(r.version)+".deb", packed.Bytes(), 0o644)
+	return r.write(p.name(r.version)+".deb", packed, 0o644)
 }
 
 // write writes a file of the release and records its digest.
@@ -196,7 +185,7 @@ func (r *release) writeSums() error {
 	return os.WriteFile(filepath.Join(r.out, sumsFile), []byte(text.String()), 0o644)
 }
 
-// sign signs the digests, and thereby all files, with the built program's 'tilth sign'.
+// sign signs the digests, and thereby all files, with 'tilth sign' of the released commit.
 func (r *release) sign(ctx context.Context, key, password string) error {
 	here, err := r.build(ctx, program{arch: runtime.GOARCH, static: true}, r.out)
 	if err != nil {

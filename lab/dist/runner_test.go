@@ -40,7 +40,7 @@ func below(t *testing.T, root string) map[string]string {
 	return files
 }
 
-func TestARunnerIsInstalledAsAServiceAndRemoved(t *testing.T) {
+func TestInstallAndUninstallRunner(t *testing.T) {
 	given, root := t.TempDir(), t.TempDir()
 	put(t, given, "tilth", []byte("#!/bin/sh\necho tilth version v1.2.0\n"))
 	put(t, given, "secret", []byte("a token"))
@@ -95,7 +95,7 @@ func verifyUnit(t *testing.T, root string) {
 	}
 }
 
-func TestABadRunnerIsNotInstalled(t *testing.T) {
+func TestInstallRunnerRefusesBadOptions(t *testing.T) {
 	for want, args := range map[string][]string{
 		"where is the tracker?":           {},
 		"--label rack: want KEY=VALUE":    {"--tracker", "t:9190", "--label", "rack"},

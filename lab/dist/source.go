@@ -10,23 +10,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tilth-dev/tilth/lab/dist/changelog"
 )
 
-// source is the commit of a release.
+// source is the commit from which a release is built.
 type source struct {
 	root string
 	// version is the output of 'git describe' with version tags.
 	version, commit string
-	// when is the commit's time, which all files of the release get.
+	// when is the time of the commit and of all files in the release.
 	when time.Time
-	// changes is the version's section of the changelog.
+	// changes is the section of the changelog for the version.
 	changes string
 }
 
-// checkedOut returns the commit in a folder. It refuses uncommitted changes, because the release could not be
-// reproduced.
+// checkedOut returns the commit that is checked out in a folder. Uncommitted changes are an error, because the release
+// would not be reproducible.
 func checkedOut(ctx context.Context, root string) (*source, error) {
 	git := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output()
@@ -66,11 +64,11 @@ func checkedOut(ctx context.Context, root string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.changes, err = changelog.Section(string(text), s.version)
+	s.changes, err = changelogSection(string(text), s.version)
 	return s, err
 }
 
-// said adds a command's standard error to its error.
+// said adds the standard error of a command to its error.
 func said(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

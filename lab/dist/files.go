@@ -1,4 +1,4 @@
-package payload
+package main
 
 import (
 	"archive/tar"
@@ -13,22 +13,21 @@ import (
 	"time"
 )
 
-// File is a file or folder in an archive.
-type File struct {
+// file is a file or folder in an archive.
+type file struct {
 	// Name is the path in the archive, without a leading slash.
 	Name string
 	// Mode holds the permission bits.
 	Mode int64
-	// Data is nil for a folder.
 	Data []byte
-	// Folder is set for a folder. Parents of files need not be listed.
+	// Folder marks a folder. Parent folders need no entry.
 	Folder bool
-	// Owner is the UID and GID.
+	// Owner is both the UID and the GID.
 	Owner int
 }
 
-// Under moves files into a folder.
-func Under(folder string, files []File) []File {
+// under returns copies of files, moved into a folder.
+func under(folder string, files []file) []file {
 	moved := slices.Clone(files)
 	for i := range moved {
 		moved[i].Name = path.Join(folder, moved[i].Name)
@@ -36,9 +35,10 @@ func Under(folder string, files []File) []File {
 	return moved
 }
 
-// Tree adds parent folders to files and sorts them by name. Duplicate names are an error.
-func Tree(files []File) ([]File, error) {
-	listed := map[string]File{}
+// withFolders returns files and their parent folders, sorted by name. It returns an error for duplicate names and names
+// that leave the archive.
+func withFolders(files []file) ([]file, error) {
+	listed := map[string]file{}
 	for _, f := range files {
 		if f.Name == "" || path.IsAbs(f.Name) || path.Clean(f.Name) != f.Name || f.Name == ".." || len(f.Name) > 2 && f.Name[:3] == "../" {
 			return nil, fmt.Errorf("%q is no name for a file of an archive", f.Name)
@@ -53,27 +53,28 @@ func Tree(files []File) ([]File, error) {
 			if above, is := listed[dir]; is && !above.Folder {
 				return nil, fmt.Errorf("%s is a file, and the folder of %s", dir, f.Name)
 			} else if !is {
-				listed[dir] = File{Name: dir, Mode: 0o755, Folder: true}
+				listed[dir] = file{Name: dir, Mode: 0o755, Folder: true}
 			}
 		}
 	}
-	tree := make([]File, 0, len(listed))
+	tree := make([]file, 0, len(listed))
 	for _, f := range listed {
 		tree = append(tree, f)
 	}
-	slices.SortFunc(tree, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(tree, func(a, b file) int { return cmp.Compare(a.Name, b.Name) })
 	return tree, nil
 }
 
-// Tar writes files and their parent folders as a tar archive. The prefix precedes each name. The prefix "./", as in
-// Debian packages, also adds the root folder.
-func Tar(w io.Writer, prefix string, files []File, when time.Time) error {
-	tree, err := Tree(files)
+// writeTar writes files and their parent folders as a tar archive, all with the same time. The order of the files does
+// not affect the result. The prefix precedes each name. A prefix such as "./", which Debian packages use, also adds an
+// entry for the root folder.
+func writeTar(w io.Writer, prefix string, files []file, when time.Time) error {
+	tree, err := withFolders(files)
 	if err != nil {
 		return err
 	}
 	if prefix != "" {
-		tree = slices.Insert(tree, 0, File{Mode: 0o755, Folder: true})
+		tree = slices.Insert(tree, 0, file{Mode: 0o755, Folder: true})
 	}
 	t := tar.NewWriter(w)
 	for _, f := range tree {
@@ -97,21 +98,21 @@ func Tar(w io.Writer, prefix string, files []File, when time.Time) error {
 	return t.Close()
 }
 
-// TarGz returns a compressed tar archive.
-func TarGz(prefix string, files []File, when time.Time) ([]byte, error) {
+// tarGz returns a gzip-compressed tar archive; see writeTar.
+func tarGz(prefix string, files []file, when time.Time) ([]byte, error) {
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(Tar(z, prefix, files, when), z.Close()); err != nil {
+	if err := errors.Join(writeTar(z, prefix, files, when), z.Close()); err != nil {
 		return nil, err
 	}
 	return packed.Bytes(), nil
 }
 
-// Gzip compresses one file.
-func Gzip(data []byte) []byte {
+// gzipped returns data in gzip format.
+func gzipped(data []byte) []byte {
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err == nil {

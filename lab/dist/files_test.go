@@ -1,4 +1,4 @@
-package payload
+package main
 
 import (
 	"bytes"
@@ -10,29 +10,29 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-func TestTheOrderOfFilesChangesNothing(t *testing.T) {
-	files := []File{
+func TestArchivesAreReproducible(t *testing.T) {
+	files := []file{
 		{Name: "b/program", Mode: 0o755, Data: []byte("program")}, {Name: "a", Mode: 0o644, Data: []byte("text")},
 		{Name: "b/c/d", Mode: 0o600, Data: []byte("deep")}, {Name: "var", Mode: 0o700, Folder: true, Owner: 7},
 	}
-	first, err := TarGz("./", files, noon)
+	first, err := tarGz("./", files, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Reverse(files)
-	second, err := TarGz("./", files, noon.In(time.FixedZone("elsewhere", 3600)).Add(time.Millisecond))
+	second, err := tarGz("./", files, noon.In(time.FixedZone("elsewhere", 3600)).Add(time.Millisecond))
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("the same files in another order give other bytes: %v", err)
 	}
 }
 
-func TestNamesThatLeaveTheArchiveAreRefused(t *testing.T) {
+func TestBadFileNamesAreRefused(t *testing.T) {
 	for _, names := range [][]string{{""}, {"/etc"}, {"../a"}, {".."}, {"a/../b"}, {"a/"}, {"a", "a"}, {"a", "a/b"}} {
-		var files []File
+		var files []file
 		for _, name := range names {
-			files = append(files, File{Name: name})
+			files = append(files, file{Name: name})
 		}
-		if _, err := TarGz("", files, noon); err == nil {
+		if _, err := tarGz("", files, noon); err == nil {
 			t.Errorf("files named %s are taken", strings.Join(names, ", "))
 		}
 	}

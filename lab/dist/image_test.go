@@ -1,4 +1,4 @@
-package image
+package main
 
 import (
 	"archive/tar"
@@ -14,28 +14,26 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
-
-	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-func example(t *testing.T) []byte {
+func exampleImage(t *testing.T) []byte {
 	t.Helper()
-	image := Image{Name: "v1.0.0", When: time.Unix(1_800_000_000, 0), Config: v1.Config{Entrypoint: []string{"/example"}}}
+	i := image{name: "v1.0.0", when: time.Unix(1_800_000_000, 0), config: v1.Config{Entrypoint: []string{"/example"}}}
 	for _, arch := range []string{"amd64", "riscv64"} {
-		image.Architectures = append(image.Architectures, Architecture{arch, []payload.File{
+		i.archs = append(i.archs, imageArch{arch, []file{
 			{Name: "example", Mode: 0o755, Data: []byte("for " + arch)}, {Name: "tmp", Mode: 0o1777, Folder: true},
 		}})
 	}
-	packed, err := image.Write()
+	packed, err := i.write()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return packed
 }
 
-func TestTheArchiveIsALayoutWithAnImageForEachArchitecture(t *testing.T) {
-	packed := example(t)
-	if !bytes.Equal(packed, example(t)) {
+func TestImageLayout(t *testing.T) {
+	packed := exampleImage(t)
+	if !bytes.Equal(packed, exampleImage(t)) {
 		t.Error("two archives of the same image differ")
 	}
 	dir := unpack(t, packed)
@@ -95,8 +93,8 @@ func unpack(t *testing.T, packed []byte) (dir string) {
 	}
 }
 
-func TestAuthoritiesAreCertificates(t *testing.T) {
-	text, err := Authorities()
+func TestAuthorities(t *testing.T) {
+	text, err := authorities()
 	if err != nil {
 		t.Fatal(err)
 	}

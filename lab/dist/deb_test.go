@@ -1,4 +1,4 @@
-package deb
+package main
 
 import (
 	"os"
@@ -7,32 +7,26 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-func TestDebianReadsThePackage(t *testing.T) {
-	p := Package{
-		Fields: [][2]string{
+func TestDpkgReadsPackage(t *testing.T) {
+	p := debianPackage{
+		fields: [][2]string{
 			{"Package", "example"}, {"Version", "1.0"}, {"Architecture", "amd64"}, {"Maintainer", "Someone <someone@example.com>"},
 			{"Description", "an example\n of a package"},
 		},
-		Scripts: map[string]string{"postinst": "#!/bin/sh\nset -e\n", "prerm": "#!/bin/sh\nset -e\n"},
-		Files: []payload.File{
+		scripts: map[string]string{"postinst": "#!/bin/sh\nset -e\n", "prerm": "#!/bin/sh\nset -e\n"},
+		files: []file{
 			{Name: "usr/bin/example", Mode: 0o755, Data: []byte("#!/bin/sh\necho hello\n")},
 			{Name: "usr/share/doc/example/odd", Mode: 0o644, Data: []byte("odd")},
 		},
 	}
 	dir := t.TempDir()
-	file := filepath.Join(dir, "example.deb")
-	f, err := os.Create(file)
+	packed, err := p.write(time.Unix(1_800_000_000, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if err := p.Write(f, time.Unix(1_800_000_000, 0)); err != nil {
-		t.Fatal(err)
-	}
+	put(t, dir, "example.deb", packed)
 	for _, ask := range []struct{ args, want string }{
 		{"--info FILE", "Installed-Size: 7"},
 		{"--info FILE postinst", "set -e"},
@@ -40,7 +34,7 @@ func TestDebianReadsThePackage(t *testing.T) {
 		{"--extract FILE DIR", ""},
 		{"--control FILE DIR/control", ""},
 	} {
-		args := strings.Fields(strings.NewReplacer("FILE", file, "DIR", dir).Replace(ask.args))
+		args := strings.Fields(strings.NewReplacer("FILE", filepath.Join(dir, "example.deb"), "DIR", dir).Replace(ask.args))
 		c := exec.CommandContext(t.Context(), "dpkg-deb", args...)
 		c.Env = append(os.Environ(), "TZ=UTC")
 		if said, err := c.CombinedOutput(); err != nil || !strings.Contains(string(said), ask.want) {
@@ -57,7 +51,7 @@ func TestDebianReadsThePackage(t *testing.T) {
 	}
 }
 
-func TestVersionsAreInOrder(t *testing.T) {
+func TestDebianVersionOrder(t *testing.T) {
 	when := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	before := ""
 	for _, c := range []struct{ described, want string }{
@@ -69,7 +63,7 @@ func TestVersionsAreInOrder(t *testing.T) {
 		{"v1.0.0-3-g0a1b2c3", "1.0.0+3.g0a1b2c3"},
 		{"v1.0.1", "1.0.1"},
 	} {
-		got, err := Version(c.described, when)
+		got, err := debianVersion(c.described, when)
 		if err != nil || got != c.want {
 			t.Errorf("%s gives %q, %v; want %q", c.described, got, err, c.want)
 		}
@@ -79,7 +73,7 @@ func TestVersionsAreInOrder(t *testing.T) {
 		before = got
 	}
 	for _, wrong := range []string{"", "unknown", "1.0", "v1.0 ", "release"} {
-		if got, err := Version(wrong, when); err == nil {
+		if got, err := debianVersion(wrong, when); err == nil {
 			t.Errorf("%q gives %s", wrong, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package sbom
+package main
 
 import (
 	"bytes"
@@ -12,22 +12,20 @@ import (
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx"
 	"github.com/spdx/tools-golang/spdxlib"
-
-	"github.com/tilth-dev/tilth/lab/dist/licences"
 )
 
-// TestAProgramsModulesAreListed uses the release program as its example.
-func TestAProgramsModulesAreListed(t *testing.T) {
+// TestSBOM lists the modules of this command itself.
+func TestSBOM(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "dist")
-	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "..").CombinedOutput(); err != nil {
+	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, said)
 	}
-	modules, err := licences.OfProgram(t.Context(), program, ".")
+	modules, err := programModules(t.Context(), program, ".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := write(t, modules, []byte("program"))
-	if again := write(t, modules, []byte("program")); !bytes.Equal(again, text) {
+	text := exampleSBOM(t, modules)
+	if again := exampleSBOM(t, modules); !bytes.Equal(again, text) {
 		t.Error("two lists of the same differ")
 	}
 	doc, err := spdxjson.Read(bytes.NewReader(text))
@@ -47,17 +45,15 @@ func TestAProgramsModulesAreListed(t *testing.T) {
 	if n := len(doc.Files); n != 2 || len(doc.Files[0].Checksums) != 2 {
 		t.Errorf("%d files, the first with %v", n, doc.Files[0].Checksums)
 	}
-	if !slices.ContainsFunc(doc.Packages, func(p *spdx.Package) bool { return p.PackageName == licences.StandardLibrary }) {
+	if !slices.ContainsFunc(doc.Packages, func(p *spdx.Package) bool { return p.PackageName == standardLibrary }) {
 		t.Error("Go's standard library is not listed")
 	}
 }
 
-func write(t *testing.T, modules []licences.Module, data []byte) []byte {
+func exampleSBOM(t *testing.T, modules []module) []byte {
 	t.Helper()
-	text, err := Write(Release{
-		Name: "example", Version: "v1.0.0", Source: "https://example.com", Commit: "abc", Licence: "Apache-2.0", When: time.Unix(1_800_000_000, 0),
-		Programs: []Program{{"a/example", data, modules}, {"b/example", data, modules}},
-	})
+	s := &source{version: "v1.0.0", commit: "abc", when: time.Unix(1_800_000_000, 0)}
+	text, err := s.sbom([]program{{arch: "amd64", data: []byte("program"), modules: modules}, {arch: "arm64", data: []byte("program"), modules: modules}})
 	if err != nil {
 		t.Fatal(err)
 	}
