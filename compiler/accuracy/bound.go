@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// Largest is the largest bound: outputs that are further off are wrong, whatever numerics may round.
+// Largest is the largest bound: outputs with larger errors are wrong under any numerics.
 const Largest = 0.1
 
-// Bound is how far outputs of a program may be from those of one in float32 with direct sums, relative to the largest
-// element of each, for numerics that round factors of products; 0 when it rounds nothing. It follows the errors of
-// elements through all kernels: what is rounded to 16 bits adds one rounding, and a schedule's algorithm what it
-// loses. Errors are independent. A sum of n terms is off by the root of n of their errors where it is the root of n
-// terms large, so it is off by as much as a term, whatever n; a product, or a quotient, is off by as much as both of
-// its operands. It is no proof: a kernel may subtract what is nearly equal.
+// Bound returns the allowed error of a program's outputs against float32 with direct sums, relative to the largest
+// element of each, for numerics that round factors of products; 0 if nothing is rounded. It propagates element
+// errors through all kernels: storage in 16 bits adds one rounding, and a schedule's algorithm its own loss. Errors
+// are assumed independent. A sum of n terms grows like the root of n, and so does its error, so its relative error
+// is that of a term for any n; a product or quotient has the errors of both operands. It is not a proof: a kernel
+// may subtract nearly equal values.
 func Bound(p *program.Program, made func(w *expr.Workload) (*schedule.Schedule, error)) (float64, error) {
 	schedules := make([]*schedule.Schedule, len(p.Tasks))
 	for k, task := range p.Tasks {
@@ -48,11 +48,11 @@ func Bound(p *program.Program, made func(w *expr.Workload) (*schedule.Schedule, 
 	return min(math.Sqrt(worst), Largest), nil
 }
 
-// sigmas is how many times its usual size an error may have: there are many of them, of which the largest counts. The
-// usual one is half the largest that rounding has.
+// sigmas is the allowed multiple of the standard error: there are many errors, of which the largest counts. The
+// standard one is half the largest rounding error.
 const sigmas = 8
 
-// rounding is the square of the error of elements that are rounded to the type of a tensor, of 16 bits.
+// rounding returns the squared error of elements that are rounded to a tensor's 16-bit type.
 func rounding(t *expr.Tensor) float64 {
 	if !t.DType.IsFloat() || t.DType.Bytes() != 2 {
 		return 0
@@ -61,8 +61,8 @@ func rounding(t *expr.Tensor) float64 {
 	return u * u
 }
 
-// lost is the square of what the instructions of a schedule lose of factors that they round. It does not grow with the
-// number of terms.
+// lost returns the squared error of a schedule's instructions that round factors. It does not grow with the number
+// of terms.
 func lost(s *schedule.Schedule) float64 {
 	if s.Numerics() < schedule.Fast {
 		return 0
@@ -71,7 +71,7 @@ func lost(s *schedule.Schedule) float64 {
 	return e * e
 }
 
-// kernelErrors are the squares of the errors of a kernel's tensors, as far as they are known.
+// kernelErrors maps a kernel's tensors to their squared errors, as far as known.
 type kernelErrors map[*expr.Tensor]float64
 
 func (k kernelErrors) of(t *expr.Tensor) float64 {
@@ -87,7 +87,7 @@ func (k kernelErrors) of(t *expr.Tensor) float64 {
 	return square
 }
 
-// in is the square of the error of an expression.
+// in returns the squared error of an expression.
 func (k kernelErrors) in(e expr.Expr) float64 {
 	switch n := e.(type) {
 	case *expr.Load:

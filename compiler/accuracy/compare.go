@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Relative is the largest difference of an element from the wanted one, relative to the largest that is wanted; of
-// integers and bools, the share of elements that differ. It is infinite where the types differ, or only one of two
-// elements is finite. NaN equals NaN.
+// Relative returns the largest difference of an element from the expected one, relative to the largest expected
+// one; for integers and bools, the share of elements that differ. It is infinite if the types differ, or if exactly
+// one of two elements is finite. NaN equals NaN.
 func Relative(got, want *array.Array) float64 {
 	if got == nil || want == nil || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 		return math.Inf(1)
@@ -34,10 +34,10 @@ func Relative(got, want *array.Array) float64 {
 	if worst == 0 {
 		return 0
 	}
-	return worst / largest // infinite where all should be zero
+	return worst / largest // infinite if all should be zero
 }
 
-// differing is the share of integers that differ.
+// differing returns the share of integers that differ.
 func differing(got, want *array.Array) float64 {
 	n := 0
 	for i := range want.Len() {
@@ -48,7 +48,7 @@ func differing(got, want *array.Array) float64 {
 	return float64(n) / float64(max(1, want.Len()))
 }
 
-// Zeros reports whether all elements are zero: errors relative to the largest of them have no size then.
+// Zeros reports whether all elements are zero: relative errors are then undefined.
 func Zeros(a *array.Array) bool {
 	for i := range a.Len() {
 		if a.Float(i) != 0 {

@@ -1,3 +1,4 @@
-// Package accuracy says how far a program's outputs are from those of another that computes the same in float32 and by
-// direct sums, and how far they may be by what its kernels round. Begin to read at compare.go.
+// Package accuracy measures the error of a program's outputs against float32 with direct sums, and computes the
+// allowed error given the rounding of its kernels. It also defines the tolerances for the verification of single
+// kernels. Relative, Bound and Tolerances are the entry points.
 package accuracy

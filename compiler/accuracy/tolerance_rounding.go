@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Roundoff is the relative rounding error of one operation in a type; 0 for integers.
+// Roundoff returns the relative rounding error of one operation in a type; 0 for integers.
 func Roundoff(d array.DType) float64 {
 	switch d {
 	case array.Float32:
@@ -23,15 +23,15 @@ func Roundoff(d array.DType) float64 {
 	}
 }
 
-// IsRounded reports whether elements of a stage are rounded to 16 bits as they are stored. Those that are only loaded,
-// chosen or copied have been before, if at all.
+// IsRounded reports whether elements of a stage are rounded to 16 bits when stored. Elements that are only loaded,
+// selected or copied were rounded earlier, if at all.
 func IsRounded(t *expr.Tensor) bool { return isNarrow(t.DType) && (adds(t) || stored(t.Body) > 0) }
 
 // adds reports whether a stage rounds in each step of a reduction.
 func adds(t *expr.Tensor) bool { return t.Combiner == expr.Sum || t.Combiner == expr.Prod }
 
-// roundings counts the places in an expression where a value is rounded to 16 bits; unit is the largest rounding error
-// of them.
+// roundings counts the places in an expression where a value is rounded to 16 bits; unit is the largest rounding
+// error of them.
 func roundings(e expr.Expr) (count int, unit float64) {
 	expr.Walk(e, func(x expr.Expr) {
 		if rounded(x) {
@@ -41,7 +41,7 @@ func roundings(e expr.Expr) (count int, unit float64) {
 	return count, unit
 }
 
-// stored counts those behind which the value is only moved.
+// stored counts the roundings after which the value is only moved.
 func stored(e expr.Expr) (count int) {
 	for _, x := range choices(e) {
 		count += stored(x)
@@ -57,8 +57,8 @@ func rounded(e expr.Expr) bool { return isNarrow(e.DType()) && !moves(e) && !hol
 
 func isNarrow(d array.DType) bool { return d == array.Float16 || d == array.BFloat16 }
 
-// holds reports whether the values of an expression are known to have a place in a type: it was one of that type
-// before, or is a constant.
+// holds reports whether the values of an expression are known to be exact in a type: they came from that type, or
+// are constant.
 func holds(e expr.Expr, d array.DType) bool {
 	switch n := e.(type) {
 	case *expr.Float, *expr.Int:
@@ -74,7 +74,7 @@ func holds(e expr.Expr, d array.DType) bool {
 // moves reports whether the value of a node is that of an operand, or its negative.
 func moves(e expr.Expr) bool { return len(choices(e)) > 0 }
 
-// choices are the operands of a node whose value is that of one of them, but for the sign.
+// choices returns the operands of a node whose value equals one of them, up to sign.
 func choices(e expr.Expr) []expr.Expr {
 	switch n := e.(type) {
 	case *expr.Select:

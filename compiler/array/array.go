@@ -38,7 +38,7 @@ var dtypes = [...]dtypeInfo{
 	Uint8: {"u8", 1}, Uint16: {"u16", 2}, Uint32: {"u32", 4}, Uint64: {"u64", 8}, Bool: {"bool", 1},
 }
 
-// String is the short name: f32, bf16, i64, u8, bool, ...
+// String returns the short name: f32, bf16, i64, u8, bool, ...
 func (d DType) String() string {
 	if int(d) >= len(dtypes) {
 		return fmt.Sprintf("dtype(%d)", uint8(d))
@@ -46,7 +46,7 @@ func (d DType) String() string {
 	return dtypes[d].name
 }
 
-// Bytes is the size of one element; 0 for Invalid.
+// Bytes returns the size of one element; 0 for Invalid.
 func (d DType) Bytes() int64 {
 	if int(d) >= len(dtypes) {
 		return 0
@@ -54,13 +54,13 @@ func (d DType) Bytes() int64 {
 	return int64(dtypes[d].bytes)
 }
 
-// IsFloat reports whether d is one of the floating point types.
+// IsFloat reports whether d is one of the floating-point types.
 func (d DType) IsFloat() bool { return d >= Float32 && d <= BFloat16 }
 
 // IsInt reports whether d is an integer type, signed or not; Bool is not.
 func (d DType) IsInt() bool { return d >= Int8 && d <= Uint64 }
 
-// ParseDType is the inverse of String; Invalid when there is no such type.
+// ParseDType is the inverse of String; Invalid if there is no such type.
 func ParseDType(name string) DType {
 	for d, info := range dtypes {
 		if info.name == name {
@@ -82,7 +82,7 @@ func New(d DType, shape ...int64) *Array {
 	return &Array{DType: d, Shape: append([]int64{}, shape...), Data: make([]byte, Elements(shape)*d.Bytes())}
 }
 
-// Elements is the product of the extents; 1 for a scalar.
+// Elements returns the product of the extents; 1 for a scalar.
 func Elements(shape []int64) int64 {
 	n := int64(1)
 	for _, e := range shape {
@@ -91,7 +91,8 @@ func Elements(shape []int64) int64 {
 	return n
 }
 
-// CheckedBytes is the size of a tensor in bytes, or an error when an extent is negative or the product overflows.
+// CheckedBytes returns the size of a tensor in bytes, or an error if an extent is negative or the product
+// overflows.
 func CheckedBytes(d DType, shape []int64) (int64, error) {
 	n := d.Bytes()
 	for _, e := range shape {
@@ -106,11 +107,10 @@ func CheckedBytes(d DType, shape []int64) (int64, error) {
 	return n, nil
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (a *Array) Len() int64 { return Elements(a.Shape) }
 
-// Head has the first count elements of an axis: a copy, unless that is all. A count below zero is zero, and one beyond
-// the extent is the extent.
+// Head returns the first count elements of an axis: a copy, unless that is all. count is clamped to the extent.
 func (a *Array) Head(axis int, count int64) *Array {
 	count = max(0, min(count, a.Shape[axis]))
 	if count == a.Shape[axis] {
@@ -126,7 +126,8 @@ func (a *Array) Head(axis int, count int64) *Array {
 	return head
 }
 
-// Corner is the array with the first elements along each axis only, as many as shape says: no more than there are.
+// Corner returns the first elements along each axis, as many as shape has there, which must not exceed the array's
+// shape.
 func (a *Array) Corner(shape []int64) *Array {
 	for axis, n := range shape {
 		a = a.Head(axis, n)
@@ -134,9 +135,9 @@ func (a *Array) Corner(shape []int64) *Array {
 	return a
 }
 
-// CopyToCorner copies the array to where it lies in the data of a larger one, of a shape that is nowhere less.
+// CopyToCorner copies the array to its place in the data of a larger one, whose shape is nowhere smaller.
 func (a *Array) CopyToCorner(data []byte, shape []int64) {
-	whole := len(shape) // the axes from here on are all there
+	whole := len(shape) // the axes from here on are complete
 	for whole > 0 && a.Shape[whole-1] == shape[whole-1] {
 		whole--
 	}
@@ -155,7 +156,7 @@ func (a *Array) CopyToCorner(data []byte, shape []int64) {
 	}
 }
 
-// Check says what is wrong with the array's own parts, if anything.
+// Check returns an error if the array is inconsistent.
 func (a *Array) Check() error {
 	if a.DType == Invalid || a.DType > Bool {
 		return fmt.Errorf("array has no valid element type (%d)", a.DType)

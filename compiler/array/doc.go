@@ -1,2 +1,2 @@
-// Package array holds dense tensors: an element type, a shape and raw bytes. It knows nothing of the compiler.
+// Package array provides dense tensors: an element type, a shape and raw bytes. It does not depend on the compiler.
 package array

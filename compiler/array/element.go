@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// FromFloat32 makes a float32 array of the values; len(values) must be the product of the shape.
+// FromFloat32 returns a float32 array of the values; len(values) must be the product of the shape.
 func FromFloat32(values []float32, shape ...int64) *Array {
 	a := New(Float32, shape...)
 	for i, v := range values {
@@ -14,7 +14,7 @@ func FromFloat32(values []float32, shape ...int64) *Array {
 	return a
 }
 
-// FromInt64 makes an int64 array of the values; len(values) must be the product of the shape.
+// FromInt64 returns an int64 array of the values; len(values) must be the product of the shape.
 func FromInt64(values []int64, shape ...int64) *Array {
 	a := New(Int64, shape...)
 	for i, v := range values {
@@ -23,7 +23,7 @@ func FromInt64(values []int64, shape ...int64) *Array {
 	return a
 }
 
-// Float32s are the elements of a float32 array (row-major), copied.
+// Float32s returns a copy of the elements of a float32 array (row-major).
 func (a *Array) Float32s() []float32 {
 	values := make([]float32, len(a.Data)/4)
 	for i := range values {
@@ -32,7 +32,7 @@ func (a *Array) Float32s() []float32 {
 	return values
 }
 
-// As is the array with its floating point elements rounded to the nearest of another type.
+// As returns the array with its floating-point elements rounded to another type.
 func (a *Array) As(d DType) *Array {
 	if a.DType == d {
 		return a
@@ -62,7 +62,7 @@ func (a *Array) Float(i int64) float64 {
 	}
 }
 
-// Int reads element i (row-major) as an int64; floating point values are truncated toward zero, uint64 wraps.
+// Int reads element i (row-major) as an int64; floating-point values are truncated toward zero, uint64 wraps.
 func (a *Array) Int(i int64) int64 {
 	d := a.Data
 	switch a.DType {

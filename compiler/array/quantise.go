@@ -2,11 +2,12 @@ package array
 
 import "math"
 
-// Quantise is floats as integers of type i8 from least to most, and a scale in float32 for each block of neighbours
-// along an axis: an element is about its integer times its scale. Integers have the shape of w. The element of the
-// largest magnitude in a block becomes most, with its sign, if least is -most. If least is one less, it becomes least,
-// and its scale has the other sign: steps are smaller then. Scales have one position for each block on the axis, of
-// which the last may be shorter; that of a block of zeros is zero. Elements must be finite.
+// Quantise converts floats to i8 integers from least to most, with a float32 scale for each block of neighbours
+// along an axis: an element is approximately its integer times its scale. Integers have the shape of w. If least is
+// -most, the element of the largest magnitude in a block becomes most, with its sign. If least is one less, that
+// element becomes least, and its scale has the opposite sign, which gives smaller steps. Scales have one position
+// for each block on the axis, of which the last may be shorter; that of a block of zeros is zero. Elements must be
+// finite.
 func Quantise(w *Array, axis int, block, least, most int64) (integers, scales *Array) {
 	depth, inner := w.Shape[axis], Elements(w.Shape[axis+1:])
 	shape := append([]int64{}, w.Shape...)
@@ -22,17 +23,17 @@ func Quantise(w *Array, axis int, block, least, most int64) (integers, scales *A
 	return integers, scales
 }
 
-// quantiser has rows of inner elements, each of which is in a block with those above and below it.
+// quantiser processes rows of inner elements, which share blocks with those above and below.
 type quantiser struct {
 	values   []float32
 	integers []byte
 	scales   *Array
 	inner    int64
-	// integers are from least to most.
+	// Integers range from least to most.
 	least, most float64
 }
 
-// block quantises the rows from first to end, whose scales are a row, too.
+// block quantises the rows from first to end, whose scales also form a row.
 func (q *quantiser) block(first, end, scales int64) {
 	peaks, each := make([]float32, q.inner), make([]float64, q.inner)
 	for k := first; k < end; k++ {
@@ -57,7 +58,7 @@ func (q *quantiser) block(first, end, scales int64) {
 	}
 }
 
-// scale is that of a block by the element of its largest magnitude.
+// scale returns the scale of a block, given its element of the largest magnitude.
 func (q *quantiser) scale(peak float64) float64 {
 	if q.least == -q.most {
 		return math.Abs(peak) / q.most

@@ -1,6 +1,6 @@
 package array
 
-// Strided is memory in which a tensor lies: element i is at offset sum(i[k]*Strides[k]) elements of Data.
+// Strided is the memory of a tensor: element i is at offset sum(i[k]*Strides[k]) elements of Data.
 type Strided struct {
 	Data    []byte
 	Strides []int64

@@ -21,18 +21,18 @@ import (
 type Runner struct {
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
-	// Objects, if not nil, keeps what was compiled.
+	// Objects, if not nil, caches compiled objects.
 	Objects *toolchain.Objects
-	// Numerics bound the algorithms; with those that round factors of products, outputs may be further off.
+	// Numerics limits the algorithms; tolerances are larger for those that round factors of products.
 	Numerics schedule.Numerics
-	// Storage is how factors of products in float32 are stored.
+	// Storage selects the storage of float32 factors of products.
 	Storage array.Storage
-	// Emulator, when set, is the command that runs programs of the target.
+	// Emulator, if set, is the command that runs programs of the target.
 	Emulator []string
 }
 
-// Run returns the results of the cases, in their order, from one package that has all of them. The error says why
-// there is no such package; a single case that does not compile fails instead.
+// Run returns the results of the cases, in order, from one package that contains all of them. It returns an error
+// if that package cannot be built or run; a single case that does not compile just fails.
 func (r *Runner) Run(ctx context.Context, cases []Location) ([]Result, error) {
 	results := make([]Result, len(cases))
 	var parts []part
@@ -68,13 +68,13 @@ func (r *Runner) Run(ctx context.Context, cases []Location) ([]Result, error) {
 	return results, nil
 }
 
-// part is a job of a batch and the number of its case.
+// part is a job of a batch with the number of its case.
 type part struct {
 	job
 	of int
 }
 
-// execute runs the jobs once, in a package that has all of them, and returns the outputs of each.
+// execute runs the jobs once, in one package, and returns the outputs of each.
 func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[string]*array.Array, err error) {
 	defer trap.AsError(&err)
 	programs, inputs := make([]*program.Program, len(parts)), make([]map[string]*array.Array, len(parts))
@@ -84,8 +84,7 @@ func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[strin
 	return aot.RunOnce(ctx, programs, inputs, aot.Options{Target: r.Target, Toolchain: r.Toolchain, Objects: r.Objects, Emulator: r.Emulator}, aot.Defaults(r.Target, r.Numerics))
 }
 
-// rounded is how far outputs of a program may be off by what numerics let kernels round, relative to the largest
-// element.
+// rounded returns the allowed error of a program's outputs due to rounding, relative to the largest element.
 func (r *Runner) rounded(p *program.Program) (float64, error) {
 	if r.Numerics < schedule.Fast {
 		return 0, nil
@@ -99,7 +98,7 @@ func (r *Runner) rounded(p *program.Program) (float64, error) {
 	})
 }
 
-// judge compares the outputs of a job with what is wanted, and enters into its case's result what it finds.
+// judge compares the outputs of a job with the expected ones, and updates the case's result.
 func judge(r *Result, j job, outputs map[string]*array.Array, rounded float64) {
 	for _, name := range j.outputs {
 		worst, err := compare(outputs[name], j.want[name], rounded)
@@ -110,7 +109,7 @@ func judge(r *Result, j job, outputs map[string]*array.Array, rounded float64) {
 	}
 }
 
-// note raises the result's largest error, which is lost once a difference is not finite.
+// note raises the result's largest error, which is invalid once a difference is not finite.
 func (r *Result) note(worst float64) {
 	switch {
 	case math.IsInf(worst, 0):

@@ -11,19 +11,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// maxParameter is the most elements that a floating point input may have and be a parameter of an operator, such as
-// the scales of a resize.
+// maxParameter is the largest number of elements of a floating-point input that may be an operator parameter, such
+// as the scales of a resize.
 const maxParameter = 16
 
-// bound is a model whose parameters are constants, with the inputs that are left.
+// bound is a model with parameters bound to constants, and the remaining inputs.
 type bound struct {
 	program *program.Program
 	inputs  map[string]*array.Array
 }
 
-// importSet imports a model for the inputs of a data set. Test models take as inputs what exporters write as
-// constants: shapes, axes, repeats. As few as possible of the integers and small vectors are made constants, none when
-// that suffices.
+// importSet imports a model for the inputs of a data set. Test models have inputs for values that exporters write
+// as constants: shapes, axes, repeats. importSet binds as few integers and small vectors as possible, none if that
+// suffices.
 func importSet(m *onnx.Model, values map[string]*array.Array, storage array.Storage) (*bound, error) {
 	b, err := bindAndImport(m, values, nil, storage)
 	if err == nil {
@@ -45,7 +45,7 @@ func importSet(m *onnx.Model, values map[string]*array.Array, storage array.Stor
 	return b, nil
 }
 
-// parameters are the inputs that may say which shape or which part rather than be data, the largest first.
+// parameters returns the inputs that may be parameters rather than data, largest first.
 func parameters(values map[string]*array.Array) []string {
 	var names []string
 	for name, a := range values {
@@ -62,8 +62,8 @@ func parameters(values map[string]*array.Array) []string {
 	return names
 }
 
-// bindAndImport makes initializers of the named inputs, gives the others the shapes of their values, and imports the
-// model.
+// bindAndImport turns the named inputs into initializers, gives the others the shapes of their values, and imports
+// the model.
 func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string, storage array.Storage) (b *bound, err error) {
 	g := *m.Graph
 	g.Inputs, g.Initializers = nil, slices.Clone(g.Initializers)
@@ -86,8 +86,8 @@ func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string
 	return b, err
 }
 
-// shaped is an input of the shape of its value, whatever the model says: it may leave extents open, and some test
-// models declare another.
+// shaped returns an input with the shape of its value, overriding the model: it may leave extents open, and some
+// test models declare other shapes.
 func shaped(info *onnx.ValueInfo, shape []int64) *onnx.ValueInfo {
 	fixed := *info
 	fixed.HasShape, fixed.Shape = true, make([]onnx.Dim, len(shape))
@@ -97,7 +97,7 @@ func shaped(info *onnx.ValueInfo, shape []int64) *onnx.ValueInfo {
 	return &fixed
 }
 
-// feeds are the inputs of a data set by name.
+// feeds returns the named inputs of a data set.
 func feeds(m *onnx.Model, set onnx.DataSet) (map[string]*array.Array, error) {
 	infos := dataInputs(m.Graph)
 	if len(set.Inputs) > len(infos) {
@@ -113,7 +113,7 @@ func feeds(m *onnx.Model, set onnx.DataSet) (map[string]*array.Array, error) {
 	return values, nil
 }
 
-// dataInputs are the inputs that no initializer gives a value.
+// dataInputs returns the inputs without an initializer.
 func dataInputs(g *onnx.Graph) []*onnx.ValueInfo {
 	var infos []*onnx.ValueInfo
 	for _, info := range g.Inputs {
@@ -124,7 +124,8 @@ func dataInputs(g *onnx.Graph) []*onnx.ValueInfo {
 	return infos
 }
 
-// retype is an array as the model declares it: files of older versions of ONNX hold the bits of bfloat16 as uint16.
+// retype returns an array with the type that the model declares: files of older versions of ONNX store the bits of
+// bfloat16 as uint16.
 func retype(a *array.Array, d array.DType) *array.Array {
 	if d == array.BFloat16 && a.DType == array.Uint16 {
 		return &array.Array{DType: d, Shape: a.Shape, Data: a.Data}

@@ -11,8 +11,8 @@ import (
 // Tolerance bounds the difference of an element from the expected w: Absolute + Relative * |w|.
 type Tolerance struct{ Relative, Absolute float64 }
 
-// ToleranceOf is the tolerance for an element type: for float32 and float64 that of ONNX's own runner, for the 16-bit
-// types a few units in the last place, for integers and bools none.
+// ToleranceOf returns the tolerance for an element type: that of ONNX's own runner for float32 and float64, a few
+// units in the last place for the 16-bit types, zero for integers and bools.
 func ToleranceOf(d array.DType) Tolerance {
 	switch d {
 	case array.Float32, array.Float64:
@@ -25,9 +25,9 @@ func ToleranceOf(d array.DType) Tolerance {
 	return Tolerance{}
 }
 
-// compare returns the largest absolute difference of an element, and an error when type or shape are not as expected
-// or an element is outside the tolerance. Of floating point elements the tolerance is larger by what may be rounded,
-// relative to the largest of them. NaN equals NaN.
+// compare returns the largest absolute difference of an element, and an error if type or shape differ or an element
+// is outside the tolerance. For floating-point elements, the allowance rounded, relative to the largest element, is
+// added. NaN equals NaN.
 func compare(got, want *array.Array, rounded float64) (worst float64, err error) {
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 		return math.Inf(1), fmt.Errorf("it is %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
@@ -56,7 +56,7 @@ func compare(got, want *array.Array, rounded float64) (worst float64, err error)
 	return worst, err
 }
 
-// largest is the magnitude of the largest element that is finite.
+// largest returns the magnitude of the largest finite element.
 func largest(a *array.Array) (most float64) {
 	for i := range a.Len() {
 		if v := math.Abs(a.Float(i)); !math.IsInf(v, 0) && v > most {
@@ -66,8 +66,8 @@ func largest(a *array.Array) (most float64) {
 	return most
 }
 
-// difference is the distance of an element from the expected one: 0 when they are equal or both NaN, infinite when
-// only one is NaN.
+// difference returns the distance of an element from the expected one: 0 if they are equal or both NaN, infinite if
+// exactly one is NaN.
 func difference(got, want *array.Array, i int64) float64 {
 	if !want.DType.IsFloat() {
 		g, w := got.Int(i), want.Int(i)

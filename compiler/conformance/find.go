@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// modelFile is what makes a folder a test case.
+// modelFile is the file that marks a directory as a test case.
 const modelFile = "model.onnx"
 
-// Location is a test case on the disk.
+// Location is a test case on disk.
 type Location struct {
-	// Name is the case's path below the folder that was searched, or its base name when it is that folder.
+	// Name is the case's path below the searched directory, or its base name if it is that directory.
 	Name string `json:"name"`
-	// Dir is the folder with model.onnx and test_data_set_*.
+	// Dir is the directory with model.onnx and test_data_set_*.
 	Dir string `json:"dir"`
 }
 
-// Find returns the cases at or below folders, in the order of their paths in each. A folder without any is an error.
+// Find returns the cases at or below directories, in path order within each. A directory without cases is an error.
 func Find(dirs ...string) ([]Location, error) {
 	var found []Location
 	for _, dir := range dirs {

@@ -12,25 +12,26 @@ import (
 
 // Pool runs cases in several processes.
 type Pool struct {
-	// Start makes a process that calls Serve on its standard input and output.
+	// Start returns the command of a process that calls Serve on its standard input and output.
 	Start func(context.Context) *exec.Cmd
-	// Jobs is how many processes run at once; 0 means 1.
+	// Jobs is the number of concurrent processes; 0 means 1.
 	Jobs int
-	// Limit is how long a batch may take, and then each part of it, and each of its cases; 0 means two minutes.
+	// Limit is the time limit for a batch, and again for each part of it, and each of its cases; 0 means two
+	// minutes.
 	Limit time.Duration
 }
 
 const (
-	// batchCases is how many cases share a package, and with it the time that a compiler takes to begin. With 24 all
+	// batchCases is the number of cases in a package, which share the start-up time of a compiler. With 24, all
 	// cases took half as long again.
 	batchCases   = 120
 	defaultLimit = 2 * time.Minute
-	// fewCases are so few that they are run one by one when together they end badly.
+	// fewCases is the number of cases up to which they run one by one after a joint failure.
 	fewCases = 16
 )
 
-// Run calls report with the result of each case, in their order, as soon as those before are known. The error is of
-// ctx.
+// Run calls report with the result of each case, in order, as soon as all earlier ones are known. It returns ctx's
+// error.
 func (p *Pool) Run(ctx context.Context, cases []Location, report func(Result)) error {
 	batches := make(chan batch)
 	o := &ordered{results: make([]*Result, len(cases)), report: report}
@@ -50,13 +51,13 @@ func (p *Pool) Run(ctx context.Context, cases []Location, report func(Result)) e
 	return nil
 }
 
-// batchSize leaves no process without work while another has a full batch.
+// batchSize returns a size that keeps all processes busy.
 func (p *Pool) batchSize(cases int) int {
 	jobs := max(p.Jobs, 1)
 	return max(1, min(batchCases, (cases+jobs-1)/jobs))
 }
 
-// batch is cases that are compiled together; at is the number of the first.
+// batch is a set of cases that are compiled together; at is the number of the first.
 type batch struct {
 	at    int
 	cases []Location
@@ -76,8 +77,8 @@ func (p *Pool) work(ctx context.Context, batches <-chan batch, o *ordered) {
 	}
 }
 
-// runBatch runs the cases together. When that ends badly it runs them in parts, 11 of 120, and the cases of bad parts
-// one by one.
+// runBatch runs the cases together. On failure it runs them in parts, 11 of 120, and the cases of failed parts one
+// by one.
 func runBatch(ctx context.Context, child *process, cases []Location) []Result {
 	results, err := child.ask(ctx, cases)
 	if err == nil {
@@ -93,13 +94,13 @@ func runBatch(ctx context.Context, child *process, cases []Location) []Result {
 	for part := range slices.Chunk(cases, partCases(len(cases))) {
 		apart = append(apart, runBatch(ctx, child, part)...)
 	}
-	if !anyFailed(apart) && !errors.Is(err, errHung) { // a bug that shows in company only must not be lost; a busy machine is none
+	if !anyFailed(apart) && !errors.Is(err, errHung) { // a bug that needs several cases must be reported; a busy machine must not
 		apart[0] = failed(cases[0].Name, errors.New("together with the cases after it: "+err.Error()))
 	}
 	return apart
 }
 
-// partCases is how many cases are run together of so many that could not be.
+// partCases returns the size of the parts for a failed batch.
 func partCases(cases int) int {
 	if cases <= fewCases {
 		return 1
@@ -116,7 +117,7 @@ func anyFailed(results []Result) bool {
 	return len(results) == 0
 }
 
-// ordered passes results on in the order of their cases.
+// ordered passes on results in case order.
 type ordered struct {
 	mu      sync.Mutex
 	results []*Result

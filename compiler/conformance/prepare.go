@@ -10,22 +10,22 @@ import (
 	"github.com/tilth-dev/tilth/internal/trap"
 )
 
-// job is a data set of a case, imported.
+// job is an imported data set of a case.
 type job struct {
 	*bound
 	set string
-	// outputs are the names of the wanted outputs, in the model's order.
+	// outputs lists the names of the expected outputs, in the model's order.
 	outputs []string
 	want    map[string]*array.Array
 }
 
-// refusal is the error of a model that the compiler does not take.
+// refusal is the error for a model that the compiler rejects.
 type refusal struct{ cause error }
 
 func (e *refusal) Error() string { return e.cause.Error() }
 func (e *refusal) Unwrap() error { return e.cause }
 
-// refused is the result of a case that cannot be run.
+// refused returns the result of a case that cannot be run.
 func refused(name string, err error) *Result {
 	r := failed(name, err)
 	var refusal *refusal
@@ -35,7 +35,7 @@ func refused(name string, err error) *Result {
 	return &r
 }
 
-// prepare reads and imports a case, with factors of products stored as a type. The error says why it cannot be run.
+// prepare reads and imports a case with the given storage. It returns an error if the case cannot be run.
 func prepare(dir string, storage array.Storage) (jobs []job, err error) {
 	defer trap.AsError(&err)
 	m, err := onnx.ReadFile(filepath.Join(dir, modelFile))
@@ -79,7 +79,7 @@ func prepareSet(m *onnx.Model, set onnx.DataSet, storage array.Storage) (job, er
 	return j, err
 }
 
-// onlyTensors refuses models whose inputs or outputs are something else.
+// onlyTensors rejects models with other inputs or outputs.
 func onlyTensors(g *onnx.Graph) error {
 	for _, list := range []struct {
 		kind  string

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is a process that serves requests, started when it is first needed and again when it has died.
+// process is a process that serves requests, started on first use and restarted after it dies.
 type process struct {
 	start func(context.Context) *exec.Cmd
 	limit time.Duration
@@ -24,7 +24,7 @@ type process struct {
 	stderr *head
 }
 
-// ask returns the results of a batch. The error says how the process died, or what it answered instead.
+// ask returns the results of a batch. The error describes how the process died, or an invalid answer.
 func (p *process) ask(ctx context.Context, cases []Location) ([]Result, error) {
 	if p.cmd == nil {
 		if err := p.launch(ctx); err != nil {
@@ -53,7 +53,7 @@ func (p *process) ask(ctx context.Context, cases []Location) ([]Result, error) {
 	return a.Results, nil
 }
 
-// launch starts the process in a group of its own, which is killed as a whole: it runs compilers.
+// launch starts the process in its own process group, which is killed as a whole, since it runs compilers.
 func (p *process) launch(ctx context.Context) (err error) {
 	cmd := p.start(ctx)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -88,10 +88,10 @@ func (p *process) exchange(q request) (a answer, err error) {
 
 func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
-// errHung is the error of what took longer than its limit.
+// errHung is the error for an exceeded time limit.
 var errHung = errors.New("hung")
 
-// cause is how a process that does not answer any more came to its end.
+// cause returns the reason why a process stopped answering.
 func (p *process) cause(expired bool) error {
 	p.kill() // it may only have closed its output
 	err := p.cmd.Wait()
@@ -105,7 +105,7 @@ func (p *process) cause(expired bool) error {
 	return fmt.Errorf("crashed: %w", err)
 }
 
-// stop ends the process and waits for it.
+// stop stops the process and waits for it.
 func (p *process) stop() {
 	if p.cmd == nil {
 		return
@@ -116,22 +116,22 @@ func (p *process) stop() {
 	timer.Stop()
 }
 
-// stopGrace is how long a process may take to end when its input has.
+// stopGrace is the time for a process to exit after its input has ended.
 const stopGrace = 10 * time.Second
 
-// maxHead is how much of a process's error output is kept: Go tells the signal of a crash first.
+// maxHead is the number of bytes kept of a process's error output: Go prints the signal of a crash first.
 const maxHead = 16 << 10
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of its input.
 type head struct{ text []byte }
 
-// Write never fails: what is too much is dropped.
+// Write never fails: it drops the excess.
 func (h *head) Write(data []byte) (int, error) {
 	h.text = append(h.text, data[:min(len(data), maxHead-len(h.text))]...)
 	return len(data), nil
 }
 
-// line is the line that names the signal or the error; empty when there is none.
+// line returns the line that names the signal or the error, or an empty string.
 func (h *head) line() string {
 	for line := range strings.Lines(string(h.text)) {
 		if strings.HasPrefix(line, "SIG") {

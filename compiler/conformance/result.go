@@ -8,13 +8,13 @@ import (
 // Status is the outcome of a case.
 type Status string
 
-// The statuses.
+// The outcomes.
 const (
-	// Pass: every output of every data set is as expected.
+	// Pass means that every output of every data set is as expected.
 	Pass Status = "pass"
-	// Fail: an output is wrong, the case crashed, hung or did not compile, or its files are broken.
+	// Fail means that an output is wrong, the case crashed, hung or did not compile, or its files are broken.
 	Fail Status = "fail"
-	// Unsupported: the compiler refuses the model.
+	// Unsupported means that the compiler rejects the model.
 	Unsupported Status = "unsupported"
 )
 
@@ -22,16 +22,16 @@ const (
 type Result struct {
 	Case   string `json:"case"`
 	Status Status `json:"status"`
-	// MaxError is the largest absolute difference of an element from what is expected; nil when nothing was compared
+	// MaxError is the largest absolute difference of an element from the expected one; nil if nothing was compared
 	// or a difference is not finite.
 	MaxError *float64 `json:"max_error"`
-	// Reason is one line: why it failed, or what is not supported; empty for a pass.
+	// Reason is a single line: the cause of a failure, or the unsupported feature; empty for a pass.
 	Reason string `json:"reason"`
-	// infinite is set when a difference was not finite.
+	// infinite is set if a difference was not finite.
 	infinite bool
 }
 
-// String is the result as a line for people.
+// String returns the result as a readable line.
 func (r Result) String() string {
 	switch {
 	case r.Status == Pass && r.MaxError != nil && *r.MaxError > 0:
@@ -42,7 +42,7 @@ func (r Result) String() string {
 	return fmt.Sprintf("%-11s %s: %s", r.Status, r.Case, r.Reason)
 }
 
-// failed and unsupported are results with an error as the reason.
+// failed and unsupported return results with an error as the reason.
 func failed(name string, err error) Result {
 	return Result{Case: name, Status: Fail, Reason: oneLine(err)}
 }
@@ -68,10 +68,10 @@ func (s *Summary) Add(r Result) {
 	}
 }
 
-// Total is the number of cases.
+// Total returns the number of cases.
 func (s Summary) Total() int { return s.Pass + s.Fail + s.Unsupported }
 
-// String is the summary as a line.
+// String returns the summary as a line.
 func (s Summary) String() string {
 	return fmt.Sprintf("%d cases: %d pass, %d fail, %d unsupported", s.Total(), s.Pass, s.Fail, s.Unsupported)
 }

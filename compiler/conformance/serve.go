@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// request asks a process for the results of a batch; answer has them, or why there are none. Each is a line of JSON.
+// request asks a process for the results of a batch; answer contains them, or an error. Each is a line of JSON.
 type request struct {
 	Cases []Location `json:"cases"`
 }

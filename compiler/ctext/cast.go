@@ -7,14 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Via is the type through which a cast between two others goes; ok is false when it goes straight. Halves are
-// converted to and from float32 alone.
+// Via returns the intermediate type of a cast; ok is false if it is direct. Halves convert only to and from
+// float32.
 func Via(from, to array.DType) (d array.DType, ok bool) {
 	through := IsHalf(from) && to != array.Float32 || IsHalf(to) && from != array.Float32
 	return array.Float32, from != to && through
 }
 
-// Whole is the integer type of 32 or 64 bits through which package expr casts floating point numbers to another one.
+// Whole returns the 32- or 64-bit integer type through which package expr casts floating-point numbers to another
+// one.
 func Whole(to array.DType) array.DType {
 	switch to {
 	case array.Int64, array.Uint32:
@@ -25,7 +26,7 @@ func Whole(to array.DType) array.DType {
 	return array.Int32
 }
 
-// Cast is a C expression of a scalar of another type.
+// Cast returns a C expression that casts a scalar.
 func (h *Helpers) Cast(code string, from, to array.DType) string {
 	via, indirect := Via(from, to)
 	switch {
@@ -48,27 +49,27 @@ func (h *Helpers) Cast(code string, from, to array.DType) string {
 	return fmt.Sprintf("((%s)%s)", types[to].Scalar, code)
 }
 
-// fromBFloat16 shifts the bits to where float has them.
+// fromBFloat16 shifts the bits into position for float.
 const fromBFloat16 = "  union { uint32_t u; float f; } v = {(uint32_t)x << 16};\n  return v.f;\n"
 
-// toBFloat16 rounds to the nearest, ties to even; NaN stays NaN.
+// toBFloat16 rounds to nearest, ties to even; NaN stays NaN.
 const toBFloat16 = `  union { float f; uint32_t u; } v = {x};
   if (x != x) return ({t})(v.u >> 16 | 0x40);
   return ({t})((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
 `
 
-// Limits are the bounds of an integer type: those of the floating point values that fit, and its least and greatest
-// value.
+// Limits are the bounds of an integer type: those of the floating-point values that fit, and its smallest and
+// largest value.
 type Limits struct{ Low, High, Least, Most string }
 
-// IntegerLimits are those of the types that floating point numbers are cast to.
+// IntegerLimits holds those of the types to which floating-point numbers are cast.
 var IntegerLimits = map[array.DType]Limits{
 	array.Int32:  {"-0x1p+31", "0x1p+31", "INT32_MIN", "INT32_MAX"},
 	array.Int64:  {"-0x1p+63", "0x1p+63", "INT64_MIN", "INT64_MAX"},
 	array.Uint64: {"0", "0x1p+64", "(uint64_t)({x} < -0x1p+63 ? INT64_MIN : (int64_t){x})", "UINT64_MAX"},
 }
 
-// Truncation is the expression that casts a floating point number {x} to an integer, with a semicolon.
+// Truncation returns the expression that casts a floating-point number {x} to an integer, with a semicolon.
 func Truncation(d array.DType) string {
 	l := IntegerLimits[d]
 	return fmt.Sprintf("{x} != {x} ? 0 : {x} >= %s ? %s : {x} < %s ? %s : (%s){x};\n", l.High, l.Most, l.Low, l.Least, types[d].Scalar)

@@ -2,19 +2,19 @@ package ctext
 
 import "strings"
 
-// Declarations are the types and helper functions of a translation unit, each once, behind those that it uses.
+// Declarations holds the types and helper functions of a translation unit, each once, after its dependencies.
 type Declarations struct {
 	names []string
 	texts map[string]string
 }
 
-// Has reports whether there is a declaration of a name.
+// Has reports whether a name is declared.
 func (d *Declarations) Has(name string) bool {
 	_, ok := d.texts[name]
 	return ok
 }
 
-// Declare adds a declaration under its name, unless there is one.
+// Declare adds a declaration under its name, unless it exists.
 func (d *Declarations) Declare(name, text string) {
 	if d.Has(name) {
 		return
@@ -33,7 +33,7 @@ func (d *Declarations) Include(other *Declarations) {
 	}
 }
 
-// Text is all of them, in their order.
+// Text returns all declarations in order.
 func (d *Declarations) Text() string {
 	var b strings.Builder
 	for _, name := range d.names {

@@ -1,4 +1,4 @@
-// Package ctext prints scalar expressions as C, or a language like it: types, literals, operators, casts, and helper
-// functions for what C leaves open or does otherwise than package expr says. What prints kernels has a Scalars with
-// its own names of variables and buffers. Begin to read at Scalars.
+// Package ctext prints scalar expressions as C, or a similar language: types, literals, operators, casts, and
+// helper functions where C is undefined or differs from the semantics of package expr. A kernel printer supplies a
+// Scalars with its own names of variables and buffers. Scalars is the central type.
 package ctext

@@ -7,23 +7,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Dialect is how a language like C spells what differs.
+// Dialect describes the differences between C-like languages.
 type Dialect struct {
-	// Head stands before the functions that helpers declare.
+	// Head precedes helper functions.
 	Head string
-	// Math is the name of a function of the C library, such as exp, for a floating point type.
+	// Math returns the name of a C library function, such as exp, for a floating-point type.
 	Math func(name string, d array.DType) string
-	// Index is the type that indices are computed in.
+	// Index is the type of index arithmetic.
 	Index string
-	// Half and Float, where Half is not empty, are what makes a float16 of a float and a float of a float16: not all
-	// compilers have the type.
+	// Half and Float convert between float16 and float, for languages without the type; they are empty otherwise.
 	Half, Float string
-	// BFloat16, where it is not empty, is what makes the bits of a bfloat16 of a float: a device may have an
-	// instruction.
+	// BFloat16, if not empty, converts a float to the bits of a bfloat16, for devices with such an instruction.
 	BFloat16 string
 }
 
-// C is the dialect of C compilers for processors.
+// C is the dialect of C compilers for CPUs.
 var C = Dialect{
 	Head:  "static inline __attribute__((unused, always_inline)) ",
 	Math:  func(name string, d array.DType) string { return "__builtin_" + name + types[d].Builtin },
@@ -36,13 +34,13 @@ type Helpers struct {
 	Dialect
 }
 
-// HelperName is the name of a helper function on so many lanes of a type.
+// HelperName returns the name of a helper function for a type and number of lanes.
 func HelperName(op string, d array.DType, lanes int64) string {
 	return fmt.Sprintf("tilth_%s_%vx%d", op, d, lanes)
 }
 
-// Helper declares a function on a scalar type once, and returns its name: an operator on integers, min, max, abs, or
-// from_TYPE, a cast.
+// Helper declares a function on a scalar type once, and returns its name: an operator on integers, min, max, abs,
+// or from_TYPE, a cast.
 func (h *Helpers) Helper(op string, d array.DType) string {
 	name, t := HelperName(op, d, 1), types[d].Scalar
 	switch {
@@ -68,7 +66,7 @@ func (h *Helpers) function(name, format string, args ...any) {
 	h.Declarations.Declare(name, h.Head+fmt.Sprintf(format, args...))
 }
 
-// castHelper declares the function "from_TYPE" to d; false when op is none of those.
+// castHelper declares the function "from_TYPE" to d; false if op is not a cast.
 func (h *Helpers) castHelper(name, op string, d array.DType) bool {
 	from := array.ParseDType(strings.TrimPrefix(op, "from_"))
 	if !strings.HasPrefix(op, "from_") || from == array.Invalid {

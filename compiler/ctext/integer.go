@@ -8,12 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Integers have an answer for every operand, as package expr defines them: they wrap around, divisions by zero are
-// zero, and shifts by more than their bits leave the sign. C leaves these cases open or traps, so that signed
-// arithmetic on data goes through unsigned types. Index arithmetic cannot overflow, since tensors are smaller than the
-// address space, and is printed plainly.
+// Integer operators are defined for all operands, as in package expr: they wrap around, divisions by zero are zero,
+// and shifts beyond the width leave the sign. C leaves these cases undefined or traps, so signed arithmetic on data
+// goes through unsigned types. Index arithmetic cannot overflow, since tensors are smaller than the address space,
+// and is printed directly.
 
-// UnsignedOf is the C type in which arithmetic on an integer type wraps; at least as wide as int, to which C promotes.
+// UnsignedOf returns the C type in which arithmetic on an integer type wraps; at least as wide as int, to which C
+// promotes.
 func UnsignedOf(d array.DType) string {
 	if d.Bytes() == 8 {
 		return "uint64_t"
@@ -23,7 +24,7 @@ func UnsignedOf(d array.DType) string {
 
 func isSigned(d array.DType) bool { return d >= array.Int8 && d <= array.Int64 }
 
-// wrapping is a C expression of a sum, difference or product of two integers.
+// wrapping returns a C expression for a sum, difference or product of two integers.
 func wrapping(op expr.BinaryOp, d array.DType, a, b string) string {
 	u := UnsignedOf(d)
 	if types[d].Scalar == u {
@@ -32,8 +33,8 @@ func wrapping(op expr.BinaryOp, d array.DType, a, b string) string {
 	return fmt.Sprintf("((%s)((%s)%s %s (%s)%s))", types[d].Scalar, u, a, Infix[op], u, b)
 }
 
-// integerBodies are the bodies of helper functions on integers a and b of type {t}, which wraps in type {u} and has
-// {bits} bits. The first is for signed types, the second for unsigned ones.
+// integerBodies holds the bodies of helper functions on integers a and b of type {t}, which wraps in type {u} and
+// has {bits} bits. The first is for signed types, the second for unsigned ones.
 var integerBodies = map[string][2]string{
 	"div": {
 		"return b == 0 ? 0 : b == -1 ? ({t})(0 - ({u})a) : ({t})(a / b);",
@@ -65,7 +66,7 @@ var integerBodies = map[string][2]string{
 	},
 }
 
-// integerHelper declares a function of integerBodies; false when op is none.
+// integerHelper declares a function of integerBodies; false if op is not among them.
 func (h *Helpers) integerHelper(name, op string, d array.DType) bool {
 	bodies, ok := integerBodies[op]
 	if !ok || !d.IsInt() {

@@ -7,15 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Scalars prints scalar expressions, with the names that a printer of kernels has for what they use.
+// Scalars prints scalar expressions with a kernel printer's names.
 type Scalars struct {
 	Helpers
-	// Var is the name of a variable, Load the element that is loaded, as C.
+	// Var returns the name of a variable, Load the loaded element, as C.
 	Var  func(*expr.Var) string
 	Load func(*expr.Load) string
-	// Other prints what is no expression of package expr; may be nil.
+	// Other prints expressions of other packages; may be nil.
 	Other func(expr.Expr) string
-	// Guard marks what is only computed under a condition, until the function that it returns is called; may be nil.
+	// Guard marks conditional computation, until the returned function is called; may be nil.
 	Guard func() (release func())
 }
 
@@ -26,7 +26,7 @@ func (s *Scalars) guard() (release func()) {
 	return s.Guard()
 }
 
-// Text is a C expression for e.
+// Text returns a C expression for e.
 func (s *Scalars) Text(e expr.Expr) string {
 	switch n := e.(type) {
 	case *expr.Var:
@@ -60,7 +60,7 @@ func (s *Scalars) Text(e expr.Expr) string {
 	}
 }
 
-// Infix are the operators that C has between their operands.
+// Infix holds the infix operators of C.
 var Infix = map[expr.BinaryOp]string{
 	expr.Add: "+", expr.Sub: "-", expr.Mul: "*", expr.Div: "/", expr.And: "&", expr.Or: "|", expr.Xor: "^",
 	expr.ShiftLeft: "<<", expr.ShiftRight: ">>", expr.Lt: "<", expr.Le: "<=", expr.Eq: "==", expr.Ne: "!=",
@@ -72,7 +72,7 @@ func (s *Scalars) binary(n *expr.Binary) string {
 		return s.Text(InFloat32(n))
 	}
 	if n.Op == expr.And || n.Op == expr.Or {
-		if d == array.Bool { // the right side may only be read where the left side allows it
+		if d == array.Bool { // the left operand guards the loads of the right one
 			a := s.Text(n.A)
 			defer s.guard()()
 			return fmt.Sprintf("(%s %s %s)", a, Infix[n.Op]+Infix[n.Op], s.Text(n.B))
@@ -84,7 +84,8 @@ func (s *Scalars) binary(n *expr.Binary) string {
 	return s.Binary(n.Op, d, s.Text(n.A), s.Text(n.B))
 }
 
-// InFloat32 is an operator on 16-bit floats as it is computed. The result, unless it is a Bool, is narrowed again.
+// InFloat32 returns an operator on 16-bit floats as computed in float32. The result, unless it is a Bool, is
+// narrowed again.
 func InFloat32(e expr.Expr) expr.Expr {
 	wide := func(x expr.Expr) expr.Expr { return expr.To(array.Float32, x) }
 	switch n := e.(type) {
@@ -104,7 +105,7 @@ func narrowed(e expr.Expr, d array.DType) expr.Expr {
 	return expr.To(d, e)
 }
 
-// indexBinary prints arithmetic on loop variables, which neither overflows nor divides by zero, plainly.
+// indexBinary prints arithmetic on loop variables directly, since it neither overflows nor divides by zero.
 func (s *Scalars) indexBinary(n *expr.Binary) (string, bool) {
 	if n.A.DType() != array.Int64 || !isIndex(n) {
 		return "", false
@@ -121,7 +122,7 @@ func (s *Scalars) indexBinary(n *expr.Binary) (string, bool) {
 	return fmt.Sprintf("(%s %s %s)", s.Text(n.A), sign, s.Text(n.B)), true
 }
 
-// isIndex reports whether an expression is made of loop variables and integers alone.
+// isIndex reports whether an expression consists of loop variables and integers alone.
 func isIndex(e expr.Expr) bool {
 	found := true
 	expr.Walk(e, func(x expr.Expr) {
@@ -138,7 +139,7 @@ func positive(e expr.Expr) bool {
 	return ok && n.Value > 0
 }
 
-// Binary is a C expression of an operator on two scalars of a type that C computes with, or of Bool.
+// Binary returns a C expression for an operator on two scalars of a type with C arithmetic, or of Bool.
 func (h *Helpers) Binary(op expr.BinaryOp, d array.DType, a, b string) string {
 	sign, isInfix := Infix[op]
 	switch {

@@ -10,17 +10,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Type is how C spells an element type.
+// Type is the C form of an element type.
 type Type struct {
 	// Scalar is its name.
 	Scalar string
 	// Mask is the type of a comparison's lanes, a signed integer as wide as the type.
 	Mask array.DType
-	// Literal and Builtin are the suffixes of the type's floating point literals and mathematical builtins.
+	// Literal and Builtin are the suffixes of the type's floating-point literals and mathematical builtins.
 	Literal, Builtin string
 }
 
-// TypeOf is an element type in C.
+// TypeOf returns the C form of an element type.
 func TypeOf(d array.DType) Type { return types[d] }
 
 var types = map[array.DType]Type{
@@ -39,14 +39,14 @@ var types = map[array.DType]Type{
 	array.Bool:     {Scalar: "uint8_t", Mask: array.Int8},
 }
 
-// Computes reports whether C's operators on the type mean what package expr's do, in scalars and in vectors.
+// Computes reports whether C's operators on the type have the semantics of package expr, for scalars and vectors.
 func Computes(d array.DType) bool { return d != array.Bool && !IsHalf(d) }
 
-// IsHalf reports whether a type is one of the 16-bit floating point types, which are storage: arithmetic on them is
-// done in float32.
+// IsHalf reports whether a type is one of the 16-bit floating-point types, which are for storage: arithmetic on
+// them is done in float32.
 func IsHalf(d array.DType) bool { return d == array.Float16 || d == array.BFloat16 }
 
-// FloatLiteral is a number of a floating point type.
+// FloatLiteral returns a literal of a floating-point type.
 func FloatLiteral(v float64, d array.DType) string {
 	t := types[d]
 	switch {
@@ -71,7 +71,7 @@ func FloatLiteral(v float64, d array.DType) string {
 	return s
 }
 
-// IntLiteral is a number of an integer type.
+// IntLiteral returns a literal of an integer type.
 func IntLiteral(v int64, d array.DType) string {
 	switch {
 	case v == math.MinInt64:

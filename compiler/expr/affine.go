@@ -6,7 +6,7 @@ type affineForm struct {
 	coef   map[*Var]int64
 }
 
-// toAffine writes an Int64 expression as an affine form; false when it is none.
+// toAffine converts an Int64 expression to an affine form; false if it is not affine.
 func toAffine(e Expr) (affineForm, bool) {
 	f := affineForm{coef: map[*Var]int64{}}
 	ok := f.add(e, 1)
@@ -39,7 +39,7 @@ func (f *affineForm) add(e Expr, scale int64) bool {
 	return false
 }
 
-// bounds are the smallest and largest value over all values of the variables; false when an extent is unknown.
+// bounds returns the smallest and largest value over all values of the variables; false if an extent is unknown.
 func (f affineForm) bounds() (lo, hi int64, ok bool) {
 	lo, hi = f.offset, f.offset
 	for v, c := range f.coef {

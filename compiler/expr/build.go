@@ -7,13 +7,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// The constructors below fold constants and drop neutral elements of integer arithmetic, nothing more.
-// Mixing operand types is a programming error and panics.
+// The constructors below fold constants and drop neutral elements of integer arithmetic, nothing more. They panic
+// on mixed operand types, which are programming errors.
 
-// I is an Int64 constant.
+// I returns an Int64 constant.
 func I(v int64) Expr { return &Int{Value: v, Type: array.Int64} }
 
-// F is a constant of a floating point type, or v rounded toward zero for another type.
+// F returns a constant of a floating-point type, or v rounded toward zero for another type.
 func F(d array.DType, v float64) Expr {
 	if d.IsFloat() {
 		return &Float{Value: v, Type: d}
@@ -21,7 +21,7 @@ func F(d array.DType, v float64) Expr {
 	return &Int{Value: int64(v), Type: d}
 }
 
-// Zero is the zero of a type.
+// Zero returns the zero of a type.
 func Zero(d array.DType) Expr { return F(d, 0) }
 
 // Bin applies a binary operator.
@@ -52,8 +52,7 @@ func Bin(op BinaryOp, a, b Expr) Expr {
 	return newBinary(op, a, b)
 }
 
-// The nodes below know their types from the start: each node of a long chain that asked its operand would ask the
-// whole chain.
+// The constructors below store the type in the node: asking the operands would traverse a long chain at each node.
 
 func newBinary(op BinaryOp, a, b Expr) *Binary {
 	d := a.DType()
@@ -143,7 +142,7 @@ func foldLogic(op BinaryOp, a, b Expr, ia, ib *Int) Expr {
 	return a
 }
 
-// FloorDivInt is a/b rounded toward minus infinity, for b > 0.
+// FloorDivInt returns a/b rounded toward minus infinity, for b > 0.
 func FloorDivInt(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
@@ -152,33 +151,33 @@ func FloorDivInt(a, b int64) int64 {
 	return q
 }
 
-// AddE is a + b.
+// AddE returns a + b.
 func AddE(a, b Expr) Expr { return Bin(Add, a, b) }
 
-// SubE is a - b.
+// SubE returns a - b.
 func SubE(a, b Expr) Expr { return Bin(Sub, a, b) }
 
-// MulE is a * b.
+// MulE returns a * b.
 func MulE(a, b Expr) Expr { return Bin(Mul, a, b) }
 
-// DivE is a / b.
+// DivE returns a / b.
 func DivE(a, b Expr) Expr { return Bin(Div, a, b) }
 
-// MinE is the smaller of a and b.
+// MinE returns the smaller of a and b.
 func MinE(a, b Expr) Expr { return Bin(Min, a, b) }
 
-// MaxE is the larger of a and b.
+// MaxE returns the larger of a and b.
 func MaxE(a, b Expr) Expr { return Bin(Max, a, b) }
 
 // Un applies a unary operator.
 func Un(op UnaryOp, a Expr) Expr { return newUnary(op, a) }
 
-// InRange is lo <= v && v < hi, on Int64.
+// InRange returns lo <= v && v < hi, on Int64.
 func InRange(v Expr, lo, hi int64) Expr {
 	return Bin(And, Bin(Le, I(lo), v), Bin(Lt, v, I(hi)))
 }
 
-// Sel is cond ? a : b.
+// Sel returns cond ? a : b.
 func Sel(cond, a, b Expr) Expr {
 	if a.DType() != b.DType() {
 		panic(fmt.Sprintf("expr: select of %v and %v", a.DType(), b.DType()))
@@ -192,7 +191,7 @@ func Sel(cond, a, b Expr) Expr {
 	return newSelect(cond, a, b)
 }
 
-// To converts a to type d; nothing is added when it has it already.
+// To converts a to type d. It returns a itself if it has that type.
 func To(d array.DType, a Expr) Expr {
 	if a.DType() == d {
 		return a
@@ -203,7 +202,7 @@ func To(d array.DType, a Expr) Expr {
 	return &Cast{Type: d, A: a}
 }
 
-// Lowest is the identity of Max for a type.
+// Lowest returns the identity of Max for a type.
 func Lowest(d array.DType) Expr {
 	switch {
 	case d == array.Bool:
@@ -216,7 +215,7 @@ func Lowest(d array.DType) Expr {
 	return &Int{Value: -1 << (8*d.Bytes() - 1), Type: d}
 }
 
-// Highest is the identity of Min for a type.
+// Highest returns the identity of Min for a type.
 func Highest(d array.DType) Expr {
 	switch {
 	case d == array.Bool:

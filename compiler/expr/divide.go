@@ -1,6 +1,7 @@
 package expr
 
-// divide splits l into c*quotient + rest, where rest has only what c does not divide and 0 <= rest.Const < c.
+// divide splits l into c*quotient + rest, where rest holds only terms that c does not divide and 0 <= rest.Const <
+// c.
 func (l Linear) divide(c int64) (quotient, rest Linear) {
 	quotient.Const = FloorDivInt(l.Const, c)
 	rest.Const = l.Const - c*quotient.Const
@@ -15,8 +16,8 @@ func (l Linear) divide(c int64) (quotient, rest Linear) {
 	return quotient, rest
 }
 
-// group splits l into g*multiple + small with 0 <= small < g, for the coefficient g of one of l's terms that divides
-// c; then l floordiv c is multiple floordiv c/g. ok is false when there is no such g.
+// group splits l into g*multiple + small with 0 <= small < g, for the coefficient g of one of l's terms that
+// divides c; then l floordiv c is multiple floordiv c/g. ok is false if there is no such g.
 func (l Linear) group(c int64) (g int64, multiple, small Linear, ok bool) {
 	for _, t := range l.Terms {
 		if t.Coef <= 1 || c%t.Coef != 0 {
@@ -30,7 +31,7 @@ func (l Linear) group(c int64) (g int64, multiple, small Linear, ok bool) {
 	return 0, Linear{}, Linear{}, false
 }
 
-// floorDiv is l floordiv c, for c > 0.
+// floorDiv returns l floordiv c, for c > 0.
 func (l Linear) floorDiv(c int64) Linear {
 	if c == 1 {
 		return l
@@ -51,7 +52,7 @@ func (l Linear) floorDiv(c int64) Linear {
 	return quotient.Plus(atom(Bin(FloorDiv, rest.Expr(), I(c))), 1)
 }
 
-// floorMod is l floormod c, for c > 0.
+// floorMod returns l floormod c, for c > 0.
 func (l Linear) floorMod(c int64) Linear {
 	_, rest := l.divide(c)
 	if lo, hi, ok := rest.Bounds(); ok && FloorDivInt(lo, c) == FloorDivInt(hi, c) {

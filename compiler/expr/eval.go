@@ -9,15 +9,16 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// evalChunk is the least number of body evaluations worth a goroutine.
+// evalChunk is the smallest number of body evaluations worth a goroutine.
 const evalChunk = 1 << 15
 
-// Evaluate computes a workload in Go: args are the inputs, then the constants; the result has the outputs in order.
+// Evaluate computes a workload in Go: args are the inputs, then the constants; the result holds the outputs in
+// order.
 //
-// It is the reference for what expressions mean: every float32 node is rounded to float32, float16 and bfloat16 are
-// computed in float64 and rounded by casts and stores, and reductions run in the order of their axes. Sums of floating
-// point numbers are kept in float64 and rounded at the end. A load out of bounds is an error. Arrays are row-major,
-// whatever the tensors' strides. Elements beyond the limit of an axis are zero.
+// It is the reference semantics of expressions: every float32 node is rounded to float32, float16 and bfloat16 are
+// computed in float64 and rounded by casts and stores, and reductions run in the order of their axes.
+// Floating-point sums are accumulated in float64 and rounded at the end. A load out of bounds is an error. Arrays
+// are row-major, regardless of the tensors' strides. Elements beyond the limit of an axis are zero.
 func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 	known := append(append([]*Tensor{}, w.Inputs...), w.Constants...)
 	if len(args) != len(known) {
@@ -139,7 +140,7 @@ func (c *compiler) stage(t *Tensor, out *array.Array) func(f *frame, lo, hi int6
 	}
 }
 
-// isBefore reports whether the first variables are less than so many each.
+// isBefore reports whether the first variables are below the given counts.
 func (f *frame) isBefore(counts []int64) bool {
 	for k, n := range counts {
 		if f.vars[k] >= n {
@@ -149,7 +150,7 @@ func (f *frame) isBefore(counts []int64) bool {
 	return true
 }
 
-// counts is how many values each variable takes in this execution.
+// counts returns the number of values of each variable in this execution.
 func (c *compiler) counts(vars []*Var) []int64 {
 	counts := make([]int64, len(vars))
 	for k, v := range vars {
@@ -169,7 +170,7 @@ func storeInt(out *array.Array, value intFn) func(*frame, int64) {
 	return func(f *frame, i int64) { out.SetInt(i, value(f)) }
 }
 
-// floatElement is the value of one element of a floating point tensor, reduction included.
+// floatElement compiles one element of a floating-point tensor, including its reduction.
 func (c *compiler) floatElement(t *Tensor) floatFn {
 	if t.Combiner == None {
 		return c.float(t.Body)
@@ -215,8 +216,8 @@ func (c *compiler) intElement(t *Tensor) intFn {
 	}
 }
 
-// dot is the element of a float32 sum of products of two affine loads, the inner loop of every convolution and matrix
-// product, without a closure call per step; nil when the tensor is anything else.
+// dot compiles the element of a float32 sum of products of two affine loads, the inner loop of every convolution
+// and matrix product, without a closure call per step; nil for other tensors.
 func (c *compiler) dot(t *Tensor) floatFn {
 	mul, ok := t.Body.(*Binary)
 	if !ok || t.Combiner != Sum || t.DType != array.Float32 || mul.Op != Mul {

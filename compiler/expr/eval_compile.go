@@ -19,7 +19,7 @@ type compiler struct {
 	values map[*Tensor]*array.Array
 }
 
-// float compiles an expression of floating point type.
+// float compiles an expression of floating-point type.
 func (c *compiler) float(e Expr) floatFn {
 	switch n := e.(type) {
 	case *Float:
@@ -112,8 +112,8 @@ func (c *compiler) castInt(n *Cast) intFn {
 	return func(f *frame) int64 { return wrap(a(f)) }
 }
 
-// truncate rounds toward zero to an integer that then wraps to type d. What is beyond 32 bits (64 for the types that
-// need more) becomes the nearest such integer first, and NaN zero: what processors do, made the same on all.
+// truncate rounds toward zero to an integer that then wraps to type d. Values beyond 32 bits (64 for the types that
+// need more) first become the nearest such integer, and NaN zero: the behaviour of processors, made uniform.
 func truncate(d array.DType, v float64) int64 {
 	limit, most, least := float64(1<<31), int64(math.MaxInt32), int64(math.MinInt32)
 	if d == array.Int64 || d == array.Uint32 || d == array.Uint64 {
@@ -158,7 +158,7 @@ func (c *compiler) loadFloat(n *Load) floatFn {
 	}
 }
 
-// offset compiles the position of a load; it is negative, and the frame failed, when an index is out of bounds.
+// offset compiles the position of a load; it is negative, and the frame failed, if an index is out of bounds.
 func (c *compiler) offset(n *Load) intFn {
 	if at, ok := c.affine(n); ok {
 		return at.offsetFn()
@@ -241,14 +241,14 @@ func (a affineLoad) offsetFn() intFn {
 	}
 }
 
-// stream is an affine float32 load seen from its innermost loop.
+// stream is an affine float32 load as seen from its innermost loop.
 type stream struct {
 	data   []float32
 	stride int64
 	offset intFn
 }
 
-// stream prepares a load for a loop over the variable inner; false when it is no affine load of float32.
+// stream prepares a load for a loop over the variable inner; false if it is not an affine load of float32.
 func (c *compiler) stream(e Expr, inner *Var) (stream, bool) {
 	n, ok := e.(*Load)
 	if !ok || n.Tensor.DType != array.Float32 {

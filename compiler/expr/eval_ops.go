@@ -14,7 +14,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// rounding is what a value of type d undergoes after each operation.
+// rounding returns the rounding of a value of type d after each operation.
 func rounding(d array.DType) func(float64) float64 {
 	switch d {
 	case array.Float32:
@@ -29,7 +29,7 @@ func rounding(d array.DType) func(float64) float64 {
 	return func(v float64) float64 { return v }
 }
 
-// wrapping reduces an integer to the values of type d.
+// wrapping returns the function that wraps an integer to type d.
 func wrapping(d array.DType) func(int64) int64 {
 	switch d {
 	case array.Bool:
@@ -59,7 +59,7 @@ var floatCombiners = [...]func(a, b float64) float64{
 	Minimum: func(a, b float64) float64 { return min(a, b) },
 }
 
-// binaryFloat applies op; the frequent cases of float32 are spelt out because they bound the evaluator's speed.
+// binaryFloat applies op. The frequent cases of float32 are written out because they limit the evaluator's speed.
 func binaryFloat(op BinaryOp, d array.DType, a, b floatFn) floatFn {
 	if d == array.Float32 {
 		switch op {
@@ -170,7 +170,7 @@ func compareFloat(op BinaryOp, a, b floatFn) intFn {
 	}
 }
 
-// intOp is a binary operator on integers of type d, wrapping like the type.
+// intOp returns a binary operator on integers of type d, wrapping like the type.
 func intOp(op BinaryOp, d array.DType) func(f *frame, a, b int64) int64 {
 	wrap := wrapping(d)
 	switch op {
@@ -234,7 +234,8 @@ func orderUnsigned(op BinaryOp) func(f *frame, a, b int64) int64 {
 	}
 }
 
-// power is a to the power of b modulo 2^64, by repeated squaring; the integer nearest to zero where b is negative.
+// power returns a to the power of b modulo 2^64, by repeated squaring; the integer nearest to zero if b is
+// negative.
 func power(a, b int64, unsigned bool) int64 {
 	if b < 0 && !unsigned {
 		switch {
@@ -255,7 +256,7 @@ func power(a, b int64, unsigned bool) int64 {
 	return p
 }
 
-// divide is a division or remainder; by zero it is zero.
+// divide returns a division or remainder; by zero it is zero.
 func divide(op BinaryOp, d array.DType) func(f *frame, a, b int64) int64 {
 	wrap := wrapping(d)
 	return func(_ *frame, a, b int64) int64 {

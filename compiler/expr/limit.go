@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// variables are the axes and then the reduction axes.
+// variables returns the axes and then the reduction axes.
 func (t *Tensor) variables() []*Var { return slices.Concat(t.Axes, t.Reduce) }
 
 // IsOpen reports whether some axis of the workload has a limit.
@@ -17,7 +17,7 @@ func (w *Workload) IsOpen() bool {
 	})
 }
 
-// Within is the condition that a position along an axis is one that an execution has; nil where it has all of them.
+// Within returns the condition that a position along an axis exists in an execution; nil if all positions do.
 func (v *Var) Within(position Expr) Expr {
 	if v.Limit == nil {
 		return nil
@@ -25,8 +25,8 @@ func (v *Var) Within(position Expr) Expr {
 	return Bin(Lt, position, v.Limit)
 }
 
-// Masked is a term of a reduction, and what combining nothing gives where a position along an axis is beyond what an
-// execution has.
+// Masked returns a term of a reduction, or the combiner's identity if a position along an axis does not exist in an
+// execution.
 func (v *Var) Masked(position, term Expr, c Combiner) Expr {
 	if v.Limit == nil {
 		return term
@@ -34,7 +34,7 @@ func (v *Var) Masked(position, term Expr, c Combiner) Expr {
 	return Sel(v.Within(position), term, c.Identity(term.DType()))
 }
 
-// joinedLimit is the limit of an axis that is joined with one of so many values behind it.
+// joinedLimit returns the limit of an axis that is merged with a following axis of extent by.
 func joinedLimit(limit Expr, by int64) Expr {
 	if limit == nil {
 		return nil
@@ -42,7 +42,7 @@ func joinedLimit(limit Expr, by int64) Expr {
 	return Simplify(MulE(limit, I(by)))
 }
 
-// checkLimit refuses limits that are not known before a kernel begins.
+// checkLimit rejects limits that are not known when a kernel starts.
 func checkLimit(v *Var) (err error) {
 	if v.Limit == nil {
 		return nil
@@ -63,7 +63,7 @@ func checkLimit(v *Var) (err error) {
 	return err
 }
 
-// Counts are the inputs that say how many elements an execution has, and the most that each may say.
+// Counts returns the inputs that hold extents of an execution, with their maxima.
 func (w *Workload) Counts() map[*Tensor]int64 {
 	counts := map[*Tensor]int64{}
 	for _, t := range w.Inputs {

@@ -2,16 +2,16 @@ package expr
 
 import "math"
 
-// Term is one summand of a Linear: Coef times an atom, which is a variable or an expression that is not linear.
+// Term is one summand of a Linear: Coef times an atom, which is a variable or a nonlinear expression.
 type Term struct {
 	Atom Expr
 	Coef int64
-	// within holds the atom's values; it is known only where bounded.
+	// within is the range of the atom; it is valid only if bounded.
 	within  interval
 	bounded bool
 }
 
-// interval is lo <= x <= hi.
+// interval is the range lo <= x <= hi.
 type interval struct{ lo, hi int64 }
 
 // Linear is an integer expression as Const plus a sum of terms with distinct atoms and non-zero coefficients.
@@ -20,13 +20,13 @@ type Linear struct {
 	Terms []Term
 }
 
-// atom is an expression that is not taken apart any further.
+// atom returns an expression as a single term.
 func atom(e Expr) Linear {
 	within, bounded := valuesOf(e)
 	return Linear{Terms: []Term{{Atom: e, Coef: 1, within: within, bounded: bounded}}}
 }
 
-// Plus is l + k*m.
+// Plus returns l + k*m.
 func (l Linear) Plus(m Linear, k int64) Linear {
 	sum := Linear{Const: l.Const + k*m.Const}
 	if len(m.Terms) == 0 || k == 0 {
@@ -38,7 +38,7 @@ func (l Linear) Plus(m Linear, k int64) Linear {
 	return sum
 }
 
-// addAll adds k*m to l, whose terms nobody else may hold.
+// addAll adds k*m to l in place; l's terms must not be shared.
 func (l *Linear) addAll(m Linear, k int64) {
 	l.Const += k * m.Const
 	for _, t := range m.Terms {
@@ -47,7 +47,7 @@ func (l *Linear) addAll(m Linear, k int64) {
 	}
 }
 
-// add adds a term to l, whose terms nobody else may hold.
+// add adds a term to l in place; l's terms must not be shared.
 func (l *Linear) add(t Term) {
 	if t.Coef == 0 {
 		return
@@ -68,8 +68,8 @@ func (l *Linear) add(t Term) {
 	}
 }
 
-// recombine uses (x floormod c) + c*(x floordiv c) = x: when the partner of a quotient or remainder is already among
-// the terms, the two are replaced by their common operand.
+// recombine applies (x floormod c) + c*(x floordiv c) = x: if the partner of a quotient or remainder is already
+// among the terms, it replaces the two by their common operand.
 func (l *Linear) recombine(t Term) bool {
 	n, _, ok := asDivision(t.Atom)
 	if !ok {
@@ -95,7 +95,7 @@ func (l *Linear) recombine(t Term) bool {
 	return false
 }
 
-// partners reports whether a remainder and a quotient are of the same operands. The quotient of a quotient is written
+// partners reports whether a remainder and a quotient have the same operands. A quotient of a quotient is written
 // as one, so that x floordiv 32 is the partner of (x floordiv 4) floormod 8.
 func partners(remainder, quotient *Binary) bool {
 	if Same(remainder.B, quotient.B) {
@@ -107,7 +107,7 @@ func partners(remainder, quotient *Binary) bool {
 	return ok && inner.Op == FloorDiv && d <= maxBound/c && both == c*d && Same(inner.A, quotient.A)
 }
 
-// asDivision takes a quotient or remainder by a positive constant apart.
+// asDivision matches a quotient or remainder by a positive constant.
 func asDivision(e Expr) (n *Binary, divisor int64, ok bool) {
 	n, ok = e.(*Binary)
 	if !ok || n.Op != FloorDiv && n.Op != FloorMod {
@@ -120,7 +120,7 @@ func asDivision(e Expr) (n *Binary, divisor int64, ok bool) {
 	return n, c.Value, true
 }
 
-// Scale is k*l.
+// Scale returns k*l.
 func (l Linear) Scale(k int64) Linear {
 	if k == 0 {
 		return Linear{}
@@ -133,8 +133,7 @@ func (l Linear) Scale(k int64) Linear {
 	return scaled
 }
 
-// Bounds are the smallest and largest value; ok is false when an atom is unbounded or the values are too large to
-// tell.
+// Bounds returns the smallest and largest value; ok is false if an atom is unbounded or the values are too large.
 func (l Linear) Bounds() (lo, hi int64, ok bool) {
 	within := interval{l.Const, l.Const}
 	for _, t := range l.Terms {
@@ -152,7 +151,7 @@ func (l Linear) Bounds() (lo, hi int64, ok bool) {
 	return within.lo, within.hi, true
 }
 
-// Expr is the linear form as an expression.
+// Expr returns the linear form as an expression.
 func (l Linear) Expr() Expr {
 	var sum Expr
 	for _, t := range l.Terms {
@@ -175,7 +174,7 @@ func (l Linear) Expr() Expr {
 	return AddE(sum, I(l.Const))
 }
 
-// Coef is the coefficient of v, and whether v occurs nowhere else.
+// Coef returns the coefficient of v, and reports whether v occurs nowhere else.
 func (l Linear) Coef(v *Var) (coef int64, linear bool) {
 	linear = true
 	for _, t := range l.Terms {
@@ -188,7 +187,7 @@ func (l Linear) Coef(v *Var) (coef int64, linear bool) {
 	return coef, linear
 }
 
-// maxBound is the largest magnitude that bounds are told for, far from overflow.
+// maxBound is the largest magnitude of bounds, chosen to exclude overflow.
 const maxBound = 1 << 61
 
 func (i interval) plus(j interval) (interval, bool) {
@@ -207,7 +206,7 @@ func (i interval) scale(k int64) (interval, bool) {
 	return interval{k * i.lo, k * i.hi}, true
 }
 
-// valuesOf is an expression's range by interval arithmetic; ok is false when it cannot be told.
+// valuesOf returns an expression's range by interval arithmetic; ok is false if it is unknown.
 func valuesOf(e Expr) (within interval, ok bool) {
 	switch n := e.(type) {
 	case *Int:
@@ -225,7 +224,7 @@ func valuesOf(e Expr) (within interval, ok bool) {
 }
 
 func binaryValues(n *Binary) (within interval, ok bool) {
-	if n.Op == FloorMod { // whatever the operand
+	if n.Op == FloorMod { // for any operand
 		c, isConst := n.B.(*Int)
 		return interval{0, constantOr(c, 1) - 1}, isConst && c.Value > 0
 	}

@@ -2,11 +2,12 @@ package expr
 
 import "slices"
 
-// Merge is the workload without axes of extent one, and with neighbouring axes joined wherever every tensor treats
-// them as one: a 1x1 convolution over [n,h,w,c] becomes a matrix product over [n*h*w,c], an element-wise chain a
-// single loop. Memory layouts stay the same, so arguments are passed as before. Workloads that differ only in such
-// grouping become equal. The result is canonical input for scheduling; w is not changed. Neighbouring reduction axes
-// are joined likewise. An axis with a limit is joined with those behind it only: its elements then lie at the front.
+// Merge returns the workload without axes of extent one, and with neighbouring axes merged wherever every tensor
+// treats them as one: a 1x1 convolution over [n,h,w,c] becomes a matrix product over [n*h*w,c], an elementwise
+// chain a single loop. Memory layouts stay the same, so arguments are passed as before. Workloads that differ only
+// in such grouping become equal. The result is the canonical input of scheduling; w is not changed. Neighbouring
+// reduction axes are merged likewise. An axis with a limit is only merged with those after it, so that its elements
+// stay at the front.
 func (w *Workload) Merge() *Workload {
 	w, _ = w.squeeze()
 	for {
@@ -18,14 +19,15 @@ func (w *Workload) Merge() *Workload {
 	}
 }
 
-// grouping says which dimension of each tensor, and which reduction axis of each stage, is joined with the next one.
+// grouping records which dimension of each tensor, and which reduction axis of each stage, is merged with the next
+// one.
 type grouping struct {
 	dims, reduce map[*Tensor]int
 }
 
 func newGrouping() grouping { return grouping{map[*Tensor]int{}, map[*Tensor]int{}} }
 
-// mergeable finds a pair of neighbouring axes, of an output or of a reduction, that can be joined everywhere.
+// mergeable finds a pair of neighbouring axes, of an output or of a reduction, that can be merged everywhere.
 func (w *Workload) mergeable() (grouping, bool) {
 	for _, out := range w.Outputs {
 		for k := range len(out.Shape) - 1 {
@@ -46,7 +48,7 @@ func (w *Workload) mergeable() (grouping, bool) {
 	return grouping{}, false
 }
 
-// join adds "dimensions k and k+1 of t are one" and everything that follows from it; false on a contradiction.
+// join records that dimensions k and k+1 of t are merged, with all consequences; false on a contradiction.
 func (w *Workload) join(g grouping, t *Tensor, k int) bool {
 	if at, seen := g.dims[t]; seen {
 		return at == k
@@ -68,7 +70,7 @@ func (w *Workload) join(g grouping, t *Tensor, k int) bool {
 	return true
 }
 
-// joinReduce adds "reduction axes k and k+1 of t are one" and what follows from it.
+// joinReduce records that reduction axes k and k+1 of t are merged, with all consequences.
 func (w *Workload) joinReduce(g grouping, t *Tensor, k int) bool {
 	if at, seen := g.reduce[t]; seen {
 		return at == k
@@ -80,7 +82,7 @@ func (w *Workload) joinReduce(g grouping, t *Tensor, k int) bool {
 	return w.joinLoads(g, t, t.Reduce[k], t.Reduce[k+1])
 }
 
-// joinLoads joins what t's body loads with two of its axes, which must occur nowhere else.
+// joinLoads merges the indices of loads in t's body that use two of its axes, which must occur nowhere else.
 func (w *Workload) joinLoads(g grouping, t *Tensor, a, b *Var) bool {
 	for _, l := range Loads(t.Body) {
 		if !w.joinLoad(g, l, a, b) {
@@ -90,7 +92,7 @@ func (w *Workload) joinLoads(g grouping, t *Tensor, a, b *Var) bool {
 	return !usesOutsideOf(t.Body, a, b)
 }
 
-// joinLoad: where a load has one of the two axes, it must use both, once, as neighbouring indices.
+// joinLoad checks that a load with one of the two axes uses both, once, as neighbouring indices.
 func (w *Workload) joinLoad(g grouping, l *Load, a, b *Var) bool {
 	p := slices.Index(l.Index, Expr(a))
 	q := slices.Index(l.Index, Expr(b))
@@ -103,7 +105,7 @@ func (w *Workload) joinLoad(g grouping, l *Load, a, b *Var) bool {
 	return w.join(g, l.Tensor, p)
 }
 
-// joinReader: a stage that loads t must pass two neighbouring axes of its own at the joined dimensions.
+// joinReader checks that a stage that loads t passes two neighbouring axes of its own at the merged dimensions.
 func (w *Workload) joinReader(g grouping, c *Tensor, l *Load, k int) bool {
 	passes := func(vars []*Var, i int) bool {
 		return l.Index[k] == Expr(vars[i]) && l.Index[k+1] == Expr(vars[i+1]) &&
@@ -144,7 +146,7 @@ func usesOutsideOf(e Expr, a, b *Var) bool {
 	return used
 }
 
-// apply rebuilds the workload with the joined dimensions.
+// apply rebuilds the workload with the merged dimensions.
 func (g grouping) apply(w *Workload) *Workload {
 	m := &merger{grouping: g, tensors: map[*Tensor]*Tensor{}}
 	var outputs, args []*Tensor
@@ -159,7 +161,7 @@ func (g grouping) apply(w *Workload) *Workload {
 	}
 	merged, err := NewWorkload(outputs, args...)
 	if err != nil {
-		panic(err) // joining keeps a checked workload correct
+		panic(err) // merging keeps a checked workload valid
 	}
 	return merged
 }
@@ -196,14 +198,14 @@ func (m *merger) stage(t *Tensor) {
 	m.tensors[t] = r
 }
 
-// joinVars is the list of variables with one in place of the two at k; values gets what stands for these.
+// joinVars replaces the two variables at k by one; values receives the replacements of the old ones.
 func joinVars(vars []*Var, k int, values map[*Var]Expr) []*Var {
 	joined := &Var{Name: vars[k].Name, Extent: vars[k].Extent * vars[k+1].Extent, Limit: joinedLimit(vars[k].Limit, vars[k+1].Extent)}
 	values[vars[k]], values[vars[k+1]] = joined, joined
 	return slices.Concat(vars[:k], []*Var{joined}, vars[k+2:])
 }
 
-// body renames tensors and axes; where a load's two dimensions are joined, its two indices are the joined axis.
+// body renames tensors and axes; if a load's two dimensions are merged, its two indices become the merged axis.
 func (m *merger) body(e Expr, values map[*Var]Expr) Expr {
 	return Rewrite(e, func(x Expr) Expr {
 		switch n := x.(type) {

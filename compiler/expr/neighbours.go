@@ -1,7 +1,7 @@
 package expr
 
-// Neighbours is the index of the first of n neighbours that v counts, where that is a multiple of n whatever else the
-// index is made of; ok is false where it is not known to be.
+// Neighbours returns the index of the first of n neighbours that v counts, if that is always a multiple of n; ok is
+// false if this is not known.
 func Neighbours(index Expr, v *Var, n int64) (first Expr, ok bool) {
 	at := Linearize(index)
 	if coef, linear := at.Coef(v); !linear || coef != 1 {

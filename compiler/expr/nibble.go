@@ -6,14 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Nibble is element k, from 0 to 15, of a tensor that has two neighbours along an axis in each byte, the even one in
-// the lower half; both is the byte, that at k floordiv 2.
+// Nibble returns element k, from 0 to 15, of a tensor that packs two neighbours along an axis into each byte, the
+// even one in the low half; both is the byte at k floordiv 2.
 func Nibble(both, k Expr) Expr {
 	low, high := LowNibble(both), HighNibble(both)
 	return Sel(Bin(Eq, Bin(FloorMod, k, I(2)), I(0)), low, high)
 }
 
-// BitsOf is how many bits the values of a byte have that is a part of another; 0 where that is not known.
+// BitsOf returns the width of a value that is extracted from a byte; 0 if unknown.
 func BitsOf(e Expr) int64 {
 	const byteBits = 8
 	switch n := e.(type) {
@@ -34,8 +34,8 @@ func BitsOf(e Expr) int64 {
 	return 0
 }
 
-// LowNibble is the lower half of a byte.
+// LowNibble returns the low half of a byte.
 func LowNibble(both Expr) Expr { return Bin(And, both, &Int{Value: 15, Type: array.Uint8}) }
 
-// HighNibble is the upper half of a byte.
+// HighNibble returns the high half of a byte.
 func HighNibble(both Expr) Expr { return Bin(ShiftRight, both, &Int{Value: 4, Type: array.Uint8}) }

@@ -2,30 +2,30 @@ package expr
 
 import "github.com/tilth-dev/tilth/compiler/array"
 
-// Expr is a scalar expression. Index arithmetic and conditions are Int64 and Bool expressions like any other.
-// Nodes are immutable once built and may be shared.
+// Expr is a scalar expression. Index arithmetic and conditions are ordinary Int64 and Bool expressions. Nodes are
+// immutable and may be shared.
 type Expr interface {
-	// DType is the type of the value.
+	// DType returns the type of the value.
 	DType() array.DType
 }
 
-// Node is an expression of a kind that another package has, such as those of lowered programs.
+// Node is an expression kind defined in another package, such as those of lowered programs.
 type Node interface {
 	Expr
-	// Operands are the expressions that the node is made of, in the order in which they are computed.
+	// Operands returns the operands of the node in evaluation order.
 	Operands() []Expr
-	// Map is the node with each operand replaced by what f makes of it.
+	// Map returns the node with f applied to each operand.
 	Map(f func(Expr) Expr) Expr
 }
 
-// Var is an integer variable: an axis of a tensor or a loop of a lowered program. Its identity is its address.
+// Var is an integer variable: an axis of a tensor or a loop of a lowered program. It is identified by its address.
 type Var struct {
 	Name string
-	// Extent is the number of values, 0 <= v < Extent; 0 when unknown.
+	// Extent is the number of values, 0 <= v < Extent; 0 if unknown.
 	Extent int64
-	// Limit is, for an axis that is open, how many of the values an execution has, at most Extent: a number made of
-	// integers and scalar inputs. It is nil for an axis that always has all of them. Elements of a tensor beyond the
-	// limit of an axis are never used, and have any value; a reduction has no terms beyond that of its axis.
+	// Limit is, for an open axis, the number of values in an execution, at most Extent: an expression of integers
+	// and scalar inputs. It is nil for an axis of fixed extent. Elements of a tensor beyond the limit of an axis
+	// are never used and undefined; a reduction has no terms beyond that of its axis.
 	Limit Expr
 }
 
@@ -35,7 +35,7 @@ type Int struct {
 	Type  array.DType
 }
 
-// Float is a floating point constant.
+// Float is a floating-point constant.
 type Float struct {
 	Value float64
 	Type  array.DType
@@ -47,65 +47,65 @@ type Load struct {
 	Index  []Expr
 }
 
-// Binary applies a two-operand operator; both operands have the same type. Bin makes one.
+// Binary applies a two-operand operator; both operands have the same type. Create it with Bin.
 type Binary struct {
 	Op    BinaryOp
 	A, B  Expr
 	dtype array.DType
 }
 
-// Unary applies a one-operand operator. Un makes one.
+// Unary applies a one-operand operator. Create it with Un.
 type Unary struct {
 	Op    UnaryOp
 	A     Expr
 	dtype array.DType
 }
 
-// Select is A where Cond holds and B elsewhere. Only the chosen side is evaluated, so a load in A may be out of
-// bounds where Cond is false. Sel makes one.
+// Select is A if Cond holds and B otherwise. Only the chosen side is evaluated, so a load in A may be out of bounds
+// if Cond is false. Create it with Sel.
 type Select struct {
 	Cond, A, B Expr
 	dtype      array.DType
 }
 
-// Cast converts between types: anything to Bool tests for non-zero, integers wrap, and floating point to integer
-// truncates toward zero. A floating point value beyond 32 bits (64 for Int64, Uint32 and Uint64) first becomes the
-// nearest integer of that size, signed but for Uint64; NaN becomes zero.
+// Cast converts between types: conversions to Bool test for nonzero, integers wrap, and floating point to integer
+// truncates toward zero. A floating-point value beyond 32 bits (64 for Int64, Uint32 and Uint64) first becomes the
+// nearest integer of that size, signed except for Uint64; NaN becomes zero.
 type Cast struct {
 	Type array.DType
 	A    Expr
 }
 
-// DType is Int64.
+// DType returns Int64.
 func (*Var) DType() array.DType { return array.Int64 }
 
-// DType is the constant's type.
+// DType returns the constant's type.
 func (e *Int) DType() array.DType { return e.Type }
 
-// DType is the constant's type.
+// DType returns the constant's type.
 func (e *Float) DType() array.DType { return e.Type }
 
-// DType is the tensor's element type.
+// DType returns the tensor's element type.
 func (e *Load) DType() array.DType { return e.Tensor.DType }
 
-// DType is Bool for comparisons and the operands' type otherwise.
+// DType returns Bool for comparisons and the operands' type otherwise.
 func (e *Binary) DType() array.DType { return e.dtype }
 
-// DType is the operand's type; Bool for the tests IsNaN and IsInf.
+// DType returns the operand's type; Bool for the tests IsNaN and IsInf.
 func (e *Unary) DType() array.DType { return e.dtype }
 
-// DType is that of the two sides.
+// DType returns the type of the two sides.
 func (e *Select) DType() array.DType { return e.dtype }
 
-// DType is the type converted to.
+// DType returns the target type.
 func (e *Cast) DType() array.DType { return e.Type }
 
 // BinaryOp is the operator of a Binary.
 type BinaryOp uint8
 
-// The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity and
-// are what index arithmetic uses. Mod has the sign of the dividend (C's % and fmod). Integers wrap around; divisions
-// of them and remainders by zero are zero, and shifts by more than their bits leave the sign. Min and Max of NaN are
+// The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity
+// and are used in index arithmetic. Mod has the sign of the dividend (C's % and fmod). Integers wrap around;
+// divisions and remainders by zero are zero, and shifts beyond the width leave the sign. Min and Max of NaN are
 // NaN.
 const (
 	Add BinaryOp = iota + 1
@@ -129,7 +129,7 @@ const (
 	Ne
 )
 
-// IsComparison reports whether the result is Bool whatever the operands' type.
+// IsComparison reports whether the result is Bool for any operand type.
 func (op BinaryOp) IsComparison() bool { return op >= Lt && op <= Ne }
 
 // UnaryOp is the operator of a Unary.
@@ -175,10 +175,10 @@ var unaryNames = [...]string{
 	Sinh: "sinh", Cosh: "cosh", Asinh: "asinh", Acosh: "acosh", Atanh: "atanh", IsNaN: "isnan", IsInf: "isinf",
 }
 
-// Work is what an operator asks of a machine, which costs are made of.
+// Work classifies the cost of an operator.
 type Work uint8
 
-// The kinds of work: a few cycles; a division or a root; a function that is computed by a polynomial or a library.
+// The classes of work: a few cycles; a division or a root; a function computed by a polynomial or a library.
 const (
 	Simple Work = iota
 	Division
@@ -199,14 +199,14 @@ var unaryWork = [...]Work{
 	IsNaN: Simple, IsInf: Simple,
 }
 
-// Work is what the operator asks of a machine.
+// Work returns the cost class of the operator.
 func (op BinaryOp) Work() Work { return binaryWork[op] }
 
-// Work is what the operator asks of a machine.
+// Work returns the cost class of the operator.
 func (op UnaryOp) Work() Work { return unaryWork[op] }
 
-// String is the operator's name in the canonical text.
+// String returns the operator's name in the canonical text.
 func (op BinaryOp) String() string { return binaryNames[op] }
 
-// String is the operator's name in the canonical text.
+// String returns the operator's name in the canonical text.
 func (op UnaryOp) String() string { return unaryNames[op] }

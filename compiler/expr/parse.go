@@ -9,14 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Limits on what Parse accepts, far above any real workload, so that hostile text costs little.
+// Limits on the input of Parse, far above any real workload, to bound the cost of malicious text.
 const (
 	maxTextBytes = 1 << 20
 	maxDepth     = 200
 	maxRank      = 16
 )
 
-// Parse reads a canonical text. The error names the line. The result's Text equals the input.
+// Parse parses a canonical text. Errors name the line. The result's Text equals the input.
 func Parse(text string) (*Workload, error) {
 	if len(text) > maxTextBytes {
 		return nil, fmt.Errorf("workload: text of %d bytes is over the limit of %d", len(text), maxTextBytes)
@@ -120,7 +120,7 @@ func (p *parser) tensor(kind, name, rest string) (*Tensor, error) {
 	return t, p.body(t, body)
 }
 
-// limits reads those of a tensor's axes.
+// limits parses the limits of a tensor's axes.
 func (p *parser) limits(t *Tensor, text string) error {
 	for _, part := range strings.Split(text, ", ") {
 		name, limit, _ := strings.Cut(part, " ")
@@ -140,7 +140,7 @@ func (p *parser) limits(t *Tensor, text string) error {
 	return nil
 }
 
-// parseType reads a type as typeText writes it.
+// parseType parses the output of typeText.
 func parseType(tensor, s string) (*Tensor, error) {
 	s, most, isCount := strings.Cut(s, "<=")
 	dense, strides, isPart := strings.Cut(s, "@")
@@ -204,7 +204,7 @@ func (p *parser) body(t *Tensor, text string) (err error) {
 	return err
 }
 
-// whole reads a text that is one expression.
+// whole parses a text that is one expression.
 func (p *parser) whole(text string, vars map[string]*Var) (Expr, error) {
 	p.vars, p.tokens = vars, tokenize(text)
 	e, err := p.expr(0)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Shape is a workload's canonical text taken apart: what is computed, and how large.
+// Shape splits a workload's canonical text into its structure and its sizes.
 type Shape struct {
 	// Class is the text without its integers: workloads of one class differ in extents, strides and bounds only.
 	Class string
-	// Sizes are the integers in their order.
+	// Sizes lists the integers in order.
 	Sizes []float64
 }
 
-// ShapeOf takes the text of a workload apart. Names such as t0 and f32, and floating constants, are of the class.
+// ShapeOf splits the text of a workload. Names such as t0 and f32, and floating constants, belong to the class.
 func ShapeOf(text string) Shape {
 	var class strings.Builder
 	var s Shape
@@ -37,7 +37,7 @@ func ShapeOf(text string) Shape {
 	return s
 }
 
-// wordEnd is where the word or the single other character at i ends.
+// wordEnd returns the end of the word or the single other character at i.
 func wordEnd(text string, i int) int {
 	if !isWord(text[i]) {
 		return i + 1
@@ -48,7 +48,7 @@ func wordEnd(text string, i int) int {
 	return i
 }
 
-// inWord reports whether the character at i goes on with a word, such as the exponent of 0x1p-05.
+// inWord reports whether the character at i continues a word, such as the exponent of 0x1p-05.
 func inWord(text string, i int) bool {
 	if i > 1 && (text[i-1] == '+' || text[i-1] == '-') {
 		i--
@@ -58,13 +58,12 @@ func inWord(text string, i int) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isWord: letters, digits, and what stands in hexadecimal floating constants.
+// isWord reports whether c is a letter, a digit, or part of a hexadecimal floating constant.
 func isWord(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.'
 }
 
-// Distance is the mean of the logarithms, base 2, of how many times larger one's sizes are than the other's; infinite
-// between classes.
+// Distance returns the mean absolute binary logarithm of the ratios of sizes; infinite between classes.
 func (s Shape) Distance(to Shape) float64 {
 	if s.Class != to.Class || len(s.Sizes) != len(to.Sizes) {
 		return math.Inf(1)

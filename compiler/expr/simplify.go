@@ -6,20 +6,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Simplifier rewrites expressions into a simpler form of the same value, replacing variables and tensors on the way.
-// The zero value replaces nothing.
+// Simplifier rewrites expressions into a simpler form of the same value, and replaces variables and tensors on the
+// way. The zero value replaces nothing.
 type Simplifier struct {
-	// Values has the replacements of variables, which must be simplified themselves.
+	// Values holds the replacements of variables, which must be simplified themselves.
 	Values map[*Var]Expr
-	// Tensors has the tensors to load from in place of others, at the same index.
+	// Tensors maps tensors to those to load from instead, at the same index.
 	Tensors map[*Tensor]*Tensor
 }
 
-// Simplify rewrites integer arithmetic into linear form and decides comparisons that the variables' extents decide.
+// Simplify rewrites integer arithmetic into linear form and decides comparisons by the variables' extents.
 func Simplify(e Expr) Expr { return Simplifier{}.Simplify(e) }
 
-// Linearize brings an Int64 expression into linear form. Divisions and remainders by positive constants are taken
-// apart as far as the variables' extents allow; variables range over 0 <= v < Extent.
+// Linearize converts an Int64 expression to linear form. It splits divisions and remainders by positive constants
+// as far as the variables' extents allow; variables range over 0 <= v < Extent.
 func Linearize(e Expr) Linear { return Simplifier{}.Linearize(e) }
 
 // Changes reports whether any variable or tensor of e is to be replaced.
@@ -51,7 +51,7 @@ func (s Simplifier) Changes(e Expr) bool {
 	return false
 }
 
-// Simplify is e simplified, with the replacements.
+// Simplify returns e simplified, with the replacements.
 func (s Simplifier) Simplify(e Expr) Expr {
 	switch n := e.(type) {
 	case *Var:
@@ -80,7 +80,7 @@ func (s Simplifier) Simplify(e Expr) Expr {
 	return e
 }
 
-// selection leaves the side alone that a decided condition drops.
+// selection does not rewrite the side that a decided condition drops.
 func (s Simplifier) selection(n *Select) Expr {
 	cond := s.Simplify(n.Cond)
 	if c, ok := cond.(*Int); ok {
@@ -120,7 +120,7 @@ func (s Simplifier) comparison(n *Binary) Expr {
 	return Bin(n.Op, a.Expr(), b.Expr())
 }
 
-// quotientBound is the comparison of a linear form with zero, op Lt or Le, as one of what is divided in it, where the
+// quotientBound rewrites the comparison of a linear form with zero, op Lt or Le, as one of the dividend, if a
 // quotient is its only term: x floordiv 3 < 5 where x < 15.
 func quotientBound(op BinaryOp, l Linear) (Expr, bool) {
 	if op != Lt && op != Le || len(l.Terms) != 1 {
@@ -143,14 +143,14 @@ func quotientBound(op BinaryOp, l Linear) (Expr, bool) {
 	return nil, false
 }
 
-// Linearize is the linear form of e with the replacements.
+// Linearize returns the linear form of e with the replacements.
 func (s Simplifier) Linearize(e Expr) Linear {
 	var l Linear
 	s.addTo(&l, e, 1)
 	return l
 }
 
-// addTo adds k*e to l, whose terms nobody else may hold.
+// addTo adds k*e to l in place; l's terms must not be shared.
 func (s Simplifier) addTo(l *Linear, e Expr, k int64) {
 	switch n := e.(type) {
 	case *Int:
@@ -200,7 +200,7 @@ func (s Simplifier) addBinary(l *Linear, n *Binary, k int64) {
 	l.addAll(s.binary(n), k)
 }
 
-// binary is the linear form of what is neither a sum nor a difference.
+// binary returns the linear form of operators other than sums and differences.
 func (s Simplifier) binary(n *Binary) Linear {
 	a, b := s.Linearize(n.A), s.Linearize(n.B)
 	switch n.Op {

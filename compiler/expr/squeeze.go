@@ -1,7 +1,7 @@
 package expr
 
-// squeeze is the workload without axes and dimensions of extent one, but for one where nothing else is left: their
-// only valid index is zero. ok is false when there was none to drop.
+// squeeze returns the workload without axes and dimensions of extent one, keeping one if nothing else is left:
+// their only valid index is zero. ok is false if there was none to drop.
 func (w *Workload) squeeze() (squeezed *Workload, ok bool) {
 	s := &squeezer{kept: map[*Tensor][]int{}, tensors: map[*Tensor]*Tensor{}}
 	var outputs, args []*Tensor
@@ -19,19 +19,19 @@ func (w *Workload) squeeze() (squeezed *Workload, ok bool) {
 	}
 	squeezed, err := NewWorkload(outputs, args...)
 	if err != nil {
-		panic(err) // dropping unit axes keeps a checked workload correct
+		panic(err) // dropping unit axes keeps a checked workload valid
 	}
 	return squeezed, true
 }
 
 type squeezer struct {
-	// kept has the dimensions that each tensor keeps.
+	// kept holds the dimensions that each tensor keeps.
 	kept    map[*Tensor][]int
 	tensors map[*Tensor]*Tensor
 	dropped bool
 }
 
-// keep lists the extents that are not one; the last of all when each is.
+// keep lists the extents other than one, or the last one if all are.
 func (s *squeezer) keep(extents []int64) []int {
 	var kept []int
 	for k, e := range extents {
@@ -55,7 +55,7 @@ func pick[T any](list []T, kept []int) []T {
 }
 
 func (s *squeezer) leaf(t *Tensor) *Tensor {
-	if len(t.Shape) == 0 && t.Role != Computed { // limits read such ones
+	if len(t.Shape) == 0 && t.Role != Computed { // limits read such scalars
 		s.tensors[t] = t
 		return t
 	}
@@ -86,7 +86,7 @@ func (s *squeezer) stage(t *Tensor) {
 				return z
 			}
 		case *Load:
-			// A selection whose condition became known is its side, which is rewritten already.
+			// A selection with a decided condition is its side, which is already rewritten.
 			if to := s.tensors[n.Tensor]; to != nil {
 				return &Load{Tensor: to, Index: pick(n.Index, s.kept[n.Tensor])}
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// RowMajorStrides are the distances between neighbours along each dimension of a tensor that lies alone in memory.
+// RowMajorStrides returns the strides of a dense row-major tensor.
 func RowMajorStrides(shape []int64) []int64 {
 	strides := make([]int64, len(shape))
 	step := int64(1)
@@ -18,7 +18,7 @@ func RowMajorStrides(shape []int64) []int64 {
 	return strides
 }
 
-// MemoryStrides are the tensor's strides, spelled out where it is row-major.
+// MemoryStrides returns the tensor's strides, computed if it is row-major.
 func (t *Tensor) MemoryStrides() []int64 {
 	if t.Strides != nil {
 		return t.Strides
@@ -26,8 +26,8 @@ func (t *Tensor) MemoryStrides() []int64 {
 	return RowMajorStrides(t.Shape)
 }
 
-// SpanElements is how many elements of memory lie between the tensor's first element and its last, both counted: with
-// strides, the gaps between are counted, too.
+// SpanElements returns the number of elements of memory from the tensor's first element to its last, inclusive.
+// With strides, it includes the gaps.
 func (t *Tensor) SpanElements() int64 {
 	span := int64(1)
 	for k, s := range t.MemoryStrides() {
@@ -36,8 +36,7 @@ func (t *Tensor) SpanElements() int64 {
 	return span
 }
 
-// checkStrides refuses strides that are not row-major with gaps: dimensions in order of memory, no two elements at one
-// place.
+// checkStrides rejects strides other than row-major with gaps: dimensions in memory order, without overlap.
 func (t *Tensor) checkStrides() error {
 	if t.Strides == nil {
 		return nil
@@ -81,12 +80,12 @@ func (w *Workload) checkMemory() error {
 	return nil
 }
 
-// joinable reports whether dimensions k and k+1 lie in memory as one.
+// joinable reports whether dimensions k and k+1 are contiguous in memory.
 func (t *Tensor) joinable(k int) bool {
 	return t.Strides == nil || t.Strides[k] == t.Strides[k+1]*t.Shape[k+1]
 }
 
-// joinStrides are the strides once dimensions k and k+1 are one.
+// joinStrides returns the strides after dimensions k and k+1 are merged.
 func joinStrides(strides []int64, k int) []int64 {
 	if strides == nil {
 		return nil
@@ -94,8 +93,8 @@ func joinStrides(strides []int64, k int) []int64 {
 	return slices.Concat(strides[:k], strides[k+1:])
 }
 
-// keptStrides are the strides of the dimensions that squeeze keeps; that of an extent of one says nothing and becomes
-// one.
+// keptStrides returns the strides of the dimensions that squeeze keeps; that of an extent of one is arbitrary and
+// becomes one.
 func (t *Tensor) keptStrides(kept []int) []int64 {
 	if t.Strides == nil {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Role says where a tensor's values come from.
+// Role is the source of a tensor's values.
 type Role uint8
 
-// The roles. Constants are inputs whose values are known when the model is compiled, so that a schedule may pack them.
+// The roles. Constants are inputs whose values are known at compile time, so that a schedule may pack them.
 const (
 	Computed Role = iota
 	Input
@@ -30,10 +30,10 @@ const (
 
 var combinerNames = [...]string{None: "map", Sum: "sum", Prod: "prod", Maximum: "max", Minimum: "min"}
 
-// String is the combiner's name in the canonical text.
+// String returns the combiner's name in the canonical text.
 func (c Combiner) String() string { return combinerNames[c] }
 
-// Identity is the value a reduction starts from.
+// Identity returns the initial value of a reduction.
 func (c Combiner) Identity(d array.DType) Expr {
 	switch c {
 	case Prod:
@@ -47,7 +47,7 @@ func (c Combiner) Identity(d array.DType) Expr {
 	}
 }
 
-// Combine is one step of the reduction.
+// Combine returns one step of the reduction.
 func (c Combiner) Combine(acc, term Expr) Expr {
 	switch c {
 	case Prod:
@@ -68,16 +68,15 @@ func (c Combiner) Combine(acc, term Expr) Expr {
 type Tensor struct {
 	Name  string
 	DType array.DType
-	// Shape has the extent of each axis; empty for a scalar.
+	// Shape holds the extent of each axis; empty for a scalar.
 	Shape []int64
-	// Strides is nil for a tensor that lies row-major and alone in memory, at an address aligned as the kernel ABI
-	// says. An input or output that is part of a larger tensor has the distance between neighbours along each
-	// dimension, in elements; such a one is aligned to its elements only. Strides say where elements lie and nothing
-	// of what they are.
+	// Strides is nil for a dense row-major tensor with the alignment of the kernel ABI. An input or output that is
+	// part of a larger tensor has the distance between neighbours along each dimension, in elements; its alignment
+	// is only that of its elements. Strides affect the location of elements, not their values.
 	Strides []int64
 	Role    Role
-	// Most is set for a count, an input that is one integer and says how many elements an execution has: at most so
-	// many, and at least one. Limits of axes are made of counts.
+	// Most is set for a count, a scalar integer input that gives an extent of the execution, from 1 to Most. Limits
+	// of axes are expressions of counts.
 	Most int64
 	// Axes has one variable per dimension of a computed tensor.
 	Axes     []*Var
@@ -87,22 +86,22 @@ type Tensor struct {
 	Body Expr
 }
 
-// NewInput is a tensor whose values arrive with each execution.
+// NewInput returns a tensor whose values arrive with each execution.
 func NewInput(name string, d array.DType, shape ...int64) *Tensor {
 	return &Tensor{Name: name, DType: d, Shape: shape, Role: Input}
 }
 
-// NewCount is a scalar input that says how many elements an execution has.
+// NewCount returns a scalar input that gives an extent of an execution.
 func NewCount(name string, most int64) *Tensor {
 	return &Tensor{Name: name, DType: array.Int64, Role: Input, Most: most}
 }
 
-// NewConstant is a tensor whose values are known at compile time.
+// NewConstant returns a tensor whose values are known at compile time.
 func NewConstant(name string, d array.DType, shape ...int64) *Tensor {
 	return &Tensor{Name: name, DType: d, Shape: shape, Role: Constant}
 }
 
-// Compute is the tensor with the given value at each index.
+// Compute returns the tensor with the given value at each index.
 func Compute(name string, shape []int64, body func(i []Expr) Expr) *Tensor {
 	t := &Tensor{Name: name, Shape: append([]int64{}, shape...)}
 	t.Axes = newVars("i", shape)
@@ -111,7 +110,7 @@ func Compute(name string, shape []int64, body func(i []Expr) Expr) *Tensor {
 	return t
 }
 
-// ReduceOver is the tensor whose value at each index combines the terms of all reduction indices.
+// ReduceOver returns the tensor whose value at each index combines the terms of all reduction indices.
 func ReduceOver(name string, c Combiner, shape, extents []int64, body func(i, r []Expr) Expr) *Tensor {
 	t := &Tensor{Name: name, Shape: append([]int64{}, shape...), Combiner: c}
 	t.Axes, t.Reduce = newVars("i", shape), newVars("r", extents)

@@ -8,11 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// textHeader begins every canonical text; the number changes when the meaning of a text does.
+// textHeader starts every canonical text; its number changes with the meaning of texts.
 const textHeader = "tilth-workload 1"
 
-// Text is the canonical form, which Parse reads: one line a tensor, tensors named t0, t1, ... in the order inputs,
-// constants, stages; axes i0, i1, ... and r0, r1, ...; bodies in prefix form. For example
+// Text returns the canonical form, which Parse parses: one line per tensor, tensors named t0, t1, ... in the order
+// inputs, constants, stages; axes i0, i1, ... and r0, r1, ...; bodies in prefix form. For example
 //
 //	tilth-workload 1
 //	input t0 f32[4,8]
@@ -21,7 +21,7 @@ const textHeader = "tilth-workload 1"
 //	output t2
 //
 // The type of an input or output that is part of a larger tensor ends with its strides, f32[4,8]@[24,1]. Limits of
-// open axes stand before the body, each behind its axis: " while i0 [t0], r0 (mul [t0] 2) = ".
+// open axes precede the body, each after its axis: " while i0 [t0], r0 (mul [t0] 2) = ".
 func (w *Workload) Text() string {
 	names := map[*Tensor]string{}
 	var b strings.Builder
@@ -77,7 +77,7 @@ func (w *Workload) stageText(b *strings.Builder, t *Tensor, names map[*Tensor]st
 	b.WriteString("\n")
 }
 
-// typeText is for example f32[4,8], f32[4,8]@[24,1] for a part of a larger tensor, and i64[]<=512 for a count.
+// typeText returns for example f32[4,8], f32[4,8]@[24,1] for a part of a larger tensor, and i64[]<=512 for a count.
 func typeText(t *Tensor) string {
 	text := t.DType.String() + shapeText(t.Shape)
 	if t.Strides != nil {

@@ -2,7 +2,7 @@ package expr
 
 import "fmt"
 
-// Children calls visit on each direct operand of e, in order.
+// Children calls visit for each direct operand of e, in order.
 func Children(e Expr, visit func(Expr)) {
 	switch n := e.(type) {
 	case *Var, *Int, *Float:
@@ -30,7 +30,7 @@ func Children(e Expr, visit func(Expr)) {
 	}
 }
 
-// Size is the number of nodes of e; a node that occurs twice counts twice.
+// Size returns the number of nodes of e, counting each occurrence.
 func Size(e Expr) int {
 	switch n := e.(type) {
 	case *Binary:
@@ -57,14 +57,14 @@ func Size(e Expr) int {
 	return 1
 }
 
-// Walk calls visit on e and everything below it, parents first.
+// Walk calls visit for e and everything below it, parents first.
 func Walk(e Expr, visit func(Expr)) {
 	visit(e)
 	Children(e, func(c Expr) { Walk(c, visit) })
 }
 
-// Rewrite rebuilds e bottom up: each node is rebuilt from its rewritten operands (folding constants on the way), then
-// passed to f, which returns its replacement, or the node itself.
+// Rewrite rebuilds e bottom up: each node is rebuilt from its rewritten operands (folding constants on the way),
+// then passed to f, which returns its replacement, or the node itself.
 func Rewrite(e Expr, f func(Expr) Expr) Expr {
 	sub := func(x Expr) Expr { return Rewrite(x, f) }
 	switch n := e.(type) {
@@ -89,8 +89,8 @@ func Rewrite(e Expr, f func(Expr) Expr) Expr {
 	}
 }
 
-// Map is e with each direct operand replaced by what f makes of it, which must have the operand's type. Nothing is
-// folded: the node stays.
+// Map returns e with f applied to each direct operand, which must keep its type. The node itself is kept without
+// folding.
 func Map(e Expr, f func(Expr) Expr) Expr {
 	switch n := e.(type) {
 	case *Load:
@@ -125,7 +125,7 @@ func Substitute(e Expr, values map[*Var]Expr) Expr {
 	})
 }
 
-// Loads returns every load in e, in order of appearance, repeated ones too.
+// Loads returns every load in e, in order of appearance, including repetitions.
 func Loads(e Expr) []*Load { return appendLoads(nil, e) }
 
 func appendLoads(list []*Load, e Expr) []*Load {

@@ -7,30 +7,29 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Totals is what one execution of a workload computes and moves.
+// Totals holds the computation and memory traffic of one execution of a workload.
 type Totals struct {
-	// Flop counts the floating point operations: every arithmetic node of floating point type counts one, a reduction
-	// step one more. Index arithmetic, loads, casts, selections and what is made of constants alone count nothing.
+	// Flop counts the floating-point operations: one per arithmetic node of floating-point type, and one more per
+	// reduction step. Index arithmetic, loads, casts, selections and constant expressions count nothing.
 	Flop float64
-	// IntegerOps counts the operations in sums of integers: in each step the addition, and the arithmetic on what is
-	// added. Index arithmetic, loads, casts and selections count nothing.
+	// IntegerOps counts the operations in integer sums: in each step the addition, and the arithmetic on its term.
+	// Index arithmetic, loads, casts and selections count nothing.
 	IntegerOps float64
-	// Bytes is the least that is moved: every output once, and of every input and constant what is read of it, which
-	// is all of it unless it is read at fewer places than it has elements.
+	// Bytes is the minimum memory traffic: every output once, and every input and constant as far as it is read,
+	// which is all of it unless it is read at fewer places than it has elements.
 	Bytes int64
 }
 
-// Flop is that of Totals with the most of every count.
+// Flop returns that of Totals with the maximum of every count.
 func (w *Workload) Flop() float64 { return w.flop(nil) }
 
-// IntegerOps is that of Totals with the most of every count.
+// IntegerOps returns that of Totals with the maximum of every count.
 func (w *Workload) IntegerOps() float64 { return w.integerOps(nil) }
 
-// Bytes is that of Totals with the most of every count.
+// Bytes returns that of Totals with the maximum of every count.
 func (w *Workload) Bytes() int64 { return w.bytes(nil) }
 
-// Totals are those of an execution with numbers for the workload's counts; one that is missing is the most that it may
-// be.
+// Totals returns the totals of an execution with the given counts; a missing one has its maximum.
 func (w *Workload) Totals(counts map[*Tensor]int64) Totals {
 	return Totals{Flop: w.flop(counts), IntegerOps: w.integerOps(counts), Bytes: w.bytes(counts)}
 }
@@ -50,8 +49,8 @@ func (w *Workload) integerOps(counts map[*Tensor]int64) (total float64) {
 }
 
 func (w *Workload) bytes(counts map[*Tensor]int64) (total int64) {
-	// places are how many a tensor is read at, those that several loads read counted for each, and shares what part of
-	// the places with the most of every count the loads have, at most.
+	// places is the number of places at which a tensor is read, summed over its loads, and shares the largest share
+	// of a load's places relative to the maximum of every count.
 	places, shares := map[*Tensor]float64{}, map[*Tensor]float64{}
 	for _, t := range w.Stages {
 		for _, l := range Loads(t.Body) {
@@ -69,7 +68,7 @@ func (w *Workload) bytes(counts map[*Tensor]int64) (total int64) {
 	return total
 }
 
-// points is how many combinations of values variables have with numbers for counts.
+// points returns the number of combinations of variable values for the given counts.
 func points(vars []*Var, counts map[*Tensor]int64) float64 {
 	n := 1.0
 	for _, v := range vars {
@@ -78,7 +77,7 @@ func points(vars []*Var, counts map[*Tensor]int64) float64 {
 	return n
 }
 
-// extentWith is the extent in an execution with numbers for counts.
+// extentWith returns the extent in an execution with the given counts.
 func (v *Var) extentWith(counts map[*Tensor]int64) int64 {
 	if v.Limit == nil || len(counts) == 0 {
 		return v.Extent
@@ -97,7 +96,7 @@ func (v *Var) extentWith(counts map[*Tensor]int64) int64 {
 	return v.Extent
 }
 
-// variablesIn are those of a tensor's variables that a load's place depends on.
+// variablesIn returns those of a tensor's variables that a load's place depends on.
 func variablesIn(l *Load, t *Tensor) (list []*Var) {
 	for _, v := range t.variables() {
 		if slices.ContainsFunc(l.Index, func(x Expr) bool { return Uses(x, v) }) {
@@ -107,7 +106,7 @@ func variablesIn(l *Load, t *Tensor) (list []*Var) {
 	return list
 }
 
-// flopOf is the operations on floats of a point of a tensor, or of a step of its reduction.
+// flopOf returns the floating-point operations per point of a tensor, or per step of its reduction.
 func flopOf(t *Tensor) float64 {
 	n := countFlop(t.Body)
 	if t.Combiner != None && t.DType.IsFloat() {
@@ -116,7 +115,7 @@ func flopOf(t *Tensor) float64 {
 	return n
 }
 
-// integerOpsOf is the operations on integers of a step of a sum.
+// integerOpsOf returns the integer operations per step of a sum.
 func integerOpsOf(t *Tensor) float64 {
 	if t.Combiner != Sum || !t.DType.IsInt() {
 		return 0
@@ -124,7 +123,7 @@ func integerOpsOf(t *Tensor) float64 {
 	return 1 + countInteger(t.Body, t.DType)
 }
 
-// countInteger counts the arithmetic of one type, without that of indices and conditions.
+// countInteger counts the arithmetic of one type, without indices and conditions.
 func countInteger(e Expr, d array.DType) float64 {
 	switch x := e.(type) {
 	case *Load:
@@ -143,13 +142,14 @@ func countInteger(e Expr, d array.DType) float64 {
 	return 0
 }
 
-// countFlop counts the arithmetic on floats, but for what is made of constants alone: how these are stored is no work.
+// countFlop counts floating-point arithmetic, except for constant expressions, which depend on storage and are not
+// work.
 func countFlop(e Expr) float64 {
 	n, _, _ := arithmetic(e)
 	return n
 }
 
-// arithmetic counts operations, loads, and those of them that are of constants.
+// arithmetic counts operations, loads, and loads of constants.
 func arithmetic(e Expr) (n float64, loads, constants int) {
 	if l, ok := e.(*Load); ok {
 		loads = 1

@@ -8,17 +8,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Workload is a DAG of tensors: what one kernel computes. Two workloads that compute the same in the same way have the
-// same canonical text and digest, whatever their tensors are called.
+// Workload is a DAG of tensors that one kernel computes. Two workloads that compute the same in the same way have
+// the same canonical text and digest, regardless of their tensors' names.
 type Workload struct {
 	// Inputs, then Constants, then Outputs are the kernel's arguments, in this order.
 	Inputs, Constants, Outputs []*Tensor
-	// Stages are the computed tensors, producers before consumers; the outputs are among them.
+	// Stages lists the computed tensors, producers before consumers; the outputs are among them.
 	Stages []*Tensor
 }
 
-// NewWorkload collects everything the outputs are computed from. Inputs and constants are ordered by their first use;
-// pass them in args to fix another order (or to keep one that is not used).
+// NewWorkload collects all tensors that the outputs depend on. Inputs and constants are ordered by their first use;
+// pass them in args to fix another order (or to keep an unused one).
 func NewWorkload(outputs []*Tensor, args ...*Tensor) (*Workload, error) {
 	w := &Workload{Outputs: outputs}
 	seen := map[*Tensor]bool{}
@@ -73,14 +73,14 @@ func (w *Workload) add(t *Tensor, seen map[*Tensor]bool) {
 	}
 }
 
-// Args are the kernel's arguments: inputs, constants, outputs.
+// Args returns the kernel's arguments: inputs, constants, outputs.
 func (w *Workload) Args() []*Tensor {
 	args := append([]*Tensor{}, w.Inputs...)
 	args = append(args, w.Constants...)
 	return append(args, w.Outputs...)
 }
 
-// Digest is the lower-case hex sha256 of the canonical text.
+// Digest returns the lower-case hex SHA-256 of the canonical text.
 func (w *Workload) Digest() string {
 	sum := sha256.Sum256([]byte(w.Text()))
 	return hex.EncodeToString(sum[:])

@@ -1,3 +1,2 @@
-// Package features is the form in which backends describe candidates to cost models: rows of numbers with named
-// columns.
+// Package features defines the representation of candidates for cost models: rows of numbers with named columns.
 package features

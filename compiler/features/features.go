@@ -4,17 +4,17 @@ import "slices"
 
 // Set is a list of columns.
 type Set struct {
-	// Name changes whenever the meaning of any column does, so that a model is never asked about numbers that it was
-	// not trained on.
+	// Name changes with the meaning of any column, so that a model is only applied to features that it was trained
+	// on.
 	Name string
-	// Columns are the names, in order.
+	// Columns holds the names in order.
 	Columns []string
-	// cost is the column that has the analytic cost.
+	// cost is the index of the column with the analytic cost.
 	cost int
 }
 
-// NewSet is a set of columns, one of which has the analytic cost: the logarithm of its cycles to the base of two; not
-// above 0 where it is not known. It panics when there is no such column, which is a programming error.
+// NewSet returns a set of columns. One of them holds the analytic cost: the binary logarithm of its cycles, or a
+// value of at most 0 if unknown. NewSet panics if that column does not exist, which is a programming error.
 func NewSet(name string, columns []string, cost string) *Set {
 	k := slices.Index(columns, cost)
 	if k < 0 {
@@ -32,8 +32,8 @@ type Row struct {
 // Whole reports whether the row has a value for each column of its set.
 func (r Row) Whole() bool { return r.Set != nil && len(r.Values) == len(r.Set.Columns) }
 
-// Cost is the space's analytic cost of the candidate, as the logarithm of its cycles to the base of two; false when it
-// is not known, or the row is not whole.
+// Cost returns the candidate's analytic cost as the binary logarithm of its cycles; false if it is unknown, or the
+// row is incomplete.
 func (r Row) Cost() (log2Cycles float64, ok bool) {
 	if !r.Whole() {
 		return 0, false

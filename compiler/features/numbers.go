@@ -2,10 +2,10 @@ package features
 
 import "math"
 
-// Log is the logarithm of a count or size to the base of two; 0 for none.
+// Log returns the binary logarithm of a count or size plus one.
 func Log(v float64) float64 { return math.Log2(1 + max(0, v)) }
 
-// Ratio is the logarithm of a/b to the base of two, within ±40; 0 where one of them is 0.
+// Ratio returns the binary logarithm of a/b, clamped to ±40; 0 if one of them is 0.
 func Ratio(a, b float64) float64 {
 	if !(a > 0 && b > 0) {
 		return 0
@@ -13,7 +13,7 @@ func Ratio(a, b float64) float64 {
 	return min(max(math.Log2(a/b), -40), 40)
 }
 
-// Share is a/b; 0 where b is 0.
+// Share returns a/b; 0 if b is 0.
 func Share(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -21,7 +21,7 @@ func Share(a, b float64) float64 {
 	return a / b
 }
 
-// Finite is a number that a model can be trained on: 0 for none, and nothing beyond 1e30.
+// Finite returns a number suitable for training: 0 for NaN, with magnitudes limited to 1e30.
 func Finite(v float64) float32 {
 	switch {
 	case math.IsNaN(v):

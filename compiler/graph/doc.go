@@ -1,4 +1,4 @@
-// Package graph has models as operators applied to typed values: the graph, its text for people, and a verifier. What
-// later stages decide stands in it: where values lie in memory, and which kernel computes a node. It knows operators
-// (package op), and nothing of files or devices. Begin to read at graph.go.
+// Package graph represents models as operators applied to typed values, with a text form and a verifier. Later
+// stages record their decisions in it: the memory places of values, and the kernel of each node. It depends on
+// operators (package op), but not on files or devices. Graph is the central type.
 package graph

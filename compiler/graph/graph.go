@@ -13,44 +13,46 @@ type Graph struct {
 	Name            string
 	Nodes           []*Node
 	Inputs, Outputs []*Value
-	// Open are outputs whose extents depend on data. Their counts are the last of Outputs, and none of the model's.
+	// Open lists outputs with data-dependent extents. Their counts are the last of Outputs, and not outputs of the
+	// model.
 	Open []OpenOutput
-	// Varying are the axes of inputs whose extents each execution chooses, by input.
+	// Varying maps inputs to the axes whose extents each execution chooses.
 	Varying map[*Value][]int
-	// Results are what nodes of the model compute, constants among it, by its name there, in their order; nil where no
-	// extent is open.
+	// Results maps nodes of the model, by name, to their results in order, including constants; nil if no extent is
+	// open.
 	Results map[string][]*Value
 	nextID  int
-	// Budget pays for what is made, and panics when it is spent, as op.Budget says.
+	// Budget is charged for new values, and panics when exhausted; see op.Budget.
 	Budget *op.Budget
 }
 
-// OpenOutput says that an output has as many elements on an axis as another one, a scalar of type i64, says.
+// OpenOutput gives the extent of an output's axis as another output, a scalar of type i64.
 type OpenOutput struct{ Output, Axis, Count int }
 
-// EntryBytes are what an operand, a name or an attribute takes, as the budget counts it.
+// EntryBytes is the budget's charge for an operand, a name or an attribute.
 const EntryBytes = 64
 
 const valueBytes, nodeBytes = 128, 256
 
-// NewValue makes a value that nothing computes yet.
+// NewValue returns a value without a producer.
 func (g *Graph) NewValue(name string, t op.Type) *Value {
 	g.Budget.Bytes(valueBytes + int64(len(name)) + 8*int64(len(t.Shape)))
 	g.nextID++
 	return &Value{ID: g.nextID, Name: name, Value: op.Value{Type: t}}
 }
 
-// NextName is a name for the value that is made next, for a node.
+// NextName returns a name for a node's next value.
 func (g *Graph) NextName(node string) string { return fmt.Sprintf("%s.%d", node, g.nextID) }
 
-// Constant makes a value of known elements.
+// Constant returns a value of known elements.
 func (g *Graph) Constant(name string, a *array.Array) *Value {
 	v := g.NewValue(name, op.Type{DType: a.DType, Shape: a.Shape})
 	v.Const = a
 	return v
 }
 
-// Apply makes a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output, Outputs).
+// Apply returns a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output,
+// Outputs).
 func (g *Graph) Apply(n op.Node, outName string, in ...*Value) (*Node, error) {
 	g.Budget.For(n.Name, n.Op)
 	g.Budget.Bytes(nodeBytes + EntryBytes*int64(len(in)))
@@ -71,12 +73,12 @@ func (g *Graph) Apply(n op.Node, outName string, in ...*Value) (*Node, error) {
 	return made, nil
 }
 
-// Insert puts nodes before position at.
+// Insert inserts nodes before position at.
 func (g *Graph) Insert(at int, nodes ...*Node) {
 	g.Nodes = slices.Insert(g.Nodes, at, nodes...)
 }
 
-// Number gives every node its order.
+// Number sets the order of every node.
 func (g *Graph) Number() {
 	for k, n := range g.Nodes {
 		n.Order = k
@@ -86,7 +88,7 @@ func (g *Graph) Number() {
 // Replace makes every reader of a value read another one of the same type.
 func (g *Graph) Replace(old, with *Value) { g.ReplaceAll(map[*Value]*Value{old: with}) }
 
-// ReplaceAll makes every reader of a value in the map read the one that stands there, which has the same type.
+// ReplaceAll makes every reader of a value in the map read its replacement, which has the same type.
 func (g *Graph) ReplaceAll(with map[*Value]*Value) {
 	for _, n := range g.Nodes {
 		for k, v := range n.Operands {
@@ -119,7 +121,7 @@ func (g *Graph) Users() map[*Value][]*Node {
 // IsOutput reports whether the model has the value as an output.
 func (g *Graph) IsOutput(v *Value) bool { return slices.Contains(g.Outputs, v) }
 
-// RemoveDead drops nodes whose results nobody reads.
+// RemoveDead removes nodes whose results are unused.
 func (g *Graph) RemoveDead() {
 	live := map[*Value]bool{}
 	for _, v := range g.Outputs {

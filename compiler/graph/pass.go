@@ -1,8 +1,8 @@
 package graph
 
-// Pass changes a graph to another that computes the same.
+// Pass transforms a graph into an equivalent one.
 type Pass struct {
-	// Name is what the pass is called where the graph is shown behind it.
+	// Name identifies the pass in dumps.
 	Name string
 	Run  func(*Graph) error
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Text is the graph for people, a node a line: what it computes, from what, and what was decided of its result.
+// Text returns a readable form of the graph, one node per line: operator, operands, and the decisions about its
+// result.
 func (g *Graph) Text() string {
 	var b strings.Builder
 	for _, v := range g.Inputs {
@@ -34,7 +35,7 @@ func (g *Graph) Text() string {
 	return b.String()
 }
 
-// label is a value's name, quoted where it is no plain word, or its number.
+// label returns a value's name, quoted unless it is a plain word, or its number.
 func (v *Value) label() string {
 	switch {
 	case v.Name == "":
@@ -72,8 +73,7 @@ func (n *Node) operandsText() string {
 	return strings.Join(list, ", ")
 }
 
-// placeText says how a value's elements lie, where that was decided and is not the order of its axes in memory of its
-// own.
+// placeText describes a value's layout and place, if these were decided and differ from separate row-major memory.
 func (v *Value) placeText() (text string) {
 	for k, axis := range v.Layout {
 		if axis != k {

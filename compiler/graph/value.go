@@ -7,22 +7,22 @@ import (
 
 // Value is an edge of the graph.
 type Value struct {
-	// ID is the position of its creation, the same in every run.
+	// ID is its number in order of creation, reproducible between runs.
 	ID   int
 	Name string
-	// Value has the type, and the elements of constants.
+	// Value holds the type, and the elements of constants.
 	op.Value
 	// Producer is nil for inputs and constants.
 	Producer *Node
-	// Layout is the order of the axes in memory, once layouts are assigned.
+	// Layout is the memory order of the axes, once layouts are assigned.
 	Layout []int
-	// Within is set when the value's elements lie in another one's memory.
+	// Within is set if the value's elements are part of another one's memory.
 	Within *Within
-	// Stored is the type of the elements in memory where it has fewer bits than the value's, which operators see.
+	// Stored is the element type in memory, if narrower than the value's type, which operators see.
 	Stored array.DType
 }
 
-// InMemory is the type of the value's elements in memory.
+// InMemory returns the type of the value's elements in memory.
 func (v *Value) InMemory() array.DType {
 	if v.Stored != array.Invalid {
 		return v.Stored
@@ -30,18 +30,18 @@ func (v *Value) InMemory() array.DType {
 	return v.DType
 }
 
-// Within says in whose memory a value's elements lie.
+// Within locates a value in the memory of another one.
 type Within struct {
 	Of *Value
-	// Begin is the index of the value's first element in Of, by axes in the order of memory; nil when the two are the
-	// same elements in another shape.
+	// Begin is the index of the value's first element in Of, by axes in memory order; nil if the two are the same
+	// elements in another shape.
 	Begin []int64
 }
 
-// IsEmpty reports whether a value of a shape has no elements; such values are known without being computed.
+// IsEmpty reports whether a value of a shape has no elements; such values are known without computation.
 func IsEmpty(shape []int64) bool { return array.Elements(shape) == 0 }
 
-// AllKnown reports whether all values that were given are constants.
+// AllKnown reports whether all given values are constants.
 func AllKnown(values []*Value) bool {
 	for _, v := range values {
 		if v != nil && v.Const == nil {

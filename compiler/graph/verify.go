@@ -2,9 +2,9 @@ package graph
 
 import "fmt"
 
-// Verify says what is wrong with a graph, if anything: a node that reads what no earlier one computes, a node whose
-// types are not those of its operands, two nodes that share a place or a result, an output that nothing computes.
-// Passes must leave a graph as it is.
+// Verify checks the invariants of a graph, which passes must preserve: nodes read only results of earlier ones,
+// node types match those of their operands, no two nodes share a position or a result, and every output is
+// computed.
 func (g *Graph) Verify() error {
 	known := map[*Value]bool{}
 	for _, v := range g.Inputs {

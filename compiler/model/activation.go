@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// linear leaves a value as it is.
+// linear returns a value unchanged.
 func linear(_ *builder, x string) string { return x }
 
 func sigmoid(b *builder, x string) string { return b.unary("Sigmoid", x) }

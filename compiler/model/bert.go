@@ -28,7 +28,7 @@ func (t bert) build(b *builder, s size) {
 	b.output(pooled, "pooler_output", "batch")
 }
 
-// positions is the part of the learned positions that the sequence reaches.
+// positions returns the learned positions up to the sequence length.
 func (t bert) positions(b *builder, tokens string, seq int64) string {
 	table := b.weights("positions", 0, 1, 512, t.width)
 	if b.open {
@@ -42,7 +42,7 @@ func (t bert) positions(b *builder, tokens string, seq int64) string {
 	return b.add("Gather", []int64{1, seq, t.width}, []string{table, ids}, integer("axis", 0))
 }
 
-// penalty is 0 for tokens to attend to and the lowest number for those to leave out.
+// penalty is 0 for visible tokens and the lowest number for masked ones.
 func (t bert) penalty(b *builder, mask string, s size) string {
 	x := b.add("Unsqueeze", []int64{s.batch, 1, 1, s.seq}, []string{mask, b.indices(1, 2)})
 	x = b.unary("Cast", x, integer("to", int64(onnx.DataType(array.Float32))))

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// weightBlock is how many weights of a column have one scale.
+	// weightBlock is the number of weights of a column that share a scale.
 	weightBlock = 32
-	// runtimeDomain has ONNX Runtime's own operators.
+	// runtimeDomain contains ONNX Runtime's own operators.
 	runtimeDomain = "com.microsoft"
 )
 
-// quantiseBlocks writes products with known weights as tools for language models do: as MatMulNBits, with weights of 4
-// or 8 bits that have one scale for each block of a column, without zero points. A table of words that serves the
-// scores, too, stays as it is for its rows to be read.
+// quantiseBlocks rewrites products with known weights like tools for language models: as MatMulNBits, with weights
+// of 4 or 8 bits that have one scale per block of a column, without zero points. An embedding table that is also
+// used for the scores stays unchanged, since its rows are read.
 func quantiseBlocks(m *onnx.Model, bits int64) {
 	known, transposed := map[string]*array.Array{}, map[string]*array.Array{}
 	for _, t := range m.Graph.Initializers {
@@ -49,7 +49,7 @@ func quantiseBlocks(m *onnx.Model, bits int64) {
 	dropUnread(m.Graph)
 }
 
-// byColumn has the columns of weights as rows.
+// byColumn returns the columns of weights as rows.
 func byColumn(w *array.Array) *array.Array {
 	rows, columns := w.Shape[0], w.Shape[1]
 	out := array.New(array.Float32, columns, rows)
@@ -61,8 +61,8 @@ func byColumn(w *array.Array) *array.Array {
 	return out
 }
 
-// blocksOf are rows of weights as codes of some bits, the first of a byte lowest, and a scale for each block. Codes of
-// zero fill the last block of a row.
+// blocksOf returns rows of weights as codes of the given width, the first of a byte lowest, with a scale per block.
+// Zero codes fill the last block of a row.
 func blocksOf(w *array.Array, bits int64) (codes, scales *array.Array) {
 	most := int64(1)<<(bits-1) - 1
 	integers, scales := array.Quantise(w, 1, weightBlock, -most, most)
@@ -79,9 +79,9 @@ func blocksOf(w *array.Array, bits int64) (codes, scales *array.Array) {
 	return codes, scales
 }
 
-// dropUnread removes what no node reads any more.
+// dropUnread removes nodes whose results are unused.
 func dropUnread(g *onnx.Graph) {
-	for range 2 { // a weight behind the node that transposed it
+	for range 2 { // a weight of a node that was just removed
 		read := map[string]bool{}
 		for _, n := range g.Nodes {
 			for _, v := range n.Inputs {

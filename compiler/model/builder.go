@@ -8,18 +8,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// builder adds operators to a graph. They take and return the names of values, whose shapes it keeps.
+// builder adds operators to a graph. Its methods take and return the names of values, whose shapes it tracks.
 type builder struct {
 	graph  *onnx.Graph
 	seed   uint64
 	shapes map[string][]int64
 	counts map[string]int
-	// open is set where the batch and the number of tokens are symbols: the shapes then have an example of them.
+	// open is set if the batch and the number of tokens are symbols: shapes then contain sample values.
 	open bool
-	// parameters counts what training learns: weights, biases, scales, embeddings; those of a normalisation that was
-	// folded into a convolution too.
+	// parameters counts learned values: weights, biases, scales, embeddings, including those of a normalisation
+	// that was folded into a convolution.
 	parameters int64
-	// sources make the elements of weights, in the order of the graph's initializers; nil for constants.
+	// sources generate the elements of weights, in the order of the graph's initializers; nil for constants.
 	sources []*uniform
 }
 
@@ -40,7 +40,7 @@ func (b *builder) input(name string, dtype array.DType, shape ...int64) string {
 	return name
 }
 
-// output gives the value x, float32, the name of a model output.
+// output names the float32 value x as a model output.
 func (b *builder) output(x, name string, symbols ...string) {
 	if !b.open {
 		symbols = nil
@@ -48,8 +48,7 @@ func (b *builder) output(x, name string, symbols ...string) {
 	b.typedOutput(x, name, array.Float32, symbols...)
 }
 
-// typedOutput gives a value of a type the name of a model output. Extents named by a symbol depend on data, or are
-// open.
+// typedOutput names a value of a type as a model output. Extents with a symbol depend on data, or are open.
 func (b *builder) typedOutput(x, name string, dtype array.DType, symbols ...string) {
 	for _, n := range b.graph.Nodes {
 		for k, v := range n.Outputs {
@@ -86,7 +85,7 @@ func (b *builder) add(op string, shape []int64, inputs []string, attributes ...*
 	return b.addAll(op, [][]int64{shape}, inputs, attributes...)[0]
 }
 
-// addAll applies an operator with a result of each of the shapes; one of no shape, behind the first, is left out.
+// addAll applies an operator with a result for each shape; a nil shape after the first is an omitted result.
 func (b *builder) addAll(op string, shapes [][]int64, inputs []string, attributes ...*onnx.Attribute) []string {
 	name := b.unique(op)
 	outputs := make([]string, len(shapes))
@@ -122,7 +121,7 @@ func float(name string, v float32) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrFloat, Float: v}
 }
 
-// constant is a value that is not learned.
+// constant returns a value that is not learned.
 func (b *builder) constant(name string, a *array.Array) string {
 	name = b.unique(name)
 	b.shapes[name] = a.Shape
@@ -131,12 +130,12 @@ func (b *builder) constant(name string, a *array.Array) string {
 	return name
 }
 
-// scalar is a float32 constant of rank 0.
+// scalar returns a float32 constant of rank 0.
 func (b *builder) scalar(v float32) string {
 	return b.constant("scalar", array.FromFloat32([]float32{v}))
 }
 
-// indices is an int64 constant of rank 1.
+// indices returns an int64 constant of rank 1.
 func (b *builder) indices(v ...int64) string {
 	a := array.New(array.Int64, int64(len(v)))
 	for k, e := range v {
@@ -145,7 +144,7 @@ func (b *builder) indices(v ...int64) string {
 	return b.constant("indices", a)
 }
 
-// broadcast applies an element-wise operator to values of equal rank, or with fewer axes.
+// broadcast applies an elementwise operator to values of equal rank, or with fewer axes.
 func (b *builder) broadcast(op, x, y string) string {
 	s, t := b.shapes[x], b.shapes[y]
 	if len(s) < len(t) {
@@ -162,7 +161,7 @@ func (b *builder) broadcast(op, x, y string) string {
 func (b *builder) sum(x, y string) string     { return b.broadcast("Add", x, y) }
 func (b *builder) product(x, y string) string { return b.broadcast("Mul", x, y) }
 
-// unary applies an element-wise operator of one operand.
+// unary applies an elementwise operator of one operand.
 func (b *builder) unary(op, x string, attributes ...*onnx.Attribute) string {
 	return b.add(op, b.shapes[x], []string{x}, attributes...)
 }
@@ -177,8 +176,7 @@ func (b *builder) reshape(x string, shape ...int64) string {
 	return b.add("Reshape", shape, []string{x, b.indices(to...)})
 }
 
-// copied is a shape for Reshape in which what x has at the same place is taken from there, and of the others the first
-// axis from what is left.
+// copied returns a shape for Reshape that copies the extents equal to those of x, and infers the first other axis.
 func (b *builder) copied(x string, shape []int64) []int64 {
 	to := slices.Clone(shape)
 	for k, e := range shape {
@@ -192,13 +190,13 @@ func (b *builder) copied(x string, shape []int64) []int64 {
 	return to
 }
 
-// tokens is how many tokens there are, as a tensor of one element, where their number is open.
+// tokens returns the number of tokens as a tensor of one element, if it is open.
 func (b *builder) tokens(ids string) string {
 	shape := b.add("Shape", []int64{2}, []string{ids})
 	return b.add("Slice", []int64{1}, []string{shape, b.indices(1), b.indices(2)})
 }
 
-// upTo is the beginning of a constant along axes: as much as there are tokens.
+// upTo returns the start of a constant along axes, up to the number of tokens.
 func (b *builder) upTo(x, ids string, shape []int64, axes ...int64) string {
 	ends, starts := b.tokens(ids), make([]int64, len(axes))
 	if len(axes) > 1 {
@@ -215,10 +213,10 @@ func (b *builder) transpose(x string, perm ...int64) string {
 	return b.add("Transpose", shape, []string{x}, ints("perm", perm...))
 }
 
-// concat joins values along the axis of channels.
+// concat concatenates values along the channel axis.
 func (b *builder) concat(values ...string) string { return b.joined(1, values...) }
 
-// joined joins values along an axis.
+// joined concatenates values along an axis.
 func (b *builder) joined(axis int, values ...string) string {
 	shape := slices.Clone(b.shapes[values[0]])
 	for _, v := range values[1:] {
@@ -227,7 +225,7 @@ func (b *builder) joined(axis int, values ...string) string {
 	return b.add("Concat", shape, values, integer("axis", int64(axis)))
 }
 
-// part is what lies from one position to another on an axis.
+// part returns a range of positions on an axis.
 func (b *builder) part(x string, axis int, from, to int64) string {
 	shape := slices.Clone(b.shapes[x])
 	shape[axis] = to - from

@@ -1,7 +1,7 @@
 package model
 
-// convnext is Liu et al. 2022 ("A ConvNet for the 2020s"): blocks of a depthwise 7×7 convolution, a normalisation of
-// channels and two dense layers on them, exported at opset 17 with channels last between transpositions.
+// convnext is Liu et al. 2022 ("A ConvNet for the 2020s"): blocks of a depthwise 7×7 convolution, a channel
+// normalisation and two dense layers, exported at opset 17 with channels last between transpositions.
 type convnext struct {
 	widths []int64
 	depths []int
@@ -34,7 +34,7 @@ func (n convnext) block(b *builder, x string) string {
 	return b.sum(b.product(scale, b.transpose(y, 0, 3, 1, 2)), x)
 }
 
-// channelNorm normalises the channels of each place.
+// channelNorm normalises the channels of each position.
 func (b *builder) channelNorm(x string) string {
 	return b.transpose(b.layerNorm(b.transpose(x, 0, 2, 3, 1), convnextEpsilon), 0, 3, 1, 2)
 }

@@ -7,35 +7,35 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// bias says what a convolution adds.
+// bias is the kind of bias of a convolution.
 type bias int
 
 const (
-	// folded is a bias that holds the normalisation after the convolution, as exporters leave it.
+	// folded is a bias that contains the normalisation after the convolution, as exporters write it.
 	folded bias = iota
 	// learned is a bias of the convolution's own.
 	learned
 	noBias
 )
 
-// convolution has its attributes as in ONNX, the same along all spatial axes. Stride 0 and groups 0 mean 1. Gain
-// scales the weights; 0 means 1.
+// convolution holds attributes as in ONNX, equal along all spatial axes. Stride 0 and groups 0 mean 1. Gain scales
+// the weights; 0 means 1.
 type convolution struct {
 	channels, kernel, stride, pad, groups int64
 	gain                                  float64
 	bias                                  bias
 }
 
-// window is a convolution's or a pool's along each spatial axis.
+// window describes a convolution or a pool along each spatial axis.
 type window struct{ kernel, stride, pad []int64 }
 
-// cube is the same window along all axes.
+// cube returns the same window along all axes.
 func cube(rank int, kernel, stride, pad int64) window {
 	all := func(v int64) []int64 { return slices.Repeat([]int64{v}, rank) }
 	return window{all(kernel), all(max(1, stride)), all(pad)}
 }
 
-// shape is what the window makes of an input (batch, channels, spatial axes).
+// shape returns the output shape for an input (batch, channels, spatial axes).
 func (w window) shape(in []int64, channels int64) []int64 {
 	shape := []int64{in[0], channels}
 	for k, extent := range in[2:] {

@@ -8,22 +8,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// examplePast is the number of tokens of the past for which a builder keeps shapes; the model has a symbol there.
+// examplePast is the sample number of past tokens in shapes; the model has a symbol there.
 const examplePast = 96
 
-// past is what a decoder has of the tokens before those that it reads: the keys and values of each layer, which are
-// inputs, and which are outputs with those of the new tokens behind them. Inputs and outputs are named as Hugging
-// Face's Optimum names them.
+// past holds the keys and values of earlier tokens for each layer of a decoder. They are inputs, and outputs with
+// those of the new tokens appended, named as by Hugging Face's Optimum.
 type past struct {
 	*builder
 	tokens string
-	// layers are the inputs, present the results, keys and values.
+	// layers holds the inputs, present the results: keys and values.
 	layers, present [][2]string
-	// count is how many tokens the past has, read how many there are new, total all of them: scalars.
+	// count is the number of past tokens, read that of new ones, total their sum: scalars.
 	count, read, total string
 }
 
-// pastOf adds the inputs of a past of so many layers; keys and values are (batch, heads, past, head).
+// pastOf adds the inputs of a past for the given number of layers; keys and values are (batch, heads, past, head).
 func (b *builder) pastOf(tokens string, layers int, batch, heads, head int64) *past {
 	p := &past{builder: b, tokens: tokens}
 	for k := range layers {
@@ -45,7 +44,7 @@ func (b *builder) pastOf(tokens string, layers int, batch, heads, head int64) *p
 
 var pastParts = [2]string{"key", "value"}
 
-// extended puts the keys and values of a layer, (batch, heads, sequence, head), behind those of its past.
+// extended appends the keys and values of a layer, (batch, heads, sequence, head), to those of its past.
 func (p *past) extended(keys, values string) (allKeys, allValues string) {
 	in := p.layers[len(p.present)]
 	allKeys, allValues = p.joined(2, in[0], keys), p.joined(2, in[1], values)
@@ -53,7 +52,7 @@ func (p *past) extended(keys, values string) (allKeys, allValues string) {
 	return allKeys, allValues
 }
 
-// visible is true where a token sees another, itself and those before it: (sequence, past+sequence).
+// visible is true if a token sees another, itself and those before it: (sequence, past+sequence).
 func (p *past) visible() string {
 	seq := p.shapes[p.tokens][1]
 	zero, one := p.constant("zero", array.FromInt64([]int64{0})), p.constant("one", array.FromInt64([]int64{1}))
@@ -64,7 +63,7 @@ func (p *past) visible() string {
 	return p.broadcast("LessOrEqual", row, column)
 }
 
-// outputs gives what is present the names of outputs. It does nothing without a past.
+// outputs names the present keys and values as outputs. It is a no-op without a past.
 func (p *past) outputs() {
 	if p == nil {
 		return
@@ -76,7 +75,7 @@ func (p *past) outputs() {
 	}
 }
 
-// last is the last of the tokens (batch, sequence, width), where only that is asked for.
+// last returns the last of the tokens (batch, sequence, width), if only that one is requested.
 func (b *builder) last(x string, s size) string {
 	if !s.last {
 		return x
@@ -85,7 +84,7 @@ func (b *builder) last(x string, s size) string {
 	return b.add("Slice", []int64{shape[0], 1, shape[2]}, []string{x, b.indices(-1), b.indices(math.MaxInt64), b.indices(1)})
 }
 
-// logits is the output of scores (batch, tokens, words).
+// logits adds the output of scores (batch, tokens, words).
 func (b *builder) logits(x string, s size) {
 	symbols := []string{"batch", "sequence"}
 	if s.last {

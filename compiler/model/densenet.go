@@ -1,6 +1,6 @@
 package model
 
-// densenet is Huang et al. 2017 with bottlenecks: a layer reads what all layers of its block made before it.
+// densenet is Huang et al. 2017 with bottlenecks: a layer reads the results of all earlier layers of its block.
 type densenet struct {
 	growth int64
 	depths []int

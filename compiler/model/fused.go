@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// fused are the layers of a llama with a past in operators of ONNX Runtime, as its model builder writes them.
+// fused adds the layers of a llama with a past in operators of ONNX Runtime, as its model builder writes them.
 func (t llama) fused(b *builder, s size, x, tokens string) (string, *past) {
 	head := t.width / t.heads
 	p := b.pastOf(tokens, t.layers, s.batch, t.keyHeads, head)
@@ -29,8 +29,8 @@ func (t llama) fused(b *builder, s size, x, tokens string) (string, *past) {
 	return y, p
 }
 
-// lengths are what ONNX Runtime's attention asks for: the places of the last tokens (batch), and how many tokens there
-// are with those of the past.
+// lengths returns the inputs of ONNX Runtime's attention: the positions of the last tokens (batch), and the number
+// of tokens including the past.
 func (p *past) lengths() (places, total string) {
 	to := integer("to", int64(onnx.DataType(array.Int32)))
 	total = p.unary("Cast", p.total, to)
@@ -39,7 +39,7 @@ func (p *past) lengths() (places, total string) {
 	return p.add("Expand", p.shapes[p.tokens][:1], []string{last, batch}), total
 }
 
-// angles are the cosines and sines of rotations: (positions, pairs).
+// angles returns the cosines and sines of rotations: (positions, pairs).
 func (b *builder) angles(positions, pairs int64) (cosine, sine string) {
 	c, s := array.New(array.Float32, positions, pairs), array.New(array.Float32, positions, pairs)
 	for at := range positions * pairs {
@@ -65,7 +65,7 @@ func (b *builder) skipNorm(x, y string) (normal, sum string) {
 	return all[0], all[3]
 }
 
-// ofRuntime makes the last node one of ONNX Runtime's.
+// ofRuntime moves the last node to ONNX Runtime's domain.
 func (b *builder) ofRuntime() {
 	b.graph.Nodes[len(b.graph.Nodes)-1].Domain = runtimeDomain
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// gpt is GPT-2 (Radford et al. 2019): a decoder that scores the next token at every position. The table of words
-// serves the scores as well.
+// gpt is GPT-2 (Radford et al. 2019): a decoder that scores the next token at every position. The embedding table
+// is also used for the scores.
 type gpt struct{ layers, width, heads, words int64 }
 
 const gptEpsilon = 1e-5
@@ -46,7 +46,7 @@ func (b *builder) matmulTable(x, table string) string {
 	return b.add("MatMul", []int64{s[0], s[1], b.shapes[table][0]}, []string{x, b.transpose(table, 1, 0)})
 }
 
-// layer is one of the decoder's; p is nil without a past.
+// layer adds one decoder layer; p is nil without a past.
 func (t gpt) layer(b *builder, x string, causal func() string, p *past) string {
 	s := b.shapes[x]
 	third := []int64{s[0], s[1], t.width}
@@ -67,7 +67,7 @@ func (t gpt) layer(b *builder, x string, causal func() string, p *past) string {
 	return b.sum(x, b.projected(y, t.width))
 }
 
-// lowerTriangle is true where a token sees another: itself and those before it.
+// lowerTriangle is true if a token sees another: itself and those before it.
 func lowerTriangle(seq int64) *array.Array {
 	mask := array.New(array.Bool, 1, 1, seq, seq)
 	for row := range seq {

@@ -1,7 +1,7 @@
 package model
 
-// inceptionV3 is Szegedy et al. 2016 ("Rethinking the Inception architecture") without the auxiliary classifier. All
-// numbers of channels are divided by narrower, which is 1 in the published network.
+// inceptionV3 is Szegedy et al. 2016 ("Rethinking the Inception architecture") without the auxiliary classifier.
+// Channel counts are divided by narrower, which is 1 in the published network.
 type inceptionV3 struct{ narrower int64 }
 
 func (v inceptionV3) build(b *builder, x string) string {
@@ -21,7 +21,7 @@ func (v inceptionV3) build(b *builder, x string) string {
 	return b.classify(x, 1000)
 }
 
-// inception has the layers of the network; every convolution ends in a Relu.
+// inception builds the layers of the network; every convolution ends in a Relu.
 type inception struct {
 	*builder
 	narrower int64
@@ -59,7 +59,7 @@ func (i inception) pooled(x string, channels int64) string {
 	return i.one(i.averagePool(x, 3, 1, 1), channels)
 }
 
-// local is figure 5 of the paper, with one 5×5 convolution as it was.
+// local is figure 5 of the paper, with the original 5×5 convolution.
 func (i inception) local(x string, pooled int64) string {
 	five := i.convolve(i.one(x, 48), cube(2, 5, 1, 2), 64)
 	double := i.square(i.square(i.one(x, 64), 96, 1), 96, 1)

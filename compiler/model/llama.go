@@ -8,9 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// llama is Touvron et al. 2023: a decoder with rotary positions, normalisation by the root of the mean square, gated
-// dense layers and groups of heads that share keys and values (Ainslie et al. 2023), in operators of opset 17 as
-// exporters write them. The table of words serves the scores as well.
+// llama is Touvron et al. 2023: a decoder with rotary positions, root-mean-square normalisation, gated dense layers
+// and groups of heads that share keys and values (Ainslie et al. 2023), in operators of opset 17 as exporters write
+// them. The embedding table is also used for the scores.
 type llama struct {
 	layers                             int
 	width, heads, keyHeads, ffn, words int64
@@ -33,7 +33,7 @@ func (t llama) build(b *builder, s size) {
 	p.outputs()
 }
 
-// plain are the layers in operators of ONNX; there is no past unless one is asked for.
+// plain adds the layers in ONNX operators; the past is nil unless requested.
 func (t llama) plain(b *builder, s size, x, tokens string) (string, *past) {
 	head := t.width / t.heads
 	if s.past {
@@ -56,7 +56,7 @@ func (t llama) plain(b *builder, s size, x, tokens string) (string, *past) {
 	return t.all(b, x, cosine, sine, mask, nil), nil
 }
 
-// all are all layers, and the normalisation behind them.
+// all adds all layers, and the final normalisation.
 func (t llama) all(b *builder, x, cosine, sine, mask string, p *past) string {
 	for range t.layers {
 		x = b.sum(x, t.attention(b, b.rmsNorm(x, llamaEpsilon), cosine, sine, mask, p))
@@ -65,7 +65,7 @@ func (t llama) all(b *builder, x, cosine, sine, mask string, p *past) string {
 	return b.rmsNorm(x, llamaEpsilon)
 }
 
-// attention is that of one layer; p is nil without a past.
+// attention adds the attention of one layer; p is nil without a past.
 func (t llama) attention(b *builder, x, cosine, sine, mask string, p *past) string {
 	head := t.width / t.heads
 	q := b.rotated(b.heads(b.unbiased(x, t.width), t.heads), cosine, sine)
@@ -80,13 +80,14 @@ func (t llama) attention(b *builder, x, cosine, sine, mask string, p *past) stri
 	return b.unbiased(b.merged(y), t.width)
 }
 
-// gated is a dense layer whose inner features are weighed by others (Shazeer 2020, SwiGLU).
+// gated is a dense layer whose inner features are weighted by others (Shazeer 2020, SwiGLU).
 func (t llama) gated(b *builder, x string) string {
 	gate := b.silu(b.unbiased(x, t.ffn))
 	return b.unbiased(b.product(gate, b.unbiased(x, t.ffn)), t.width)
 }
 
-// rmsNorm divides by the root of the mean square over the last axis (Zhang and Sennrich 2019), operator by operator.
+// rmsNorm divides by the root of the mean square over the last axis (Zhang and Sennrich 2019), operator by
+// operator.
 func (b *builder) rmsNorm(x string, epsilon float32) string {
 	shape := slices.Clone(b.shapes[x])
 	width := shape[len(shape)-1]
@@ -96,8 +97,8 @@ func (b *builder) rmsNorm(x string, epsilon float32) string {
 	return b.product(b.weights("norm.scale", 1, 0.2, width), b.product(x, inverse))
 }
 
-// rotated turns pairs of features, half a head apart, by angles that depend on the position (Su et al. 2021):
-// x·cos + rotate_half(x)·sin.
+// rotated rotates pairs of features, half a head apart, by position-dependent angles (Su et al. 2021): x·cos +
+// rotate_half(x)·sin.
 func (b *builder) rotated(x, cosine, sine string) string {
 	s := b.shapes[x]
 	half := s[3] / 2
@@ -105,7 +106,7 @@ func (b *builder) rotated(x, cosine, sine string) string {
 	return b.sum(b.product(x, cosine), b.product(turned, sine))
 }
 
-// rotationsAt are the cosines and sines of rotated at positions (batch, seq): (batch, 1, seq, head).
+// rotationsAt returns the cosines and sines of rotated at positions (batch, seq): (batch, 1, seq, head).
 func (b *builder) rotationsAt(positions string, head int64) (cosine, sine string) {
 	at := b.shapes[positions]
 	frequencies := array.New(array.Float32, 1, head/2, 1)
@@ -123,7 +124,7 @@ func (b *builder) rotationsAt(positions string, head int64) (cosine, sine string
 	return perHead(b.unary("Cos", angles)), perHead(b.unary("Sin", angles))
 }
 
-// rotations are the cosines and sines of rotated: (1, 1, seq, head), both halves alike.
+// rotations returns the cosines and sines of rotated: (1, 1, seq, head), both halves alike.
 func (b *builder) rotations(seq, head int64) (cosine, sine string) {
 	c, s := make([]float32, seq*head), make([]float32, seq*head)
 	for at := range seq * head {
@@ -133,7 +134,7 @@ func (b *builder) rotations(seq, head int64) (cosine, sine string) {
 	return b.constant("cosine", array.FromFloat32(c, 1, 1, seq, head)), b.constant("sine", array.FromFloat32(s, 1, 1, seq, head))
 }
 
-// hidden is added to scores: it hides what comes after a token.
+// hidden is a bias of the scores that masks the tokens after each one.
 func (b *builder) hidden(seq int64) string {
 	mask := array.New(array.Float32, 1, 1, seq, seq)
 	for row := range seq {
@@ -144,7 +145,7 @@ func (b *builder) hidden(seq int64) string {
 	return b.constant("mask", mask)
 }
 
-// repeated gives each head of (batch, heads, seq, features) to several that follow one another.
+// repeated repeats each head of (batch, heads, seq, features) consecutively.
 func (b *builder) repeated(x string, times int64) string {
 	s := b.shapes[x]
 	if times == 1 {

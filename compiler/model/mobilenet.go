@@ -1,6 +1,6 @@
 package model
 
-// activation is an element-wise function.
+// activation is an elementwise function.
 type activation func(b *builder, x string) string
 
 func depthwise(b *builder, x string, kernel, stride int64, act activation) string {
@@ -29,7 +29,7 @@ func mobilenetV1(b *builder, x string) string {
 type inverted struct {
 	expanded, channels, kernel, stride int64
 	act                                activation
-	// attend weighs the wide channels; nil leaves them as they are.
+	// attend weights the wide channels; nil leaves them unchanged.
 	attend func(b *builder, x string) string
 }
 
@@ -43,7 +43,7 @@ func (v inverted) widened(b *builder, x string) string {
 	return pointwise(b, x, v.expanded, v.act)
 }
 
-// narrowed is what follows, and the sum with the block's input x.
+// narrowed is the rest of the block, and the sum with its input x.
 func (v inverted) narrowed(b *builder, x, wide string) string {
 	y := depthwise(b, wide, v.kernel, v.stride, v.act)
 	if v.attend != nil {
@@ -56,7 +56,7 @@ func (v inverted) narrowed(b *builder, x, wide string) string {
 	return y
 }
 
-// attention weighs channels by what two 1×1 convolutions make of their means (Hu et al. 2018, squeeze and excitation).
+// attention weights channels by two 1×1 convolutions of their means (Hu et al. 2018, squeeze and excitation).
 func attention(squeeze int64, act, gate activation) func(b *builder, x string) string {
 	return func(b *builder, x string) string {
 		y := b.conv(b.globalAveragePool(x), convolution{channels: squeeze, kernel: 1, bias: learned})
@@ -95,7 +95,7 @@ func mobilenetV3(b *builder, x string) string {
 	return b.dense(swish(b, x), 1000)
 }
 
-// mobilenetV3Blocks are the blocks of the large network, of which the last three are narrower by a divisor.
+// mobilenetV3Blocks returns the blocks of the large network, of which the last three are narrower by a divisor.
 func mobilenetV3Blocks(divisor int64) (blocks []inverted) {
 	relu, swish := (*builder).relu, (*builder).hardSwish
 	for _, v := range []struct {

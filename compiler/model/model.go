@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// Options are what may differ between models of one name. Zero values mean the default.
+// Options are the variations of a model. Zero values mean the default.
 type Options struct {
 	// Batch is the number of images, or of sequences; 1 by default.
 	Batch int64
@@ -17,27 +17,27 @@ type Options struct {
 	Seq int64
 	// Seed chooses the weights.
 	Seed uint64
-	// Open leaves the batch and the number of tokens open, as the symbols batch and sequence. Values of theirs are in
-	// the model nowhere.
+	// Open leaves the batch and the number of tokens open, as the symbols batch and sequence, without fixed values
+	// anywhere in the model.
 	Open bool
-	// Past writes a decoder with keys and values of earlier tokens as inputs, and with those of all tokens as outputs.
-	// The batch, the number of tokens and that of the past are open, as the symbols batch, sequence and past.
+	// Past gives a decoder keys and values of earlier tokens as inputs, and those of all tokens as outputs. The
+	// batch, the number of tokens and that of the past are open, as the symbols batch, sequence and past.
 	Past bool
-	// Fused writes attention with its rotations, and normalisation, as operators of ONNX Runtime, as its model builder
-	// does; for a llama with a past.
+	// Fused writes attention with its rotations, and normalisation, as operators of ONNX Runtime, as its model
+	// builder does; for a llama with a past.
 	Fused bool
-	// Last scores the token after the last one alone; for a decoder.
+	// Last restricts a decoder's scores to the token after the last one.
 	Last bool
-	// Quantise writes a network for images in bytes, as tools for static quantisation do.
+	// Quantise quantises an image network to bytes, like tools for static quantisation.
 	Quantise bool
-	// Bits is 4 or 8 for a text model whose products have weights of so many bits, quantised by blocks; 0 for floats.
+	// Bits is 4 or 8 for a text model with block-quantised weights of that width in products; 0 for floats.
 	Bits int64
 }
 
 // Description is an entry of the list of models.
 type Description struct {
 	Name string `json:"name"`
-	// About is the layers and where they were published.
+	// About describes the layers and their publication.
 	About string `json:"about"`
 	// Seq is the default number of tokens; 0 for a model that reads no text.
 	Seq int64 `json:"seq,omitempty"`
@@ -66,7 +66,7 @@ func Names() []string {
 	return names
 }
 
-// Build makes a built-in model in memory.
+// Build returns a built-in model in memory.
 func Build(name string, o Options) (*onnx.Model, error) {
 	m, b, err := assemble(name, o)
 	if err != nil {
@@ -82,10 +82,9 @@ func Build(name string, o Options) (*onnx.Model, error) {
 	return m, nil
 }
 
-// Write writes a built-in model as an ONNX file and returns its size in bytes. Weights are made while they are
-// written.
+// Write writes a built-in model as an ONNX file and returns its size in bytes. It generates weights while writing.
 func Write(w io.Writer, name string, o Options) (int64, error) {
-	if o.Quantise || o.Bits > 0 { // which weights are made for
+	if o.Quantise || o.Bits > 0 { // these need the weights
 		m, err := Build(name, o)
 		if err != nil {
 			return 0, err
@@ -99,7 +98,7 @@ func Write(w io.Writer, name string, o Options) (int64, error) {
 	return m.WriteTo(w)
 }
 
-// Check says what is wrong with a name and options, if anything.
+// Check returns an error if a name or the options are invalid.
 func Check(name string, o Options) error {
 	_, err := find(name, o)
 	return err
@@ -136,7 +135,7 @@ func find(name string, o Options) (*network, error) {
 	return n, nil
 }
 
-// assemble makes a model whose weights have no elements yet.
+// assemble returns a model whose weights have no elements yet.
 func assemble(name string, o Options) (*onnx.Model, *builder, error) {
 	n, err := find(name, o)
 	if err != nil {

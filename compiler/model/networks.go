@@ -14,7 +14,7 @@ type network struct {
 	build func(b *builder, s size)
 }
 
-// size is what the user chooses.
+// size holds the user's choices.
 type size struct {
 	batch, seq int64
 	// most is the largest number of tokens that the network reads.
@@ -23,17 +23,17 @@ type size struct {
 	past, fused, last bool
 }
 
-// opens reports whether the network can be written with an open batch.
+// opens reports whether the network supports an open batch.
 func (n *network) opens() bool {
 	return n.maxSeq > 0 && n.Name != lstmNetwork.Name || strings.HasPrefix(n.Name, "resnet-") || strings.HasPrefix(n.Name, "mobilenet-") || n.Name == "mlp"
 }
 
-// isDecoder reports whether the network can be written with a past.
+// isDecoder reports whether the network supports a past.
 func (n *network) isDecoder() bool { return strings.HasPrefix(n.Name, "gpt-") || n.isLlama() }
 
 func (n *network) isLlama() bool { return strings.HasPrefix(n.Name, "llama-") }
 
-// networks are in alphabetical order.
+// networks is sorted alphabetically.
 var networks = []network{
 	text("bert-base", "BERT, 12 layers of 768 (Devlin et al. 2019)", 512, 13, bert{12, 768, 12}.build),
 	text("bert-small", "BERT, 4 layers of 512 (Turc et al. 2019)", 512, 13, bert{4, 512, 8}.build),
@@ -79,12 +79,12 @@ func classifier(build func(b *builder, x string) string, shape ...int64) func(b 
 	}
 }
 
-// image is a network that sorts 224×224 images into 1000 classes.
+// image returns a network that classifies 224×224 images into 1000 classes.
 func image(name, about string, build func(b *builder, x string) string) network {
 	return network{Description{name, about, 0}, 13, 0, classifier(build, 3, 224, 224)}
 }
 
-// text is a network that reads up to maxSeq tokens.
+// text returns a network that reads up to maxSeq tokens.
 func text(name, about string, maxSeq, opset int64, build func(b *builder, s size)) network {
 	return network{Description{name, about, 128}, opset, maxSeq, build}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// quantise writes a network for images as tools for static quantisation do: QuantizeLinear and DequantizeLinear around
-// convolutions, dense layers and what moves or adds their results, activations in unsigned bytes with one scale each,
-// weights in signed ones with a scale for each output channel. Weights are random, so nothing is calibrated: a scale
-// spans a range that such values have, a little different for each activation.
+// quantise rewrites an image network like tools for static quantisation: QuantizeLinear and DequantizeLinear around
+// convolutions, dense layers and operators that move or add their results, activations in unsigned bytes with one
+// scale each, weights in signed bytes with a scale per output channel. Weights are random, so nothing is
+// calibrated: a scale spans a typical range of such values, and varies slightly between activations.
 func quantise(m *onnx.Model) {
 	q := &quantiser{graph: m.Graph, weights: map[string]*array.Array{}, ranges: map[string]quantised{}, readers: map[string]int{}}
 	for _, t := range m.Graph.Initializers {
@@ -36,22 +36,22 @@ func quantise(m *onnx.Model) {
 	dropUnread(m.Graph)
 }
 
-// quantised is what is known of the values that are quantised: none are below zero, or some are.
+// quantised describes a quantised value, and whether it can be negative.
 type quantised struct {
 	positive bool
-	// name is of the dequantised values, scale and zero of their parameters.
+	// name is the dequantised value, scale and zero its parameters.
 	name, scale, zero string
 }
 
 type quantiser struct {
 	graph   *onnx.Graph
 	weights map[string]*array.Array
-	// ranges has the activations that are quantised.
+	// ranges holds the quantised activations.
 	ranges  map[string]quantised
 	readers map[string]int
 }
 
-// Operators whose results are quantised, and those among them that hand on the parameters of their first operand.
+// Operators with quantised results, and those among them that pass on the parameters of their first operand.
 var (
 	quantisedOperators = []string{
 		"Conv", "Gemm", "Relu", "Clip", "Add", "Concat", "MaxPool", "AveragePool", "GlobalAveragePool", "Flatten", "Reshape", "Mul", "Sigmoid", "HardSwish",
@@ -92,7 +92,7 @@ func (q *quantiser) node(n *onnx.Node, rest []*onnx.Node) {
 	q.activation(result, a)
 }
 
-// bounded reports whether the result of a sum is read by an activation alone, which is quantised in its place.
+// bounded reports whether the only reader of a sum is an activation, which is quantised in its place.
 func (q *quantiser) bounded(n *onnx.Node, rest []*onnx.Node) bool {
 	if n.Op != "Conv" && n.Op != "Gemm" && n.Op != "Add" || q.readers[n.Outputs[0]] != 1 {
 		return false
@@ -101,7 +101,7 @@ func (q *quantiser) bounded(n *onnx.Node, rest []*onnx.Node) bool {
 	return k >= 0 && (rest[k].Op == "Relu" || rest[k].Op == "Clip")
 }
 
-// activation quantises a value and dequantises it, with given parameters or new ones.
+// activation quantises and dequantises a value, with given parameters or new ones.
 func (q *quantiser) activation(v string, a quantised) {
 	if a.scale == "" {
 		const span = 8
@@ -126,7 +126,7 @@ func (q *quantiser) constant(name string, a *array.Array) {
 	q.graph.Initializers = append(q.graph.Initializers, &onnx.Tensor{Name: name, Value: a})
 }
 
-// quantiseWeights gives a node weights of bytes, where its own are known.
+// quantiseWeights replaces the known weights of a node by bytes.
 func (q *quantiser) quantiseWeights(n *onnx.Node) {
 	w, axis := q.weights[n.Inputs[1]], 0
 	if w == nil || w.DType != array.Float32 || len(w.Shape) < 2 {
@@ -141,7 +141,7 @@ func (q *quantiser) quantiseWeights(n *onnx.Node) {
 	integers.Shape, scale.Shape = w.Shape, []int64{channels}
 	for c := range channels {
 		if scale.Float(c) == 0 {
-			scale.SetFloat(c, 1e-6/127) // what is divided by it stays finite
+			scale.SetFloat(c, 1e-6/127) // quotients by it stay finite
 		}
 	}
 	zero := array.New(array.Int8, channels)

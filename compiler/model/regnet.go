@@ -1,7 +1,7 @@
 package model
 
 // regnet is RegNetY (Radosavovic et al. 2020): bottlenecks as wide inside as outside, of grouped 3×3 convolutions
-// whose groups have perGroup channels, with attention to channels.
+// whose groups have perGroup channels, with channel attention.
 type regnet struct {
 	perGroup int64
 	stages   []regnetStage

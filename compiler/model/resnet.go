@@ -19,7 +19,7 @@ func (r resnet) build(b *builder, x string) string {
 	return b.classify(r.stages(b, b.maxPool(x, 3, 2, 1)), 1000)
 }
 
-// stages are the residual blocks, each stage twice as wide as the one before, at half the resolution.
+// stages adds the residual blocks, each stage twice as wide as the one before, at half the resolution.
 func (r resnet) stages(b *builder, x string) string {
 	for stage, depth := range r.depths {
 		width := int64(64) << stage
@@ -70,8 +70,7 @@ func (r resnet3D) build(b *builder, x string) string {
 	return b.classify(resnet{basicBlock, 1, r.depths}.stages(b, x), 400)
 }
 
-// resnetV2 is the pre-activation form (He et al. 2016, "Identity mappings"), with its batch normalisations as they
-// are.
+// resnetV2 is the pre-activation form (He et al. 2016, "Identity mappings"), with separate batch normalisations.
 type resnetV2 struct{ depths []int }
 
 func (r resnetV2) build(b *builder, x string) string {
@@ -90,7 +89,7 @@ func (r resnetV2) build(b *builder, x string) string {
 	return b.classify(b.relu(b.batchNorm(x)), 1000)
 }
 
-// preActivation is a bottleneck that normalises before it convolves; with a projection beside it where the shape
+// preActivation is a bottleneck that normalises before it convolves, with a projection beside it if the shape
 // changes.
 func preActivation(b *builder, x string, width, stride int64, project bool) string {
 	active := b.relu(b.batchNorm(x))

@@ -1,6 +1,6 @@
 package model
 
-// shufflenetV2 is Ma et al. 2018: units that convolve half of the channels, and shuffle both halves. The widths are
+// shufflenetV2 is Ma et al. 2018: units that convolve half of the channels and shuffle both halves. The widths are
 // those of the stages, and of the last convolution.
 type shufflenetV2 struct {
 	widths [3]int64
@@ -19,7 +19,7 @@ func (n shufflenetV2) build(b *builder, x string) string {
 	return b.classify(pointwise(b, x, n.last, (*builder).relu), 1000)
 }
 
-// shuffleUnit leaves the first half of the channels as they are.
+// shuffleUnit leaves the first half of the channels unchanged.
 func shuffleUnit(b *builder, x string) string {
 	half := b.shapes[x][1] / 2
 	shape := []int64{b.shapes[x][0], half, b.shapes[x][2], b.shapes[x][3]}
@@ -40,7 +40,7 @@ func shuffleBranch(b *builder, x string, channels, stride int64) string {
 	return pointwise(b, x, channels, (*builder).relu)
 }
 
-// shuffled takes channels from both halves in turn.
+// shuffled interleaves the channels of both halves.
 func (b *builder) shuffled(x string) string {
 	s := b.shapes[x]
 	x = b.transpose(b.reshape(x, s[0], 2, s[1]/2, s[2], s[3]), 0, 2, 1, 3, 4)

@@ -6,18 +6,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// ssdlite is a detector (Liu et al. 2016, SSD; Sandler et al. 2018, section 6.2) on MobileNet v3, as torchvision's: of
-// maps of several resolutions, separable convolutions make scores and offsets of six boxes at each place.
+// ssdlite is a detector (Liu et al. 2016, SSD; Sandler et al. 2018, section 6.2) on MobileNet v3, like
+// torchvision's: for maps of several resolutions, separable convolutions compute scores and offsets of six boxes at
+// each position.
 type ssdlite struct {
 	size, classes int64
 	blocks        []inverted
-	// extra are the channels of the maps behind the network's own two, each half as high and wide as the one before.
+	// extra lists the channels of the additional maps, each half as high and wide as the one before.
 	extra []int64
-	// detections are the most of a class.
+	// detections is the largest number of detections per class.
 	detections int64
 }
 
-// boxesAt is how many boxes a place has.
+// boxesAt is the number of boxes per position.
 const boxesAt = 6
 
 func (n ssdlite) build(b *builder, s size) {
@@ -31,7 +32,7 @@ func (n ssdlite) build(b *builder, s size) {
 	n.detect(b, b.boxes(b.joined(1, offsets...), n.defaults(b, maps)), probabilities)
 }
 
-// maps are what boxes are found in: the widened input of the network's last stage, its result, and smaller ones.
+// maps returns the feature maps: the widened input of the network's last stage, its result, and smaller ones.
 func (n ssdlite) maps(b *builder, x string) (maps []string) {
 	swish := (*builder).hardSwish
 	x = swish(b, b.conv(x, convolution{channels: 16, kernel: 3, stride: 2, pad: 1}))
@@ -54,7 +55,7 @@ func (n ssdlite) maps(b *builder, x string) (maps []string) {
 	return maps
 }
 
-// predicted are some numbers of each box of a map: (batch, boxes, numbers).
+// predicted computes the given number of values for each box of a map: (batch, boxes, numbers).
 func (n ssdlite) predicted(b *builder, x string, numbers int64) string {
 	y := depthwise(b, x, 3, 1, (*builder).relu6)
 	y = b.conv(y, convolution{channels: boxesAt * numbers, kernel: 1, bias: learned})
@@ -63,8 +64,8 @@ func (n ssdlite) predicted(b *builder, x string, numbers int64) string {
 	return b.reshape(y, s[0], s[2]*s[3]*boxesAt, numbers)
 }
 
-// defaults are the centres and the sizes of boxes that offsets are from, (1, boxes, 4), in the image's width and
-// height: of two scales of a square, and of rectangles whose sides are as 2 to 1 and 3 to 1.
+// defaults returns the centres and the sizes of the reference boxes, (1, boxes, 4), relative to the image: squares
+// of two scales, and rectangles with aspect ratios of 2 to 1 and 3 to 1.
 func (n ssdlite) defaults(b *builder, maps []string) string {
 	const smallest, largest = 0.2, 0.95
 	scale := func(k int) float64 {
@@ -89,8 +90,8 @@ func (n ssdlite) defaults(b *builder, maps []string) string {
 	return b.constant("boxes", array.FromFloat32(list, 1, int64(len(list)/4), 4))
 }
 
-// boxes are the corners that offsets from boxes stand for. Offsets of centres are in tenths of a size, those of sizes
-// logarithms in fifths.
+// boxes returns the corners of boxes given as offsets from reference boxes. Offsets of centres are in tenths of a
+// size, those of sizes logarithms in fifths.
 func (b *builder) boxes(offsets, from string) string {
 	centre, size := b.part(from, 2, 0, 2), b.part(from, 2, 2, 4)
 	moved := b.broadcast("Div", b.part(offsets, 2, 0, 2), b.scalar(10))
@@ -101,7 +102,7 @@ func (b *builder) boxes(offsets, from string) string {
 	return b.joined(2, b.broadcast("Sub", centre, half), b.sum(centre, half))
 }
 
-// detect gives the boxes of each class that overlap no better one, their scores and their classes.
+// detect outputs the boxes of each class that overlap no better one, their scores and their classes.
 func (n ssdlite) detect(b *builder, boxes, scores string) {
 	const overlap, least = 0.55, 0.001
 	s := b.shapes[scores]

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// embedding looks tokens up in a table of words.
+// embedding looks up tokens in an embedding table.
 func (b *builder) embedding(tokens string, words, width int64) string {
 	table := b.weights("embedding", 0, 1, words, width)
 	return b.add("Gather", append(slices.Clone(b.shapes[tokens]), width), []string{table, tokens}, integer("axis", 0))
@@ -49,19 +49,19 @@ func (b *builder) matmul(x, y string) string {
 	return b.add("MatMul", shape, []string{x, y})
 }
 
-// heads cuts the last axis of (batch, seq, width) into heads and brings them before the sequence.
+// heads splits the last axis of (batch, seq, width) into heads and moves them before the sequence.
 func (b *builder) heads(x string, heads int64) string {
 	s := b.shapes[x]
 	return b.transpose(b.reshape(x, s[0], s[1], heads, s[2]/heads), 0, 2, 1, 3)
 }
 
-// merged undoes heads.
+// merged is the inverse of heads.
 func (b *builder) merged(x string) string {
 	s := b.shapes[x]
 	return b.reshape(b.transpose(x, 0, 2, 1, 3), s[0], s[2], s[1]*s[3])
 }
 
-// scale is the factor of attention scores, the square root of the length of a head.
+// scale returns the factor of attention scores, the square root of the head size.
 func (b *builder) scale(q string) float32 {
 	s := b.shapes[q]
 	return float32(math.Sqrt(float64(s[len(s)-1])))

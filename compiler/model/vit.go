@@ -49,7 +49,7 @@ func (t vit) attention(b *builder, x string) string {
 	return b.transpose(b.reshape(b.dense(y, t.width), seq, batch, t.width), 1, 0, 2)
 }
 
-// scores has the scale in both factors, which is how it is exported.
+// scores scales both factors, as exporters do.
 func (t vit) scores(b *builder, q, k string) string {
 	root := b.scalar(float32(1 / math.Sqrt(float64(b.scale(q)))))
 	return b.matmul(b.product(q, root), b.product(b.transpose(k, 0, 1, 3, 2), root))

@@ -9,20 +9,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// uniform makes float32 elements in centre ± limit. The same stream of one seed gives the same elements.
+// uniform generates float32 elements in centre ± limit. A stream is determined by its seed and number.
 type uniform struct {
 	seed, stream  uint64
 	centre, limit float64
 	elements      int64
 }
 
-// weights is a new parameter, uniform in centre ± limit.
+// weights returns a new parameter, uniform in centre ± limit.
 func (b *builder) weights(name string, centre, limit float64, shape ...int64) string {
 	b.parameters += array.Elements(shape)
 	return b.made(name, centre, limit, shape...)
 }
 
-// statistics is what training measures and does not learn, uniform in centre ± limit.
+// statistics returns values that training measures rather than learns, uniform in centre ± limit.
 func (b *builder) statistics(name string, centre, limit float64, shape ...int64) string {
 	return b.made(name, centre, limit, shape...)
 }
@@ -36,7 +36,7 @@ func (b *builder) made(name string, centre, limit float64, shape ...int64) strin
 	return name
 }
 
-// materialise puts the elements of all weights into memory.
+// materialise generates the elements of all weights in memory.
 func (b *builder) materialise() {
 	for k, source := range b.sources {
 		if t := b.graph.Initializers[k]; source != nil {
@@ -48,8 +48,8 @@ func (b *builder) materialise() {
 
 func (u *uniform) generator() *rand.PCG { return rand.NewPCG(u.seed, u.stream<<20|0x7469_6c74_68) }
 
-// fill takes two elements from each random number. The generator and the data are the caller's alone; the race
-// detector, following each byte, would take most of the time of the tests that build models.
+// fill takes two elements from each random number. The generator and the data are not shared. The race detector is
+// disabled, since it would dominate the time of tests that build models.
 //
 //go:norace
 func (u *uniform) fill(random *rand.PCG, data []byte) {
@@ -65,7 +65,7 @@ func (u *uniform) fill(random *rand.PCG, data []byte) {
 
 func bits(v float64) uint32 { return math.Float32bits(float32(v)) }
 
-// write makes the elements block by block.
+// write generates the elements block by block.
 func (u *uniform) write(w io.Writer) error {
 	random := u.generator()
 	block := make([]byte, min(4*u.elements, 1<<18))
@@ -79,8 +79,8 @@ func (u *uniform) write(w io.Writer) error {
 	return nil
 }
 
-// he is the bound of uniform weights that keeps the variance through a Relu (He et al. 2015, equation 10).
+// he returns the bound of uniform weights that preserves the variance through a Relu (He et al. 2015, equation 10).
 func he(fanIn int64) float64 { return math.Sqrt(6 / float64(fanIn)) }
 
-// lecun is the bound of uniform weights that keeps the variance of a sum of fanIn products.
+// lecun returns the bound of uniform weights that preserves the variance of a sum of fanIn products.
 func lecun(fanIn int64) float64 { return math.Sqrt(3 / float64(fanIn)) }

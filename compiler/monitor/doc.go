@@ -1,4 +1,4 @@
-// Package monitor is the monitor of boards: a small program that a board runs, which loads candidates over a serial
-// link and counts their cycles. src has its sources; link.h there is the protocol, which package link speaks from Go
-// and the harness from C. Begin with Boards and Build.
+// Package monitor provides the boards' monitor: a small program that loads candidates over a serial link and counts
+// their cycles. Its sources are in src; link.h there defines the protocol, which package link implements in Go and
+// the harness in C. Boards and Build are the entry points.
 package monitor

@@ -15,21 +15,22 @@ import (
 //go:embed src
 var files embed.FS
 
-// Board is a board that there is a monitor for.
+// Board is a board with a monitor.
 type Board struct {
-	// Name is also what its monitor says it is.
+	// Name is also the identification that its monitor reports.
 	Name string
-	// Target is the name of the target that its processor is.
+	// Target is the target name of its processor.
 	Target string
-	// header describes it to the monitor's sources, core and port are those for its processor and serial port; texts.
+	// header describes it to the monitor's sources, core and port are those for its processor and serial port;
+	// texts.
 	header, core, port string
-	// rom and ram are where the monitor lies.
+	// rom and ram are the monitor's addresses.
 	rom, ram uint32
-	// flags are the compiler's beside the target's.
+	// flags are the compiler flags in addition to the target's.
 	flags []string
 }
 
-// Boards are those that there is a monitor for, by name.
+// Boards returns the boards with a monitor, by name.
 func Boards() []Board {
 	return []Board{
 		cortexM(Board{Name: "mps2-an500", Target: "cortex-m7", header: text("mps2_an500.h"), port: text(Ports()["cmsdk"]), ram: 0x20000000}),
@@ -38,7 +39,7 @@ func Boards() []Board {
 	}
 }
 
-// Ports are the serial ports that there is source for, by name.
+// Ports returns the serial ports with source, by name.
 func Ports() map[string]string {
 	return map[string]string{"cmsdk": "cmsdk_uart.h", "16550": "ns16550_uart.h"}
 }
@@ -53,7 +54,7 @@ func riscv(b Board) Board {
 	return b
 }
 
-// Description is a board of one's own.
+// Description describes a custom board.
 type Description struct {
 	// Target is the name of the target that its processor is.
 	Target string
@@ -129,7 +130,7 @@ func (b Board) Build(t *target.Target) toolchain.Build {
 	}
 }
 
-// Digest is what the monitor says its sources are.
+// Digest returns the digest of the sources as the monitor reports it.
 func (b Board) Digest(t *target.Target) string {
 	for _, flag := range b.Build(t).Flags {
 		var digest string

@@ -20,7 +20,7 @@ const (
 	maxRank        = 32
 )
 
-// descriptors are numpy's names of the element types, without the byte order. numpy has no bfloat16.
+// descriptors maps numpy's type names, without the byte order. numpy has no bfloat16.
 var descriptors = map[string]array.DType{
 	"f4": array.Float32, "f8": array.Float64, "f2": array.Float16, "b1": array.Bool,
 	"i1": array.Int8, "i2": array.Int16, "i4": array.Int32, "i8": array.Int64,
@@ -44,7 +44,7 @@ func readArray(r io.Reader) (*array.Array, error) {
 	if size > maxArrayBytes {
 		return nil, fmt.Errorf("%d bytes are over the limit of %d", size, int64(maxArrayBytes))
 	}
-	var data bytes.Buffer // grows with what is there, not with what the header claims
+	var data bytes.Buffer // grows with the input, not with the header's claim
 	if n, err := io.Copy(&data, io.LimitReader(r, size)); err != nil || n != size {
 		return nil, fmt.Errorf("%v%v needs %d bytes but has %d: %w", a.DType, a.Shape, size, n, orEOF(err))
 	}

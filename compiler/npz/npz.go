@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Limits on what Read accepts.
+// Limits on the input of Read.
 const (
 	maxArrays     = 4096
 	maxArrayBytes = 4 << 30
@@ -37,7 +37,7 @@ func ReadFile(path string) (map[string]*array.Array, error) {
 	return arrays, nil
 }
 
-// Read is ReadFile on an open archive of the given size.
+// Read is like ReadFile for an open archive of the given size.
 func Read(r io.ReaderAt, size int64) (map[string]*array.Array, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {

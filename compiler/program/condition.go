@@ -8,15 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Condition is what a value, a scalar of type bool, must be.
+// Condition is the required value of a scalar bool.
 type Condition struct {
 	// Value is an index in Values.
 	Value int
 	Is    bool
 }
 
-// need is whether anything reads a value, and under which conditions: those of a choice within another one come behind
-// the other's. Whoever reads it without a condition, or under two that differ, needs it always.
+// need records whether and under which conditions a value is read, outer conditions first. A value with an
+// unconditional reader, or readers under different conditions, is always needed.
 type need struct {
 	is   bool
 	when []Condition
@@ -24,13 +24,13 @@ type need struct {
 
 var always = need{is: true}
 
-// maxConditions bounds the conditions of a call: what is within more choices is computed more often than it is needed.
+// maxConditions limits the conditions of a call: calls under deeper choices run more often than needed.
 const maxConditions = 8
 
-// holds is how often a condition does, of which nothing is known.
+// holds is the assumed probability of a condition.
 const holds = 0.5
 
-// or is what two readers need.
+// or returns the combined need of two readers.
 func (n need) or(other need) need {
 	switch {
 	case !n.is:
@@ -45,7 +45,7 @@ func (n need) or(other need) need {
 	return need{true, n.when[:alike:alike]}
 }
 
-// and is the need of one that is needed under further conditions.
+// and returns the need under further conditions.
 func (n need) and(further ...Condition) need {
 	n.when = slices.Clone(n.when)
 	for _, c := range further {
@@ -56,9 +56,9 @@ func (n need) and(further ...Condition) need {
 	return n
 }
 
-// FindConditions notes of each call under which conditions an execution needs it. A choice by one bool reads only one
-// of two values, and what is computed for the other alone is not needed. A call may still read what was not computed,
-// for a result that nobody reads then: kernels are defined for whatever lies in memory.
+// FindConditions records the conditions under which an execution needs each call. A choice by one bool reads only
+// one of two values, and calls for the other alone are not needed. A call may still read a value that was not
+// computed, if the result that depends on it is unused: kernels are defined for any memory contents.
 func (p *Program) FindConditions() {
 	writers, needs, reads := map[int]int{}, map[int]need{}, make([][]need, len(p.Tasks))
 	for k, c := range p.Calls {
@@ -77,7 +77,8 @@ func (p *Program) FindConditions() {
 		for _, v := range p.results(c) {
 			n = n.or(needs[p.Root(v)])
 		}
-		// What is not known before the call cannot be asked, and what follows it may be computed only where it holds.
+		// A condition not known before the call cannot be tested, and later conditions may be computed only if it
+		// holds.
 		unknown := slices.IndexFunc(n.when, func(c Condition) bool {
 			at, computed := writers[p.Root(c.Value)]
 			return computed && at >= k
@@ -85,7 +86,7 @@ func (p *Program) FindConditions() {
 		if unknown >= 0 {
 			n.when = n.when[:unknown]
 		}
-		n.is = true // a result that nobody reads is computed nevertheless
+		n.is = true // an unused result is computed anyway
 		p.Calls[k].If = n.when
 		if len(n.when) > 0 && len(p.Extents) == 0 {
 			t := &p.Tasks[c.Task]
@@ -102,7 +103,7 @@ func (p *Program) FindConditions() {
 	}
 }
 
-// Unconditional is the program with calls that are made in every execution.
+// Unconditional returns the program with all calls unconditional.
 func (p *Program) Unconditional() *Program {
 	q := *p
 	q.Calls = slices.Clone(p.Calls)
@@ -112,12 +113,12 @@ func (p *Program) Unconditional() *Program {
 	return &q
 }
 
-// results are the values that a call computes.
+// results returns the values that a call computes.
 func (p *Program) results(c Call) []int {
 	return c.Args[len(c.Args)-len(p.Tasks[c.Task].Workload.Outputs):]
 }
 
-// readsOf is how a kernel needs each of its arguments, its results not among them. Conditions are by argument.
+// readsOf returns the need of each argument of a kernel, except its results. Conditions refer to arguments.
 func readsOf(w *expr.Workload) []need {
 	r := reader{args: map[*expr.Tensor]int{}, needs: map[*expr.Tensor]need{}}
 	for i, t := range w.Inputs {
@@ -141,13 +142,13 @@ func readsOf(w *expr.Workload) []need {
 	return list
 }
 
-// reader finds how a kernel needs its tensors.
+// reader derives the needs of a kernel's tensors.
 type reader struct {
 	args  map[*expr.Tensor]int
 	needs map[*expr.Tensor]need
 }
 
-// read notes what an expression reads whose value is needed as n says.
+// read records the reads of an expression with need n.
 func (r reader) read(e expr.Expr, n need) {
 	switch x := e.(type) {
 	case *expr.Load:
@@ -163,7 +164,7 @@ func (r reader) read(e expr.Expr, n need) {
 	expr.Children(e, func(x expr.Expr) { r.read(x, n) })
 }
 
-// scalar is the number of the argument of which a condition reads the only element.
+// scalar returns the number of the argument whose only element a condition reads.
 func (r reader) scalar(cond expr.Expr) (arg int, ok bool) {
 	l, isLoad := cond.(*expr.Load)
 	if !isLoad || l.Tensor.DType != array.Bool || array.Elements(l.Tensor.Shape) != 1 {

@@ -1,10 +1,11 @@
 package program
 
-// Decoding says how executions follow one another in a program whose outputs continue inputs, as a decoder's keys and
-// values do: each has Step more positions than the Past before it. Both are indices in Extents.
+// Decoding describes successive executions of a program whose outputs continue inputs, such as a decoder's keys and
+// values: each execution adds Step positions to the Past before it. Both are indices in Extents.
 type Decoding struct{ Past, Step int }
 
-// Decoding is that of the program; ok is false where no output continues an input, or two do so by different extents.
+// Decoding returns that of the program; ok is false if no output continues an input, or if two do so by different
+// extents.
 func (p *Program) Decoding() (d Decoding, ok bool) {
 	for k, output := range p.Outputs {
 		in := p.Continues(k)
@@ -20,8 +21,8 @@ func (p *Program) Decoding() (d Decoding, ok bool) {
 	return d, ok
 }
 
-// decoding is that of one output that continues an input: it has on one axis past and step elements where the input
-// has past, and on the others as many as that.
+// decoding returns that of one output that continues an input: on one axis it has past and step elements where the
+// input has past, and the other axes are equal.
 func (p *Program) decoding(in, output int) (d Decoding, ok bool) {
 	for axis := range p.Values[in].Shape {
 		before, plus := p.times(in, axis)

@@ -1,4 +1,4 @@
-// Package program has models as programs: values in memory, and calls of kernels on them. It is what the front end
-// makes of a model and what packages are compiled from. It knows workloads (package expr), and nothing of operators or
-// devices. Begin to read at program.go.
+// Package program represents models as programs: values in memory, and calls of kernels on them. The front end
+// generates programs, and packages are compiled from them. It depends on workloads (package expr), but not on
+// operators or devices. Program is the central type.
 package program

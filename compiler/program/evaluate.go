@@ -8,14 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Evaluate runs the program in Go, by the workloads' meaning and without any schedule. It is slow, and what compiled
-// packages are compared with. inputs has an array for each input's name; the result one for each output's.
+// Evaluate runs the program in Go, by the semantics of its workloads and without schedules. It is slow, and serves
+// as the reference for compiled packages. inputs has an array for each input's name; the result one for each
+// output's.
 func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Array, error) {
 	return p.EvaluateCalls(inputs, func(Call, []*array.Array, []*array.Array) {})
 }
 
-// EvaluateCalls evaluates the program and shows each call that is needed with its arguments, dense in the shapes of
-// its workload, and its results.
+// EvaluateCalls evaluates the program and reports each needed call with its arguments, dense in the shapes of its
+// workload, and its results.
 func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	visit func(c Call, args, results []*array.Array)) (map[string]*array.Array, error) {
 	extents, err := p.ExtentsOf(inputs)
@@ -67,14 +68,14 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	return outputs, nil
 }
 
-// memory has the bytes of each root value of a program that were written so far.
+// memory holds the written bytes of each root value of a program.
 type memory struct {
 	program *Program
 	roots   [][]byte
 	extents []int64
 }
 
-// hold reports whether all conditions do.
+// hold reports whether all conditions hold.
 func (m memory) hold(conditions []Condition) bool {
 	for _, c := range conditions {
 		if (m.read(c.Value, nil).Int(0) != 0) != c.Is {
@@ -101,8 +102,7 @@ func (m memory) call(c Call) (args, results []*array.Array, err error) {
 	return args, results, nil
 }
 
-// read takes a value out of memory, in a shape that may differ from its own by axes of extent one and joined
-// neighbours.
+// read returns a value in a shape that may differ from its own by axes of extent one and merged neighbours.
 func (m memory) read(v int, shape []int64) *array.Array {
 	value := m.program.Values[v]
 	if value.Data != nil {
@@ -118,7 +118,7 @@ func (m memory) write(v int, a *array.Array) {
 	array.CopyStrided(value.DType, value.Shape, m.at(v), array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)})
 }
 
-// at is where a value lies in the memory of its root.
+// at returns the location of a value in the memory of its root.
 func (m memory) at(v int) array.Strided {
 	value, root := m.program.Values[v], m.program.Root(v)
 	if m.roots[root] == nil {

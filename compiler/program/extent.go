@@ -7,33 +7,32 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Extent is a number of elements along axes that each execution chooses.
+// Extent is an extent of axes that each execution chooses.
 type Extent struct {
-	// Name is the symbol that the model gives it.
+	// Name is its symbol in the model.
 	Name string
 	// Least and Most bound it.
 	Least, Most int64
-	// Caps are the numbers, ascending and less than Most, up to which there are kernels of their own. Shares are how
-	// often an execution needs the kernels for each of them, and those for all, of all executions.
+	// Caps lists the extents, ascending and below Most, that have kernels of their own. Shares holds the share of
+	// executions that need the kernels for each of them, followed by those for Most.
 	Caps   []int64
 	Shares []float64
 	// Value is an index in Values, of a scalar of type i64.
 	Value int
 }
 
-// Varying says that an input or output has on one axis as many elements as an extent is multiplied and added: Times *
-// extent + Plus. Where several say so of one axis, their sum is meant. Elements lie where they would lie in a tensor
-// of the shape that Program.MemoryOf says.
+// Varying gives the extent of an input's or output's axis as Times * extent + Plus. Several entries for one axis
+// add up. Elements are laid out as in a tensor of shape Program.MemoryOf.
 type Varying struct {
 	// Value is an index in Values, Axis one in its shape, and Extent one in Extents.
 	Value, Axis, Extent int
 	Times, Plus         int64
 }
 
-// Elements is how many elements there are along the axis.
+// Elements returns the extent of the axis.
 func (v Varying) Elements(extent int64) int64 { return v.Times*extent + v.Plus }
 
-// ShapeOf is the shape of an input or output in an execution with given extents, in their order.
+// ShapeOf returns the shape of an input or output in an execution with the given extents, in order.
 func (p *Program) ShapeOf(value int, extents []int64) []int64 {
 	shape := slices.Clone(p.Values[value].Shape)
 	for _, v := range p.Varying {
@@ -49,8 +48,8 @@ func (p *Program) ShapeOf(value int, extents []int64) []int64 {
 	return shape
 }
 
-// MemoryOf is the shape in which the elements of an input or output lie: its own with the most of each extent, or, of
-// an input that an output continues, that of the output.
+// MemoryOf returns the memory shape of an input or output: its own with the maximum of each extent or, for an input
+// that an output continues, that of the output.
 func (p *Program) MemoryOf(value int) []int64 {
 	if v := p.Values[value]; v.Alias >= 0 && slices.Contains(p.Inputs, value) {
 		return p.Values[v.Alias].Shape
@@ -58,14 +57,14 @@ func (p *Program) MemoryOf(value int) []int64 {
 	return p.Values[value].Shape
 }
 
-// Continues is the index in Inputs of the input that lies at the beginning of an output, by its index in Outputs; -1
-// for none. An execution leaves that part as it is, so that the next one can go on with all of the output as its
-// input.
+// Continues returns the index in Inputs of the input that shares the start of an output's memory, by the output's
+// index in Outputs; -1 for none. An execution leaves that part unchanged, so that the next one can use the whole
+// output as its input.
 func (p *Program) Continues(output int) int {
 	return slices.IndexFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == p.Outputs[output] })
 }
 
-// Begin is where a value begins in the memory that it lies in, in elements, with given extents.
+// Begin returns the offset of a value in its containing memory, in elements, for the given extents.
 func (v Value) Begin(extents []int64) int64 {
 	at := v.Offset
 	for k, n := range v.Moves {
@@ -74,8 +73,8 @@ func (v Value) Begin(extents []int64) int64 {
 	return at
 }
 
-// ExtentsOf are the extents that the shapes of inputs, by name, speak of. The error names the input that has another
-// shape than it may have, or speaks of another extent than the inputs before it.
+// ExtentsOf derives the extents from the shapes of the named inputs. The error names the input with an invalid or
+// inconsistent shape.
 func (p *Program) ExtentsOf(inputs map[string]*array.Array) ([]int64, error) {
 	var axes []Axis
 	for _, in := range p.Inputs {
@@ -91,7 +90,7 @@ func (p *Program) ExtentsOf(inputs map[string]*array.Array) ([]int64, error) {
 	return Solve(p.Extents, axes)
 }
 
-// times are the factors of all extents for the elements on an axis of an input or output, and what is added.
+// times returns the factors of all extents in the formula of an input's or output's axis, and the constant.
 func (p *Program) times(value, axis int) (times []int64, plus int64) {
 	times = make([]int64, len(p.Extents))
 	for _, v := range p.Varying {
@@ -105,7 +104,7 @@ func (p *Program) times(value, axis int) (times []int64, plus int64) {
 
 func isPositive(n int64) bool { return n > 0 }
 
-// Axis is one of an input that is given: it has Elements, which are Plus and, of each extent, as many as Times says.
+// Axis is an axis of a given input: it has Elements elements, which equal Plus and the sum of extents times Times.
 type Axis struct {
 	Input    string
 	Axis     int
@@ -114,11 +113,11 @@ type Axis struct {
 	Plus     int64
 }
 
-// Solve finds the extents, of which it looks at names and bounds, that the axes of inputs speak of. The error names
-// the input that has another shape than it may have, or than the inputs before it say.
+// Solve derives the extents, using their names and bounds, from the axes of inputs. The error names the input with
+// an invalid or inconsistent shape.
 func Solve(extents []Extent, axes []Axis) ([]int64, error) {
 	found, known := make([]int64, len(extents)), make([]bool, len(extents))
-	for range len(extents) + 1 { // each round finds one more, and the last one compares
+	for range len(extents) + 1 { // each round determines one more, and the last one checks
 		for _, a := range axes {
 			left, unknown := a.Elements-a.Plus, -1
 			for k, t := range a.Times {

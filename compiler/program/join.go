@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Join makes one program of several that share nothing but tasks of equal workloads. Input or output NAME of
+// Join merges several programs into one; they share only tasks of equal workloads. Input or output NAME of
 // programs[k] is called JoinedName(k, NAME).
 func Join(name string, programs []*Program) *Program {
 	j := &joiner{joined: &Program{Name: name}, tasks: map[string]int{}}
@@ -15,12 +15,12 @@ func Join(name string, programs []*Program) *Program {
 	return j.joined
 }
 
-// JoinedName is the name in a joined program of an input or output of the k-th program.
+// JoinedName returns the name in a joined program of an input or output of the k-th program.
 func JoinedName(k int, name string) string { return fmt.Sprintf("%d/%s", k, name) }
 
 type joiner struct {
 	joined *Program
-	// tasks are the joined program's tasks by their workloads' digests.
+	// tasks maps workload digests to the joined program's tasks.
 	tasks map[string]int
 }
 

@@ -12,25 +12,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Rates are what all threads of a machine together can do at most.
+// Rates are the peak rates of all threads of a machine together.
 type Rates struct {
-	// FlopPerSecond is of fused multiply-adds on float32, two operations each.
+	// FlopPerSecond counts float32 fused multiply-adds, two operations each.
 	FlopPerSecond float64 `json:"flop_per_second"`
-	// Stores are the caches that are worth telling apart and the memory, fastest first.
+	// Stores lists the distinct caches and the memory, fastest first.
 	Stores []Store `json:"stores"`
 }
 
-// Store is where data may lie.
+// Store is a level of the memory hierarchy.
 type Store struct {
 	Name           string  `json:"name"`
-	Bytes          int64   `json:"bytes"` // that it holds for all threads together
+	Bytes          int64   `json:"bytes"` // capacity for all threads together
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
-// MemoryBytes stands for what the last store holds: far more than any cache.
+// MemoryBytes is the capacity of the last store: far above any cache.
 const MemoryBytes = 1 << 40
 
-// Most has the higher of each two rates. Rates of other stores count for nothing.
+// Most returns the higher of each pair of rates. Rates of other stores are ignored.
 func (r Rates) Most(o Rates) Rates {
 	r.FlopPerSecond = max(r.FlopPerSecond, o.FlopPerSecond)
 	r.Stores = slices.Clone(r.Stores)
@@ -44,16 +44,16 @@ func (r Rates) Most(o Rates) Rates {
 	return r
 }
 
-// Encode writes the rates as JSON, which Decode reads.
+// Encode returns the rates as JSON, for Decode.
 func (r Rates) Encode() []byte {
 	text, err := json.Marshal(r)
-	if err != nil { // a rate that is no number, which no machine has
+	if err != nil { // a rate that is NaN or infinite, which no machine has
 		return nil
 	}
 	return text
 }
 
-// Decode reads rates as JSON. The error says what is wrong with them.
+// Decode decodes and checks rates in JSON.
 func Decode(text []byte) (r Rates, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return Rates{}, fmt.Errorf("rates of a machine: %w", err)
@@ -64,7 +64,7 @@ func Decode(text []byte) (r Rates, err error) {
 	return r, nil
 }
 
-// Check says what is wrong with the rates, if anything.
+// Check returns an error if the rates are invalid.
 func (r Rates) Check() error {
 	if !positive(r.FlopPerSecond) {
 		return fmt.Errorf("%v FLOP/s is not a rate", r.FlopPerSecond)
@@ -82,7 +82,7 @@ func (r Rates) Check() error {
 
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// String is the rates for people, on one line.
+// String returns the rates as a readable line.
 func (r Rates) String() string {
 	parts := []string{fmt.Sprintf("%.0f GFLOP/s", r.FlopPerSecond/1e9)}
 	for _, s := range r.Stores {
@@ -91,10 +91,10 @@ func (r Rates) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Limits are the least seconds a workload of so many floating point operations can take: for the operations, each sum
-// computed directly, and for reading and writing each argument once. Constants come from memory, where the harness
-// puts them before each sample and where they are in a model; inputs and outputs lie in the fastest store, and what it
-// does not hold in the next. The rates must be whole, as Check finds them.
+// Limits returns the least seconds for a workload with the given floating-point operations: for the operations,
+// with direct sums, and for reading and writing each argument once. Constants come from memory, where the harness
+// puts them before each sample and where they are in a model; inputs and outputs lie in the fastest store, and the
+// excess in the next. The rates must pass Check.
 func (r Rates) Limits(w *expr.Workload, flop float64) (arithmetic, bytes float64) {
 	constants, others := Bytes(w)
 	bytes = float64(constants) / r.Stores[len(r.Stores)-1].BytesPerSecond
@@ -106,7 +106,7 @@ func (r Rates) Limits(w *expr.Workload, flop float64) (arithmetic, bytes float64
 	return flop / r.FlopPerSecond, bytes
 }
 
-// Bytes are those of a workload's constants, and of its inputs and outputs.
+// Bytes returns the size of a workload's constants, and of its inputs and outputs.
 func Bytes(w *expr.Workload) (constants, others int64) {
 	size := func(list []*expr.Tensor) (total int64) {
 		for _, t := range list {

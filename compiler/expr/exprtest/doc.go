@@ -1,2 +1,2 @@
-// Package exprtest has workloads that tests of several packages share.
+// Package exprtest provides workloads that tests of several packages share.
 package exprtest

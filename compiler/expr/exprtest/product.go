@@ -7,13 +7,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Product is a matrix product with a constant, m x k x n.
+// Product returns a matrix product with a constant, m x k x n.
 func Product(t testing.TB, m, k, n int64) *expr.Workload {
 	t.Helper()
 	return ProductOf(t, array.Float32, m, k, n)
 }
 
-// ProductOf is one of operands of a type, added up in float32, or in int32 where they are integers.
+// ProductOf returns one with operands of type d, accumulated in float32, or in int32 for integers.
 func ProductOf(t testing.TB, d array.DType, m, k, n int64) *expr.Workload {
 	t.Helper()
 	sum := array.Float32
