@@ -21,9 +21,9 @@ type Converted struct {
 // Convert copies all rows of one store to another, compares them, and returns the number of rows by kind. The target
 // must be empty or hold an interrupted conversion of the same source, which Convert resumes. A mark in the target
 // records the position and prevents trackers from opening it until all rows are compared. Convert holds one page of
-// rows in memory and calls told after each page. The target starts a new generation, as on every opening for writing.
-// Names and leases of earlier generations stay valid, because nothing is lost. Convert returns ErrNotEmpty if the
-// target holds anything else, and ErrDiffers if a row does not match the source.
+// rows in memory and reports progress after each page. The target starts a new generation, as on every opening for
+// writing. Names and leases of earlier generations stay valid, because nothing is lost. Convert returns ErrNotEmpty
+// if the target holds anything else, and ErrDiffers if a row does not match the source.
 func Convert(ctx context.Context, from Stopped, to Target, told func(Converted)) ([]Converted, error) {
 	c := &conversion{from: from, to: to, told: told}
 	err := c.begin(ctx)

@@ -30,7 +30,7 @@ type State struct {
 	Layer Layer
 	// How describes the mechanism, such as "user 65000"; empty if the layer is missing.
 	How string
-	// Except names programs that run without an available layer, and the reason; empty if there are none.
+	// Except names programs that run without an available layer, and the reason. It may be empty.
 	Except string
 	// Missing is why the layer is unavailable, with the remedy.
 	Missing string

@@ -3,16 +3,16 @@
 #
 # usage: lab/bench/run.sh [decoding|fast|quantised] [FLAGS] [MODEL[:INPUTS.npz] ...]
 #   decoding          one token of decoders, with weights of 32, 16, 8 and 4 bits, without tuning
-#   fast              packages with fast numerics, beside those with default ones, without tuning
-#   quantised         models in bytes, beside their twins in floats, without tuning
-#   MODEL is a name that 'tilth model' knows, or an .onnx file; all built-in models when none is named
+#   fast              packages with fast numerics, beside default numerics, without tuning
+#   quantised         8-bit models, beside their float twins, without tuning
+#   MODEL             a name that 'tilth model' knows, or an .onnx file; default: all built-in models
 #   --untuned         default schedules only, without tuning
-#   --again           compare also what was compared before with this version of the tree
+#   --again           repeat comparisons made with this version of the tree
 #   --time 5m         tuning time of a model for each number of threads (also BENCH_TIME)
 #   --threads 1,2     numbers of threads (also BENCH_THREADS)
 #   --seconds 10      how long contenders take turns, for each model and number of threads
-# Results are kept in lab/bench/results, in a folder for each kind of machine, so that another run goes on where this one
-# ended; models, records and packages in .tools/bench. BENCH_MODELS names models as well.
+# Results are saved in lab/bench/results, in a folder for each kind of machine, and another run resumes them. Models,
+# records and packages are in .tools/bench. BENCH_MODELS is an alternative to MODEL arguments.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

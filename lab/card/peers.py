@@ -6,16 +6,16 @@ import sys
 
 try:
     import torch
-except Exception as problem:  # one that is not whole fails in other ways, too
+except Exception as problem:  # a broken installation may raise any exception
     torch, missing = None, str(problem)
 else:
     missing = "" if torch.cuda.is_available() else f"PyTorch {torch.__version__} sees no GPU"
 
 SAMPLES = 50
-# So many cycles of the card are some 0.2 ms, in which the host puts what is timed into the queue.
+# Cycles of the card, about 0.2 ms, in which the host enqueues the timed work.
 HEAD_START = 400_000
 TOKENS = 128
-# What is being timed, and the ways to do it by what was asked for.
+# The current subject, and the ways to run it by kind of question.
 made = {}
 
 
@@ -129,7 +129,7 @@ def answer(line):
     if q["what"] == "versions":
         return {"versions": versions()}
     subject = {name: q[name] for name in q if name not in ("what", "ready")}
-    if made.get("subject") != subject:  # the card's memory is for one at a time
+    if made.get("subject") != subject:  # the card's memory only suffices for one subject
         made.clear()
         torch.cuda.empty_cache()
         made["subject"] = subject

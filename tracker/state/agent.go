@@ -24,7 +24,7 @@ type agent struct {
 	specBytes int64
 	truncated bool
 	joined    *timestamppb.Timestamp
-	// Time of the last call: seen on the wall clock, for display; heard on the monotonic clock, for deadlines.
+	// Times of the last call: on the wall clock, for display, and on the monotonic clock, for deadlines.
 	seen  time.Time
 	heard time.Time
 	// Set for agents recovered at start-up until their first heartbeat.

@@ -1,4 +1,4 @@
-// Serves ONNX Runtime over standard input and output; see contender.go for the questions.
+// Serves ONNX Runtime over standard input and output; see contender.go for the requests.
 //
 //   node ort.js ORT_DIR MODEL.onnx THREADS INPUTS.json
 const fs = require('fs');

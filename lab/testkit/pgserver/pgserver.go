@@ -23,7 +23,7 @@ import (
 const (
 	// User is a superuser, who needs no password.
 	User = "tilth"
-	// nobody runs the server if the test runs as root, because PostgreSQL refuses root.
+	// UID of the server if the test runs as root, because PostgreSQL refuses root.
 	nobody = 65534
 	// startTimeout is generous: a start after a crash on a busy machine takes far less.
 	startTimeout = time.Minute

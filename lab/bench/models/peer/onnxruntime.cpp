@@ -1,10 +1,9 @@
-// Serves ONNX Runtime with its provider of oneDNN's kernels over standard input and output; contender.go has the
-// questions.
+// Serves ONNX Runtime with its oneDNN provider over standard input and output; see contender.go for the requests.
 //
 //   onnxruntime MODEL.onnx THREADS [NAME TYPE SHAPE FILE ...]
 //
-// Each input has a name, a type such as float32, a shape such as 1x3x224x224, empty for a scalar, and a file with its
-// bytes.
+// Each input has a name, a type such as float32, a shape such as 1x3x224x224 (empty for a scalar), and a file of raw
+// data.
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
@@ -40,7 +39,7 @@ const std::string &name_of(ONNXTensorElementDataType type) {
 	throw std::runtime_error("an output has type " + std::to_string(int(type)));
 }
 
-// A text in JSON.
+// Returns a text as a JSON string.
 std::string quoted(const std::string &text) {
 	std::string out = "\"";
 	for (unsigned char c : text) {
@@ -51,7 +50,7 @@ std::string quoted(const std::string &text) {
 	return out + "\"";
 }
 
-// The process's peak of resident memory, in bytes.
+// Returns the process's peak resident memory in bytes.
 int64_t peak_memory() {
 	std::ifstream status("/proc/self/status");
 	for (std::string line; std::getline(status, line);)
@@ -160,14 +159,14 @@ class Server {
 	Ort::Env env{ORT_LOGGING_LEVEL_ERROR};
 	Ort::Session session;
 	std::vector<std::string> names, outputs;
-	std::list<std::vector<char>> contents; // of the inputs, where they stay
+	std::list<std::vector<char>> contents; // keeps the inputs' data alive
 	std::vector<Ort::Value> values, last;
 };
 
 } // namespace
 
-// Errors go to standard output, where an answer is expected: the library writes much to standard error. It is left without
-// its destructors, some of which crash.
+// Errors go to standard output, like answers, because the library writes much to standard error. The process exits
+// without destructors, because some of them crash.
 int main(int argc, char **argv) {
 	int status = 0;
 	try {

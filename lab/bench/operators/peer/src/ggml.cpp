@@ -1,4 +1,4 @@
-// Times products of ggml: activations in float32, weights of a type that may be quantised by blocks.
+// Times products of ggml with float32 activations and optionally block-quantised weights.
 #include "talk.h"
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ ggml_type type(const std::string &name) {
 	throw std::runtime_error("no such element type: " + name);
 }
 
-// processor is the fastest of the libraries that this machine runs, on so many threads.
+// processor returns the fastest backend library that this machine supports, with a number of threads.
 Backend processor(int threads) {
 	ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
 	if (!device)

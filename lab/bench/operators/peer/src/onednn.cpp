@@ -1,5 +1,5 @@
-// Times single operators of oneDNN. Weights, images and results lie as the library likes best, which costs it nothing
-// here; a convolution adds a bias and rectifies, and results of integers are scaled to 8 bits, in the same call.
+// Times single operators of oneDNN. Weights, images and results have the library's preferred layouts, and conversions
+// are not timed. Convolutions include bias and ReLU, and integer results are scaled to 8 bits, in the same call.
 #include "talk.h"
 
 #include <cstdint>
@@ -101,7 +101,7 @@ class Library {
 		return {static_cast<const char *>(m.get_data_handle()), m.get_desc().get_size()};
 	}
 
-	// The scales of integers: one of the operand, one of the result, one for each output channel of the weights.
+	// Returns the scales of integers: one for the operand, one for the result, and one per output channel of the weights.
 	primitive_attr scales(Types t, int mask, memory::dim channels) {
 		primitive_attr attributes;
 		if (!t.scaled())
@@ -116,7 +116,7 @@ class Library {
 		return attributes;
 	}
 
-	// Memory of small numbers, whose products are small, too: denormals would be slow.
+	// Returns memory filled with numbers whose products are normal, because denormals are slow.
 	memory filled(const memory::desc &description) {
 		memory m(description, processor);
 		auto *bytes = static_cast<uint8_t *>(m.get_data_handle());

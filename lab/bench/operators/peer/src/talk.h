@@ -15,16 +15,16 @@
 
 namespace talk {
 
-// Execution computes a question once.
+// Execution executes the requested operator once.
 using Execution = std::function<void()>;
 
-// Constants are the bytes that do not change between executions: weights.
+// Constants is the memory of constant data, such as weights.
 struct Constants {
 	const char *data;
 	size_t bytes;
 };
 
-// Answer is how a library computes a question.
+// Answer is a library's implementation of a request.
 struct Answer {
 	std::string implementation;
 	Execution execute;
@@ -36,7 +36,7 @@ inline double now() {
 	return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-// Puts constants out of the caches, as other layers of a model do between two executions of one.
+// Evicts constants from the caches, as the other layers of a model do between two executions of a layer.
 inline void chill(const Answer &a) {
 	constexpr size_t line = 64;
 	for (const Constants &c : a.constants)
@@ -45,7 +45,7 @@ inline void chill(const Answer &a) {
 	_mm_mfence();
 }
 
-// The seconds of an execution with cold constants.
+// Returns the duration of an execution with cold constants, in seconds.
 inline double once(const Answer &a) {
 	chill(a);
 	const double begin = now();
@@ -53,8 +53,8 @@ inline double once(const Answer &a) {
 	return now() - begin;
 }
 
-// The samples of an answer: each is the mean of as many executions as take two milliseconds, at most `most` of them,
-// for so many seconds.
+// Takes samples of an answer for a number of seconds. Each sample is the mean over two milliseconds of executions, at
+// most `most` of them.
 inline std::vector<double> samples(const Answer &a, double seconds) {
 	constexpr double span = 2e-3;
 	constexpr size_t least = 3, most = 200;
@@ -96,7 +96,7 @@ inline int serve(const std::string &name, const std::function<Answer(std::istrin
 				throw std::runtime_error("no such verb: " + verb);
 			answer = {};
 			Answer next = prepare(words);
-			next.execute(); // kernels are generated, pages are touched
+			next.execute(); // generates kernels and touches pages
 			answer = next;
 			std::printf("ready %s\n", answer.implementation.c_str());
 		} catch (const std::exception &e) {
@@ -108,7 +108,7 @@ inline int serve(const std::string &name, const std::function<Answer(std::istrin
 	return 0;
 }
 
-// Random numbers that are the same in each run.
+// A deterministic random number generator.
 class Random {
   public:
 	unsigned next() { return (state = state * 1664525u + 1013904223u) >> 8; }
