@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs README's two commands in a clone of HEAD in a minimal Debian with Go, make and git, as root: a machine on which
-# nobody has worked before. COMMANDS='test' runs one of them.
+# Runs README's two commands as root in a clone of HEAD, in a minimal Debian with Go, make and git, which simulates a
+# fresh machine. COMMANDS='test' runs one of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -44,7 +44,7 @@ type Round struct {
 	// Restored makes the farm lose its records and continue with a backup.
 	Restored bool
 
-	// calm replaces the drawn faults by failpoints of the tracker's lives, in turn; none means no faults.
+	// calm disables the drawn faults. lives then holds the failpoints of the tracker's lives, in turn.
 	calm  bool
 	lives []string
 	lost  *loss
