@@ -28,8 +28,8 @@ const (
 
 // jobText is a parsed id or prefix: the number and the start of the life.
 type jobText struct {
-	number uint64
-	life   string
+	number     uint64
+	generation string
 }
 
 // parseJobText parses an id or its prefix. ok is false for other texts.
@@ -39,14 +39,14 @@ func parseJobText(text string) (t jobText, ok bool) {
 		return t, false
 	}
 	t.number, _ = strconv.ParseUint(parts[1], 10, 64) // at most 18 digits
-	t.life = parts[2]
+	t.generation = parts[2]
 	return t, true
 }
 
 // means reports whether an id matches the text.
 func (t jobText) means(id string) bool {
 	of, ok := parseJobText(id)
-	return ok && of.number == t.number && strings.HasPrefix(of.life, t.life)
+	return ok && of.number == t.number && strings.HasPrefix(of.generation, t.generation)
 }
 
 // after returns the lowest id of the next number. A listing in descending order that starts there begins with
@@ -56,8 +56,8 @@ func (t jobText) after() string { return fmt.Sprintf("job-%0*d", jobDigits, t.nu
 // id returns the text as a complete id, padded to the usual number of digits.
 func (t jobText) id() string {
 	id := fmt.Sprintf("job-%0*d", jobDigits, t.number)
-	if t.life != "" {
-		id += "-" + t.life
+	if t.generation != "" {
+		id += "-" + t.generation
 	}
 	return id
 }

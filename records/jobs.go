@@ -67,7 +67,7 @@ func (q *JobQuery) EndsAt(id string) (next string, is bool) {
 // no job.
 func beyond(id string) string {
 	number, _, _ := strings.Cut(strings.TrimPrefix(id, jobPrefix), "-")
-	return jobPrefix + number + "-" + strings.Repeat("z", mostLifeLetters)
+	return jobPrefix + number + "-" + strings.Repeat("z", maxGenerationLetters)
 }
 
 // jobPrefix is the prefix of job ids; a number follows.

@@ -27,9 +27,9 @@ type Store interface {
 	// Devices visits all devices with stored decisions, by name.
 	Devices(visit func(name string, row *storev1.DeviceRow)) error
 
-	// Life names the generation of the store, which changes with every opening for writing (see IsLife). Names of
-	// stored objects should include it, so that names lost with a restored backup are never reused.
-	Life() string
+	// Generation names the generation of the store, which changes with every opening for writing (see IsGeneration).
+	// Names of stored objects should include it, so that names lost with a restored backup are never reused.
+	Generation() string
 	// SizeBytes returns the size of the store.
 	SizeBytes() int64
 	// Close waits for submitted commits.

@@ -63,7 +63,7 @@ func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	for shard := range someShards {
 		metrics := prometheus.NewRegistry()
 		c := cfg
-		c.Store = memory.New(memory.Options{Life: records.NewLifeOf(shard)})
+		c.Store = memory.New(memory.Options{Generation: records.NewGenerationOf(shard)})
 		c.ArtifactsDir = filepath.Join(t.TempDir(), "artifacts")
 		c.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.Itoa(shard)}, metrics)
 		c.Shard = tracker.Shard{Index: shard, Count: someShards}

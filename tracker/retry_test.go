@@ -156,13 +156,13 @@ func TestABrokenAgentCostsItsOwnLeases(t *testing.T) {
 		defer func() { f.stop() }()
 		job := f.submitOf("ana", "job", 0, 40)
 		bad, good := f.joinAs("bad", builderKind), f.joinAs("good", builderKind)
-		failed, rested := 0, false
+		failed, coolsDown := 0, false
 		for range 200 {
 			for w := f.build(bad); w != nil; w = f.build(bad) {
 				f.broken(w)
 				failed++
 			}
-			rested = rested || f.agent("bad").GetRestingUntil().AsTime().After(time.Now())
+			coolsDown = coolsDown || f.agent("bad").GetRestingUntil().AsTime().After(time.Now())
 			if w := f.build(good); w != nil {
 				f.refused(w)
 			}
@@ -172,8 +172,8 @@ func TestABrokenAgentCostsItsOwnLeases(t *testing.T) {
 		if n := j.GetProgress()[0].GetTrials(); n != 40 || len(j.GetDeadLetters()) != 0 {
 			t.Errorf("%d trials of 40, dead letters %v", n, j.GetDeadLetters())
 		}
-		if !rested || failed > 8 {
-			t.Errorf("the bad one was given a rest: %v; it failed %d leases", rested, failed)
+		if !coolsDown || failed > 8 {
+			t.Errorf("the bad one was given a rest: %v; it failed %d leases", coolsDown, failed)
 		}
 		if a := f.agent("bad"); a.GetRestReason() == "" {
 			t.Errorf("nothing tells why: %v", a)
@@ -264,7 +264,7 @@ func TestADeathIsOneFailure(t *testing.T) {
 	})
 }
 
-func TestARestIsOverWithASuccess(t *testing.T) {
+func TestSuccessEndsCooldown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

@@ -68,8 +68,8 @@ type Config struct {
 	// FirstRetry and MaxRetry bound the delay before failed work is retried, which doubles with each failure; 0 means
 	// 1 s and 1 min. A negative FirstRetry means no delay.
 	FirstRetry, MaxRetry time.Duration
-	// FirstRest and MaxRest bound the cooldown of an agent whose leases all fail; 0 means 10 s and 5 min.
-	FirstRest, MaxRest time.Duration
+	// FirstCooldown and MaxCooldown bound the cooldown of an agent whose leases all fail; 0 means 10 s and 5 min.
+	FirstCooldown, MaxCooldown time.Duration
 	// SearchTurn is how long a tuner may hold a job while others wait; 0 means 2 min.
 	SearchTurn time.Duration
 	// Shares are the owners' weights and quotas; the zero value means equal and unlimited.
@@ -112,7 +112,7 @@ func (c *Config) setDefaults() {
 	c.Keep = c.Keep.WithDefaults()
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, DefaultMaxAttempts)
 	c.FirstRetry, c.MaxRetry = cmp.Or(c.FirstRetry, time.Second), cmp.Or(c.MaxRetry, time.Minute)
-	c.FirstRest, c.MaxRest = cmp.Or(c.FirstRest, 10*time.Second), cmp.Or(c.MaxRest, 5*time.Minute)
+	c.FirstCooldown, c.MaxCooldown = cmp.Or(c.FirstCooldown, 10*time.Second), cmp.Or(c.MaxCooldown, 5*time.Minute)
 }
 
 // state returns the configuration of the state machine.
@@ -121,7 +121,7 @@ func (c *Config) state() state.Config {
 		Logger: c.Logger, Now: c.Now, Clock: c.Clock,
 		HeartbeatInterval: c.HeartbeatInterval, LeaseTimeout: c.LeaseTimeout, Grace: c.Grace, OutageWait: c.OutageWait,
 		MaxAttempts: c.MaxAttempts, FirstRetry: c.FirstRetry, MaxRetry: c.MaxRetry,
-		Rest: policy.Cooldown{First: c.FirstRest, Longest: c.MaxRest}, SearchTurn: c.SearchTurn,
+		Cooldown: policy.Cooldown{First: c.FirstCooldown, Max: c.MaxCooldown}, SearchTurn: c.SearchTurn,
 		Shares: c.Shares, Keep: c.Keep, Limits: c.Limits, Drift: c.Drift, Shards: c.Shard.Count,
 	}
 }

@@ -30,7 +30,7 @@ type deviceRow struct {
 	Cordon      *cordonRow     `json:"cordon,omitempty"`
 	Quarantine  *quarantineRow `json:"quarantine,omitempty"`
 	Warning     *warningRow    `json:"warning,omitempty"`
-	Rest        *restRow       `json:"rest,omitempty"`
+	Cooldown    *cooldownRow   `json:"rest,omitempty"`
 	// Outage concerns the whole farm.
 	Outage      *outageView       `json:"outage,omitempty"`
 	Calibration *calibrationRow   `json:"calibration,omitempty"`
@@ -69,9 +69,9 @@ type warningRow struct {
 	Since  string `json:"since"`
 }
 
-// restRow describes until when and why the runner rests after failed leases, of all jobs or of one. It
+// cooldownRow describes until when and why the runner rests after failed leases, of all jobs or of one. It
 // disappears after a successful lease.
-type restRow struct {
+type cooldownRow struct {
 	Reason string `json:"reason"`
 	Until  string `json:"until"`
 
@@ -222,7 +222,7 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 		row.Warning = &warningRow{Reason: w.GetReason(), Since: instant(w.GetSince())}
 	}
 	if until := agent.GetRestingUntil(); until != nil {
-		row.Rest = &restRow{Reason: agent.GetRestReason(), Until: instant(until), until: until.AsTime()}
+		row.Cooldown = &cooldownRow{Reason: agent.GetRestReason(), Until: instant(until), until: until.AsTime()}
 	}
 	row.Calibration = newCalibrationRow(d.GetCalibration())
 	for _, c := range d.GetHistory() {
@@ -244,8 +244,8 @@ func instant(t *timestamppb.Timestamp) string {
 // status describes briefly whether the device is connected and gets work.
 func (r deviceRow) status() string {
 	if r.DeviceState == wire.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
-		if r.Rest != nil && time.Now().Before(r.Rest.until) {
-			return r.State + ", resting until " + r.Rest.Until
+		if r.Cooldown != nil && time.Now().Before(r.Cooldown.until) {
+			return r.State + ", resting until " + r.Cooldown.Until
 		}
 		if r.Warning != nil {
 			return r.State + ", warned"

@@ -63,8 +63,8 @@ func (r deviceRow) write(w io.Writer) error {
 		head.Row("warning:", fmt.Sprintf("since %s, %s; as the only device of its class it is given work all the same: "+
 			"'tilth devices recalibrate %s' if it is to stay as it is", r.Warning.Since, r.Warning.Reason, r.Device))
 	}
-	if r.Rest != nil {
-		head.Row("rest:", "until "+r.Rest.Until+", "+r.Rest.Reason)
+	if r.Cooldown != nil {
+		head.Row("rest:", "until "+r.Cooldown.Until+", "+r.Cooldown.Reason)
 	}
 	if r.Outage != nil {
 		head.Row("outage:", r.Outage.text())

@@ -95,8 +95,8 @@ func TestARunnersDeviceIsCalibratedAndShown(t *testing.T) {
 	}
 }
 
-// TestADeviceThatRestsIsShown uses a runner whose harness cannot start.
-func TestADeviceThatRestsIsShown(t *testing.T) {
+// TestDeviceCooldownIsShown uses a runner whose harness cannot start.
+func TestDeviceCooldownIsShown(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes until its device fails often enough")
 	}
@@ -114,8 +114,8 @@ func TestADeviceThatRestsIsShown(t *testing.T) {
 		return err == nil && d.GetAgent().GetRestingUntil() != nil
 	})
 	d := f.device(ctx, "show")
-	if !strings.Contains(d.Rest.Reason, "leases in a row failed, the last: ") || d.Rest.Until == "" {
-		t.Errorf("it rests: %+v", d.Rest)
+	if !strings.Contains(d.Cooldown.Reason, "leases in a row failed, the last: ") || d.Cooldown.Until == "" {
+		t.Errorf("it rests: %+v", d.Cooldown)
 	}
 	show := f.tilth(ctx, "devices", "show", "test/runner", "--tracker", f.tracker)
 	show.mustRun()

@@ -44,7 +44,7 @@ func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
 	}
 	defer s.others.Close()
 	for shard := range shards {
-		store := memory.New(memory.Options{Life: records.NewLifeOf(shard)})
+		store := memory.New(memory.Options{Generation: records.NewGenerationOf(shard)})
 		defer store.Close()
 		one, err := tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir(), Shard: tracker.Shard{Index: shard, Count: shards}})
 		if err != nil {

@@ -68,7 +68,7 @@ type TrackerConfig struct {
 type Patience struct {
 	HeartbeatInterval, LeaseTimeout, Grace, OutageWait, SearchTurn time.Duration
 	MaxAttempts                                                    uint32
-	FirstRetry, MaxRetry, FirstRest, MaxRest                       time.Duration
+	FirstRetry, MaxRetry, FirstCooldown, MaxCooldown               time.Duration
 }
 
 // RunTracker runs a tracker until ctx ends or its disk fails. It stands by while another tracker holds its
@@ -119,7 +119,7 @@ func (cfg *TrackerConfig) tracker() tracker.Config {
 		ArtifactsDir: cfg.ArtifactsDir, ReleasesDir: cfg.ReleasesDir, Logger: cfg.Logger, Now: cfg.Now, Clock: cfg.Clock,
 		Shares: cfg.Shares, Keep: cfg.Keep, HeartbeatInterval: p.HeartbeatInterval, LeaseTimeout: p.LeaseTimeout, Grace: p.Grace,
 		OutageWait: p.OutageWait, MaxAttempts: p.MaxAttempts, SearchTurn: p.SearchTurn,
-		FirstRetry: p.FirstRetry, MaxRetry: p.MaxRetry, FirstRest: p.FirstRest, MaxRest: p.MaxRest,
+		FirstRetry: p.FirstRetry, MaxRetry: p.MaxRetry, FirstCooldown: p.FirstCooldown, MaxCooldown: p.MaxCooldown,
 		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups, Failing: cfg.Failing,
 	}
 }

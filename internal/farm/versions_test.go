@@ -26,7 +26,7 @@ func TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := memory.New(memory.Options{Life: records.NewLifeOf(0)})
+	store := memory.New(memory.Options{Generation: records.NewGenerationOf(0)})
 	defer store.Close()
 	held, err := tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir(), Shard: tracker.Shard{Index: 0, Count: 2}})
 	if err != nil {

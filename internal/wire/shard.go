@@ -15,32 +15,32 @@ const MostShards = 16
 // ShardHeader is the header that names the shard of a call.
 const ShardHeader = "tilth-shard"
 
-// A store may have several shards. Each has its own jobs, its own life (the generation of its store), and one tracker
-// at a time. The names of lives, and so of jobs and batches, contain the shard: shard 0, the only one of most stores,
-// has no mark; the others have a mark of two letters.
+// A store may have several shards. Each has its own jobs, its own generation of the store, and one tracker at a time.
+// The names of generations, and so of jobs and batches, contain the shard: shard 0, the only one of most stores, has
+// no mark; the others have a mark of two letters.
 const (
-	LifeLetters   = "abcdefghijklmnopqrstuvwxyz234567"
-	lifeLength    = 6
-	shardMarkSize = 2
+	GenerationLetters = "abcdefghijklmnopqrstuvwxyz234567"
+	generationLength  = 6
+	shardMarkSize     = 2
 )
 
-// ShardMark returns the prefix of the names of a shard's lives.
+// ShardMark returns the prefix of the names of a shard's generations.
 func ShardMark(shard int) string {
 	if shard == 0 {
 		return ""
 	}
-	return string([]byte{LifeLetters[shard/len(LifeLetters)], LifeLetters[shard%len(LifeLetters)]})
+	return string([]byte{GenerationLetters[shard/len(GenerationLetters)], GenerationLetters[shard%len(GenerationLetters)]})
 }
 
 // ShardOf returns the shard of a job or batch ID; 0 if the ID has no mark.
 func ShardOf(id string) int {
 	job, _, _ := strings.Cut(id, ".")
 	_, rest, _ := strings.Cut(job, "-")
-	_, life, _ := strings.Cut(rest, "-")
-	if len(life) != shardMarkSize+lifeLength || strings.Trim(life, LifeLetters) != "" {
+	_, generation, _ := strings.Cut(rest, "-")
+	if len(generation) != shardMarkSize+generationLength || strings.Trim(generation, GenerationLetters) != "" {
 		return 0
 	}
-	shard := strings.IndexByte(LifeLetters, life[0])*len(LifeLetters) + strings.IndexByte(LifeLetters, life[1])
+	shard := strings.IndexByte(GenerationLetters, generation[0])*len(GenerationLetters) + strings.IndexByte(GenerationLetters, generation[1])
 	if shard >= MostShards {
 		return 0
 	}

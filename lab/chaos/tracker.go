@@ -31,8 +31,8 @@ const (
 	firstRetry        = 20 * time.Millisecond
 	maxRetry          = 200 * time.Millisecond
 	outageWait        = 1500 * time.Millisecond
-	firstRest         = 50 * time.Millisecond
-	maxRest           = 400 * time.Millisecond
+	firstCooldown     = 50 * time.Millisecond
+	maxCooldown       = 400 * time.Millisecond
 )
 
 // Names in a tracker's folder.
@@ -54,7 +54,7 @@ func RunShards(ctx context.Context, dir, listen, store string, shards int, clock
 		Store: store, Shards: shards, ArtifactsDir: filepath.Join(dir, artifactsName), Listen: listen, Logger: log, Now: c.onWall, Clock: c.even,
 		Patience: serving.Patience{
 			HeartbeatInterval: heartbeatInterval, LeaseTimeout: leaseTimeout, Grace: grace, OutageWait: outageWait,
-			FirstRetry: firstRetry, MaxRetry: maxRetry, FirstRest: firstRest, MaxRest: maxRest,
+			FirstRetry: firstRetry, MaxRetry: maxRetry, FirstCooldown: firstCooldown, MaxCooldown: maxCooldown,
 		},
 		Ready: func(net.Addr, net.Addr) { fmt.Fprintln(ready, "ready") },
 	})
@@ -90,7 +90,7 @@ func serve(ctx context.Context, db *bolt.DB, dir, listen, secrets string, ready 
 	t, err := tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: filepath.Join(dir, artifactsName), Logger: log, Now: clock.onWall, Clock: clock.even,
 		HeartbeatInterval: heartbeatInterval, LeaseTimeout: leaseTimeout, Grace: grace, FirstRetry: firstRetry, MaxRetry: maxRetry,
-		OutageWait: outageWait, FirstRest: firstRest, MaxRest: maxRest, Security: security,
+		OutageWait: outageWait, FirstCooldown: firstCooldown, MaxCooldown: maxCooldown, Security: security,
 	})
 	if err != nil {
 		return err

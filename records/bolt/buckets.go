@@ -58,7 +58,7 @@ var (
 	// later lists buckets that older files of this schema may lack. Opening for writing creates them.
 	later         = [][]byte{bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping}
 	keyVersion    = []byte("version")
-	keyLife       = []byte("life")
+	keyGeneration = []byte("life")
 	keyCopied     = []byte("copied")
 	keyLastJob    = []byte("last job")
 	keyConversion = []byte("conversion")

@@ -126,8 +126,8 @@ func (s *Stopped) Close() error { return s.db.Close() }
 // with the number of its last transaction.
 func (s *Stopped) State(context.Context) (state string, err error) {
 	err = s.view(func(tx *txn) error {
-		life, err := tx.table(bucketMeta).get(keyLife)
-		state = fmt.Sprintf("bolt %s %d", life, tx.ID())
+		generation, err := tx.table(bucketMeta).get(keyGeneration)
+		state = fmt.Sprintf("bolt %s %d", generation, tx.ID())
 		return err
 	})
 	return state, err
@@ -152,7 +152,7 @@ func (s *Stopped) Put(ctx context.Context, kind records.RowKind, rows []records.
 			tx := &txn{Tx: bolt, db: s.db}
 			meta := tx.table(bucketMeta)
 			if !meta.has(keyConversion) {
-				if err := meta.put(keyLife, []byte(records.NewLife())); err != nil {
+				if err := meta.put(keyGeneration, []byte(records.NewGeneration())); err != nil {
 					return err
 				}
 			}

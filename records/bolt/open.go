@@ -46,10 +46,10 @@ type Options struct {
 	// ReserveBytes is the address space reserved for the mapping. Remapping a file that outgrows it waits for all
 	// readers and blocks new ones. 0 reserves the current size.
 	ReserveBytes int
-	// Life names the generation that starts when the file is opened for writing; empty draws a random name. Reusing a
-	// name is only safe for files that are thrown away, such as in reproducible tests. At most 16 of a to z and 2 to 7
-	// (see IsLife).
-	Life string
+	// Generation names the generation that starts when the file is opened for writing; empty draws a random name.
+	// Reusing a name is only safe for files that are thrown away, such as in reproducible tests. At most 16 of a to z
+	// and 2 to 7 (see IsGeneration).
+	Generation string
 	// converts permits opening a file with an unfinished conversion.
 	converts bool
 }
@@ -59,9 +59,9 @@ type DB struct {
 	path string
 	bolt *bbolt.DB
 	// sealed is set if values have checksums.
-	sealed   bool
-	life     string
-	restored time.Time // when the backup that started this generation was made; zero without one
+	sealed     bool
+	generation string
+	restored   time.Time // when the backup that started this generation was made; zero without one
 	// groups is owned by the commit loop.
 	groups *groups
 	mapped mapped
@@ -97,10 +97,10 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 		return nil, err
 	}
 	// A killed process may have left the file's name only in the page cache; sync it before anyone relies on it.
-	if db.life = opts.Life; db.life == "" {
-		db.life = records.NewLife()
+	if db.generation = opts.Generation; db.generation == "" {
+		db.generation = records.NewGeneration()
 	}
-	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(db.beginLife)) })
+	err = guard(func() error { return errors.Join(syncName(path), db.bolt.Update(db.beginGeneration)) })
 	if err != nil {
 		db.bolt.Close()
 		return nil, explain(path, err)
@@ -288,7 +288,7 @@ func (db *DB) checkSchema(tx *bbolt.Tx) error {
 	if meta == nil {
 		return fmt.Errorf("%w: it has no version", records.ErrDamaged)
 	}
-	version, err := schemaOf(meta.Get(keyVersion), meta.Get(keyLife))
+	version, err := schemaOf(meta.Get(keyVersion), meta.Get(keyGeneration))
 	if err != nil {
 		return err
 	}
@@ -303,12 +303,12 @@ func (db *DB) checkSchema(tx *bbolt.Tx) error {
 
 // schemaOf returns the schema version of a file. A file with a generation has checksums, so it cannot be of an older
 // version; then the version field is damaged.
-func schemaOf(version, life []byte) (uint32, error) {
+func schemaOf(version, generation []byte) (uint32, error) {
 	if len(version) != 4 {
 		return 0, fmt.Errorf("%w: it has no version", records.ErrDamaged)
 	}
 	v := binary.BigEndian.Uint32(version)
-	if life != nil && v < sealedSchema {
+	if generation != nil && v < sealedSchema {
 		return 0, fmt.Errorf("%w: its version, %d, is damaged", records.ErrDamaged, v)
 	}
 	if v < 1 || v > SchemaVersion {

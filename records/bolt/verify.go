@@ -122,7 +122,7 @@ func (r *verification) readSchema(t *tree, all []bucketEntry) error {
 	if t.err != nil {
 		return t.err
 	}
-	schema, err := schemaOf(meta[string(keyVersion)], meta[string(keyLife)])
+	schema, err := schemaOf(meta[string(keyVersion)], meta[string(keyGeneration)])
 	if errors.Is(err, records.ErrVersion) {
 		return err
 	}

@@ -21,14 +21,14 @@ const rowBytes = 64
 type Options struct {
 	// MaxSizeBytes bounds the size of all rows. Once it is exceeded, every write fails. 0 means 1 GiB.
 	MaxSizeBytes int64
-	// Life names the store's only generation (see records.IsLife); empty draws a random name.
-	Life string
+	// Generation names the store's only generation (see records.IsGeneration); empty draws a random name.
+	Generation string
 }
 
 // Store implements records.Store.
 type Store struct {
-	life string
-	most int64
+	generation string
+	most       int64
 
 	// writing serializes writers, including their notifications, which keeps these in order.
 	writing sync.Mutex
@@ -54,13 +54,13 @@ type Store struct {
 // New returns an empty store.
 func New(opts Options) *Store {
 	return &Store{
-		life: cmp.Or(opts.Life, records.NewLife()), most: cmp.Or(opts.MaxSizeBytes, defaultMaxSizeBytes),
+		generation: cmp.Or(opts.Generation, records.NewGeneration()), most: cmp.Or(opts.MaxSizeBytes, defaultMaxSizeBytes),
 		requests: map[string]string{}, workloads: map[string][]byte{},
 	}
 }
 
-// Life implements records.Store.
-func (s *Store) Life() string { return s.life }
+// Generation implements records.Store.
+func (s *Store) Generation() string { return s.generation }
 
 // SizeBytes implements records.Store. It approximates the memory used by rows.
 func (s *Store) SizeBytes() int64 {

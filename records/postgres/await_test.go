@@ -233,7 +233,7 @@ func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
 	for n := range many {
 		db := await(t, took)
 		settled(t, db, write(db, n+1, 1))
-		lives[db.Life()] = true
+		lives[db.Generation()] = true
 		active.Add(-1)
 		if err := db.Close(); err != nil {
 			t.Error(err)

@@ -202,7 +202,7 @@ func (s *Stopped) Put(ctx context.Context, kind records.RowKind, rows []records.
 	}
 	err = pgx.BeginFunc(ctx, s.db.conn, func(tx pgx.Tx) error {
 		done, err := tx.Exec(ctx, `UPDATE tracker SET transaction = transaction + 1, life = CASE conversion WHEN '' THEN $3 ELSE life END, conversion = $1
-			WHERE epoch = $2`, message, s.db.epoch, records.NewLife())
+			WHERE epoch = $2`, message, s.db.epoch, records.NewGeneration())
 		if err == nil && done.RowsAffected() != 1 {
 			err = fmt.Errorf("%w: this one began epoch %d, which is over", records.ErrTakenOver, s.db.epoch)
 		}

@@ -38,8 +38,8 @@ type Options struct {
 	// Reluctant reports whether this process has its share of the shards, so that Await leaves this one to other
 	// waiting processes for a while; nil means it has not.
 	Reluctant func(ctx context.Context) bool
-	// Life names the new generation; empty draws a random name. See records.IsLife.
-	Life string
+	// Generation names the new generation; empty draws a random name. See records.IsGeneration.
+	Generation string
 	// migrations overrides the migrations in tests; nil means this version's.
 	migrations []migration
 }
@@ -54,13 +54,13 @@ func (o *Options) known() []migration {
 
 // DB is a database, or a shard of one, that this process has. Its methods are safe for concurrent use.
 type DB struct {
-	name    string // for messages
-	pool    *pgxpool.Pool
-	life    string
-	opts    Options
-	shard   int
-	epoch   int64 // 0 before the first
-	timeout time.Duration
+	name       string // for messages
+	pool       *pgxpool.Pool
+	generation string
+	opts       Options
+	shard      int
+	epoch      int64 // 0 before the first
+	timeout    time.Duration
 	// migrations are those known to this process; schema is the database's state when it was opened.
 	migrations []migration
 	schema     schema
@@ -141,7 +141,7 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 	}
 	db := &DB{
 		name: nameOf(servers), opts: opts, shard: opts.Shard, reluctant: opts.Reluctant, migrations: opts.known(),
-		life: cmp.Or(opts.Life, records.NewLifeOf(opts.Shard)), groups: newGroups(),
+		generation: cmp.Or(opts.Generation, records.NewGenerationOf(opts.Shard)), groups: newGroups(),
 		timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout),
 		wake:    make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
 		silent: make(chan struct{}),
@@ -194,8 +194,8 @@ func (db *DB) begin(ctx context.Context) error {
 	})
 }
 
-// Life implements records.Store.
-func (db *DB) Life() string { return db.life }
+// Generation implements records.Store.
+func (db *DB) Generation() string { return db.generation }
 
 // SizeBytes implements records.Store. It returns the size of the whole database, or the last known size while the
 // server is unavailable.

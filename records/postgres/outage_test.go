@@ -222,8 +222,8 @@ func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 	if !errors.Is(again, records.ErrTakenOver) || !strings.Contains(again.Error(), "another tracker has taken it over: this one stops") {
 		t.Errorf("a later write: %v", again)
 	}
-	if first.Life() == second.Life() {
-		t.Errorf("both live the life %s", first.Life())
+	if first.Generation() == second.Generation() {
+		t.Errorf("both live the life %s", first.Generation())
 	}
 	if err := second.Commit(numbered(2)).Wait(t.Context()); err != nil {
 		t.Error(err)

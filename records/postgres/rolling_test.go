@@ -97,7 +97,7 @@ func TestVersionsOneApartShareADatabase(t *testing.T) {
 	put := func(db *postgres.DB, state tilthv1.JobState) {
 		t.Helper()
 		w := &records.Write{}
-		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job-00000001-" + dbs[1].Life(), State: state}})
+		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job-00000001-" + dbs[1].Generation(), State: state}})
 		w.PutAgent(&tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: "board"}})
 		if err := db.Commit(w).Wait(t.Context()); err != nil {
 			t.Fatal(err)

@@ -81,7 +81,7 @@ func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
 	dbs, _ := newShards(t, 3)
 	for shard, db := range dbs {
 		w := &records.Write{}
-		id := fmt.Sprintf("job-%08d-%s", 1, db.Life())
+		id := fmt.Sprintf("job-%08d-%s", 1, db.Generation())
 		w.PutNew(id, records.RequestKey("ana", fmt.Sprint("r", shard)), &records.NewJob{Spec: []byte{}})
 		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: id, State: tilthv1.JobState_JOB_STATE_QUEUED}})
 		w.PutBatch(id+".00000001", &storev1.BatchRow{JobId: id})

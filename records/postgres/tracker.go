@@ -73,7 +73,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 		return err
 	}
 	// Anything written from now on did not come from the conversion.
-	if err := db.beginEpoch(ctx, ", life = $2, conversion = ''", db.life); err != nil {
+	if err := db.beginEpoch(ctx, ", life = $2, conversion = ''", db.generation); err != nil {
 		return err
 	}
 	db.use(db.conn)

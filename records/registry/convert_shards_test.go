@@ -71,8 +71,8 @@ func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 	from.shards(t, shards, func(shard int, s records.Store) error {
 		w := &records.Write{}
 		for n := range 2 {
-			id := fmt.Sprintf("job-%08d-%s", n+1, s.Life())
-			batch := fmt.Sprintf("%s.%08d-%s", id, 1, s.Life())
+			id := fmt.Sprintf("job-%08d-%s", n+1, s.Generation())
+			batch := fmt.Sprintf("%s.%08d-%s", id, 1, s.Generation())
 			w.PutNew(id, records.RequestKey("ana", fmt.Sprint("r", shard, n)), &records.NewJob{Spec: []byte{}})
 			w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: id, State: tilthv1.JobState_JOB_STATE_QUEUED}})
 			w.PutBatch(batch, &storev1.BatchRow{JobId: id})

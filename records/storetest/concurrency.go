@@ -126,15 +126,15 @@ func aStoreThatIsClosedTakesNothing(t *testing.T, k Kind) {
 	}
 }
 
-func aLifeHasANameOfItsOwn(t *testing.T, k Kind) {
+func generationHasAUniqueName(t *testing.T, k Kind) {
 	folder := t.TempDir()
-	lives := map[string]bool{}
+	generations := map[string]bool{}
 	for range 3 {
 		s := k.opened(t, folder)
-		if lives[s.Life()] || !records.IsLife(s.Life()) {
-			t.Errorf("a life is called %q, after %v", s.Life(), lives)
+		if generations[s.Generation()] || !records.IsGeneration(s.Generation()) {
+			t.Errorf("a life is called %q, after %v", s.Generation(), generations)
 		}
-		lives[s.Life()] = true
+		generations[s.Generation()] = true
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -146,9 +146,9 @@ func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
 	s := fresh(t, k)
 	w := &records.Write{}
-	const lives = 3 // each has a job of every number
+	const generations = 3 // each has a job of every number
 	for i := range 30 {
-		id := fmt.Sprintf("job-%08d-life%c", i/lives, 'a'+i%lives)
+		id := fmt.Sprintf("job-%08d-life%c", i/generations, 'a'+i%generations)
 		owner := records.Owner{Name: "ana", Private: i%10 != 0}
 		key := records.RequestKey("ana", id)
 		w.PutNew(id, key, records.EncodeJob(&tilthv1.JobSpec{Owner: owner.Name, Private: owner.Private}, nil))

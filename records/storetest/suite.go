@@ -51,7 +51,7 @@ func Test(t *testing.T, k Kind) {
 		"writes are stored in the order of the commits": writesAreStoredInTheOrderOfTheCommits,
 		"readers see whole writes":                      readersSeeWholeWrites,
 		"a store that is closed takes nothing":          aStoreThatIsClosedTakesNothing,
-		"a life has a name of its own":                  aLifeHasANameOfItsOwn,
+		"a life has a name of its own":                  generationHasAUniqueName,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, k) })
 	}

@@ -71,7 +71,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	machine := cfg.State
-	machine.Artifacts, machine.Requested, machine.Life = e.artifacts, e.store.JobByRequest, e.store.Life()
+	machine.Artifacts, machine.Requested, machine.Generation = e.artifacts, e.store.JobByRequest, e.store.Generation()
 	e.machine = state.New(machine)
 	return e, nil
 }

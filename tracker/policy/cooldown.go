@@ -56,7 +56,7 @@ func (r *FailureRecord) Strike(w Work, counts bool) (suspect bool) {
 func (r *FailureRecord) Forgive() { *r = FailureRecord{} }
 
 // Cooldown bounds cooldowns. The first lasts First, each later one twice as long, up to Longest.
-type Cooldown struct{ First, Longest time.Duration }
+type Cooldown struct{ First, Max time.Duration }
 
 // Begin starts a cooldown of a blamed agent, unless one is in force, and returns its length. wall is the wall-clock
 // time; message describes the last failure.
@@ -64,7 +64,7 @@ func (p Cooldown) Begin(r *FailureRecord, now, wall time.Time, message string) (
 	if now.Before(r.until) && !r.outgrown() {
 		return 0, false
 	}
-	wait = Backoff(p.First, p.Longest, r.count)
+	wait = Backoff(p.First, p.Max, r.count)
 	r.count++
 	r.job, r.builder = r.struck.Job, r.struck.Builder
 	if r.severalJobs {
@@ -100,13 +100,13 @@ func (r *FailureRecord) scope() string {
 	return ""
 }
 
-// Rests reports whether the agent must get no work at all now.
-func (r *FailureRecord) Rests(now time.Time) bool {
+// CoolsDown reports whether the agent must get no work at all now.
+func (r *FailureRecord) CoolsDown(now time.Time) bool {
 	return r.job == "" && r.builder == "" && now.Before(r.until)
 }
 
-// RestsFrom reports whether the agent must not get the given work now.
-func (r *FailureRecord) RestsFrom(w Work, now time.Time) bool {
+// CoolsDownFrom reports whether the agent must not get the given work now.
+func (r *FailureRecord) CoolsDownFrom(w Work, now time.Time) bool {
 	return now.Before(r.until) && (r.job == "" || r.job == w.Job) && (r.builder == "" || r.builder == w.Builder)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	cooldownPolicy = policy.Cooldown{First: time.Second, Longest: time.Minute}
+	cooldownPolicy = policy.Cooldown{First: time.Second, Max: time.Minute}
 	cooldownNow    = time.Unix(1000, 0)
 )
 
@@ -53,22 +53,22 @@ func TestLeasesThatEndWithASessionAreOneFailure(t *testing.T) {
 	}
 }
 
-func TestWhatFailsForOneJobRestsFromThatJobOnly(t *testing.T) {
+func TestFailuresOfOneJobCoolDownOnlyThatJob(t *testing.T) {
 	r := failed("one", "one", "one")
 	cooldownPolicy.Begin(r, cooldownNow, cooldownNow, "crashed")
-	if r.Rests(cooldownNow) || !r.RestsFrom(of("x", "one"), cooldownNow) || r.RestsFrom(of("x", "two"), cooldownNow) || r.From(cooldownNow) != "one" {
+	if r.CoolsDown(cooldownNow) || !r.CoolsDownFrom(of("x", "one"), cooldownNow) || r.CoolsDownFrom(of("x", "two"), cooldownNow) || r.From(cooldownNow) != "one" {
 		t.Error("the rest is not from the job alone")
 	}
 	if _, reason, _ := r.Last(); !strings.HasPrefix(reason, "from one: ") {
 		t.Errorf("the reason is %q", reason)
 	}
 	r.Strike(of("x", "two"), true)
-	if _, begun := cooldownPolicy.Begin(r, cooldownNow, cooldownNow, "crashed"); !begun || !r.Rests(cooldownNow) {
+	if _, begun := cooldownPolicy.Begin(r, cooldownNow, cooldownNow, "crashed"); !begun || !r.CoolsDown(cooldownNow) {
 		t.Error("another job's failure does not make it a rest from all")
 	}
 }
 
-func TestARestEndsAndTheNextIsLonger(t *testing.T) {
+func TestCooldownEndsAndTheNextIsLonger(t *testing.T) {
 	r, now := failed("one", "two", "two"), cooldownNow
 	for i := range 5 {
 		wait, begun := cooldownPolicy.Begin(r, now, now, "crashed")
@@ -78,16 +78,16 @@ func TestARestEndsAndTheNextIsLonger(t *testing.T) {
 		if _, again := cooldownPolicy.Begin(r, now, now, "crashed"); again {
 			t.Fatal("a rest begins within another")
 		}
-		if !r.Rests(now.Add(wait-1)) || r.Rests(now.Add(wait)) {
+		if !r.CoolsDown(now.Add(wait-1)) || r.CoolsDown(now.Add(wait)) {
 			t.Fatalf("the rest does not end after %v", wait)
 		}
 		now = now.Add(wait)
 	}
 }
 
-// TestWhatOneBuilderBuiltRestsFromThatBuilderOnly is a regression test: a builder whose objects do not run kept
+// TestFailuresOfOneBuilderCoolDownOnlyThatBuilder is a regression test: a builder whose objects do not run kept
 // devices from the work of others.
-func TestWhatOneBuilderBuiltRestsFromThatBuilderOnly(t *testing.T) {
+func TestFailuresOfOneBuilderCoolDownOnlyThatBuilder(t *testing.T) {
 	by := func(builder, job string) policy.Work {
 		return policy.Work{Subject: builder + job, Job: job, Builder: builder}
 	}
@@ -96,14 +96,14 @@ func TestWhatOneBuilderBuiltRestsFromThatBuilderOnly(t *testing.T) {
 		r.Strike(by("bad", job), true)
 	}
 	cooldownPolicy.Begin(&r, cooldownNow, cooldownNow, "crashed")
-	if r.Rests(cooldownNow) || !r.RestsFrom(by("bad", "four"), cooldownNow) || r.RestsFrom(by("good", "one"), cooldownNow) {
+	if r.CoolsDown(cooldownNow) || !r.CoolsDownFrom(by("bad", "four"), cooldownNow) || r.CoolsDownFrom(by("good", "one"), cooldownNow) {
 		t.Error("the rest is not from the builder alone")
 	}
 	if _, reason, _ := r.Last(); !strings.HasPrefix(reason, "from what bad builds: ") {
 		t.Errorf("the reason is %q", reason)
 	}
 	r.Strike(by("good", "one"), true)
-	if _, begun := cooldownPolicy.Begin(&r, cooldownNow, cooldownNow, "crashed"); !begun || !r.Rests(cooldownNow) {
+	if _, begun := cooldownPolicy.Begin(&r, cooldownNow, cooldownNow, "crashed"); !begun || !r.CoolsDown(cooldownNow) {
 		t.Error("another builder's failure does not make it a rest from all")
 	}
 }
@@ -119,7 +119,7 @@ func failed(jobs ...string) *policy.FailureRecord {
 	return &r
 }
 
-func TestARestNamesNoPrivateJob(t *testing.T) {
+func TestCooldownReasonOmitsPrivateJob(t *testing.T) {
 	for builder, want := range map[string]string{"": "from a private job: ", "b": "from what b builds of a private job: "} {
 		var r policy.FailureRecord
 		for _, subject := range []string{"a", "b", "c"} {

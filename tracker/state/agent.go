@@ -32,9 +32,9 @@ type agent struct {
 	// When the session expires unless renewed; for an agent that is gone, when it is forgotten.
 	deadline time.Time
 	// The classes of work it accepts, and the index of the class to serve next.
-	offers []class
-	turn   int
-	rest   policy.FailureRecord
+	offers   []class
+	turn     int
+	failures policy.FailureRecord
 	// Set while its last heartbeat reported work waiting for it in another shard.
 	wanted bool
 	// The session is void: the agent left or missed its deadline.
@@ -62,7 +62,7 @@ func newAgent(spec *tilthv1.AgentSpec, session string) *agent {
 func (a *agent) name() string { return a.spec.GetName() }
 
 // takesWork reports whether the agent may be given work now.
-func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.rest.Rests(now) }
+func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.failures.CoolsDown(now) }
 
 // admit registers an agent and, unless it is gone, its session.
 func (m *Machine) admit(a *agent) {
@@ -108,7 +108,7 @@ func (a *agent) proto() *tilthv1.Agent {
 		Spec: a.spec, Session: a.session, State: a.state(), JoinedAt: a.joined, SeenAt: timestamppb.New(a.seen),
 		Completed: a.completed, Failed: a.failed, Identity: a.identity, Truncated: a.truncated,
 	}
-	if until, reason, ok := a.rest.Last(); ok {
+	if until, reason, ok := a.failures.Last(); ok {
 		out.RestingUntil, out.RestReason = timestamppb.New(until), reason
 	}
 	return out

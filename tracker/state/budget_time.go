@@ -110,7 +110,7 @@ func (c *Change) StoreTime() {
 func (c *Change) endSpent(j *job) {
 	if l := j.lease; l != nil {
 		l.agent.completed++
-		l.agent.rest.Forgive()
+		l.agent.failures.Forgive()
 	}
 	trials := 0
 	for _, p := range j.progress {

@@ -100,7 +100,7 @@ func (m *Machine) grantNow(a *agent) *Effects {
 func (m *Machine) next(q *queue, a *agent) (w work, charge *policy.Charge, left bool) {
 	now := m.cfg.Clock()
 	allowed := policy.Filter[work]{Item: func(w work) bool {
-		is := !a.rest.RestsFrom(madeFrom(w), now) && !m.betterElsewhere(q, w, a, now) && m.readable(w)
+		is := !a.failures.CoolsDownFrom(madeFrom(w), now) && !m.betterElsewhere(q, w, a, now) && m.readable(w)
 		left = left || !is
 		return is
 	}}

@@ -38,8 +38,8 @@ type (
 
 // The occurrences that are counted.
 const (
-	// Rested: an agent entered its cooldown.
-	Rested Occurrence = iota
+	// CooldownBegan: an agent entered its cooldown.
+	CooldownBegan Occurrence = iota
 	// OutageBegan: most agents fell silent at once.
 	OutageBegan
 	// Calibrated: a calibration was accepted.

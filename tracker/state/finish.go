@@ -12,7 +12,7 @@ func (c *Change) Finish(lease *tilthv1.LeaseToken, state tilthv1.JobState, reaso
 	}
 	j.finishedBy = j.lease.proto()
 	j.lease.agent.completed++
-	j.lease.agent.rest.Forgive()
+	j.lease.agent.failures.Forgive()
 	c.end(j, state, reason)
 	return true
 }

@@ -142,15 +142,15 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 }
 
 // jobID formats a job id. A restored backup reuses numbers; the store's generation keeps the ids distinct.
-func jobID(n uint64, life string) string { return fmt.Sprintf("job-%08d-%s", n, life) }
+func jobID(n uint64, generation string) string { return fmt.Sprintf("job-%08d-%s", n, generation) }
 
 // IsJobID reports whether text could be a job id of any generation. Ids from before generations existed have no
 // suffix.
 func IsJobID(text string) bool {
 	var n uint64
 	_, err := fmt.Sscanf(text, "job-%d", &n)
-	number, life, lives := strings.Cut(strings.TrimPrefix(text, "job-"), "-")
-	return err == nil && fmt.Sprintf("%08d", n) == number && (!lives || records.IsLife(life))
+	number, generation, hasGeneration := strings.Cut(strings.TrimPrefix(text, "job-"), "-")
+	return err == nil && fmt.Sprintf("%08d", n) == number && (!hasGeneration || records.IsGeneration(generation))
 }
 
 // batchID returns the prefix of a batch id. It is the whole id if the batch was proposed in the generation that
@@ -158,12 +158,12 @@ func IsJobID(text string) bool {
 func batchID(jobID string, proposal uint64) string { return fmt.Sprintf("%s.%08d", jobID, proposal) }
 
 // batchIn returns the id of a batch proposed in a generation.
-func batchIn(jobID string, proposal uint64, life string) string {
+func batchIn(jobID string, proposal uint64, generation string) string {
 	id := batchID(jobID, proposal)
-	if strings.HasSuffix(jobID, "-"+life) {
+	if strings.HasSuffix(jobID, "-"+generation) {
 		return id
 	}
-	return id + "-" + life
+	return id + "-" + generation
 }
 
 // batchOf returns the open batch of a proposal, or nil.

@@ -31,7 +31,7 @@ func (c *Change) Join(spec *tilthv1.AgentSpec, session, identity string) (Joined
 				c.failAttempt(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined anew", spec.GetName()))
 			})
 		}
-		a.rest = old.rest
+		a.failures = old.failures
 	}
 	c.admit(a)
 	c.forgetOldest()

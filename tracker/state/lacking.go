@@ -95,7 +95,7 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 		return fmt.Sprintf("is quarantined since %s, until %s at least: %s ('tilth devices show %s' tells more)",
 			formatTimestamp(q.GetSince()), formatTimestamp(q.GetUntil()), clip(q.GetReason(), mostQuoted), a.name())
 	case tilthv1.WaitReason_WAIT_REASON_RESTING:
-		until, why, _ := a.rest.Last()
+		until, why, _ := a.failures.Last()
 		return fmt.Sprintf("rests until %s: %s", formatTime(until), clip(why, mostQuoted))
 	}
 	return "is silent since " + formatTime(a.seen)

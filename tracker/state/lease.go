@@ -40,7 +40,7 @@ func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *policy.C
 		var response *tilthv1.LeaseWorkResponse
 		h := w.held()
 		h.attempt++
-		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt, Life: c.life}
+		token := &tilthv1.LeaseToken{Session: a.session, Subject: w.subject(), Attempt: h.attempt, Life: c.generation}
 		now := c.cfg.Clock()
 		h.lease = &lease{
 			token: token, agent: a, work: w, deadline: now.Add(c.cfg.LeaseTimeout), seen: now,

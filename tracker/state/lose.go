@@ -28,7 +28,7 @@ func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 	a.failed++
 	h.failures++
 	if c.strike(a, w) {
-		c.beginRest(a, w, message)
+		c.beginCooldown(a, w, message)
 	} else {
 		h.faults++
 	}
@@ -75,7 +75,7 @@ const blamelessAttempts = 4
 func (c *Change) succeed(b *batch) {
 	l := b.lease
 	l.agent.completed++
-	l.agent.rest.Forgive()
+	l.agent.failures.Forgive()
 	b.settle()
 	c.release(b)
 }

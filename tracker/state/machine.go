@@ -20,16 +20,16 @@ type Config struct {
 	Requested func(owner, requestID string) (jobID string, err error)
 	// Shards is the number of shards of the store, including this one; 0 means 1.
 	Shards int
-	// Life is the store's generation. It distinguishes job ids and leases from those of other generations.
-	Life string
+	// Generation is the store's generation. It distinguishes job ids and leases from those of other generations.
+	Generation string
 	// HeartbeatInterval is how often agents report while they are few. LeaseTimeout is the lifetime of a session or
 	// lease without a heartbeat. Grace is the same after a restart, OutageWait when most agents fall silent at once.
 	HeartbeatInterval, LeaseTimeout, Grace, OutageWait time.Duration
 	// MaxAttempts bounds the attempts at a piece of work; FirstRetry and MaxRetry bound the delay between them.
 	MaxAttempts          uint32
 	FirstRetry, MaxRetry time.Duration
-	// Rest bounds the cooldown of an agent whose leases all fail.
-	Rest policy.Cooldown
+	// Cooldown bounds the cooldown of an agent whose leases all fail.
+	Cooldown policy.Cooldown
 	// SearchTurn is how long a tuner may hold a job while others wait.
 	SearchTurn time.Duration
 	// Shares are the owners' quotas and weights. Keep decides which ended jobs are retained, Limits bound the memory,
@@ -51,11 +51,11 @@ type Artifacts interface {
 
 // Machine is the state of a farm and its transitions. Its methods must not be called concurrently.
 type Machine struct {
-	cfg       Config
-	log       *slog.Logger
-	life      string
-	artifacts Artifacts
-	effects   []*Effects // not carried out yet
+	cfg        Config
+	log        *slog.Logger
+	generation string
+	artifacts  Artifacts
+	effects    []*Effects // not carried out yet
 
 	nextJob  uint64
 	jobs     map[string]*job   // open jobs by id
@@ -88,7 +88,7 @@ type Machine struct {
 // New returns a machine for an empty farm.
 func New(cfg Config) *Machine {
 	return &Machine{
-		cfg: cfg, log: cfg.Logger, life: cfg.Life, artifacts: cfg.Artifacts,
+		cfg: cfg, log: cfg.Logger, generation: cfg.Generation, artifacts: cfg.Artifacts,
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
 		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, supplies: newSupplies(),

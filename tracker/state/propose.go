@@ -11,7 +11,7 @@ import (
 func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.ProposeBatchResponse {
 	p := j.progress[req.GetTaskIndex()]
 	b := &batch{
-		id: batchIn(j.id, j.proposals, c.life), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
+		id: batchIn(j.id, j.proposals, c.generation), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
 		mode: req.GetMode(), remeasured: req.GetRemeasured(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
 		predicted: req.GetPredictedSeconds(), candidates: req.GetCandidates(), sizeBytes: candidateBytes(req.GetCandidates()), // the tracker's from here on
 	}

@@ -71,7 +71,7 @@ func (*Machine) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 		if asked++; asked > mostOthersAsked {
 			return false
 		}
-		if other.takesWork(now) && !other.rest.RestsFrom(madeFrom(w), now) && !slices.Contains(h.failedBy, other.name()) {
+		if other.takesWork(now) && !other.failures.CoolsDownFrom(madeFrom(w), now) && !slices.Contains(h.failedBy, other.name()) {
 			return true
 		}
 	}

@@ -80,7 +80,7 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 		return nil, "", err
 	}
 	c.nextJob++
-	j.id = jobID(c.nextJob, c.life)
+	j.id = jobID(c.nextJob, c.generation)
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
 	c.write.PutNew(j.id, j.requestKey, s.encoded)
 	c.addJob(j)

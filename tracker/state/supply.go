@@ -13,7 +13,7 @@ type supply struct {
 	of     class
 	usable int
 	// How many of the usable agents are in a cooldown from a job, by job id.
-	resting map[string]int
+	coolingDown map[string]int
 	// The unusable agents, by reason.
 	unavailable map[tilthv1.WaitReason]*unavailableAgents
 	// Cached result of describeLack.
@@ -55,7 +55,7 @@ func (m *Machine) supply(known *supplies, of class) *supply {
 	if s := known.of[of]; s != nil {
 		return s
 	}
-	s := &supply{of: of, resting: map[string]int{}, unavailable: map[tilthv1.WaitReason]*unavailableAgents{}}
+	s := &supply{of: of, coolingDown: map[string]int{}, unavailable: map[tilthv1.WaitReason]*unavailableAgents{}}
 	known.of[of] = s
 	q := m.queues[of]
 	if q == nil {
@@ -65,8 +65,8 @@ func (m *Machine) supply(known *supplies, of class) *supply {
 	for a := range q.offering {
 		if reason := m.idleFor(a, now); reason == 0 {
 			s.usable++
-			if job := a.rest.From(now); job != "" {
-				s.resting[job]++
+			if job := a.failures.From(now); job != "" {
+				s.coolingDown[job]++
 			}
 		} else {
 			if s.unavailable[reason] == nil {
@@ -87,7 +87,7 @@ func (m *Machine) idleFor(a *agent, now time.Time) tilthv1.WaitReason {
 		return tilthv1.WaitReason_WAIT_REASON_CORDONED
 	case a.device != nil && a.device.quarantine != nil:
 		return tilthv1.WaitReason_WAIT_REASON_QUARANTINED
-	case a.rest.Rests(now):
+	case a.failures.CoolsDown(now):
 		return tilthv1.WaitReason_WAIT_REASON_RESTING
 	}
 	return 0
@@ -102,7 +102,7 @@ func (m *Machine) isSilent(a *agent, now time.Time) bool {
 // that passes soonest.
 func (s *supply) lacking(j *job) tilthv1.WaitReason {
 	if s.usable > 0 {
-		if j != nil && s.resting[j.id] == s.usable {
+		if j != nil && s.coolingDown[j.id] == s.usable {
 			return tilthv1.WaitReason_WAIT_REASON_RESTING
 		}
 		return 0

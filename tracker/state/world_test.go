@@ -66,11 +66,11 @@ func newWorld(t *rapid.T) *world {
 	}
 	clock := func() time.Time { return w.now }
 	w.m = New(Config{
-		Logger: slog.New(slog.DiscardHandler), Now: clock, Clock: clock, Artifacts: w.artifacts, Life: "life",
+		Logger: slog.New(slog.DiscardHandler), Now: clock, Clock: clock, Artifacts: w.artifacts, Generation: "life",
 		Requested:         w.requested,
 		HeartbeatInterval: 5 * time.Second, LeaseTimeout: 30 * time.Second, Grace: time.Minute, OutageWait: time.Minute,
 		MaxAttempts: rapid.Uint32Range(1, 4).Draw(t, "attempts"), MaxRetry: time.Minute,
-		FirstRetry: rapid.SampledFrom([]time.Duration{-1, time.Second}).Draw(t, "first retry"), Rest: policy.Cooldown{First: time.Second, Longest: time.Minute},
+		FirstRetry: rapid.SampledFrom([]time.Duration{-1, time.Second}).Draw(t, "first retry"), Cooldown: policy.Cooldown{First: time.Second, Max: time.Minute},
 		SearchTurn: time.Minute, Keep: policy.Retention{Jobs: 2}.WithDefaults(), Limits: Limits{}.WithDefaults(), Drift: policy.Drift{}.WithDefaults(),
 	})
 	return w

@@ -38,7 +38,7 @@ func (m *Metrics) Observe(f state.Fact) {
 
 func (m *Metrics) occurrence(o state.Occurrence) prometheus.Counter {
 	return map[state.Occurrence]prometheus.Counter{
-		state.Rested: m.rests, state.OutageBegan: m.outages, state.Calibrated: m.calibrations,
+		state.CooldownBegan: m.cooldowns, state.OutageBegan: m.outages, state.Calibrated: m.calibrations,
 		state.Quarantined: m.quarantines, state.Warned: m.warnings,
 	}[o]
 }

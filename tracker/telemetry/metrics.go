@@ -20,7 +20,7 @@ type Metrics struct {
 	refused      *prometheus.CounterVec
 	trials       *prometheus.CounterVec
 	deadLetters  *prometheus.CounterVec
-	rests        prometheus.Counter
+	cooldowns    prometheus.Counter
 	outages      prometheus.Counter
 	calibrations prometheus.Counter
 	quarantines  prometheus.Counter
@@ -78,7 +78,7 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 		callSeconds:  newCallSeconds(),
 		queueWait:    kinds("queue_wait_seconds", "Time from when work could be leased until it was, by the kind of the agent.", 0.001),
 		leaseSeconds: kinds("lease_held_seconds", "Time from a lease until its end, however it ended, by the kind of the agent.", 0.001),
-		rests:        count("agent_rests_total", "Times that an agent was given a rest since all its leases failed."),
+		cooldowns:    count("agent_rests_total", "Times that an agent was given a rest since all its leases failed."),
 		outages:      count("outages_total", "Times that most agents fell silent at once."),
 		calibrations: count("calibrations_total", "Calibrations of devices taken in."),
 		quarantines:  count("quarantines_total", "Times that a device was put into quarantine, or kept there, for what a calibration said."),
@@ -92,7 +92,7 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 		refusedPeers: count("connections_refused_total", "Connections closed at once because there were too many."),
 	}
 	for _, c := range append(append(securityMetrics(from), m.backups.all()...),
-		m.granted, m.expired, m.stale, m.repeated, m.refused, m.dropped, m.trials, m.deadLetters, m.rests, m.outages, m.buildSeconds, m.runSeconds,
+		m.granted, m.expired, m.stale, m.repeated, m.refused, m.dropped, m.trials, m.deadLetters, m.cooldowns, m.outages, m.buildSeconds, m.runSeconds,
 		m.commit, m.fsync, m.commitCalls, m.refusedPeers, m.rowsChecked, m.storeChecked, m.refusedCalls, m.calls, m.callSeconds, m.queueWait, m.leaseSeconds,
 		m.calibrations, m.quarantines, m.warnings, newStateCollector(from), newStoreCollector(from), newJobCollector(from), newDeviceCollector(from),
 	) {

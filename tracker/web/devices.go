@@ -100,7 +100,7 @@ func (s *Site) listDevices(w http.ResponseWriter, r *http.Request) error {
 
 // withDevice returns the state of a device and its runner, and why it gets no work.
 func withDevice(d *tilthv1.Device) (shown, why string) {
-	runner, rests := wire.AgentState(d.GetAgent().GetState()), d.GetAgent().GetRestReason()
+	runner, reason := wire.AgentState(d.GetAgent().GetState()), d.GetAgent().GetRestReason()
 	if state := d.GetState(); state != tilthv1.DeviceState_DEVICE_STATE_READY {
 		shown = wire.DeviceState(state)
 		if runner != wire.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
@@ -109,9 +109,9 @@ func withDevice(d *tilthv1.Device) (shown, why string) {
 		return shown, cmp.Or(d.GetCordon().GetReason(), d.GetQuarantine().GetReason())
 	}
 	if d.GetWarning() != nil {
-		return runner + ", warned", cmp.Or(rests, d.GetWarning().GetReason())
+		return runner + ", warned", cmp.Or(reason, d.GetWarning().GetReason())
 	}
-	return runner, rests
+	return runner, reason
 }
 
 // labelsText formats labels, sorted by key.

@@ -22,9 +22,9 @@ func remainingTime(job *tilthv1.Job, trials uint32) string {
 	}
 	if b.GetTrials() > 0 && trials > 0 && spent > 0 {
 		each := float64(spent) / float64(trials)
-		rest := time.Duration(each * float64(b.GetTrials()-min(trials, b.GetTrials())))
-		if text == "" || rest < least {
-			text = "about " + show.Clock(rest)
+		remaining := time.Duration(each * float64(b.GetTrials()-min(trials, b.GetTrials())))
+		if text == "" || remaining < least {
+			text = "about " + show.Clock(remaining)
 		}
 	}
 	return text

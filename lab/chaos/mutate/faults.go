@@ -29,7 +29,7 @@ var faults = in("tracker", []mutation{
 	},
 	{
 		name: "an agent on which all fails has no rest", file: "state/lose.go",
-		from: "\t\tc.beginRest(a, w, message)\n", to: "",
+		from: "\t\tc.beginCooldown(a, w, message)\n", to: "",
 		test: "TestABrokenAgentCostsItsOwnLeases",
 	},
 	{
@@ -38,7 +38,7 @@ var faults = in("tracker", []mutation{
 		test: "TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches",
 	},
 	{
-		name: "what one builder builds keeps a device from what others build", file: "state/rest.go",
+		name: "what one builder builds keeps a device from what others build", file: "state/cooldown.go",
 		from: "what.Builder != \"\" && !m.othersBuild(w.(*batch))", to: "what.Builder != \"\"",
 		test: "TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork",
 	},
@@ -49,12 +49,12 @@ var faults = in("tracker", []mutation{
 	},
 	{
 		name: "a success ends no rest", file: "state/lose.go",
-		from: "\tl.agent.rest.Forgive()\n", to: "",
-		test: "TestARestIsOverWithASuccess",
+		from: "\tl.agent.failures.Forgive()\n", to: "",
+		test: "TestSuccessEndsCooldown",
 	},
 	{
 		name: "a cordoned device is given work", file: "state/agent.go",
-		from: "return a.device.ready() && !a.rest.Rests(now)", to: "return !a.rest.Rests(now)",
+		from: "return a.device.ready() && !a.failures.CoolsDown(now)", to: "return !a.failures.CoolsDown(now)",
 		test: "TestACordonedDeviceIsGivenNoWorkAndStaysJoined",
 	},
 })

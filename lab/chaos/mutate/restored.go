@@ -39,8 +39,8 @@ var restored = slices.Concat(
 	}),
 	[]mutation{
 		{
-			name: "all lives have one name", file: "records/life.go",
-			from: "strings.ToLower(rand.Text()[:lifeLetters])", to: "strings.ToLower(rand.Text()[:0] + \"AAAAAA\")",
+			name: "all lives have one name", file: "records/generation.go",
+			from: "strings.ToLower(rand.Text()[:generationLetters])", to: "strings.ToLower(rand.Text()[:0] + \"AAAAAA\")",
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
 		},
 		{
@@ -54,7 +54,7 @@ var restored = slices.Concat(
 			pkg: "./tracker", test: "TestAWatcherIsToldThatAJobsHistoryWasReplaced",
 		},
 		{
-			name: "a restored backup honours the sessions of the lost life", file: "records/bolt/life.go",
+			name: "a restored backup honours the sessions of the lost life", file: "records/bolt/generation.go",
 			from: "return errors.Join(tx.voidSessions(), meta.Delete(keyCopied))", to: "return meta.Delete(keyCopied)",
 			pkg: "./tracker", test: "TestNothingThatALostLifeHandedOutIsAccepted",
 		},

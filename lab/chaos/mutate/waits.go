@@ -24,7 +24,7 @@ var waits = in("tracker", []mutation{
 	},
 	{
 		name: "an agent that rests from a job counts as there for it", file: "state/supply.go",
-		from: "if j != nil && s.resting[j.id] == s.usable {", to: "if j != nil && s.resting[j.id] > s.usable {",
+		from: "if j != nil && s.coolingDown[j.id] == s.usable {", to: "if j != nil && s.resting[j.id] > s.usable {",
 		test: "TestAJobSaysWhenWhatFailedIsTriedAgain",
 	},
 	{

@@ -14,7 +14,7 @@ func (m *Machine) strike(a *agent, w work) (suspect bool) {
 	if what.Builder != "" && !m.othersBuild(w.(*batch)) {
 		what.Builder = ""
 	}
-	return a.rest.Strike(what, counts)
+	return a.failures.Strike(what, counts)
 }
 
 // madeFrom describes the work for the cooldown record.
@@ -26,17 +26,17 @@ func madeFrom(w work) policy.Work {
 	return what
 }
 
-// beginRest starts the cooldown of a suspect agent. A single lease afterwards shows whether it works again. The reason
-// is public, so for a private job it omits the message.
-func (c *Change) beginRest(a *agent, w work, message string) {
+// beginCooldown starts the cooldown of a suspect agent. A single lease afterwards shows whether it works again. The
+// reason is public, so for a private job it omits the message.
+func (c *Change) beginCooldown(a *agent, w work, message string) {
 	if w.parent().spec.GetPrivate() {
 		message = "work of a private job"
 	}
-	wait, begun := c.cfg.Rest.Begin(&a.rest, c.cfg.Clock(), c.cfg.Now(), clip(message, maxMessageBytes))
+	wait, begun := c.cfg.Cooldown.Begin(&a.failures, c.cfg.Clock(), c.cfg.Now(), clip(message, maxMessageBytes))
 	if !begun {
 		return
 	}
-	c.addFact(Rested)
-	_, reason, _ := a.rest.Last()
+	c.addFact(CooldownBegan)
+	_, reason, _ := a.failures.Last()
 	c.log.Warn("agent is given a rest", "agent", a.name(), "seconds", wait.Seconds(), "reason", reason)
 }

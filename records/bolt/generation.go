@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Life implements records.Store. The name is a few random letters and digits, so names of objects created in a
+// Generation implements records.Store. The name is a few random letters and digits, so names of objects created in a
 // generation lost with a restored backup are never reused. It is empty if the file is open read-only.
-func (db *DB) Life() string { return db.life }
+func (db *DB) Generation() string { return db.generation }
 
 // Restored implements records.File.
 func (db *DB) Restored() time.Time { return db.restored }
@@ -36,12 +36,12 @@ func MarkCopy(path string, at time.Time) error {
 	return errors.Join(err, db.Close())
 }
 
-// beginLife upgrades the file to this version and starts a generation.
-func (db *DB) beginLife(bolt *bbolt.Tx) error {
+// beginGeneration upgrades the file to this version and starts a generation.
+func (db *DB) beginGeneration(bolt *bbolt.Tx) error {
 	tx := &txn{Tx: bolt, db: db}
 	meta := tx.table(bucketMeta)
 	// Anything written from now on did not come from the conversion.
-	return errors.Join(tx.addBuckets(), putVersion(bolt), meta.put(keyLife, []byte(db.life)), meta.remove(keyConversion), tx.settleCopy())
+	return errors.Join(tx.addBuckets(), putVersion(bolt), meta.put(keyGeneration, []byte(db.generation)), meta.remove(keyConversion), tx.settleCopy())
 }
 
 // settleCopy voids all sessions if the file is a copy.
