@@ -16,8 +16,8 @@ var (
 )
 
 // changelogSection returns the section of CHANGELOG.md for a version: that of a release tag such as v1.2.0, or the
-// unreleased one for any other commit. Headings look like "## [1.2.0] - 2026-05-01". It returns an error if the section
-// is missing or empty, or if the heading of a release lacks a date.
+// unreleased one for any other commit. Headings look like "## [1.2.0] - 2026-05-01". It returns an error if the
+// section is missing or empty, or if the heading of a release lacks a date.
 func changelogSection(text, version string) (string, error) {
 	name := unreleased
 	if m := releaseTag.FindStringSubmatch(version); m != nil && !commitsAfterTag.MatchString(version) {

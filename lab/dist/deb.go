@@ -87,8 +87,8 @@ var (
 	untaggedCommit = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
 )
 
-// debianVersion converts the output of 'git describe --tags --always' to a version that Debian orders correctly. v1.2.0
-// becomes 1.2.0, v1.2.0-rc.1 becomes the earlier 1.2.0~rc.1, and the third commit after v1.2.0 becomes
+// debianVersion converts the output of 'git describe --tags --always' to a version that Debian orders correctly.
+// v1.2.0 becomes 1.2.0, v1.2.0-rc.1 becomes the earlier 1.2.0~rc.1, and the third commit after v1.2.0 becomes
 // 1.2.0+3.gabcdef0. Commits without an earlier tag precede all releases, in order of time.
 func debianVersion(described string, when time.Time) (string, error) {
 	described = strings.TrimSuffix(described, "-dirty")

@@ -130,8 +130,8 @@ tilth: spelling-error-in-copyright *
 // copyrightLine matches a line of a licence that names a copyright owner.
 var copyrightLine = regexp.MustCompile(`(?m)^\s*Copyright (\(c\) )?\d{4}.*$`)
 
-// copyright returns the licence texts of the program and its modules. It refers to the Apache licence of Debian instead
-// of repeating it.
+// copyright returns the licence texts of the program and its modules. It refers to the Apache licence of Debian
+// instead of repeating it.
 func (s *source) copyright(modules []module) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "Tilth %s, %s\n\n", s.version, home)

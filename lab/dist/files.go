@@ -35,8 +35,8 @@ func under(folder string, files []file) []file {
 	return moved
 }
 
-// withFolders returns files and their parent folders, sorted by name. It returns an error for duplicate names and names
-// that leave the archive.
+// withFolders returns files and their parent folders, sorted by name. It returns an error for duplicate names and
+// names that leave the archive.
 func withFolders(files []file) ([]file, error) {
 	listed := map[string]file{}
 	for _, f := range files {

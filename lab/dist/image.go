@@ -162,8 +162,8 @@ func (i image) pack(dir string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// authorities returns the CA certificates that Mozilla trusts, in PEM. They come from a Go module and do not depend on the
-// machine.
+// authorities returns the CA certificates that Mozilla trusts, in PEM. They come from a Go module and do not depend
+// on the machine.
 func authorities() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

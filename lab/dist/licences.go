@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	// licenceFile matches the names of files that must accompany a program. nonLicenceFile matches the ones that do not
-	// license it: notices, patents, and the licences of documentation. licenceFiller matches text between two words.
+	// licenceFile matches the names of files that must accompany a program. nonLicenceFile matches the ones that do
+	// not license it: notices, patents, and the licences of documentation. licenceFiller matches text between two
+	// words.
 	licenceFile    = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 	nonLicenceFile = regexp.MustCompile(`(?i)^(notice|patents)|[.-]docs$`)
 	licenceFiller  = regexp.MustCompile(`[\s*#/>]+`)
@@ -108,7 +109,8 @@ type module struct {
 const standardLibrary = "stdlib"
 
 // programModules returns the modules of a Go program, sorted by path. They include the standard library, but not the
-// module of the program itself, whose folder is root. An unknown licence is an error, so that every release is reviewed.
+// module of the program itself, whose folder is root. An unknown licence is an error, so that every release is
+// reviewed.
 func programModules(ctx context.Context, program, root string) ([]module, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -48,7 +48,8 @@ func (p program) name(version string) string {
 	return name
 }
 
-// build compiles a program into a folder. The result does not depend on the machine, the folder or the user's settings.
+// build compiles a program into a folder. The result does not depend on the machine, the folder or the user's
+// settings.
 func (s *source) build(ctx context.Context, p program, into string) (program, error) {
 	out, err := filepath.Abs(filepath.Join(into, p.name(s.version)))
 	if err != nil {
