@@ -56,8 +56,8 @@ func chained(t *testing.T, storage array.DType) *program.Program {
 	return p
 }
 
-// TestBoundIsThatOfWhatIsRounded: of nothing it is 0, and what is rounded stays within it, which is no hundred times
-// larger.
+// TestBoundIsThatOfWhatIsRounded checks that the bound is 0 without rounding, and otherwise covers the error by a
+// factor of less than a hundred.
 func TestBoundIsThatOfWhatIsRounded(t *testing.T) {
 	on, err := gpusim.Backend{}.Target("gpu-sim", 1)
 	if err != nil {
@@ -86,8 +86,8 @@ func TestBoundIsThatOfWhatIsRounded(t *testing.T) {
 	}
 }
 
-// TestBoundsOfModelsAreTight: those of products add up along the model, and nothing is counted for what only moves
-// elements, such as padding, or for residuals that lie beside one another.
+// TestBoundsOfModelsAreTight checks that errors of products accumulate along the model, and that data movement such
+// as padding, and parallel residuals, add nothing.
 func TestBoundsOfModelsAreTight(t *testing.T) {
 	direct := func(w *expr.Workload) (*schedule.Schedule, error) { return schedule.New(w), nil }
 	bound := func(m sketch.Model) float64 {

@@ -37,8 +37,8 @@ func product(t *testing.T, d array.DType, again bool) *expr.Workload {
 	return w
 }
 
-// TestToleranceOfNarrowResults: sums are in float32 whatever their factors and results are, so a kernel whose results
-// are several units in the last place apart is wrong. Each output has a tolerance of its own.
+// TestToleranceOfNarrowResults: sums are in float32 for any type of factors and results, so results that are
+// several units in the last place apart are wrong. Each output has its own tolerance.
 func TestToleranceOfNarrowResults(t *testing.T) {
 	sums := 0x1p-24 * (64 + 4*8)
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestToleranceOfNarrowResults(t *testing.T) {
 	}
 }
 
-// TestWhatIsOnlyMovedIsNotRounded: padding, choosing, taking maxima and widening lose nothing.
+// TestWhatIsOnlyMovedIsNotRounded: padding, selection, maxima and widening are exact.
 func TestWhatIsOnlyMovedIsNotRounded(t *testing.T) {
 	const d = array.BFloat16
 	x, y := expr.NewInput("x", d, 8), expr.NewInput("y", array.Float32, 8)
@@ -94,8 +94,8 @@ func TestWhatIsOnlyMovedIsNotRounded(t *testing.T) {
 	}
 }
 
-// TestZerosAreWrong: for all tasks of models whose factors have 16 bits, zeros in place of outputs are far beyond what
-// a candidate may lose, and no claim of an algorithm changes that.
+// TestZerosAreWrong checks for all tasks of models with 16-bit factors that zeros in place of outputs exceed the
+// tolerance, for any claimed algorithm.
 func TestZerosAreWrong(t *testing.T) {
 	tasks := sketch.NarrowTasks(t, array.BFloat16)
 	m, err := model.Build("resnet-18", model.Options{})
@@ -118,7 +118,8 @@ func TestZerosAreWrong(t *testing.T) {
 	}
 }
 
-// TestSumsOfOneOutputAreNotThoseOfAnother: what has no long sum is exact, whatever the kernel computes beside it.
+// TestSumsOfOneOutputAreNotThoseOfAnother: an output without long sums is exact, regardless of the kernel's other
+// outputs.
 func TestSumsOfOneOutputAreNotThoseOfAnother(t *testing.T) {
 	x := expr.NewInput("x", array.Float32, 4, 4096)
 	sum := expr.ReduceOver("sum", expr.Sum, []int64{4}, []int64{4096}, func(i, r []expr.Expr) expr.Expr { return x.At(i[0], r[0]) })
@@ -132,7 +133,7 @@ func TestSumsOfOneOutputAreNotThoseOfAnother(t *testing.T) {
 	}
 }
 
-// TestNoAlgorithmNeedsMoreThanAJudgeAllows: formats of instructions for matrices are what errors grow by most.
+// TestNoAlgorithmNeedsMoreThanAJudgeAllows: the formats of matrix instructions have the largest error growth.
 func TestNoAlgorithmNeedsMoreThanAJudgeAllows(t *testing.T) {
 	largest := 1.0
 	for f := range schedule.WarpgroupI8 + 1 {

@@ -23,7 +23,7 @@ const (
 	width = 32
 )
 
-// dense is relu(x * w).
+// dense returns relu(x * w).
 func dense(t testing.TB) *expr.Workload {
 	t.Helper()
 	x, w := expr.NewInput("x", array.Float32, rows, width), expr.NewConstant("w", array.Float32, width, width)
@@ -34,7 +34,7 @@ func dense(t testing.TB) *expr.Workload {
 	return workload(t, out)
 }
 
-// add is x + y.
+// add returns x + y.
 func add(t testing.TB) *expr.Workload {
 	t.Helper()
 	x, y := expr.NewInput("x", array.Float32, rows, width), expr.NewInput("y", array.Float32, rows, width)
@@ -50,7 +50,7 @@ func workload(t testing.TB, out *expr.Tensor) *expr.Workload {
 	return w
 }
 
-// sample is a deterministic array with values in [-1, 1).
+// sample returns a deterministic array with values in [-1, 1).
 func sample(seed uint32, shape ...int64) *array.Array {
 	a := array.New(array.Float32, shape...)
 	for i := range a.Len() {
@@ -60,7 +60,8 @@ func sample(seed uint32, shape ...int64) *array.Array {
 	return a
 }
 
-// residual is a model of four calls: h = dense(x, w1); g = dense(h, w2); y = h + g; z = flat view of dense(y, w1).
+// residual returns a model of four calls: h = dense(x, w1); g = dense(h, w2); y = h + g; z = flat view of dense(y,
+// w1).
 func residual(t testing.TB) *program.Program {
 	t.Helper()
 	value := func(name string, shape ...int64) program.Value {
@@ -81,7 +82,7 @@ func residual(t testing.TB) *program.Program {
 	return p
 }
 
-// packed schedules dense over packed weights with parallel columns, and add as it is.
+// packed schedules dense over packed weights with parallel columns, and add without primitives.
 func packed(t testing.TB, p *program.Program) []Choice {
 	t.Helper()
 	s := schedule.New(p.Tasks[0].Workload)
@@ -104,7 +105,7 @@ func packed(t testing.TB, p *program.Program) []Choice {
 	return []Choice{{Trace: s.Trace(), Origin: "tuned", LatencySeconds: 1e-6}, {Trace: schedule.New(p.Tasks[1].Workload).Trace(), Origin: "default"}}
 }
 
-// options are for this machine, with the objects that the tests of all packages share: most compile the same.
+// options returns options for this machine, with the shared object cache, since most tests compile the same code.
 func options(t testing.TB, p *program.Program) Options {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
@@ -123,7 +124,7 @@ func openObjects(t testing.TB, dir string) *toolchain.Objects {
 	return objects
 }
 
-// compiled is a package of the residual model.
+// compiled returns a package of the residual model.
 func compiled(t testing.TB) (*program.Program, string) {
 	t.Helper()
 	p := residual(t)
@@ -171,8 +172,7 @@ func TestPackageComputesWhatTheProgramMeans(t *testing.T) {
 	}
 }
 
-// TestKeptObjectsMakeTheSamePackage: whether a kernel was compiled now or is kept from an earlier compilation shows
-// nowhere.
+// TestKeptObjectsMakeTheSamePackage checks that cached objects give the same package as compilation.
 func TestKeptObjectsMakeTheSamePackage(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)

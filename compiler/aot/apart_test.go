@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestCompilersShowNowhereInAPackage: with each task a translation unit of its own, the same schedules are the same
-// package whether its kernels are kept or not and however many compilers run.
+// TestCompilersShowNowhereInAPackage: with Apart, equal schedules give equal packages, with or without cached
+// objects and for any number of compilers.
 func TestCompilersShowNowhereInAPackage(t *testing.T) {
 	m := sketch.New().Input("x0", 4, 8)
 	for k := range 6 {

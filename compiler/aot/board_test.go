@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// emulated are the boards that an emulator plays: its command, what links a program for it, and what starts one.
+// emulated lists the emulated boards: the emulator's command, the linker script and the start-up code.
 var emulated = map[string]struct {
 	emulator      []string
 	script, start string
@@ -20,7 +20,7 @@ var emulated = map[string]struct {
 	"riscv32":    {[]string{"qemu-system-riscv32", "-M", "virt", "-bios", "none"}, "virt.ld", "start_riscv.c"},
 }
 
-// compilers make a firmware of an archive: their commands, beside clang, and their flags.
+// compilers returns the compilers other than clang that build an archive's firmware, with their flags.
 func compilers(o Options, board, files, script string) map[string][]string {
 	link := "-Wl,--gc-sections,-L" + files + ",-T," + script
 	source := append(toolchain.SourceFlags(o.Target, cFlags), "-nostdlib", "-static", link)
@@ -31,8 +31,8 @@ func compilers(o Options, board, files, script string) map[string][]string {
 	return list
 }
 
-// TestBoardsComputeWhatAPackageDoes: a compiler alone makes a firmware of an archive. Its outputs under an emulator of
-// the board are those of a package for this machine.
+// TestBoardsComputeWhatAPackageDoes builds firmware from an archive with a plain compiler, and compares its outputs
+// under an emulator with those of a package for this machine.
 func TestBoardsComputeWhatAPackageDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: compiles each model for each board with two compilers, and runs them under emulators")

@@ -15,10 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// unpacked is a package's folder with the C program testdata/user.c compiled beside it.
+// unpacked returns a package's directory with the C program testdata/user.c compiled beside it.
 func unpacked(t *testing.T, o Options) string { return unpackedFor(t, o, "user.c") }
 
-// unpackedFor is a package's folder with a C program of testdata compiled beside it as "user".
+// unpackedFor returns a package's directory with a C program of testdata compiled beside it as "user".
 func unpackedFor(t *testing.T, o Options, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestPackageFromC(t *testing.T) {
 	}
 }
 
-// ran is what outputs are when a C program runs a package on an input.
+// ran returns the outputs of a C program that runs a package on an input.
 func ran(t *testing.T, p *program.Program, command []string, input []byte) map[string]*array.Array {
 	t.Helper()
 	out, err := run(t, command, input)

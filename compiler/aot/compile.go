@@ -29,7 +29,7 @@ type Choice struct {
 	// RelativeError is the largest measured difference from the reference, relative to the largest value; 0 if
 	// unknown.
 	RelativeError float64
-	// Record identifies the record of the schedule; nil if there is none.
+	// Record identifies the record of the schedule; nil if none exists.
 	Record *Record
 }
 

@@ -46,7 +46,7 @@ func pastOf(positions int64) map[string]*array.Array {
 	return map[string]*array.Array{"past_k": sample(3, 1, 2, positions, 4), "past_v": sample(5, 1, 2, positions, 4)}
 }
 
-// TestOutputsContinueInputs: what comes in and goes out again is neither copied nor in memory twice.
+// TestOutputsContinueInputs checks that a continued input is neither copied nor stored twice.
 func TestOutputsContinueInputs(t *testing.T) {
 	p := openDecoder(t)
 	m := opened(t, plain(t, p).Output)
@@ -75,7 +75,7 @@ func TestOutputsContinueInputs(t *testing.T) {
 	}
 }
 
-// TestDecoding: each execution goes on where the last one ended, with what that left in memory.
+// TestDecoding checks that each execution continues the last one, with its state in memory.
 func TestDecoding(t *testing.T) {
 	p := openDecoder(t)
 	m := opened(t, plain(t, p).Output)
@@ -134,7 +134,7 @@ func TestDecoding(t *testing.T) {
 	}
 }
 
-// TestHostileDecoding: a manifest may say anything.
+// TestHostileDecoding checks arbitrary manifests.
 func TestHostileDecoding(t *testing.T) {
 	extents := []Extent{{"past", 0, 4}, {"step", 1, 2}}
 	in, out := Tensor{Name: "p", DType: "f32", Shape: []int64{6}}, Tensor{Name: "o", DType: "f32", Shape: []int64{6}, Continues: "p"}
@@ -154,7 +154,7 @@ func TestHostileDecoding(t *testing.T) {
 	}
 }
 
-// TestAPastBehindItselfIsNoDecoder: it does not grow by positions of an execution.
+// TestAPastBehindItselfIsNoDecoder: such a past does not grow by an execution's positions.
 func TestAPastBehindItselfIsNoDecoder(t *testing.T) {
 	m := sketch.New().Input("p", 4, 2).Node("y = Concat p p", sketch.Int("axis", 0)).Output("y")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}

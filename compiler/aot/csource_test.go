@@ -62,7 +62,7 @@ func quantisedLayers() *onnx.Model {
 		Node("f = Reshape c flat").Node("m = QLinearMatMul f big z w2 s1 z big z").Node("y = DequantizeLinear m big z").Output("y")
 }
 
-// choice is an If that takes one side for inputs whose largest element is above a threshold, and the other for others.
+// choice returns an If whose condition is that the largest input exceeds a threshold.
 func choice(threshold float64) func() *onnx.Model {
 	side := func(name string, s sketch.Model, output string) *onnx.Attribute {
 		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}
@@ -93,7 +93,7 @@ func imported(t testing.TB, m *onnx.Model) *program.Program {
 	return p
 }
 
-// sourceOptions make C source of a program for a target, untuned.
+// sourceOptions returns options for C source of a program for a target, untuned.
 func sourceOptions(t testing.TB, p *program.Program, on *target.Target) Options {
 	t.Helper()
 	tc, _ := toolchaintest.Native(t, 1)
@@ -163,7 +163,7 @@ static const uint8_t *output(void) { return (const uint8_t *)net_output_0(); }
 	return dir
 }
 
-// filled is the input that fill makes.
+// filled returns the input that fill generates.
 func filled(shape []int64) *array.Array {
 	x, s := array.New(array.Float32, shape...), uint32(1)
 	for k := range x.Len() {
@@ -173,7 +173,7 @@ func filled(shape []int64) *array.Array {
 	return x
 }
 
-// here is what a package for this machine computes on the same inputs.
+// here returns the outputs of a package for this machine on the same inputs.
 func here(t testing.TB, p *program.Program) *array.Array {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 1)
@@ -210,7 +210,7 @@ func compareWords(t testing.TB, printed []byte, want *array.Array) (instructions
 	return instructions
 }
 
-// command runs a program in a folder.
+// command runs a program in a directory.
 func command(t testing.TB, dir, name string, args ...string) []byte {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), name, args...)
@@ -224,7 +224,7 @@ func command(t testing.TB, dir, name string, args ...string) []byte {
 	return out
 }
 
-// TestSourceComputesWhatAPackageDoes: gcc compiles it into a program of this machine, without a warning.
+// TestSourceComputesWhatAPackageDoes compiles the source with gcc for this machine, without warnings.
 func TestSourceComputesWhatAPackageDoes(t *testing.T) {
 	start, err := filepath.Abs(filepath.Join("testdata", "board", "start_host.c"))
 	if err != nil {
@@ -251,7 +251,7 @@ func TestSourceComputesWhatAPackageDoes(t *testing.T) {
 	}
 }
 
-// TestSourceForBoardsIsComplete: it needs no C library, and says what it takes.
+// TestSourceForBoardsIsComplete checks that the source needs no C library, and states its memory requirements.
 func TestSourceForBoardsIsComplete(t *testing.T) {
 	for _, name := range target.Boards() {
 		t.Run(name, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestSourceForBoardsIsComplete(t *testing.T) {
 	}
 }
 
-// TestSourceThatDoesNotFitIsRefused, and what takes most is named.
+// TestSourceThatDoesNotFitIsRefused checks that the error names the largest parts.
 func TestSourceThatDoesNotFitIsRefused(t *testing.T) {
 	p := imported(t, perceptron())
 	for _, c := range []struct {
@@ -321,7 +321,7 @@ func TestSourceThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-// TestSourceThatCannotBeIsRefused in one line.
+// TestSourceThatCannotBeIsRefused checks for single-line errors.
 func TestSourceThatCannotBeIsRefused(t *testing.T) {
 	p := imported(t, perceptron())
 	_, machine := toolchaintest.Native(t, 1)

@@ -27,7 +27,7 @@ func single(t *testing.T) *program.Program {
 	return p
 }
 
-// ofCard is a kernel for dense on a card, with the field of its description that names libraries, if it calls any.
+// ofCard returns a GPU kernel for dense; libraries is the field of its description that names libraries, if any.
 func ofCard(t *testing.T, libraries, body string) *userkernel.Kernel {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(dense(t).Text(), "\n"), "\n")
@@ -39,9 +39,9 @@ func ofCard(t *testing.T, libraries, body string) *userkernel.Kernel {
 	return k
 }
 
-// TestKernelsForACardKnowWhatTheyKept: a context that is opened again has another generation, and those of two models
-// on a card and of two cards are told apart. The kernel writes the card and the generation of its first two calls, the
-// one that runs and the one that is recorded, into the memory of the fake card, which is the host's.
+// TestKernelsForACardKnowWhatTheyKept checks that a reopened context has another generation, and that two models on
+// a GPU and two GPUs are distinguished. The kernel writes the GPU and the generation of its first two calls, the
+// executed and the recorded one, into the memory of the fake GPU, which is the host's.
 func TestKernelsForACardKnowWhatTheyKept(t *testing.T) {
 	p := single(t)
 	o, driver := deviceOptions(t, p)
@@ -68,8 +68,7 @@ func TestKernelsForACardKnowWhatTheyKept(t *testing.T) {
 	}
 }
 
-// TestAPackageForACardChecksTheLibrariesOfItsKernels as one for a processor does. A library of the processor's plays
-// one of the card's.
+// TestAPackageForACardChecksTheLibrariesOfItsKernels uses a CPU library in place of one of the GPU's.
 func TestAPackageForACardChecksTheLibrariesOfItsKernels(t *testing.T) {
 	p := single(t)
 	o, _ := deviceOptions(t, p)
@@ -87,7 +86,7 @@ func TestAPackageForACardChecksTheLibrariesOfItsKernels(t *testing.T) {
 	}
 }
 
-// TestAModelSaysWhatItsKernelForACardReturns, in the first call as in the one that is recorded.
+// TestAModelSaysWhatItsKernelForACardReturns checks the error of the first call and of the recorded one.
 func TestAModelSaysWhatItsKernelForACardReturns(t *testing.T) {
 	for call := range 2 {
 		p := single(t)

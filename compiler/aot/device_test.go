@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// made has the driver, which is compiled by the first test that needs one; each test has a copy.
+// made holds the driver, which the first test that needs it compiles; each test gets a copy.
 var made struct {
 	once   sync.Once
 	driver *fakedriver.Driver
@@ -102,7 +102,7 @@ func deviceCommand(dir string, driver *fakedriver.Driver) []string {
 	return []string{filepath.Join(dir, "device"), driver.Library(), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}
 }
 
-// TestPackagesRunOnADevice: weights, values and all calls are the card's, and the C interface is the same.
+// TestPackagesRunOnADevice: weights, values and calls are on the GPU, with the same C interface.
 func TestPackagesRunOnADevice(t *testing.T) {
 	p := residual(t)
 	dir, driver := onDevice(t, p)
@@ -115,8 +115,8 @@ func TestPackagesRunOnADevice(t *testing.T) {
 	compare(t, ran(t, p, deviceCommand(dir, driver), input.Data), want)
 }
 
-// TestAPackageRunsOnSeveralCardsOfAProcess, each of which has its own code and memory, and leaves the thread the card
-// that it used. A card is given up with the last model that is open there, and may be used again.
+// TestAPackageRunsOnSeveralCardsOfAProcess: each GPU has its own code and memory, and the thread keeps its current
+// GPU. A GPU is released with its last open model, and may be used again.
 func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
 	p := residual(t)
 	dir, driver := onDevice(t, p)
@@ -168,7 +168,7 @@ func rounded(a *array.Array) *array.Array {
 	return r
 }
 
-// TestPackagesMakeTensorMaps of their values and weights, where those come to lie.
+// TestPackagesMakeTensorMaps checks the addresses in tensor maps of values and weights.
 func TestPackagesMakeTensorMaps(t *testing.T) {
 	p := halves(t)
 	o, driver := deviceOptions(t, p)
@@ -186,8 +186,8 @@ func TestPackagesMakeTensorMaps(t *testing.T) {
 	refusedByLaterChips(t, dir, driver)
 }
 
-// refusedByLaterChips: products of warpgroups belong to one chip. The message has what the driver's compiler says,
-// too.
+// refusedByLaterChips: warpgroup products are specific to one chip. The message includes the driver compiler's
+// output.
 func refusedByLaterChips(t *testing.T, dir string, driver *fakedriver.Driver) {
 	t.Helper()
 	if err := driver.Tell("capability", 120); err != nil {
@@ -200,8 +200,8 @@ func refusedByLaterChips(t *testing.T, dir string, driver *fakedriver.Driver) {
 	}
 }
 
-// TestPackagesHaveCubins for their chip, and PTX for later ones, which is used where the driver takes no cubin. An
-// older chip is told that there is nothing for it.
+// TestPackagesHaveCubins checks for cubins for the target chip, and PTX for later ones, which is the fallback if
+// the driver rejects the cubin. An older chip gets an error.
 func TestPackagesHaveCubins(t *testing.T) {
 	assembler := filepath.Join(t.TempDir(), "ptxas")
 	if err := fakedriver.WriteAssembler(assembler); err != nil {
@@ -241,7 +241,7 @@ func TestPackagesHaveCubins(t *testing.T) {
 	}
 }
 
-// TestAModelThatFailsOnItsDeviceSaysSo instead of giving outputs.
+// TestAModelThatFailsOnItsDeviceSaysSo checks for an error in place of outputs.
 func TestAModelThatFailsOnItsDeviceSaysSo(t *testing.T) {
 	dir, driver := onDevice(t, residual(t))
 	if err := driver.Tell("illegal", 6); err != nil { // the second call of the first run that a user asks for
@@ -268,7 +268,7 @@ func buildDeviceUser(t *testing.T, o Options, dir, name string) {
 	}
 }
 
-// TestPackagesSayWhatIsWrongWithTheDevice in one line.
+// TestPackagesSayWhatIsWrongWithTheDevice checks for single-line errors.
 func TestPackagesSayWhatIsWrongWithTheDevice(t *testing.T) {
 	dir, driver := onDevice(t, residual(t))
 	for _, c := range []struct {
@@ -301,7 +301,7 @@ func TestPackagesSayWhatIsWrongWithTheDevice(t *testing.T) {
 	}
 }
 
-// complaint is what a command that fails says.
+// complaint returns the error output of a command that fails.
 func complaint(t *testing.T, command []string) string {
 	t.Helper()
 	var stderr strings.Builder

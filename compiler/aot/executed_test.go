@@ -2,8 +2,8 @@ package aot
 
 import "testing"
 
-// TestOperationsAreThoseOfTheExtents: a model of four rows does two thirds of what one of six does, and what a package
-// does not tell is not known.
+// TestOperationsAreThoseOfTheExtents: a model of four rows does two thirds of the work for six rows, and missing
+// data is reported as unknown.
 func TestOperationsAreThoseOfTheExtents(t *testing.T) {
 	_, o := openSoftmax(t)
 	m := opened(t, o.Output).Manifest()

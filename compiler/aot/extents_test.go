@@ -55,7 +55,7 @@ func TestExtentsFromC(t *testing.T) {
 	}
 }
 
-// TestExtentsOfAnotherPackage: a manifest whose extents are not those of the code.
+// TestExtentsOfAnotherPackage: a manifest whose extents do not match the code is an error.
 func TestExtentsOfAnotherPackage(t *testing.T) {
 	_, o := openSoftmax(t)
 	m := opened(t, o.Output)
@@ -84,7 +84,7 @@ func TestExtentsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestHostileExtents: a manifest may say anything.
+// TestHostileExtents checks arbitrary manifests.
 func TestHostileExtents(t *testing.T) {
 	for _, c := range []struct {
 		extent  Extent

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestLatenciesOfOlderPackagesAreRead: their manifests have them under another name.
+// TestLatenciesOfOlderPackagesAreRead: their manifests use another name.
 func TestLatenciesOfOlderPackagesAreRead(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// FuzzReadManifest reads archives and manifests of any bytes: what is read can be used, and the rest is refused in an
-// error.
+// FuzzReadManifest reads archives and manifests of any bytes: accepted ones must be usable.
 func FuzzReadManifest(f *testing.F) {
 	machine, err := target.Native(1)
 	if err != nil {
@@ -55,8 +54,7 @@ func FuzzReadManifest(f *testing.F) {
 	})
 }
 
-// FuzzArchive indexes archives of any bytes: members lie within the file, there are few, and each has a name of its
-// own.
+// FuzzArchive indexes archives of any bytes: members must lie within the file, be few, and have distinct names.
 func FuzzArchive(f *testing.F) {
 	whole := func(headers ...*tar.Header) []byte {
 		var b bytes.Buffer
@@ -112,7 +110,7 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// TestAnArchiveHasEachMemberOnce: whose checksum counts would depend on who reads it.
+// TestAnArchiveHasEachMemberOnce: with duplicates, the verified member would depend on the reader.
 func TestAnArchiveHasEachMemberOnce(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestPackagesOfOtherArchitecturesRunUnderAnEmulator: several runs of one process, each with inputs of its own.
+// TestPackagesOfOtherArchitecturesRunUnderAnEmulator makes several runs with different inputs in one process.
 func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
@@ -48,7 +48,7 @@ func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
 	}
 }
 
-// TestAPackageIsNotOpenedWithOtherRegistersOfSVE: it would compute other numbers, or crash.
+// TestAPackageIsNotOpenedWithOtherRegistersOfSVE: it would compute wrong results, or crash.
 func TestAPackageIsNotOpenedWithOtherRegistersOfSVE(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
@@ -80,7 +80,7 @@ func TestAnEmulatorThatDoesNotRunIsNamed(t *testing.T) {
 	}
 }
 
-// TestProgramsOf32BitsHaveLittleMemory: what is too much is refused before it is truncated.
+// TestProgramsOf32BitsHaveLittleMemory: sizes are checked before they are truncated.
 func TestProgramsOf32BitsHaveLittleMemory(t *testing.T) {
 	for name, refused := range map[string]bool{"arm32": true, "riscv64": false} {
 		on, err := target.Parse(name, 1)
@@ -96,7 +96,7 @@ func TestProgramsOf32BitsHaveLittleMemory(t *testing.T) {
 	}
 }
 
-// TestAGuestEndsWithItsContext, also one that never answers and never stops complaining.
+// TestAGuestEndsWithItsContext includes a guest that never answers and writes errors endlessly.
 func TestAGuestEndsWithItsContext(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "endless")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile :; do echo never >&2; done\n"), 0o700); err != nil {

@@ -49,8 +49,7 @@ func linkedWith(t *testing.T, o Options, dirs []string) string {
 	return file
 }
 
-// TestTwoPackagesInAProgram: each calls its own functions and kernels, whether both are linked or loaded for all to
-// see.
+// TestTwoPackagesInAProgram: each calls its own functions and kernels, whether both are linked or loaded globally.
 func TestTwoPackagesInAProgram(t *testing.T) {
 	programs := []*program.Program{residual(t), shorter(t)}
 	o := options(t, programs[0])

@@ -146,8 +146,8 @@ func TestLoadRefusesProcessorsThatLackFeatures(t *testing.T) {
 	}
 }
 
-// Packages once were all loaded by the path of a file descriptor, which is often the same, and shared the first one's
-// code.
+// Packages were once loaded by the path of a file descriptor, which often repeats, so that later ones shared the
+// first one's code.
 func TestDifferentModelsAtATime(t *testing.T) {
 	p, path := compiled(t)
 	short := shorter(t)

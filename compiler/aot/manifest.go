@@ -181,7 +181,7 @@ type TaskInfo struct {
 	LatencySeconds float64 `json:"latency_s,omitempty"`
 	// FormerLatencySeconds is its name in packages of older versions; 0 after a manifest is read.
 	FormerLatencySeconds float64 `json:"latency_seconds,omitempty"`
-	// Record identifies the record of the schedule; nil if there is none, and in packages of older versions.
+	// Record identifies the record of the schedule; nil if none exists, and in packages of older versions.
 	Record *Record `json:"record,omitempty"`
 	// Algorithms lists the algorithms other than direct sums, e.g. "F(4x4,3x3)" of Winograd.
 	Algorithms []string `json:"algorithms,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 )
 
-// TestPlansOfModelsAreTight: within a tenth of the most that is in use at a time, on models of every shape of graph.
-// Those left out are longer ones of the same shape.
+// TestPlansOfModelsAreTight: plans are within a tenth of the peak memory in use, for models with every kind of
+// graph.
 func TestPlansOfModelsAreTight(t *testing.T) {
 	for _, name := range []string{
 		"resnet-18", "resnet-50", "resnet-50-v2", "resnet3d-18", "mobilenet-v1", "mobilenet-v2", "mobilenet-v3",

@@ -189,7 +189,7 @@ func (m *Model) Outputs() map[string]*array.Array {
 	return outputs
 }
 
-// Output copies a named result of the last execution; nil if there is none.
+// Output copies a named result of the last execution; nil if none exists.
 func (m *Model) Output(name string) *array.Array {
 	k := slices.IndexFunc(m.manifest.Outputs, func(t Tensor) bool { return t.Name == name })
 	if k < 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// TestProgramsThatRunTogetherKeepTheirNames: the same program twice, with other inputs.
+// TestProgramsThatRunTogetherKeepTheirNames runs the same program twice, with different inputs.
 func TestProgramsThatRunTogetherKeepTheirNames(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)

@@ -87,7 +87,7 @@ func TestShapesOfOutputsFromC(t *testing.T) {
 	}
 }
 
-// TestABranchThatIsNotChosenIsNotRun in a package, whose profile says so.
+// TestABranchThatIsNotChosenIsNotRun checks a package and its profile.
 func TestABranchThatIsNotChosenIsNotRun(t *testing.T) {
 	branch := func(name string, s sketch.Model, output string) *onnx.Attribute {
 		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}

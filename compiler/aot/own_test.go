@@ -63,7 +63,7 @@ func choose(t *testing.T, o *Options, k *userkernel.Kernel) {
 	o.Choices[0].Trace, o.Own = s.Trace(), func(*userkernel.Kernel) bool { return true }
 }
 
-// TestAPackageChecksTheLibrariesOfItsKernels: one with those that were measured runs; another version is an error.
+// TestAPackageChecksTheLibrariesOfItsKernels: the measured versions run; another version is an error.
 func TestAPackageChecksTheLibrariesOfItsKernels(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)

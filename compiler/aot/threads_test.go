@@ -29,7 +29,7 @@ func compiledFor(t *testing.T, threads int) (Options, map[string]*array.Array) {
 	return o, map[string]*array.Array{inputName(p): sample(3, rows, width)}
 }
 
-// TestFewerThreadsComputeTheSame, bit for bit, wherever they run.
+// TestFewerThreadsComputeTheSame compares bitwise, on any processors.
 func TestFewerThreadsComputeTheSame(t *testing.T) {
 	o, inputs := compiledFor(t, 4)
 	var first map[string]*array.Array
@@ -67,7 +67,7 @@ func TestFewerThreadsComputeTheSame(t *testing.T) {
 	}
 }
 
-// TestAPackageRunsOnTheCoresOfItsClass, unless it is told where to.
+// TestAPackageRunsOnTheCoresOfItsClass checks the default affinity and an explicit one.
 func TestAPackageRunsOnTheCoresOfItsClass(t *testing.T) {
 	o, _ := compiledFor(t, 2)
 	all := cpus(t, 1)
@@ -130,7 +130,7 @@ func TestOptionsFromC(t *testing.T) {
 	}
 }
 
-// TestPackagesOfOlderVersionsLoad: this one was compiled before models could be opened with options.
+// TestPackagesOfOlderVersionsLoad uses a package from before models could be opened with options.
 func TestPackagesOfOlderVersionsLoad(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the package is for x86-64")

@@ -44,8 +44,8 @@ func bytesOf(d array.DType, shape ...int64) *array.Array {
 	return a
 }
 
-// TestPackagesAskForTiles: one whose kernels multiply tiles computes what the program means where the kernel allows
-// them, and elsewhere is not opened, and says why.
+// TestPackagesAskForTiles: a package with tile kernels computes the program's results where the kernel allows
+// tiles, and elsewhere fails to open with an explanation.
 func TestPackagesAskForTiles(t *testing.T) {
 	p := integers(t)
 	o := Options{Parallel: 2, Output: filepath.Join(t.TempDir(), "model.tar")}

@@ -14,8 +14,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestWeightsInIntegersAreRightInPackages: as the evaluator has them, and, with fast numerics, as near as data in 8
-// bits is. Constants take what codes do, and some scales.
+// TestWeightsInIntegersAreRightInPackages compares with the evaluator and, for fast numerics, within the error of
+// 8-bit data. Constants have the size of codes and scales.
 func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 1)
 	model := sketch.New().Input("x", 5, 64).Known("many", array.FromFloat32([]float32{71})).Node("f = Mul x many").Node("at = Cast f", sketch.Int("to", 7)).
@@ -57,8 +57,7 @@ func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 	}
 }
 
-// TestKernelsInIntegersAreRightInPackages: convolutions by direct sums and by Winograd's algorithm are as the
-// evaluator has them.
+// TestKernelsInIntegersAreRightInPackages compares direct and Winograd convolutions with the evaluator.
 func TestKernelsInIntegersAreRightInPackages(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 1)
 	model := sketch.New().Input("x", 1, 3, 25, 21).Known("k", sketch.Wave(0, 1, 112, 3, 7, 7)).Constant("b", 112).

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// TestAPackageIsCheckedBeforeItIsWritten: it is complete when it is measured, and afterwards differs from one that
-// nobody checks by what was found alone. One that does not pass is not there, and no copy of it stays.
+// TestAPackageIsCheckedBeforeItIsWritten: the package is complete when it is measured, and afterwards differs from
+// an unchecked one only by the results. A rejected package leaves no copy.
 func TestAPackageIsCheckedBeforeItIsWritten(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// importCost imports a model and tells how many bytes that allocated, in all.
+// importCost imports a model and returns the total of allocated bytes.
 func importCost(l op.Limits, m *onnx.Model) (p *program.Program, bytes uint64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -18,7 +18,7 @@ func numbers(v ...int64) *array.Array {
 	return a
 }
 
-// TestModelsThatCannotBeOpen are refused by name, with the remedy.
+// TestModelsThatCannotBeOpen checks that errors name the remedy.
 func TestModelsThatCannotBeOpen(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -53,7 +53,7 @@ func TestModelsThatCannotBeOpen(t *testing.T) {
 	}
 }
 
-// TestTwoExtentsThatCannotBeOpen: what holds with the most of one may not hold with less.
+// TestTwoExtentsThatCannotBeOpen: a property at the maximum of one extent may fail for smaller values.
 func TestTwoExtentsThatCannotBeOpen(t *testing.T) {
 	m := sketch.New().Input("x", 8, 2).Input("t", 512, 2).Known("zero", numbers(0)).Node("length = Shape t", sketch.Int("end", 1)).
 		Node("y = Slice x zero length zero").Output("y")
@@ -86,7 +86,7 @@ func TestBoundsThatCannotBe(t *testing.T) {
 	}
 }
 
-// behind is rows x, of which there are n, and rows p before them, of which there may be none: m.
+// behind has n rows x, preceded by m rows p, where m may be zero.
 func behind() sketch.Model {
 	m := sketch.New().Opset(14).Input("x", 40, 2).Input("p", 12, 2).Known("zero", numbers(0)).Known("one", numbers(1)).Known("end", numbers(1<<40)).
 		Node("past = Shape p", sketch.Int("end", 1))
@@ -100,7 +100,7 @@ func importBehind(m *onnx.Model, least int64) error {
 	return err
 }
 
-// TestWhatIsOtherWithNone: numbers that have a form from one on may have another value with none.
+// TestWhatIsOtherWithNone: a number with a form from one on may have another value at zero.
 func TestWhatIsOtherWithNone(t *testing.T) {
 	for name, m := range map[string]sketch.Model{
 		"a number from 1 on":     behind().Node("s = Max past one").Node("f = Cast s", sketch.Int("to", 1)).Node("y = Mul x f"),
@@ -113,7 +113,7 @@ func TestWhatIsOtherWithNone(t *testing.T) {
 	}
 }
 
-// TestAxesThatAreLongerWithLess are refused: memory is laid out for the most of each extent.
+// TestAxesThatAreLongerWithLess checks that they are rejected: memory is laid out for the maximum of each extent.
 func TestAxesThatAreLongerWithLess(t *testing.T) {
 	m := behind().Node("s = Slice x past end zero").Node("y = ReduceSum s zero").Output("y")
 	if err := importBehind(m, 13); err == nil || !strings.Contains(err.Error(), "more with less of an extent") {
@@ -121,7 +121,7 @@ func TestAxesThatAreLongerWithLess(t *testing.T) {
 	}
 }
 
-// TestBothExtentsMayBeNone, of which an output is made.
+// TestBothExtentsMayBeNone checks an output that depends on both.
 func TestBothExtentsMayBeNone(t *testing.T) {
 	if err := importBehind(behind().Node("y = Relu x").Node("z = Concat p y", sketch.Int("axis", 0)).Output("z"), 0); err != nil {
 		t.Error(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// TestVerifyNamesWhatIsWrong with programs, of which each but the first has one fault.
+// TestVerifyNamesWhatIsWrong checks programs, of which each except the first has one fault.
 func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	out := &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 8), Space: ir.Argument}
 	scratch := &ir.Buffer{Tensor: ir.Flat("s", array.Float32, 8), Space: ir.Scratch}

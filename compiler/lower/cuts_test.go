@@ -26,8 +26,8 @@ func lowered(t *testing.T, workload, trace string) (*ir.Func, error) {
 	return lower.Schedule(s)
 }
 
-// TestCutSumsStayWhereTheyAre: primitives behind `streamk` cannot take a stage out of the tiles whose sums are cut,
-// nor have another one computed in just one of their launches.
+// TestCutSumsStayWhereTheyAre: primitives after `streamk` must not move a stage out of the tiles with divided sums,
+// nor compute another one in only one of their launches.
 func TestCutSumsStayWhereTheyAre(t *testing.T) {
 	const sums = `input t0 f32[8,6]
 input t1 f32[6,8]
@@ -75,8 +75,8 @@ output t3 t4
 	}
 }
 
-// TestFirstValuesAreNotCut: where the tiles are those of a sum whose own loop stands around them, its first values are
-// written by one launch, which has no parts.
+// TestFirstValuesAreNotCut: if a sum's own loop surrounds the tiles, a launch without parts writes its initial
+// values.
 func TestFirstValuesAreNotCut(t *testing.T) {
 	const double = `input t0 f32[10,6]
 sum t1 f32[10] over 6 = [t0 i0 r0]
@@ -109,8 +109,8 @@ output t2
 	}
 }
 
-// TestCountingSharesIsWork: shares of many blocks are counted block by block, and no trace can have that done for each
-// of many versions of a nest.
+// TestCountingSharesIsWork: shares of many blocks are counted block by block, so the work per version of a nest is
+// limited.
 func TestCountingSharesIsWork(t *testing.T) {
 	const deep = `input t0 f32[9,9,9,9,9,9,130000,2]
 sum t1 f32[9,9,9,9,9,9,130000] over 2 = [t0 i0 i1 i2 i3 i4 i5 i6 r0]

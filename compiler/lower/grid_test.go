@@ -11,19 +11,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestBlocksWalkOverTiles: three blocks have the six tiles of a product, two each, in bands of two rows.
+// TestBlocksWalkOverTiles: three persistent blocks compute the six tiles of a product, two each, in bands of two
+// rows.
 func TestBlocksWalkOverTiles(t *testing.T) {
 	irtest.Golden(t, "walk", irtest.Replayed(t, irtest.Product, irtest.Tiles+"persist 0 3\nraster 0 2\n"))
 }
 
-// TestSharesAreEqual: of five tiles, four are two rounds of two blocks. The steps of the last one are cut in two, and
-// what the blocks have of it is added up by a second launch.
+// TestSharesAreEqual: of five tiles, four take two rounds of two blocks. The steps of the last one are split in
+// two, and a second launch adds up the parts.
 func TestSharesAreEqual(t *testing.T) {
 	product := strings.NewReplacer("12,6", "20,6", "6,16", "6,8", "12,16", "20,8").Replace(irtest.Product)
 	irtest.Golden(t, "shares", irtest.Replayed(t, product, irtest.Tiles+"persist 0 2\nstreamk 1 1\n"))
 }
 
-// TestWhatCannotBeCut: the error says why.
+// TestWhatCannotBeCut checks the reasons in errors.
 func TestWhatCannotBeCut(t *testing.T) {
 	const cut = "persist 0 4\nstreamk 1 1\n"
 	for trace, want := range map[string]string{
@@ -49,7 +50,7 @@ func TestWhatCannotBeCut(t *testing.T) {
 	}
 }
 
-// TestTilesCanBeCounted in 32 bits, and steps of sums that are cut, too: the error says so.
+// TestTilesCanBeCounted checks the 32-bit limits on tiles and on steps of divided sums.
 func TestTilesCanBeCounted(t *testing.T) {
 	const product = `input t0 f32[%[1]d,%[2]d]
 input t1 f32[%[2]d,%[3]d]

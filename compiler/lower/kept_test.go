@@ -34,13 +34,13 @@ compute-at 6 2 2
 compute-at 5 2 2
 `
 
-// TestALoopKeepsWhatIsReadBehindIt, multiplies what it has by what each piece changes, and leaves out rows beyond the
-// end.
+// TestALoopKeepsWhatIsReadBehindIt checks that results are rescaled by each piece's change, and rows beyond the end
+// are skipped.
 func TestALoopKeepsWhatIsReadBehindIt(t *testing.T) {
 	irtest.Golden(t, "online", irtest.Replayed(t, weighted, online))
 }
 
-// TestPiecesGoInOrder: the error says what would be computed in another one.
+// TestPiecesGoInOrder checks the error for a loop order that reorders pieces.
 func TestPiecesGoInOrder(t *testing.T) {
 	for name, c := range map[string]struct{ trace, want string }{
 		"another axis outside":   {strings.Replace(online, "reorder 2 2 0 1 3", "reorder 2 3 2 0 1", 1), "not the outermost of them"},

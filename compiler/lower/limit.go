@@ -29,7 +29,7 @@ func (l *lowerer) readLimits() (lets ir.Block) {
 	return lets
 }
 
-// limit returns the limit of an axis; nil if it has none.
+// limit returns the limit of an axis; nil if it is unlimited.
 func (l *lowerer) limit(v *expr.Var) expr.Expr {
 	if v.Limit == nil {
 		return nil

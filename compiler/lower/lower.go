@@ -39,7 +39,7 @@ type lowerer struct {
 	count int
 	// consumers caches the consumers of stages.
 	consumers map[*schedule.Stage][]*schedule.Stage
-	// cut is the stage with divided sums in the current tiles; nil if there is none.
+	// cut is the stage with divided sums in the current tiles; nil if none exists.
 	cut *cut
 	// around records the surrounding GPU loops.
 	around levels

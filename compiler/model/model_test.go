@@ -15,10 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// published is each network's number of parameters, and of multiply-adds in billions in its convolutions and products
-// at the default size. Sources: torchvision's table of models (r3d_18 as resnet3d-18), Keras (mobilenet-v1), Gluon
-// (resnet-50-v2: its 25595060 less 45568 statistics and 12 of a normalisation of the input), Hugging Face (bert,
-// gpt2, SmolLM-135M), llama2.c (stories260K), PyTorch's DCGAN tutorial.
+// published holds each network's number of parameters, and of multiply-adds in billions in its convolutions and
+// products at the default size. Sources: torchvision's table of models (r3d_18 as resnet3d-18), Keras
+// (mobilenet-v1), Gluon (resnet-50-v2: its 25595060 less 45568 statistics and 12 of a normalisation of the input),
+// Hugging Face (bert, gpt2, SmolLM-135M), llama2.c (stories260K), PyTorch's DCGAN tutorial.
 var published = map[string]struct {
 	parameters int64
 	macs       float64

@@ -42,7 +42,7 @@ func (b *builder) decomposedLayerNorm(x string, epsilon float32) string {
 	return b.sum(b.product(normal, b.weights("norm.scale", 1, 0.2, width)), b.weights("norm.bias", 0, 0.1, width))
 }
 
-// matmul multiplies the last two axes; the others are equal, or y has none.
+// matmul multiplies the last two axes; the others are equal, or y lacks them.
 func (b *builder) matmul(x, y string) string {
 	shape, right := slices.Clone(b.shapes[x]), b.shapes[y]
 	shape[len(shape)-1] = right[len(right)-1]

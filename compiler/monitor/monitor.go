@@ -56,17 +56,17 @@ func riscv(b Board) Board {
 
 // Description describes a custom board.
 type Description struct {
-	// Target is the name of the target that its processor is.
+	// Target is the target name of its processor.
 	Target string
-	// Header is a text like that of src/mps2_an500.h.
+	// Header is a text like src/mps2_an500.h.
 	Header string
-	// Port is the name of a serial port, or, where that is empty, PortSource is the C source of another.
+	// Port is the name of a serial port or, if empty, PortSource is the C source of another.
 	Port, PortSource string
-	// ROM and RAM are where the monitor lies: its vectors and code, and its 20 KiB of data and stack.
+	// ROM and RAM are the monitor's addresses: of its vectors and code, and of its 20 KiB of data and stack.
 	ROM, RAM uint32
 }
 
-// Own is a board of one's own. Whether the monitor says the board's name is the header's business.
+// Own returns a custom board. The header is responsible for reporting the board's name.
 func Own(name string, d Description) (Board, error) {
 	b := Board{Name: name, Target: d.Target, header: d.Header, port: d.PortSource, rom: d.ROM, ram: d.RAM}
 	if d.Port != "" {
@@ -82,7 +82,7 @@ func Own(name string, d Description) (Board, error) {
 	return cortexM(b), nil
 }
 
-// Find is a board by name.
+// Find returns the named board.
 func Find(name string) (Board, error) {
 	var names string
 	for _, b := range Boards() {
@@ -94,7 +94,7 @@ func Find(name string) (Board, error) {
 	return Board{}, fmt.Errorf("there is no monitor for a board %q; there is one for%s", name, names)
 }
 
-// text is a source.
+// text returns a source file.
 func text(name string) string {
 	data, err := files.ReadFile("src/" + name)
 	if err != nil {
@@ -103,10 +103,10 @@ func text(name string) string {
 	return string(data)
 }
 
-// Protocol is the header that says what goes over the link.
+// Protocol returns the header that defines the link protocol.
 func Protocol() toolchain.File { return toolchain.File{Name: "link.h", Text: text("link.h")} }
 
-// Build is the monitor of a board as something to compile: an ELF file for the target of its processor.
+// Build returns the build of a board's monitor: an ELF file for its processor's target.
 func (b Board) Build(t *target.Target) toolchain.Build {
 	headers := []toolchain.File{
 		Protocol(), {Name: "link.ld", Text: text("link.ld")}, {Name: "monitor.h", Text: text("monitor.h")},
@@ -121,8 +121,8 @@ func (b Board) Build(t *target.Target) toolchain.Build {
 		fmt.Fprintf(digest, "%s %d %s", f.Name, len(f.Text), f.Text)
 	}
 	const shown = 8
-	// The compiler makes no calls of its own functions for loops that copy, and the monitor, which shares its
-	// processor's registers of floats with candidates, touches none.
+	// The compiler must not replace copy loops by calls of its own functions, and the monitor must not touch
+	// floating-point registers, which it shares with candidates.
 	flags := []string{"-fomit-frame-pointer", "-fno-builtin", fmt.Sprintf("-DMONITOR_DIGEST=\"%x\"", digest.Sum(nil)[:shown])}
 	return toolchain.Build{
 		Target: t, Form: toolchain.Bare, Headers: headers, Sources: sources, Flags: append(flags, b.flags...),

@@ -33,7 +33,7 @@ func ReadCase(dir string) (*Case, error) {
 	return &Case{Model: m, Sets: sets}, err
 }
 
-// ReadDataSets reads the test_data_set_*/{input,output}_*.pb of a directory. It returns an error if there are none.
+// ReadDataSets reads the test_data_set_*/{input,output}_*.pb of a directory. It returns an error if none exist.
 func ReadDataSets(dir string) ([]DataSet, error) {
 	folders, err := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
 	if err != nil {

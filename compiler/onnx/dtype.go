@@ -28,5 +28,5 @@ func DataType(d array.DType) int32 {
 	return 0
 }
 
-// FromDataType returns the element type of a TensorProto.DataType; Invalid if there is none.
+// FromDataType returns the element type of a TensorProto.DataType; Invalid if none exists.
 func FromDataType(code int32) array.DType { return tensorTypes[code] }

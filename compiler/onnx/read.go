@@ -186,7 +186,7 @@ func (m *Model) check() error {
 // reader checks the input against the limits.
 type reader struct {
 	parts  int
-	beside *folder // with external data; nil = there is none
+	beside *folder // with external data, or nil
 }
 
 // part counts a message of the format.

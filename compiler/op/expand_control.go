@@ -122,7 +122,7 @@ func (e *expansion) loop() []*Item {
 	return append(slices.Clone(carried), e.stack(scans, infos, 0)...)
 }
 
-// tripCount returns the limit on iterations; endless is true if there is none.
+// tripCount returns the limit on iterations; endless is true if none exists.
 func (e *expansion) tripCount() (trips int64, endless bool) {
 	v := e.tensor(0)
 	switch {

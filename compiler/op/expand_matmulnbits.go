@@ -97,7 +97,7 @@ func rowsOfCodes(codes *array.Array, rows int64) *array.Array {
 	return out
 }
 
-// packedZeros returns the zero point of each block, (blocks, N), or a single one if the node has none.
+// packedZeros returns the zero point of each block, (blocks, N), or a single one if the node lacks zero points.
 func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *array.Array {
 	if zeros == nil {
 		middle := array.New(array.Float32)

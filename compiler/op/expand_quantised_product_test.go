@@ -44,7 +44,7 @@ func quantisedWeights(s sketch.Model, axis int64, shape ...int64) sketch.Model {
 		Node("w = DequantizeLinear iw sw zw", sketch.Int("axis", axis))
 }
 
-// TestProductsOfDequantisedValuesAreOfIntegers: and they are what the products of the floats would be.
+// TestProductsOfDequantisedValuesAreOfIntegers compares them with the products of the floats.
 func TestProductsOfDequantisedValuesAreOfIntegers(t *testing.T) {
 	for _, c := range []struct {
 		name     string

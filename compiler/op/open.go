@@ -72,7 +72,7 @@ func (n *Node) meets(axis int) error {
 }
 
 // through returns the result axis whose elements depend only on those at the same position on an axis of operand k;
-// -1 if there is none.
+// -1 if none exists.
 func (n *Node) through(k, axis int) int {
 	switch n.def.Kind {
 	case ElementWise:

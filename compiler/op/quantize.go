@@ -115,7 +115,7 @@ func (n *Node) bounded(e expr.Expr) expr.Expr {
 	return e
 }
 
-// zeroPoint returns the zero point of a quantisation, zero if it has none; ok is false if it is not known.
+// zeroPoint returns the zero point of a quantisation, zero if absent; ok is false if it is not known.
 func zeroPoint(x []expr.Expr) (zero float64, ok bool) {
 	if len(x) < 3 || x[2] == nil {
 		return 0, true

@@ -24,7 +24,7 @@ func index(lowered, expanded []Def, forms []Form) map[name]*Def {
 	return m
 }
 
-// Find returns the operator of a domain, which is empty for ONNX's own; nil if there is none.
+// Find returns the operator of a domain, which is empty for ONNX's own; nil if none exists.
 func Find(domain, operator string) *Def { return defs[name{domain, operator}] }
 
 // InferNode finds the node's operator among ONNX's own, checks operands and attributes, and sets Out. The error

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// TestThreadsWaitBeforeAndBehindSharedMemory: for its elements to be there, and for their readers before the next step
-// overwrites them. Registers need no barrier.
+// TestThreadsWaitBeforeAndBehindSharedMemory: threads wait for elements to arrive, and for their readers before the
+// next step overwrites them. Registers need no barrier.
 func TestThreadsWaitBeforeAndBehindSharedMemory(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.Tiles))
 	if err != nil {
@@ -21,8 +21,8 @@ func TestThreadsWaitBeforeAndBehindSharedMemory(t *testing.T) {
 	irtest.Golden(t, "barrier/after", pass.Barrier(f))
 }
 
-// TestBoxesNeedNoBarrierBehindTheirPhase, and no fence: only what is copied over them waits for those who have read
-// them, and the end of their phases for those who wait.
+// TestBoxesNeedNoBarrierBehindTheirPhase: box copies need neither barrier nor fence after their phase. Only copies
+// that overwrite them wait for their readers, and the end of the phases for the waiting threads.
 func TestBoxesNeedNoBarrierBehindTheirPhase(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProducts, irtest.WarpgroupLoop))
 	if err != nil {
@@ -34,7 +34,8 @@ func TestBoxesNeedNoBarrierBehindTheirPhase(t *testing.T) {
 	irtest.Golden(t, "barrier/boxes", pass.Barrier(pass.Products(pass.Tensorize(f))))
 }
 
-// TestWhatProductsReadIsFenced before the barrier behind which they begin, and only where threads have written it.
+// TestWhatProductsReadIsFenced checks for a fence before the barrier that precedes products, only after writes by
+// threads.
 func TestWhatProductsReadIsFenced(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile))
 	if err != nil {
@@ -46,7 +47,7 @@ func TestWhatProductsReadIsFenced(t *testing.T) {
 	irtest.Golden(t, "barrier/warpgroup", pass.Barrier(pass.Products(pass.Tensorize(f))))
 }
 
-// TestMatricesAreLoadedBehindABarrier: a thread names rows that others have stored.
+// TestMatricesAreLoadedBehindABarrier: a thread addresses rows that others have stored.
 func TestMatricesAreLoadedBehindABarrier(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.NarrowProduct, irtest.WarpMatrices))
 	if err != nil {
@@ -58,8 +59,8 @@ func TestMatricesAreLoadedBehindABarrier(t *testing.T) {
 	irtest.Golden(t, "barrier/matrices", pass.Barrier(pass.Tensorize(f)))
 }
 
-// TestTilesThatABlockWalksOver share memory, so that threads wait before the next one, but need nothing that another
-// one stored.
+// TestTilesThatABlockWalksOver: tiles share memory, so threads wait before the next tile, but no tile needs global
+// memory written by another.
 func TestTilesThatABlockWalksOver(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.Tiles+"persist 0 4\nstreamk 1 1\n"))
 	if err != nil {

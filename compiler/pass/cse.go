@@ -224,7 +224,7 @@ func (c *eliminator) scalar(e expr.Expr) expr.Expr {
 	case *expr.Select:
 		return c.chosen(n, c.scalar)
 	case *expr.Binary:
-		if (n.Op == expr.And || n.Op == expr.Or) && n.DType() == array.Bool { // the left operand guards the loads of the right one
+		if (n.Op == expr.And || n.Op == expr.Or) && n.DType() == array.Bool { // the left guards the right
 			return expr.Map(n, alternate(c.scalar, c.guarded(c.scalar)))
 		}
 	}

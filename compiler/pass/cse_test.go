@@ -19,7 +19,8 @@ func cseProgram(t *testing.T, workload, trace string) *ir.Func {
 	return pass.Lanewise(pass.Promote(irtest.Unrolled(t, workload, trace)), cseAll{})
 }
 
-// TestATileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two vectors.
+// TestATileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two
+// vectors.
 func TestATileLoadsEachOperandOnce(t *testing.T) {
 	f := cseProgram(t, `input t0 f32[4,8]
 input t1 f32[8,16]
@@ -45,7 +46,7 @@ func TestAValueIsLoadedAgainWhereItMayHaveChanged(t *testing.T) {
 	irtest.Golden(t, "cse/sums", pass.CSE(f))
 }
 
-// TestWhatAConditionGuardsIsLoadedBehindIt, and kept as a whole.
+// TestWhatAConditionGuardsIsLoadedBehindIt checks that the selected value is kept as a whole.
 func TestWhatAConditionGuardsIsLoadedBehindIt(t *testing.T) {
 	f := cseProgram(t, `input t0 f32[8]
 map t1 f32[10] = (mul (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32) (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32))

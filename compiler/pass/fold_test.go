@@ -29,7 +29,7 @@ func foldLanes(bytes int64) func(array.DType) int64 {
 	return func(d array.DType) int64 { return bytes / d.Bytes() }
 }
 
-// TestNeighboursAreFolded, however long vectors are.
+// TestNeighboursAreFolded checks several vector lengths.
 func TestNeighboursAreFolded(t *testing.T) {
 	f := irtest.Unrolled(t, foldFours, inVectors)
 	irtest.Golden(t, "fold/before", f)

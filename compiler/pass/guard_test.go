@@ -21,7 +21,7 @@ func guarded(position func(row, own *expr.Var) expr.Expr, end int64) *ir.Func {
 	return &ir.Func{Body: ir.Block{&ir.For{Var: row, Extent: 4, Body: ir.Block{inner}}}}
 }
 
-// TestAConditionIsAskedAroundTheLoopsThatItIsTheSameIn, and where it is not known to be, in them.
+// TestAConditionIsAskedAroundTheLoopsThatItIsTheSameIn checks invariant conditions, and that others stay inside.
 func TestAConditionIsAskedAroundTheLoopsThatItIsTheSameIn(t *testing.T) {
 	block := &expr.Var{Name: "block", Extent: 8}
 	both := func(row, own *expr.Var) expr.Expr { return expr.AddE(expr.MulE(row, expr.I(2)), own) }

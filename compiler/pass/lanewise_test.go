@@ -16,7 +16,7 @@ func (adds) Has(e expr.Expr, _ *expr.Var) bool {
 	return ok && n.Op == expr.Add
 }
 
-// TestWhatHasNoVectorFormIsComputedLaneByLane: the exponential, and the elements that lie apart.
+// TestWhatHasNoVectorFormIsComputedLaneByLane checks the exponential, and elements with a stride.
 func TestWhatHasNoVectorFormIsComputedLaneByLane(t *testing.T) {
 	f := irtest.Unrolled(t, `input t0 f64[4]
 input t1 f64[4,3]
@@ -27,7 +27,7 @@ output t2
 	irtest.Golden(t, "lanewise/after", pass.Lanewise(f, adds{}))
 }
 
-// TestLanesThatLieApartAreStoredOneByOne: the columns of a transposed copy.
+// TestLanesThatLieApartAreStoredOneByOne checks the columns of a transposed copy.
 func TestLanesThatLieApartAreStoredOneByOne(t *testing.T) {
 	f := irtest.Unrolled(t, "input t0 f64[4,2]\nmap t1 f64[4,2] = [t0 i0 i1]\noutput t1\n", "reorder 0 1 0\nvectorize 0 0\n")
 	irtest.Golden(t, "lanewise/scattered", pass.Lanewise(f, adds{}))

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// TestFunctionsOfBytesAreLookedUp: what is computed of one quantised value by way of floats, however often that
-// occurs, or of what is loaded; not what has another operand, nor what takes few operations.
+// TestFunctionsOfBytesAreLookedUp: functions of one quantised value, or of a loaded one, become lookups; those with
+// another operand or with few operations do not.
 func TestFunctionsOfBytesAreLookedUp(t *testing.T) {
 	const quantised = "(cast u8 (cast i32 (round (min (max [t0 i0] 0x0p+00:f32) 0x1.fep+07:f32))))"
 	const one, two = "input t0 f32[4]\nmap t1 ", "input t0 f32[4]\ninput t1 u8[4]\nmap t2 "

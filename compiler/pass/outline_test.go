@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// TestParallelLoopsTellWhatTheyUse: the batch's number and the sums of all rows.
+// TestParallelLoopsTellWhatTheyUse checks the captured batch number and sums.
 func TestParallelLoopsTellWhatTheyUse(t *testing.T) {
 	f := irtest.Unrolled(t, `input t0 f32[3,512,16]
 sum t1 f32[3,512] over 16 = [t0 i0 i1 r0]

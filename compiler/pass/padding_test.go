@@ -15,7 +15,7 @@ func TestProductsOfPaddingAreLeftOut(t *testing.T) {
 	irtest.Golden(t, "padding/constant", pass.Padding(irtest.Unrolled(t, "input t0 f32[6]\nconstant t1 f32[3]\n"+row, "inline 0\nunroll 1 0\nunroll 1 1\n")))
 }
 
-// TestProductsWithDataStay: what the kernel is given may be infinite, and zero times infinity is no number.
+// TestProductsWithDataStay: kernel inputs may be infinite, and zero times infinity is NaN.
 func TestProductsWithDataStay(t *testing.T) {
 	irtest.Golden(t, "padding/data", pass.Padding(irtest.Unrolled(t, "input t0 f32[6]\ninput t1 f32[3]\n"+row, "inline 0\nunroll 1 0\nunroll 1 1\n")))
 }

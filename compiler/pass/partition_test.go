@@ -40,7 +40,7 @@ func TestPaddingCopiesWithoutAConditionInTheInnerLoop(t *testing.T) {
 	}
 }
 
-// TestARangeIsNotCut: a loop that has only some of its values stays one loop, and keeps them.
+// TestARangeIsNotCut: a loop with a restricted range stays one loop, and keeps its range.
 func TestARangeIsNotCut(t *testing.T) {
 	f, err := lower.Schedule(schedule.New(padded(t, 8)))
 	if err != nil {
@@ -170,8 +170,8 @@ func TestATileDecidesWhereItsWindowIs(t *testing.T) {
 	}
 }
 
-// TestASumOfOpenLengthChecksItsEndOnce: in a tile, a sum over as many terms as a kernel is told adds up whole steps
-// without a condition, and the last step with one.
+// TestASumOfOpenLengthChecksItsEndOnce: in a tile, a sum of dynamic length adds up whole steps without a condition,
+// and the last step with one.
 func TestASumOfOpenLengthChecksItsEndOnce(t *testing.T) {
 	in := ir.Flat("in", array.Float32, 64)
 	sum, out := &ir.Buffer{Tensor: ir.Flat("sum", array.Float32, 1), Space: ir.Register}, &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 1)}

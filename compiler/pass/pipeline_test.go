@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// TestOperandsAreFetchedAhead: a product in three steps, whose copies of one operand are begun one step before.
+// TestOperandsAreFetchedAhead checks a product in three steps, with copies of one operand issued one step ahead.
 func TestOperandsAreFetchedAhead(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\n"))
 	if err != nil {
@@ -84,8 +84,8 @@ func TestRingsAreNoLongerThanTheirLoop(t *testing.T) {
 	})
 }
 
-// TestSlotsOfRingsAreAligned: a step of six numbers takes the room of eight, since a copy of 16 bytes may begin at its
-// first one.
+// TestSlotsOfRingsAreAligned: a step of six numbers takes a slot of eight, since a copy of 16 bytes may start at
+// its first one.
 func TestSlotsOfRingsAreAligned(t *testing.T) {
 	tiles := strings.NewReplacer("split 0 0 4 0", "split 0 0 2 0", "split 0 3 2 0", "split 0 3 1 0", "split 1 0 2 0", "split 1 0 1 0")
 	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, tiles.Replace(irtest.TilesOf(3))+"pipeline 2 2\n"))
@@ -105,8 +105,8 @@ func TestSlotsOfRingsAreAligned(t *testing.T) {
 	}
 }
 
-// TestRingsBeginAnewWithEachTile: a barrier stands between what reads them for a tile and what fills them for the next
-// one, and a share of steps is fetched from its first one on, before its end.
+// TestRingsBeginAnewWithEachTile: a barrier separates the readers of a tile from the copies of the next one, and a
+// share of steps is fetched from its first step on, before its end.
 func TestRingsBeginAnewWithEachTile(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nstreamk 1 1\n"))
 	if err != nil {
@@ -115,8 +115,8 @@ func TestRingsBeginAnewWithEachTile(t *testing.T) {
 	irtest.Golden(t, "pipeline/walk", pass.Pipeline(f))
 }
 
-// TestTheNextTileIsFetchedAhead: the last steps of a tile begin the copies of the first ones of the block's next tile,
-// behind their own in the rings, and no barrier stands between the two.
+// TestTheNextTileIsFetchedAhead: the last steps of a tile start the first copies of the block's next tile, in the
+// following slots, without a barrier in between.
 func TestTheNextTileIsFetchedAhead(t *testing.T) {
 	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nraster 0 2\n"))
 	if err != nil {
@@ -139,8 +139,8 @@ func TestStepsOfABlockAreCounted(t *testing.T) {
 	}
 }
 
-// TestPhasesGoOnFromTileToTile: of an mbarrier that one tile has used an odd number of times, the next one begins with
-// the other phase.
+// TestPhasesGoOnFromTileToTile: after an odd number of uses of an mbarrier in a tile, the next tile starts with the
+// other parity.
 func TestPhasesGoOnFromTileToTile(t *testing.T) {
 	tiles := strings.ReplaceAll(irtest.WarpgroupProduct, "[64,64]", "[256,64]")
 	f, err := pass.Threads(irtest.Replayed(t, strings.Replace(tiles, "f32[64,16]", "f32[256,16]", 1), irtest.WarpgroupBoxes+"persist 0 2\n"))

@@ -25,8 +25,8 @@ func epilogue(rows int64, before *expr.Tensor, out *ir.Buffer) *ir.Func {
 	return &ir.Func{Body: ir.Block{&ir.For{Var: &expr.Var{Name: "block", Extent: 2}, Extent: 2, Kind: ir.Blocks, Body: ir.Block{threads}}}}
 }
 
-// TestWhatSeveralResultsNeedIsLoadedBeforeThem, row by row where all takes too many registers; but not what a result
-// may do without, nor what the launch writes.
+// TestWhatSeveralResultsNeedIsLoadedBeforeThem checks loads ahead of use, row by row if all need too many
+// registers, but not conditional loads, nor of tensors that the launch writes.
 func TestWhatSeveralResultsNeedIsLoadedBeforeThem(t *testing.T) {
 	out := &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 64)}
 	before := ir.Flat("before", array.Float32, 64)

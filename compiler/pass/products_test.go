@@ -34,7 +34,7 @@ func TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten(t *testing.T) {
 	irtest.Golden(t, "products/steps", pass.Products(before(t, trace)))
 }
 
-// TestThereAreNoWaitsWithoutProducts: operands that are not swizzled are multiplied by plain arithmetic.
+// TestThereAreNoWaitsWithoutProducts: operands that are not swizzled use plain arithmetic.
 func TestThereAreNoWaitsWithoutProducts(t *testing.T) {
 	f := pass.Products(before(t, strings.NewReplacer("swizzle 2\n", "", "swizzle 3\n", "").Replace(irtest.WarpgroupTile)))
 	ir.Visit(f.Body, func(st ir.Stmt) {

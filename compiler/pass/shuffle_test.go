@@ -38,7 +38,7 @@ func TestTheThreadOfASingleResultGoesOn(t *testing.T) {
 	irtest.Golden(t, "shuffle/single", pass.Shuffle(f))
 }
 
-// TestWhatDoesNotFitGoesThroughSharedMemory: threads that are no power of two, or not in the order of rows.
+// TestWhatDoesNotFitGoesThroughSharedMemory checks thread counts other than powers of two, and other orders.
 func TestWhatDoesNotFitGoesThroughSharedMemory(t *testing.T) {
 	for name, trace := range map[string]string{
 		"three threads a row":                 strings.Replace(four, "rfactor 0 0 4", "rfactor 0 0 3", 1),

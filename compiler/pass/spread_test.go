@@ -29,8 +29,8 @@ func TestATileIsSpreadOverThreads(t *testing.T) {
 	irtest.Golden(t, "spread/after", after)
 }
 
-// TestRegistersOfOthersAreNotRead: where results are stored by other threads than those that sum them, or an operand
-// that all read is asked for in registers.
+// TestRegistersOfOthersAreNotRead checks results stored by other threads than those that sum them, and an operand
+// in registers that all threads read.
 func TestRegistersOfOthersAreNotRead(t *testing.T) {
 	others := strings.Replace(irtest.Tiles, "split 0 7 4 0", "split 0 7 2 0", 1)
 	if _, _, err := inPlaces(t, others); err == nil || !strings.Contains(err.Error(), "another thread than the one that wrote it") {

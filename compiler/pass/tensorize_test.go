@@ -70,7 +70,7 @@ func TestWhatAWarpgroupCannotReadStaysAsItIs(t *testing.T) {
 	}
 }
 
-// TestOtherLoopsStayAsTheyAre: results that are spread otherwise, or fewer terms than an instruction takes.
+// TestOtherLoopsStayAsTheyAre checks results with another distribution, and fewer terms than an instruction takes.
 func TestOtherLoopsStayAsTheyAre(t *testing.T) {
 	for what, change := range map[string][2]string{
 		"threads that have columns first":  {"reorder 0 2 7 10 4 6 8 11\nfuse 0 7 10", "reorder 0 2 10 7 4 6 8 11\nfuse 0 10 7"},

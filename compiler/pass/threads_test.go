@@ -37,7 +37,7 @@ func TestTheFirstThreadComputesWhatABlockShares(t *testing.T) {
 	irtest.Golden(t, "threads/shared", run(t, irtest.Replayed(t, threadsChain, "compute-at 0 1 0\nscope 0 1\nbind 1 0 0\nbind 1 1 1\n")))
 }
 
-// TestLaunchesAreNotInsideOfLoops: the error says so.
+// TestLaunchesAreNotInsideOfLoops checks the error.
 func TestLaunchesAreNotInsideOfLoops(t *testing.T) {
 	if _, err := pass.Threads(irtest.Replayed(t, threadsChain, "bind 1 1 0\n")); err == nil || !strings.Contains(err.Error(), "a loop on blocks lies inside of another loop") {
 		t.Errorf("a launch for each row: %v", err)

@@ -151,7 +151,7 @@ func TestAConditionIsKnownWhereItIsAsked(t *testing.T) {
 	m.want([]int{m.call(chosen, c, early, late)}, "", "", "", fmt.Sprint(c, "=false "), "")
 }
 
-// TestAChoiceByElementsNeedsBoth: only one bool for all elements says that one side is not read.
+// TestAChoiceByElementsNeedsBoth: a side is unused only if one bool decides for all elements.
 func TestAChoiceByElementsNeedsBoth(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool, 4), m.input(array.Float32, 4)

@@ -28,7 +28,7 @@ func TestWhatIsBoundIsReplayed(t *testing.T) {
 	}
 }
 
-// TestBindingIsRefusedWhereThreadsWouldMeet, or where there are none: the error says why.
+// TestBindingIsRefusedWhereThreadsWouldMeet checks the reasons for refusal.
 func TestBindingIsRefusedWhereThreadsWouldMeet(t *testing.T) {
 	for trace, want := range map[string]string{
 		"bind 0 1 1":                             "is a reduction",
@@ -50,7 +50,7 @@ func TestBindingIsRefusedWhereThreadsWouldMeet(t *testing.T) {
 	}
 }
 
-// TestWhatCanBeFetchedAhead is a copy in shared memory that a loop over a reduction reads.
+// TestWhatCanBeFetchedAhead checks copies in shared memory that a loop over a reduction reads.
 func TestWhatCanBeFetchedAhead(t *testing.T) {
 	const product = `tilth-workload 1
 input t0 f32[8,64]

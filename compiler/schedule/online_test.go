@@ -17,8 +17,7 @@ map t7 f32[4,6] = (div [t5 i0 i1] [t6 i0])
 output t7
 `
 
-// TestASoftmaxGoesPieceByPiece: the sum of products has two reduction axes afterwards, and what stages leave behind is
-// kept for those that read it later.
+// TestASoftmaxGoesPieceByPiece: the sum of products gets two reduction axes, and stages read later are kept.
 func TestASoftmaxGoesPieceByPiece(t *testing.T) {
 	s := New(parseWorkload(t, weighted))
 	made, err := s.Online(3, 8)
@@ -42,7 +41,7 @@ func TestASoftmaxGoesPieceByPiece(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoSoftmaxDoesNotGoPieceByPiece, nor one that was scheduled before: the error says why.
+// TestWhatIsNoSoftmaxDoesNotGoPieceByPiece checks the errors for other stages, and for earlier primitives.
 func TestWhatIsNoSoftmaxDoesNotGoPieceByPiece(t *testing.T) {
 	product := strings.Replace(weighted, "(exp (sub [t2 i0 i1] [t3 i0]))", "(sub [t2 i0 i1] [t3 i0])", 1)
 	other := strings.Replace(weighted, "[t2 i0 r0]\nmap", "[t0 i0 r0]\nmap", 1)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHowBlocksTakeTiles: blocks walk over tiles, which may come in bands, and cut sums, where there are such. The
-// error says what is missing, and what is legal is replayed from its trace.
+// TestHowBlocksTakeTiles checks persistent blocks, rasterisation and divided sums. Errors give the missing
+// condition, and legal schedules are replayed from their traces.
 func TestHowBlocksTakeTiles(t *testing.T) {
 	const product = `tilth-workload 1
 input t0 f32[8,64]

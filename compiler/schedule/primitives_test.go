@@ -34,7 +34,7 @@ func testWorkload(t testing.TB) *expr.Workload {
 	return workload
 }
 
-// TestIllegalPrimitives has a trace for each reason that a primitive refuses; its last line is the illegal one.
+// TestIllegalPrimitives has a trace for each error of a primitive; its last line is the illegal one.
 func TestIllegalPrimitives(t *testing.T) {
 	cases := map[string]struct{ trace, want string }{
 		"no such stage":                          {"split 9 0 2 0", "split: there is no stage 9"},
@@ -100,7 +100,7 @@ func TestIllegalPrimitives(t *testing.T) {
 	}
 }
 
-// TestRefusedPrimitivesChangeNothing: searches try primitives and go on with what is legal.
+// TestRefusedPrimitivesChangeNothing: searches try primitives and continue with the legal ones.
 func TestRefusedPrimitivesChangeNothing(t *testing.T) {
 	s := New(testWorkload(t))
 	if _, _, err := s.Split(product, 0, 4, Peel); err != nil {
@@ -143,7 +143,7 @@ func TestReplayIsTheInverseOfTrace(t *testing.T) {
 	}
 }
 
-// TestDigestIsStable: records of earlier versions are found by it.
+// TestDigestIsStable: records of earlier versions are keyed by it.
 func TestDigestIsStable(t *testing.T) {
 	const want = "0a53ece29556178ef86757814fba59f1991ff00fee8bf898b08d20f9fd715870"
 	if got := Digest([]byte(fullTrace)); got != want {

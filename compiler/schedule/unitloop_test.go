@@ -12,7 +12,7 @@ map t2 f32[] = (add [t1] [t1])
 output t2
 `
 
-// TestAStageWithoutAxesGetsALoop, in which another one can be computed, and which can be bound.
+// TestAStageWithoutAxesGetsALoop checks that the loop can contain another stage, and can be bound.
 func TestAStageWithoutAxesGetsALoop(t *testing.T) {
 	s := New(parseWorkload(t, scalar))
 	loop, err := s.UnitLoop(1)
@@ -30,7 +30,7 @@ func TestAStageWithoutAxesGetsALoop(t *testing.T) {
 	}
 }
 
-// TestAStageHasSoManyLoops: the error says that a unit loop is one too many.
+// TestAStageHasSoManyLoops checks the error for a unit loop above the limit.
 func TestAStageHasSoManyLoops(t *testing.T) {
 	trace := traceHeader + "\n" + strings.Repeat("unit-loop 0\n", maxIters)
 	if _, err := Replay(parseWorkload(t, scalar), []byte(trace)); err == nil || !strings.Contains(err.Error(), "too many iterators") {

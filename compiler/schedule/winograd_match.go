@@ -236,7 +236,7 @@ func (c *conv) matchIndex(index expr.Expr, axes []*expr.Var) error {
 	return nil
 }
 
-// wholeIndex returns the dimension that a load indexes by v alone; -1 if there is none, or if v occurs in others.
+// wholeIndex returns the dimension that a load indexes by v alone; -1 if none exists, or if v occurs in others.
 func wholeIndex(l *expr.Load, v *expr.Var) int {
 	at := slices.Index(l.Index, expr.Expr(v))
 	for k, x := range l.Index {

@@ -33,7 +33,7 @@ type Sketches struct {
 	// nil if it does not apply.
 	Wholes []func(*expr.Workload) *Whole
 	// Reduction returns the schedules of a unit with reduction g: those with direct sums, and those of other
-	// algorithms; nil if there are none.
+	// algorithms; nil if none exist.
 	Reduction func(s *schedule.Schedule, g *schedule.Stage, u Unit) (direct, other space.Family)
 	// Map returns the schedules of a unit without a reduction.
 	Map func(s *schedule.Schedule, u Unit) space.Family

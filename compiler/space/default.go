@@ -82,7 +82,7 @@ func (s *Space) drafts() []Point {
 	return points
 }
 
-// cheapest returns the first point of least analytic cost, or the first of the space if there are none.
+// cheapest returns the first point of least analytic cost, or the first of the space if none exist.
 func (s *Space) cheapest(points []Point) Point {
 	best, cost := make(Point, len(s.Knobs)), math.Inf(1)
 	for _, p := range points {

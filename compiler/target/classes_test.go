@@ -154,7 +154,8 @@ func TestAffinityIsThatOfTheTargetsClass(t *testing.T) {
 	}
 }
 
-// TestEqualMachinesAreDescribedAsBefore: what classes are read from changes no target of a machine that has one.
+// TestEqualMachinesAreDescribedAsBefore: reading core classes does not change the target of a machine with one
+// class.
 func TestEqualMachinesAreDescribedAsBefore(t *testing.T) {
 	if _, err := fs.Stat(here().root, "proc/cpuinfo"); err != nil {
 		t.Skip("this system has no /proc")

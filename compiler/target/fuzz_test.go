@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzDecode reads descriptions of any bytes: what is read is sound, can be written and read again, and has names of
+// FuzzDecode decodes descriptions of any bytes: accepted ones are valid, survive a round trip, and have names of
 // bounded length.
 func FuzzDecode(f *testing.F) {
 	for _, name := range []string{"x86-64-v3", "x86-64-v4", "arm64"} {

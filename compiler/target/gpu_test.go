@@ -41,7 +41,7 @@ func TestAGPUIsAnotherDevice(t *testing.T) {
 	}
 }
 
-// TestBadDescriptionsOfGPUsAreRefused: the error names the field.
+// TestBadDescriptionsOfGPUsAreRefused checks that the error names the field.
 func TestBadDescriptionsOfGPUsAreRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*GPU){
 		"instruction set":     func(g *GPU) { g.Arch = "--help" },

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestStoredTargetsKeepTheirNames: records, caches and models are kept by fingerprints and device classes, so those of
-// descriptions that were stored once stay as they were, and so does their text, of which they are made.
+// TestStoredTargetsKeepTheirNames: records, caches and models are keyed by fingerprints and device classes, so
+// those of stored descriptions must not change, nor may the text that they derive from.
 func TestStoredTargetsKeepTheirNames(t *testing.T) {
 	list, err := os.ReadFile("testdata/fingerprints.txt")
 	if err != nil {
@@ -33,8 +33,7 @@ func TestStoredTargetsKeepTheirNames(t *testing.T) {
 	}
 }
 
-// TestABackendIsPartOfAFingerprintAndNotOfADevice: what one backend makes of a device says nothing of what another
-// does.
+// TestABackendIsPartOfAFingerprintAndNotOfADevice: measurements with one backend do not apply to another.
 func TestABackendIsPartOfAFingerprintAndNotOfADevice(t *testing.T) {
 	a, err := Parse("x86-64-v3", 2)
 	if err != nil {

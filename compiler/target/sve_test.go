@@ -52,7 +52,7 @@ func TestSVEHasOneLength(t *testing.T) {
 	}
 }
 
-// TestCodeForSVERunsWithItsLengthAlone: a longer register is none, either, and Neon is everywhere.
+// TestCodeForSVERunsWithItsLengthAlone: longer registers do not match, either, and Neon is always available.
 func TestCodeForSVERunsWithItsLengthAlone(t *testing.T) {
 	parse := func(name string, without ...string) *Target {
 		on, err := Parse(name, 1)

@@ -15,7 +15,7 @@ type Target struct {
 	Backend string
 	// CPU is the processor that kernels run on, or the host of the GPU.
 	CPU *CPU
-	// GPU is the graphics processor that kernels run on; nil if there is none.
+	// GPU is the graphics processor that kernels run on; nil if none exists.
 	GPU *GPU
 	// Toolchain names the compiler and its version, e.g. "clang-19.1.7"; empty until one is chosen.
 	Toolchain string

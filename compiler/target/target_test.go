@@ -230,7 +230,7 @@ func TestRunsOn(t *testing.T) {
 	}
 }
 
-// TestVectorsThatWouldTrapAreNotTried: a kernel that lists them may not keep their registers, or deny them.
+// TestVectorsThatWouldTrapAreNotTried: a kernel that lists vectors may not save their registers, or may deny them.
 func TestVectorsThatWouldTrapAreNotTried(t *testing.T) {
 	for name, c := range map[string]struct {
 		probed  bool

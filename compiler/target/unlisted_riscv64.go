@@ -17,7 +17,7 @@ func unlisted() []string {
 // instructions differ. Call it only if vectorsUsable reports that vector instructions can be executed.
 func registerBytes() uintptr
 
-// hwcap returns the capabilities in the auxiliary vector; 0 if there are none.
+// hwcap returns the capabilities in the auxiliary vector; 0 if none exist.
 func hwcap() uint64 {
 	const atHWCAP = 16
 	vector, err := unix.Auxv()

@@ -45,7 +45,7 @@ func TestCodeForADeviceIsFinished(t *testing.T) {
 	}
 }
 
-// TestCompilersWithoutGPUsAreNamed: the error says what to install.
+// TestCompilersWithoutGPUsAreNamed checks that the error gives the package to install.
 func TestCompilersWithoutGPUsAreNamed(t *testing.T) {
 	tc, err := Find(t.Context(), "gcc")
 	if err != nil {

@@ -126,7 +126,7 @@ func takeAlong(t *testing.T, kill func(s *ForkServer)) {
 		t.Fatal(err)
 	}
 	kill(s)
-	if _, err := io.ReadAll(read); err != nil { // ends when nobody has the other end
+	if _, err := io.ReadAll(read); err != nil { // ends when the other end is closed
 		t.Error(err)
 	}
 	if _, err := s.Wait(); err == nil {

@@ -80,7 +80,7 @@ func (tc *Toolchain) driverFlags(t *target.Target) []string {
 	return nil
 }
 
-// lld returns the linker of the compiler's version, or any other version; empty if there is none.
+// lld returns the linker of the compiler's version, or any other version; empty if none exists.
 func (tc *Toolchain) lld() string {
 	name := strings.Replace(filepath.Base(tc.path), "clang", "ld.lld", 1)
 	for _, path := range []string{filepath.Join(filepath.Dir(tc.path), name), name, "ld.lld"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// The compiler's own words said neither that nothing is wrong with the kernel nor what to do.
+// TestAMissingCLibraryIsNamedByItsPackage: the compiler's message named neither the cause nor the remedy.
 func TestAMissingCLibraryIsNamedByItsPackage(t *testing.T) {
 	machine, err := target.Parse("riscv64", 1)
 	if err != nil {

@@ -80,7 +80,7 @@ func (l Limits) finish(ctx context.Context, p program) (string, ForkExit, error)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		r.kill()
-		_ = read.SetReadDeadline(time.Unix(1, 0)) // a process that left the group may still hold the pipe; fails if it is closed
+		_ = read.SetReadDeadline(time.Unix(1, 0)) // the pipe may be held elsewhere
 	})
 	defer stop()
 	var output head

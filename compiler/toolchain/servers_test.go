@@ -62,7 +62,7 @@ func TestCompilersInMemoryServeOneEach(t *testing.T) {
 	wait.Wait()
 }
 
-// A run that is given up takes its server with it, and no other.
+// TestARunInMemoryIsGivenUp: cancelling a run kills its server, and no other.
 func TestARunInMemoryIsGivenUp(t *testing.T) {
 	tc, machine := here(t)
 	loaded(t, tc, machine)
@@ -89,7 +89,8 @@ func TestAServerThatDiedCostsNoBuild(t *testing.T) {
 	mustBuild(t, tc, machine)
 }
 
-// A script that starts the compiler is no program that could be loaded without running it.
+// TestACompilerThatCannotStayInMemoryIsLoadedForEachRun: a script that starts the compiler cannot be loaded without
+// running it.
 func TestACompilerThatCannotStayInMemoryIsLoadedForEachRun(t *testing.T) {
 	tc, machine := here(t)
 	script := filepath.Join(t.TempDir(), "clang")

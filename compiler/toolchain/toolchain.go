@@ -28,7 +28,7 @@ type Toolchain struct {
 	path string
 	// family is clang or gcc.
 	family string
-	// assembler returns the assembler for NVIDIA GPUs; nil if there is none.
+	// assembler returns the assembler for NVIDIA GPUs; nil if none exists.
 	assembler func() *assembler
 	// box is the sandbox for compilers and linkers.
 	box *sandbox.Sandbox
@@ -154,7 +154,7 @@ func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 }
 
 // linker returns a linker to call directly, which saves starting the compiler again; GNU ld starts in a tenth of
-// the time of a dynamically linked lld. It returns the empty string if there is none.
+// the time of a dynamically linked lld. It returns the empty string if none exists.
 func linker(t *target.Target) string {
 	names := []string{t.Triple() + "-ld", "ld.lld"}
 	if t.IsHost() {

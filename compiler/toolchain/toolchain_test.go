@@ -85,7 +85,7 @@ func tellWhoseFault(t *testing.T, tc *Toolchain, machine *target.Target) {
 	}{
 		"syntax error":   {"int f( {", Limits{}, Rejected, "error:"},
 		"unknown symbol": {"int g(void); int f(void) { return g(); }", Limits{}, Rejected, "g"},
-		// Of processor time, or of time where a busy machine gives it less than a tenth of a processor.
+		// Of processor time, or of wall-clock time on a machine that provides less than a tenth of a processor.
 		"time limit":   {slow, Limits{Time: time.Second}, Limit, "took "},
 		"memory limit": {slow, Limits{MemoryBytes: 640 << 20}, Limit, "memory limit 640 MiB"},
 		"deep nesting": {deep, Limits{}, Rejected, "error"},
@@ -229,7 +229,8 @@ func TestFullDiskIsInfraWhateverElseIsSaid(t *testing.T) {
 	}
 }
 
-// A compiler that the machine's memory was not enough for was taken for a bad candidate.
+// TestAKilledCompilerIsNotTheSourcesFault: a compiler killed for lack of memory was once attributed to the
+// candidate.
 func TestAKilledCompilerIsNotTheSourcesFault(t *testing.T) {
 	for name, script := range map[string]string{
 		"itself":              "kill -9 $$",

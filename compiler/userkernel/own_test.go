@@ -218,7 +218,7 @@ func TestLaterVersionsHaveTheSameNumber(t *testing.T) {
 	}
 }
 
-// FuzzFolder: whatever is read is written as a text that is read again, and has values for any workload or none.
+// FuzzFolder checks that an accepted kernel survives a round trip, and matches a workload or does not.
 func FuzzFolder(f *testing.F) {
 	f.Add([]byte(description), []byte("void kernel(void) {}"), product)
 	f.Add([]byte(`{"name":"a","arch":"arm64","workloads":[{"text":["$A$A"]}],"legal":"A/A%A"}`), []byte("x"), "00\n")

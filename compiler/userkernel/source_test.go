@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAKernelIsItsTextAlone: its digest would not name what it includes.
+// TestAKernelIsItsTextAlone: the digest would not cover included files.
 func TestAKernelIsItsTextAlone(t *testing.T) {
 	for _, source := range []string{
 		`#include "tile.h"`, `#include </etc/passwd>`, `#include <../tile.h>`, `#include <a/../../tile.h>`, `#include HEADER`,

@@ -79,7 +79,7 @@ type Work struct {
 	// IntegerOps is the number of operations in integer sums.
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	// ArithmeticSeconds is the minimum time for both at the machine's rates, given the multiplications of the
-	// schedule's algorithms; 0 if there are none. PeakUnknown is set if these multiplications or a relevant rate
+	// schedule's algorithms; 0 if none exist. PeakUnknown is set if these multiplications or a relevant rate
 	// are unknown; for a total, if they are for any call.
 	ArithmeticSeconds float64 `json:"arithmetic_s"`
 	PeakUnknown       bool    `json:"peak_unknown,omitempty"`

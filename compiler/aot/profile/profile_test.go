@@ -70,7 +70,7 @@ func TestProfileForPeople(t *testing.T) {
 	}
 }
 
-// TestCallsThatWereNotNeededAreCounted and are in no sum.
+// TestCallsThatWereNotNeededAreCounted checks that they are excluded from sums.
 func TestCallsThatWereNotNeededAreCounted(t *testing.T) {
 	var out strings.Builder
 	if err := summarize(manifest, nil, []float64{0.001, -1, 0.002, -1}, peak).Write(&out); err != nil {
@@ -113,8 +113,8 @@ func TestProfileOnAMachineThatCouldNotBeMeasured(t *testing.T) {
 	}
 }
 
-// A package of an older version names an algorithm, but not how many multiplications it needs: the direct sum's are no
-// limit of it.
+// TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak: packages of older versions name an algorithm without its
+// multiplications, and those of the direct sum are not a limit.
 func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 	older := *manifest
 	older.Tasks = append([]aot.TaskInfo{}, manifest.Tasks...)
@@ -126,7 +126,7 @@ func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 	}
 }
 
-// A model of which everything stays in the caches took less than its limit, which was that of the memory.
+// TestAMemoryLimitThatIsBeatenIsNone: a model that fits into the caches took less than its memory limit.
 func TestAMemoryLimitThatIsBeatenIsNone(t *testing.T) {
 	relu := summarize(manifest, nil, []float64{0.0001, 0.025, 0.0001, 0}, peak).Calls[1]
 	if relu.Task != "relu" || relu.BoundBy != ByArithmetic || relu.LimitSeconds != 1e6/100e9 {
@@ -134,8 +134,8 @@ func TestAMemoryLimitThatIsBeatenIsNone(t *testing.T) {
 	}
 }
 
-// TestARateThatIsUnknownIsCalledSo: a product of a format that could not be measured has no share of the peak, and is
-// not bound by memory for that.
+// TestARateThatIsUnknownIsCalledSo: a product in a format of unknown rate has no share of the peak, and is not
+// reported as memory bound.
 func TestARateThatIsUnknownIsCalledSo(t *testing.T) {
 	on := &aot.Manifest{
 		Target: &target.Target{CPU: &target.CPU{Threads: 1}},
@@ -171,8 +171,8 @@ func TestARateThatIsUnknownIsCalledSo(t *testing.T) {
 	}
 }
 
-// TestAProfileOfADevice has launches and gaps as lines of their own, and compares products of matrices with what the
-// device's instructions for them can do.
+// TestAProfileOfADevice checks the lines for launches and gaps, and the comparison with the peak of matrix
+// instructions.
 func TestAProfileOfADevice(t *testing.T) {
 	on := &aot.Manifest{
 		Target: &target.Target{CPU: &target.CPU{Threads: 1}},

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestWorkloadTexts pins the expressions of the operators that schedules are written for: a change here changes
-// digests, and so disowns recorded measurements.
+// TestWorkloadTexts pins the expressions of the operators that schedules are written for: a change alters digests,
+// and so invalidates recorded measurements.
 func TestWorkloadTexts(t *testing.T) {
 	// pooled is an NHWC value to start from, as inside a network.
 	pooled := func(c, extent int64) sketch.Model {

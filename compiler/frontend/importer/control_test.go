@@ -70,7 +70,7 @@ func TestIfChoosesByDataBetweenResultsOfOneType(t *testing.T) {
 	}
 }
 
-// TestABranchThatIsNotChosenIsNotComputed, whatever ends it.
+// TestABranchThatIsNotChosenIsNotComputed checks branches with various last operators.
 func TestABranchThatIsNotChosenIsNotComputed(t *testing.T) {
 	s := scalarInput(sketch.New().Input("x", 2, 8), "c", array.Bool).Constant("v", 8, 8).Constant("w", 8, 8).Known("axis", array.FromInt64([]int64{1})).
 		Node("y = If c", inner("then_branch", sketch.New().Node("a = MatMul x v").Node("b = CumSum a axis").Node("d = MatMul b w"), "d"),

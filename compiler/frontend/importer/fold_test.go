@@ -8,7 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// Import crashed on these: the operand of a reduction was read before it had a place.
+// TestReductionsOfConstantsAreFolded: Import crashed on these, since a reduction's operand was read before it had a
+// place.
 func TestReductionsOfConstantsAreFolded(t *testing.T) {
 	for _, name := range []string{"ReduceSum", "ReduceMax", "ReduceL2", "ReduceLogSumExp"} {
 		m := sketch.New().Input("x", 2).Known("k", array.FromFloat32([]float32{3}, 1, 1)).

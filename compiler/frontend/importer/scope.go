@@ -83,7 +83,7 @@ func readAs(used map[string]usage, n *onnx.Node, input int) usage {
 	return inAnotherWay
 }
 
-// find returns the innermost item of a name; false if there is none. Omitted function inputs and the empty name
+// find returns the innermost item of a name; false if none exists. Omitted function inputs and the empty name
 // have a nil item.
 func (s *scope) find(name string) (*op.Item, bool) {
 	if name == "" {

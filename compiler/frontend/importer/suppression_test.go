@@ -65,8 +65,8 @@ func (d detections) overlaps(batch, a, b int64) bool {
 	return both > 0 && both/(areaA+areaB-both) > d.overlap
 }
 
-// selected are the rows of the result, as ONNX defines them: in each class the best box that overlaps none that was
-// selected before, the first of equal ones, until there are enough or none is left.
+// selected returns the rows of the result by ONNX's definition: in each class, repeatedly the best box, the first
+// of equal ones, that overlaps no selected one, until enough are selected or no box remains.
 func (d detections) selected() []int64 {
 	rows := []int64{}
 	for row := range d.batch * d.classes {
@@ -117,7 +117,7 @@ func (d detections) want(t *testing.T, rows *array.Array) {
 	wantInts(t, rows, want...)
 }
 
-// TestRandomBoxesAreSuppressed as a plain loop does it, whether the number of boxes is known or computed.
+// TestRandomBoxesAreSuppressed compares with a plain loop, for a known and a computed number of boxes.
 func TestRandomBoxesAreSuppressed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for k := range 200 {
@@ -127,8 +127,8 @@ func TestRandomBoxesAreSuppressed(t *testing.T) {
 	}
 }
 
-// TestAFewOfManyBoxesAreTakenFromAPool, and from all where it does not have enough: where many boxes that are better
-// than the rest overlap one another.
+// TestAFewOfManyBoxesAreTakenFromAPool checks the pool, and the fallback to all boxes if too many of the best
+// overlap.
 func TestAFewOfManyBoxesAreTakenFromAPool(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	made := map[bool]int{} // by whether all boxes were looked at

@@ -31,8 +31,8 @@ func behindPast() sketch.Model {
 	return s
 }
 
-// TestWhatDependsOnAnOpenPast: constants that are other ones with each extent are computed in each execution, in all
-// forms in which exporters write the places of tokens and what they see.
+// TestWhatDependsOnAnOpenPast checks that constants that depend on an extent are computed in each execution, in all
+// forms in which exporters write positions and masks.
 func TestWhatDependsOnAnOpenPast(t *testing.T) {
 	float := sketch.Int("to", 1)
 	for name, m := range map[string]*onnx.Model{

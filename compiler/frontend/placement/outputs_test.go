@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestLayoutsDoNotChangeResults checks outputs that are inputs, constants, views and repeated, against numpy's rules.
+// TestOutputsOfEveryKind checks outputs that are inputs, constants, views and repeated, against numpy's rules.
 func TestOutputsOfEveryKind(t *testing.T) {
 	m := sketch.New().Input("x", 2, 3).Known("k", array.FromFloat32([]float32{5}, 1)).
 		Node("t = Transpose x").Node("i = Identity x").Node("s = Identity t").Output("x", "t", "i", "s", "k")

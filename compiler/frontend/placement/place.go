@@ -77,7 +77,7 @@ func runs(shape, strides []int64) []axis {
 	return list
 }
 
-// reshapeStrides returns the strides of the same elements in another shape; ok is false if there are none.
+// reshapeStrides returns the strides of the same elements in another shape; ok is false if none exist.
 func reshapeStrides(in, strides, out []int64) (reshaped []int64, ok bool) {
 	axes := runs(in, strides)
 	reshaped = make([]int64, len(out))

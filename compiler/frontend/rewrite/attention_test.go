@@ -48,7 +48,7 @@ func wantAttention(scale float64, mask func(i, j int64) float64) []float64 {
 	return out
 }
 
-// TestAttentionIsOneKernel has the forms in which exporters write attention.
+// TestAttentionIsOneKernel checks the forms in which exporters write attention.
 func TestAttentionIsOneKernel(t *testing.T) {
 	none := func(_, _ int64) float64 { return 0 }
 	causal := func(i, j int64) float64 {
@@ -98,7 +98,7 @@ func TestAttentionIsOneKernel(t *testing.T) {
 	}
 }
 
-// TestScoresThatAreReadElsewhereAreNoAttention: what another node or the model's user reads must be computed.
+// TestScoresThatAreReadElsewhereAreNoAttention: scores with other readers must be computed.
 func TestScoresThatAreReadElsewhereAreNoAttention(t *testing.T) {
 	for name, m := range map[string]*onnx.Model{
 		"output":       heads().Node("s = MatMul q k").Node("p = Softmax s").Node("y = MatMul p v").Output("y", "p"),
@@ -139,7 +139,8 @@ func TestSharedHeadsAreReadWhereTheyAre(t *testing.T) {
 	sketch.CheckMeaning(t, m, sketch.Import(t, m)) // a mask of each head: repeated as before
 }
 
-// TestQueriesThatAreBroadcastToRepeatedHeads are none of which each group has its own.
+// TestQueriesThatAreBroadcastToRepeatedHeads checks that broadcast queries, which do not belong to groups, are not
+// fused.
 func TestQueriesThatAreBroadcastToRepeatedHeads(t *testing.T) {
 	list := func(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
 	for _, shape := range [][]int64{{1, 1, 3, 4}, {2, 1, 3, 4}, {4, 3, 4}, {3, 4}} {

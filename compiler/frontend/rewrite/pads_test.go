@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestAConvolutionMayReadAnythingButAPad: the third operand of what it reads was taken for a Pad's value.
+// TestAConvolutionMayReadAnythingButAPad: the third operand of a producer was once taken for a Pad's value.
 func TestAConvolutionMayReadAnythingButAPad(t *testing.T) {
 	m := sketch.New().Input("x", 1, 2, 4, 4).Constant("w", 1, 6, 1, 1).
 		Node("a = Relu x").Node("b = Neg x").Node("c = Concat x a b", sketch.Int("axis", 1)).Node("y = Conv c w").Output("y")

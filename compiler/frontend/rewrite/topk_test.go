@@ -9,7 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// TestTopKOfLongAxes: several rounds of blocks give the same as sorting, the earlier of equal elements first.
+// TestTopKOfLongAxes: several rounds of blocks give the same result as sorting, the earlier of equal elements
+// first.
 func TestTopKOfLongAxes(t *testing.T) {
 	const n = 2500
 	for _, k := range []int64{3, 700, n} {
