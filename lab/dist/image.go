@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the UID and GID of the image's processes, as in deploy/docker/Dockerfile.
+// The processes of the image run with this UID and GID, as in deploy/docker/Dockerfile.
 const nobody = 65532
 
 // image is an OCI image for several architectures.
