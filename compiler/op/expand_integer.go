@@ -127,7 +127,7 @@ func missingChannels(channels int64) int64 { return (dotTerms - channels%dotTerm
 // isKnown reports whether an operand is a constant or was omitted.
 func isKnown(v *Value) bool { return v == nil || v.Const != nil }
 
-// isZero reports whether an operand was omitted or is known to be zero.
+// isZero reports whether an operand was omitted or is a zero constant.
 func isZero(v *Value) bool {
 	if v == nil {
 		return true

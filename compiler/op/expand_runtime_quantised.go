@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// runtimeQuantisedDefs are ONNX Runtime's operators on integers. Its quantiser writes them where ONNX has none, or
-// none of the type. They expand to operators on floats between dequantisations and a quantisation, which later
+// runtimeQuantisedDefs are ONNX Runtime's operators on integers. Its quantiser writes them where ONNX lacks the
+// operator or the type. They expand to operators on floats between dequantisations and a quantisation, which later
 // passes fold, or to integer products.
 var runtimeQuantisedDefs = []Def{
 	ofRuntime(def("QuantizeLinear", 2, 3, (*expansion).quantizeLinear)),

@@ -206,6 +206,7 @@ func lowerGridSample(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			}
 		}
 		e := expr.MulE(expr.To(d, wide(x.At(index...))), weight)
+		// Infinities outside do not count.
 		return expr.Sel(expr.Bin(expr.Eq, weight, like(weight, 0)), like(weight, 0), e)
 	})
 	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, acc.At(i...)) }), nil

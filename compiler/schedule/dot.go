@@ -18,7 +18,7 @@ var squaresOfBFloat16 = algorithm{"BF16 squares", Fast, 2, 1}
 // Dot computes a leaf's iterations of a sum of products in one step for all lanes of a vector: instructions
 // multiply two to eight neighbouring elements per lane and add the products to the lane's sum. The leaf must be
 // directly outside the vectorized one. If the operands do not have the layout of the instructions, or the machine
-// has none for their types, the step falls back to plain arithmetic, which is slow but correct. SquareBytes of
+// lacks them for their types, the step falls back to plain arithmetic, which is slow but correct. SquareBytes of
 // bfloat16 require fast numerics.
 func (s *Schedule) Dot(stageID, iterID int) error {
 	g, it, err := s.leaf(stageID, iterID)

@@ -14,13 +14,13 @@ var (
 	directive = regexp.MustCompile(`(?:#|%:)(?:\s|/\*(?s:.*?)\*/)*(?:include|include_next|import|embed)(?:[^A-Za-z0-9_]|$)`)
 	// standard matches the allowed directives.
 	standard = regexp.MustCompile(`^#[ \t]*include[ \t]*<[A-Za-z0-9_][A-Za-z0-9_+-]*(/[A-Za-z0-9_][A-Za-z0-9_+-]*)*\.h>[ \t]*(//|/\*|\r?\n|$)`)
-	// hidden are other words by which files come in, or are asked for.
+	// hidden matches other ways to include files, or to test for them.
 	hidden = regexp.MustCompile(`(?i)__has_(include|include_next|embed)\b|incbin\b|\.include\b`)
 )
 
-// checkSource refuses what would make the kernel more than its text: files that it includes or embeds. It does not
-// tell comments and strings from code, where these are refused as well. Standard headers come with the compiler, by
-// whose version objects are told apart.
+// checkSource rejects sources that include or embed other files, since a kernel is identified by its text. It does
+// not parse comments and strings, and rejects such directives there as well. Standard headers are allowed: they come
+// with the compiler, whose version is part of object keys.
 func checkSource(source string) error {
 	text := splice.ReplaceAllString(source, "")
 	for _, at := range directive.FindAllStringIndex(text, -1) {

@@ -63,7 +63,7 @@ func TestAComputedKIsWithinTheAxis(t *testing.T) {
 	}
 }
 
-// TestWhatIsBehindTheCountIsNeverSelected selects the k best positive elements, of which there may be fewer than k.
+// TestWhatIsBehindTheCountIsNeverSelected selects the k best positive elements, possibly fewer than k.
 func TestWhatIsBehindTheCountIsNeverSelected(t *testing.T) {
 	m := sketch.New().Input("x", 4).Known("zero", array.FromFloat32([]float32{0})).Known("k", array.FromInt64([]int64{3}, 1)).
 		Node("above = Greater x zero").Node("left = Compress x above", sketch.Int("axis", 0)).Node("shifted = Neg left").
