@@ -164,7 +164,7 @@ func describe(tensors []Tensor) string {
 // Execute runs the model once on the current inputs. An error comes from the device; outputs are then invalid.
 func (m *Model) Execute() error { return m.watched(func() { m.api.run(m.handle) }) }
 
-// watched runs f and returns the thread-local error.
+// watched calls run, which runs the model, and returns the thread-local error.
 func (m *Model) watched(run func()) error {
 	m.executed = true
 	if !m.mayFail {

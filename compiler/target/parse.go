@@ -79,8 +79,8 @@ func Parse(name string, threads int) (*Target, error) {
 // hosts maps architectures to presets for the hosts of GPUs. Machines built for GPUs support these.
 var hosts = map[string]string{X86: "x86-64-v3", ARM: "arm64", ARM32: "arm32", RISCV: "riscv64"}
 
-// Host returns the target's host part for a GPU in this machine's architecture. Records for the GPU apply to any
-// processor in its host.
+// Host returns the host of a GPU, with this machine's architecture. Kernels run on the GPU, whose records are valid
+// beside any processor.
 func Host(threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err
