@@ -40,7 +40,7 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// chained is a model of three products, stored as a type.
+// chained returns a model of three products, stored as a type.
 func chained(t *testing.T, storage array.DType) *program.Program {
 	t.Helper()
 	m := sketch.New().Input("x", 16, 64)

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// product is one of 64 terms whose results are stored as a type, and then read again or not.
+// product returns one of 64 terms whose results are stored as a type, and then read again or not.
 func product(t *testing.T, d array.DType, again bool) *expr.Workload {
 	t.Helper()
 	a, b := expr.NewInput("a", array.BFloat16, 4, 64), expr.NewConstant("b", array.BFloat16, 64, 8)

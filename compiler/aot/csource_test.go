@@ -25,7 +25,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// perceptron is two layers and a softmax.
+// perceptron returns two layers and a softmax.
 func perceptron() *onnx.Model {
 	return sketch.New().Input("x", 1, 64).Constant("w1", 64, 32).Constant("b1", 32).Constant("w2", 32, 10).
 		Node("h1 = MatMul x w1").Node("h2 = Add h1 b1").Node("h3 = Relu h2").Node("h4 = MatMul h3 w2").Node("y = Softmax h4", sketch.Int("axis", -1)).Output("y")
@@ -41,7 +41,7 @@ func convolutions() *onnx.Model {
 		Node("m = MatMul f w3").Node("t = Tanh m").Node("y = Sin t").Output("y")
 }
 
-// quantisedLayers are a convolution and a product of integers.
+// quantisedLayers returns a convolution and a product of integers.
 func quantisedLayers() *onnx.Model {
 	small := func(n int64, shape ...int64) *array.Array {
 		a := array.New(array.Int8, shape...)

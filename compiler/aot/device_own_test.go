@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// single is a model of one call, of dense.
+// single returns a model of one call, of dense.
 func single(t *testing.T) *program.Program {
 	t.Helper()
 	value := func(name string, shape ...int64) program.Value {

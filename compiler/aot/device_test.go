@@ -27,7 +27,7 @@ var made struct {
 	err    error
 }
 
-// deviceOptions are options for a chip, with default schedules, and a driver that plays the package's code.
+// deviceOptions returns options for a chip, with default schedules, and a driver that plays the package's code.
 func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Driver) {
 	t.Helper()
 	o := options(t, residual(t))
@@ -71,7 +71,7 @@ func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Drive
 	return o, driver
 }
 
-// onDevice is a package for a device, unpacked, with the C programs that run it.
+// onDevice returns a package for a device, unpacked, with the C programs that run it.
 func onDevice(t *testing.T, p *program.Program) (dir string, driver *fakedriver.Driver) {
 	t.Helper()
 	o, driver := deviceOptions(t, p)
@@ -138,7 +138,7 @@ func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
 	}
 }
 
-// halves is a model of one call: a product of matrices of bfloat16.
+// halves returns a model of one call: a product of matrices of bfloat16.
 func halves(t testing.TB) *program.Program {
 	t.Helper()
 	const n = 64
@@ -159,7 +159,7 @@ func halves(t testing.TB) *program.Program {
 	}
 }
 
-// rounded are the same numbers in bfloat16.
+// rounded returns the same numbers in bfloat16.
 func rounded(a *array.Array) *array.Array {
 	r := array.New(array.BFloat16, a.Shape...)
 	for i := range a.Len() {

@@ -15,14 +15,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// shorter is the residual model without its last layer.
+// shorter returns the residual model without its last layer.
 func shorter(t *testing.T) *program.Program {
 	p := residual(t)
 	p.Calls, p.Outputs = p.Calls[:3], []int{5}
 	return p
 }
 
-// extracted is the folder that tar makes of a package with a prefix.
+// extracted returns the folder that tar makes of a package with a prefix.
 func extracted(t *testing.T, p *program.Program, o Options) string {
 	t.Helper()
 	if _, err := Compile(t.Context(), p, o); err != nil {

@@ -31,7 +31,7 @@ void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace) 
 }
 `
 
-// calling is a kernel for dense that calls zlib.
+// calling returns a kernel for dense that calls zlib.
 func calling(t *testing.T, o Options) *userkernel.Kernel {
 	t.Helper()
 	folder, lines := t.TempDir(), strings.Split(strings.TrimSuffix(dense(t).Text(), "\n"), "\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// compiledFor is a package of the residual model for a number of threads of this machine.
+// compiledFor returns a package of the residual model for a number of threads of this machine.
 func compiledFor(t *testing.T, threads int) (Options, map[string]*array.Array) {
 	t.Helper()
 	p := residual(t)
@@ -93,7 +93,7 @@ func TestAPackageRunsOnTheCoresOfItsClass(t *testing.T) {
 	}
 }
 
-// cpus are the first n processors that this process may use.
+// cpus returns the first n processors that this process may use.
 func cpus(t *testing.T, n int) (list []int) {
 	t.Helper()
 	var allowed unix.CPUSet
@@ -161,7 +161,7 @@ func TestPackagesOfOlderVersionsLoad(t *testing.T) {
 	}
 }
 
-// unzipped is a file, unpacked.
+// unzipped returns a file, unpacked.
 func unzipped(t *testing.T, name string) string {
 	t.Helper()
 	f, err := os.Open(name)

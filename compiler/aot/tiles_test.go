@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// integers is a model of one product of bytes, by known ones.
+// integers returns a model of one product of bytes, by known ones.
 func integers(t *testing.T) *program.Program {
 	t.Helper()
 	w, err := expr.Parse("tilth-workload 1\ninput t0 u8[64,128]\nconstant t1 i8[128,64]\n" +

@@ -68,7 +68,7 @@ func pool() *Pool {
 	}}
 }
 
-// double is y = 2x on three numbers.
+// double returns y = 2x on three numbers.
 func double(op string) *onnx.Model {
 	info := func(name string) *onnx.ValueInfo {
 		return &onnx.ValueInfo{Name: name, DType: array.Float32, HasShape: true, Shape: []onnx.Dim{{Value: 3}}}

@@ -60,7 +60,7 @@ func (h *hostile) array() *array.Array {
 	return a
 }
 
-// stretched is a shape in which an extent is sometimes as large as no memory is.
+// stretched returns a shape in which an extent is sometimes as large as no memory is.
 func (h *hostile) stretched(shape []int64) []int64 {
 	if len(shape) == 0 || h.IntN(8) > 0 {
 		return shape

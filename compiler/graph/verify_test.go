@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// twice is a graph of two nodes, y = -(-x).
+// twice returns a graph of two nodes, y = -(-x).
 func twice(t *testing.T) *Graph {
 	x := op.Type{DType: array.Float32, Shape: []int64{2}}
 	g := &Graph{}

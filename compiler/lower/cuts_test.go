@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// lowered is the program of a workload by a trace, or why it is refused.
+// lowered returns the program of a workload by a trace, or why it is refused.
 func lowered(t *testing.T, workload, trace string) (*ir.Func, error) {
 	t.Helper()
 	w, err := expr.Parse("tilth-workload 1\n" + workload)

@@ -204,7 +204,7 @@ func TestFillLaysOutBlocks(t *testing.T) {
 	}
 }
 
-// randomIntegers are bytes of any value.
+// randomIntegers returns bytes of any value.
 func randomIntegers(rng *rand.Rand, shape ...int64) *array.Array {
 	a := array.New(array.Uint8, shape...)
 	for k := range a.Len() {

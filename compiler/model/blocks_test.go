@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// imported is a built-in model as a program.
+// imported returns a built-in model as a program.
 func imported(t *testing.T, name string, o Options) *program.Program {
 	t.Helper()
 	m, err := Build(name, o)

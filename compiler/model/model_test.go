@@ -75,7 +75,7 @@ func TestModelsHaveTheOperatorsOfTheirSet(t *testing.T) {
 	}
 }
 
-// multiplyAdds are those of convolutions and products with weights, in billions.
+// multiplyAdds returns those of convolutions and products with weights, in billions.
 func multiplyAdds(b *builder) float64 {
 	total := 0.0
 	for _, n := range b.graph.Nodes {

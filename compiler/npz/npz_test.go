@@ -57,7 +57,7 @@ func TestWriteRefusesWhatNumpyLacks(t *testing.T) {
 	}
 }
 
-// npy is an array with a header as given.
+// npy returns an array with a header as given.
 func npy(version byte, header string, data []byte) []byte {
 	b := append([]byte(magic), version, 0, byte(len(header)), byte(len(header)>>8))
 	if version > 1 {

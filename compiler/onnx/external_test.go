@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// outside is a TensorProto whose data is elsewhere, as pairs of key and value tell.
+// outside returns a TensorProto whose data is elsewhere, as pairs of key and value tell.
 func outside(code int64, dims []int64, pairs ...string) []byte {
 	return tensorWith(code, dims, func(m *message) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -28,7 +28,7 @@ func outside(code int64, dims []int64, pairs ...string) []byte {
 	})
 }
 
-// modelOf is a model with initializers.
+// modelOf returns a model with initializers.
 func modelOf(tensors ...[]byte) []byte {
 	var g, m message
 	for _, t := range tensors {

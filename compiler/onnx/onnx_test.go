@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// small is a model that uses every part of the format that is written.
+// small returns a model that uses every part of the format that is written.
 func small() *Model {
 	attrs := []*Attribute{
 		{Name: "f", Type: AttrFloat, Float: 0.5},
@@ -69,7 +69,7 @@ func TestModelsSurviveARoundTrip(t *testing.T) {
 	}
 }
 
-// tensorWith is a TensorProto of the given type and shape with one more field.
+// tensorWith returns a TensorProto of the given type and shape with one more field.
 func tensorWith(code int64, dims []int64, add func(*message)) []byte {
 	var m message
 	m.text(8, "t")
@@ -128,7 +128,7 @@ func TestTypedTensorFields(t *testing.T) {
 	}
 }
 
-// attributeWithout is a model with an attribute that has a type and no value.
+// attributeWithout returns a model with an attribute that has a type and no value.
 func attributeWithout(kind AttributeType) []byte {
 	var a, n, g, m message
 	a.text(1, "a")

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// chain is x -> a -> b -> y, where b also needs w and the input m; it declares the type of a.
+// chain returns x -> a -> b -> y, where b also needs w and the input m; it declares the type of a.
 func chain() *Model {
 	float := func(name string) *ValueInfo {
 		return &ValueInfo{Name: name, DType: array.Float32, HasShape: true, Shape: []Dim{{Value: 2}, {Value: 2}}}

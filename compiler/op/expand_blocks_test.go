@@ -238,7 +238,7 @@ func TestProductsOfFloatsWithDequantisedWeights(t *testing.T) {
 	}
 }
 
-// wantedProduct is that of x by the weights of a model, dequantised.
+// wantedProduct returns that of x by the weights of a model, dequantised.
 func wantedProduct(x *array.Array, m *onnx.Model, gemm bool, axis, block int64) (want []float64) {
 	known := map[string]*array.Array{}
 	for _, c := range m.Graph.Initializers {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// numbers is an array of made-up integers.
+// numbers returns an array of made-up integers.
 func numbers(d array.DType, low, high int64, shape ...int64) *array.Array {
 	a := array.New(d, shape...)
 	for i := range a.Len() {

@@ -61,7 +61,7 @@ func rootMeanSquare(rows [][]float64, scale *array.Array, epsilon float64) (all 
 	return all
 }
 
-// rowsOf are the sums of arrays as rows of the given length; shorter arrays repeat.
+// rowsOf returns the sums of arrays as rows of the given length; shorter arrays repeat.
 func rowsOf(width int64, arrays ...*array.Array) (rows [][]float64) {
 	for i := range arrays[0].Len() {
 		if i%width == 0 {
@@ -107,7 +107,7 @@ func (h heads) at(b, head, position, feature int64) float64 {
 	return h.a.Float(((b*h.a.Shape[1]+position)*h.count+head)*h.size + feature)
 }
 
-// turned is a feature rotated with the one that it pairs with, by the angle of a position in the caches.
+// turned returns a feature rotated with the one that it pairs with, by the angle of a position in the caches.
 func (h heads) turned(cos, sin *array.Array, interleaved bool, b, head, position, feature, place int64) float64 {
 	pairs := cos.Shape[1]
 	if feature >= 2*pairs {
@@ -223,7 +223,7 @@ func TestSharedKeysAreReadByOneKernel(t *testing.T) {
 	}
 }
 
-// lengths are known ones, as ONNX Runtime has them.
+// lengths returns known ones, as ONNX Runtime has them.
 func lengths(v ...int64) *array.Array {
 	a := array.New(array.Int32, int64(len(v)))
 	for k, n := range v {

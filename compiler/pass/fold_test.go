@@ -24,7 +24,7 @@ output t2
 	inVectors = "reorder 1 1 0\nunroll 1 1\nvectorize 1 0\n"
 )
 
-// foldLanes are those of a machine whose vectors have so many bytes.
+// foldLanes returns those of a machine whose vectors have so many bytes.
 func foldLanes(bytes int64) func(array.DType) int64 {
 	return func(d array.DType) int64 { return bytes / d.Bytes() }
 }

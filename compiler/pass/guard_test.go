@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// guarded is two loops of a thread around a store below an end: rows of a tile, and the two neighbours of each.
+// guarded returns two loops of a thread around a store below an end: rows of a tile, and the two neighbours of each.
 func guarded(position func(row, own *expr.Var) expr.Expr, end int64) *ir.Func {
 	row, own := &expr.Var{Name: "row", Extent: 4}, &expr.Var{Name: "own", Extent: 2}
 	b := &ir.Buffer{Tensor: ir.Flat("a0", array.Float32, 8)}

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// padded is a copy of a size x size image into the middle of one that is a pixel wider on every side.
+// padded returns a copy of a size x size image into the middle of one that is a pixel wider on every side.
 func padded(t *testing.T, size int64) *expr.Workload {
 	t.Helper()
 	x := expr.NewInput("x", array.Float32, size, size)

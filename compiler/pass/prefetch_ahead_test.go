@@ -13,7 +13,7 @@ type prefetchAll struct{}
 
 func (prefetchAll) Has(expr.Expr, *expr.Var) bool { return true }
 
-// packed is a product by a constant in strips of 16 columns, in tiles of 4 rows. A strip of 64 rows is 4 KiB.
+// packed returns a product by a constant in strips of 16 columns, in tiles of 4 rows. A strip of 64 rows is 4 KiB.
 func packed(t *testing.T) *ir.Func {
 	t.Helper()
 	f := irtest.Unrolled(t, `input t0 f32[32,64]

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// before is the program of a trace for a warpgroup before the pass.
+// before returns the program of a trace for a warpgroup before the pass.
 func before(t *testing.T, trace string) *ir.Func {
 	t.Helper()
 	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, trace))

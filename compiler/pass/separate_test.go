@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
 
-// steps is a product of tiles of two rows of two vectors, with two steps of its sums written out.
+// steps returns a product of tiles of two rows of two vectors, with two steps of its sums written out.
 func steps(t *testing.T) *ir.Func {
 	t.Helper()
 	return pass.Promote(irtest.Unrolled(t, `input t0 f32[4,8]

@@ -12,7 +12,7 @@ import (
 // what the others have.
 const rows = "input t0 f32[16,64]\nsum t1 f32[16] over 64 = [t0 i0 r0]\nmap t2 f32[16] = (add [t1 i0] [t1 i0])\noutput t2\n"
 
-// onBlocks is a schedule in a block.
+// onBlocks returns a schedule in a block.
 func onBlocks(trace string) string {
 	return "split 1 0 8 0\nbind 1 1 0\nbind 1 2 1\n" + trace + "compute-at 0 1 1\nscope 0 1\ncompute-at 2 1 1\nscope 2 1\n"
 }

@@ -34,7 +34,7 @@ dot 0 3
 `
 )
 
-// dotted is the product with as many rows in a tile, in dot products.
+// dotted returns the product with as many rows in a tile, in dot products.
 func dotted(t *testing.T, rows string) *ir.Func {
 	t.Helper()
 	f := pass.Promote(irtest.Unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", rows)))

@@ -16,7 +16,7 @@ sum t2 f32[32,16] over 16 = (mul (cast f32 [t0 r0 i0]) (cast f32 [t1 i1 r0]))
 output t2
 `
 
-// tensorized is the program of a workload and a trace behind the pass.
+// tensorized returns the program of a workload and a trace behind the pass.
 func tensorized(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
 	f, err := pass.Threads(irtest.Replayed(t, workload, trace))

@@ -15,7 +15,7 @@ sum t2 f32[32,16] over 16 = (mul [t0 i0 r0] [t1 r0 i1])
 output t2
 `
 
-// spreadOver is the program of a trace before the pass.
+// spreadOver returns the program of a trace before the pass.
 func spreadOver(t *testing.T, trace string) *ir.Func {
 	t.Helper()
 	f, err := pass.Threads(irtest.Replayed(t, tensorizeProduct, trace))
@@ -39,7 +39,7 @@ func TestErrorsOfRoundingAreMultiplied(t *testing.T) {
 	irtest.Golden(t, "tensorize/compensated", pass.Tensorize(spreadOver(t, strings.Replace(irtest.WarpTile, "tensorize 1 2 0", "tensorize 1 2 1", 1))))
 }
 
-// warpgroupBefore is the program of a trace for a warpgroup before the pass.
+// warpgroupBefore returns the program of a trace for a warpgroup before the pass.
 func warpgroupBefore(t *testing.T, trace string) *ir.Func {
 	t.Helper()
 	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, trace))

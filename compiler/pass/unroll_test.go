@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// unrollProduct is a schedule of a small product with two unrolled rows of 12 columns in vectors.
+// unrollProduct returns a schedule of a small product with two unrolled rows of 12 columns in vectors.
 func unrollProduct(t *testing.T) *schedule.Schedule {
 	t.Helper()
 	s := schedule.New(exprtest.Product(t, 4, 3, 12))

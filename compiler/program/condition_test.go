@@ -49,7 +49,7 @@ func negated(at func(k int) expr.Expr) expr.Expr { return expr.Un(expr.Neg, at(0
 
 func sum(at func(k int) expr.Expr) expr.Expr { return expr.AddE(at(0), at(1)) }
 
-// chosen is argument 1 where argument 0 holds, and argument 2 elsewhere.
+// chosen returns argument 1 where argument 0 holds, and argument 2 elsewhere.
 func chosen(at func(k int) expr.Expr) expr.Expr { return expr.Sel(at(0), at(1), at(2)) }
 
 // want checks the conditions of each call.

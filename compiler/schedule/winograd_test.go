@@ -57,7 +57,7 @@ func TestFiltersComputeCorrelations(t *testing.T) {
 	}
 }
 
-// filterShapes are outputs, taps and strides, more than there are filters.
+// filterShapes returns outputs, taps and strides, more than there are filters.
 func filterShapes() (list [][3]int64) {
 	for m := range int64(6) {
 		for taps := range int64(9) {

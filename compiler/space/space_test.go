@@ -36,7 +36,7 @@ func (single) Apply(*schedule.Schedule, int64) error { return nil }
 
 var two, four = Algorithm{"two", 2}, Algorithm{"four", 4}
 
-// counted is a space of a direct sum and of two other algorithms.
+// counted returns a space of a direct sum and of two other algorithms.
 func counted() *Space {
 	a := Parameter[pair]{Knob{Name: "a", Values: []int64{1, 2}}, func(p *pair) *int64 { return &p.a }}
 	b := Parameter[pair]{Knob{Name: "b", Values: []int64{1, 2, 3}, Unrolls: true}, func(p *pair) *int64 { return &p.b }}

@@ -32,7 +32,7 @@ func board(parts []string, capacities []int) *machine {
 
 const a55, a76 = "0xd05", "0xd0b"
 
-// rock is a board of four small cores and four large ones.
+// rock returns a board of four small cores and four large ones.
 func rock() *machine {
 	return board([]string{a55, a55, a55, a55, a76, a76, a76, a76}, []int{414, 414, 414, 414, 1024, 1024, 1024, 1024})
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// card is a GPU for tests.
+// card returns a GPU for tests.
 func card() *GPU {
 	return &GPU{Arch: "sm_90a", Model: "NVIDIA H200", Multiprocessors: 132, WarpThreads: 32, BlockThreads: 1024, MultiprocessorThreads: 2048,
 		ThreadRegisters: 255, MultiprocessorRegisters: 64 << 10, BlockSharedBytes: 227 << 10, MultiprocessorSharedBytes: 228 << 10, L2Bytes: 60 << 20}

@@ -27,7 +27,7 @@ const copies = `if [ "$1" = --version ]; then echo "Cuda compilation tools, rele
 { echo "$1"; cat "$2"; } >"$4"
 `
 
-// onCard is this machine with a card of a make.
+// onCard returns this machine with a card of a make.
 func onCard(t *testing.T, arch string) *target.Target {
 	t.Helper()
 	on, err := target.Native(1)
@@ -100,7 +100,7 @@ func TestCodeForACardIsAssembled(t *testing.T) {
 	}
 }
 
-// fakeLibrary is a library that stands in for nvJitLink 12.4.
+// fakeLibrary returns a library that stands in for nvJitLink 12.4.
 func fakeLibrary(t *testing.T) string {
 	t.Helper()
 	library := filepath.Join(t.TempDir(), "libnvJitLink.so.12")

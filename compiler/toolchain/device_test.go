@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// deviceBuild is a kernel for a GPU.
+// deviceBuild returns a kernel for a GPU.
 func deviceBuild(t testing.TB, text string) Build {
 	t.Helper()
 	host, err := target.Native(1)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// counting is a compiler that notes each of its runs in a file.
+// counting returns a compiler that notes each of its runs in a file.
 func counting(t *testing.T, tc *Toolchain) (counted *Toolchain, runs func() int) {
 	t.Helper()
 	dir := t.TempDir()

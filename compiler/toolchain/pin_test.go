@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
 
-// kernel is one that calls a library.
+// kernel returns one that calls a library.
 func kernel(t *testing.T, arch, library string) *userkernel.Kernel {
 	t.Helper()
 	k, err := userkernel.Parse([]byte(`{"name":"calls","arch":"` + arch + `","numerics":"strict","workloads":[{"text":["x"]}],` +

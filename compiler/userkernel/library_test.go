@@ -7,7 +7,7 @@ import (
 
 const libraries = `{"soname": "libz.so.1", "version_function": "zlibVersion"}, {"soname": "libdnnl.so.2", "version_function": "dnnl_version", "version_numbers": 3}`
 
-// calling is the kernel of description, which calls libraries.
+// calling returns the kernel of description, which calls libraries.
 func calling(list string) string {
 	return strings.Replace(description, `"workspace"`, `"libraries": [`+list+`], "workspace"`, 1)
 }

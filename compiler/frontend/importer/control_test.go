@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// inner is a graph of an attribute, made like a model.
+// inner returns a graph of an attribute, made like a model.
 func inner(name string, s sketch.Model, outputs ...string) *onnx.Attribute {
 	return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(outputs...).Graph}
 }
@@ -85,7 +85,7 @@ func TestABranchThatIsNotChosenIsNotComputed(t *testing.T) {
 	}
 }
 
-// doubling is a loop's body: v becomes v+v, and shows the number of the iteration plus v.
+// doubling returns a loop's body: v becomes v+v, and shows the number of the iteration plus v.
 func doubling() sketch.Model {
 	s := scalarInput(scalarInput(sketch.New(), "t", array.Int64), "go", array.Bool).Input("v", 1)
 	return s.Node("more = Identity go").Node("w = Add v v").

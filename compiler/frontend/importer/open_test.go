@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// floats is an input of one axis.
+// floats returns an input of one axis.
 func floats(v ...float32) *array.Array { return array.FromFloat32(v, int64(len(v))) }
 
 func wantShape(t *testing.T, got *array.Array, want ...int64) {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// open is a model of two inputs with open extents: "x" (batch x 3 x seq) and "mask" (batch x seq).
+// open returns a model of two inputs with open extents: "x" (batch x 3 x seq) and "mask" (batch x seq).
 func open() *onnx.Model {
 	s := sketch.New().Input("x", 1, 3, 1).Input("mask", 1, 1).Node("y = Relu x").Node("z = Relu mask")
 	s.Graph.Inputs[0].Shape[0], s.Graph.Inputs[0].Shape[2] = named("batch"), named("seq")

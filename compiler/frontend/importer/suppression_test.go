@@ -41,7 +41,7 @@ func randomDetections(rng *rand.Rand) detections {
 	return d
 }
 
-// corners are the lower and the upper ends of a box on both axes.
+// corners returns the lower and the upper ends of a box on both axes.
 func (d detections) corners(batch, box int64) (low, high [2]float32) {
 	b := d.boxes[4*(batch*d.count+box):][:4]
 	for k := range low {
@@ -92,7 +92,7 @@ func (d detections) selected() []int64 {
 	return rows
 }
 
-// model is the operator, with the number of boxes known or computed, and its inputs.
+// model returns the operator, with the number of boxes known or computed, and its inputs.
 func (d detections) model(known bool) (*onnx.Model, map[string]*array.Array) {
 	m := sketch.New().Input("boxes", d.batch, d.count, 4).Input("scores", d.batch, d.classes, d.count).
 		Input("overlap", 1).Input("least", 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// heads is a sketch with q, k and v as two heads of width 4 over 5 tokens, split out of rows of 8.
+// heads returns a sketch with q, k and v as two heads of width 4 over 5 tokens, split out of rows of 8.
 func heads() sketch.Model {
 	s := sketch.New()
 	for _, name := range []string{"q", "k", "v"} {

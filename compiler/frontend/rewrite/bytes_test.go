@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// bytesOf is x, quantised to a type of 8 bits as q, with scale one and zero point z, and weights in int8: w of a
+// bytesOf returns x, quantised to a type of 8 bits as q, with scale one and zero point z, and weights in int8: w of a
 // convolution by 3x3, d of a depthwise one, m of a product.
 func bytesOf(d array.DType, zero int64) sketch.Model {
 	z := array.New(d)

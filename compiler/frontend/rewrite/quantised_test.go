@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
-// quantisedBlock is a convolution of quantised values by quantised weights, with a bias; its result is c.
+// quantisedBlock returns a convolution of quantised values by quantised weights, with a bias; its result is c.
 func quantisedBlock() sketch.Model {
 	weights := array.New(array.Int8, 8, 8, 3, 3)
 	for i := range weights.Len() {

@@ -127,7 +127,7 @@ func checkNear(t *testing.T, got, want *array.Array) {
 	}
 }
 
-// replaced is a model with other elements of a constant.
+// replaced returns a model with other elements of a constant.
 func replaced(m *onnx.Model, name string, a *array.Array) *onnx.Model {
 	g := *m.Graph
 	g.Initializers = nil
