@@ -62,7 +62,7 @@ func (a *Archive) Remove(j *RetainedJob) {
 	}
 }
 
-// RetainedJob returns the job with an id, or nil.
+// Job returns the job with an id, or nil.
 func (a *Archive) Job(id string) *RetainedJob { return a.byID[id] }
 
 // Len returns the number of jobs.
