@@ -11,6 +11,8 @@ type Observer interface {
 // nopObserver is an Observer that discards everything.
 type nopObserver struct{}
 
+// Searched implements Observer.
 func (nopObserver) Searched(int, float64) {}
 
+// Ranked implements Observer.
 func (nopObserver) Ranked(int, int) {}

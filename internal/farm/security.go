@@ -71,6 +71,7 @@ func (s Security) open(log *slog.Logger) (tracker.Security, io.Closer, error) {
 // closers closes several closers.
 type closers []io.Closer
 
+// Close closes all of them and returns their errors.
 func (all closers) Close() (err error) {
 	for _, c := range all {
 		err = errors.Join(err, c.Close())
@@ -110,4 +111,5 @@ func (s Security) openAudit(log *slog.Logger) (*audit.Log, error) {
 // nopCloser is a writer that stays open when the audit log is closed.
 type nopCloser struct{ io.Writer }
 
+// Close does nothing.
 func (nopCloser) Close() error { return nil }

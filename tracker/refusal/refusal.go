@@ -6,31 +6,31 @@ import "fmt"
 type Kind int
 
 const (
-	// Invalid: the field named by Of is wrong; the request must change.
+	// Invalid means that the field named by Of is wrong; the request must change.
 	Invalid Kind = iota + 1
-	// NotFound: the request names something that does not exist.
+	// NotFound means that the request names something that does not exist.
 	NotFound
-	// NotNow: the current state does not allow the call; the text has the remedy.
+	// NotNow means that the current state does not allow the call; the text has the remedy.
 	NotNow
-	// Denied: the object belongs to someone else.
+	// Denied means that the object belongs to someone else.
 	Denied
-	// VoidSession: the agent must join again.
+	// VoidSession means that the agent must join again.
 	VoidSession
-	// StaleLease: the lease is no longer held, so the work must be dropped. Of names the call.
+	// StaleLease means that the lease is no longer held, so the work must be dropped. Of names the call.
 	StaleLease
-	// OtherHistory: the caller knows events of the job that do not exist; it must read them again.
+	// OtherHistory means that the caller knows events of the job that do not exist; it must read them again.
 	OtherHistory
-	// MissingArtifact: an artifact must be uploaded first.
+	// MissingArtifact means that an artifact must be uploaded first.
 	MissingArtifact
-	// Overloaded: the limit named by Of is reached; the call may be retried later.
+	// Overloaded means that the limit named by Of is reached; the call may be retried later.
 	Overloaded
-	// OverQuota: the owner has reached its quota of Of.
+	// OverQuota means that the owner has reached its quota of Of.
 	OverQuota
-	// Stopping: the tracker is stopping; another process may answer.
+	// Stopping means that the tracker is stopping; another process may answer.
 	Stopping
-	// StoreAway: the store's server is unavailable; the call may be retried later.
+	// StoreAway means that the store's server is unavailable; the call may be retried later.
 	StoreAway
-	// Unreadable: the store cannot be read.
+	// Unreadable means that the store cannot be read.
 	Unreadable
 )
 
