@@ -15,8 +15,8 @@ trap clean EXIT
 
 # The sources of packages are this machine's.
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^#' |
-	awk 'match($0, /https?:\/\/[^ ]+/) && !/security/ { print substr($0, RSTART, RLENGTH); exit }')
+mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
+	awk '!/^#/ && !/security/ && !found && match($0, /https?:\/\/[^ ]+/) { print substr($0, RSTART, RLENGTH); found = 1 }')
 debootstrap --variant=minbase --include=ca-certificates,git,make "$suite" "$root" "$mirror" >/dev/null
 cp -a /etc/apt/. "$root/etc/apt/"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
