@@ -94,8 +94,8 @@ const (
 type Tensor struct {
 	Name  string
 	Value *array.Array
-	// Content writes the elements, little-endian, of a tensor without elements in its Value. It is only used to write a
-	// model.
+	// Content writes the elements, little-endian, of a tensor without elements in its Value. It is only used to
+	// write a model.
 	Content func(io.Writer) error
 }
 

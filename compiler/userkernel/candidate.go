@@ -147,7 +147,8 @@ const (
 // IsTrace reports whether the first line of a trace after its header belongs to a user kernel.
 func IsTrace(line string) bool { return strings.HasPrefix(line, traceLine) }
 
-// Origin describes the user kernel of a trace by its name and knob values; it is empty if the trace contains no user kernel.
+// Origin describes the user kernel of a trace by its name and knob values; it is empty if the trace contains no user
+// kernel.
 func Origin(trace []byte) string {
 	_, text, _ := strings.Cut(string(trace), "\n"+traceLine)
 	text, point, found := strings.Cut(text, "\n"+pointLine)
