@@ -93,7 +93,7 @@ func outputsOf(p *program.Program, out []byte) map[string]*array.Array {
 	got := map[string]*array.Array{}
 	for _, v := range p.Outputs {
 		n := valueBytes(p, v)
-		got[p.Values[v].Name] = &array.Array{DType: array.Float32, Shape: p.Values[v].Shape, Data: out[:n]}
+		got[p.Values[v].Name] = &array.Array{DType: p.Values[v].DType, Shape: p.Values[v].Shape, Data: out[:n]}
 		out = out[n:]
 	}
 	return got
