@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// shuffleWarpThreads is the number of threads that exchange registers.
-const shuffleWarpThreads = 32
+// warpThreads is the number of threads of a warp, which exchange registers and hold the matrices of an instruction.
+const warpThreads = 32
 
 // Shuffle combines the partial results of neighbouring threads in registers. It applies to a buffer in which thread
 // t computes element t and a marked loop combines those of neighbouring threads: a power of two, within one warp.
@@ -103,7 +103,7 @@ func shuffleMatch(b ir.Block, k int) (*partials, bool) {
 // computes reports whether thread t of whole warps computes element t and stores nothing else.
 func (p *partials) computes() bool {
 	n := p.compute
-	ok := n.Extent%shuffleWarpThreads == 0 && p.buffer.Elements() == n.Extent
+	ok := n.Extent%warpThreads == 0 && p.buffer.Elements() == n.Extent
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		switch x := st.(type) {
 		case *ir.For, *ir.Let:
@@ -155,7 +155,7 @@ func (p *partials) combines() bool {
 	op, term, ok := store.Step()
 	load, isLoad := term.(*expr.Load)
 	p.lanes, p.op, p.to = loop.Extent, op, store
-	return ok && isLoad && load.Tensor == p.buffer.Tensor && p.lanes <= shuffleWarpThreads && p.lanes&(p.lanes-1) == 0 &&
+	return ok && isLoad && load.Tensor == p.buffer.Tensor && p.lanes <= warpThreads && p.lanes&(p.lanes-1) == 0 &&
 		p.lanes*n.Extent == p.compute.Extent && p.inOrder(load.Index[0], loop.Var)
 }
 

@@ -68,9 +68,6 @@ func (l tensorizeLaunch) threads(n *ir.For) *ir.For {
 	return n.With(append(w.names(body), body...))
 }
 
-// tensorizeWarpThreads is the number of threads that hold the matrices of an instruction.
-const tensorizeWarpThreads = 32
-
 // warp describes the threads of a loop in groups of 32.
 type warp struct {
 	tensorizeLaunch
@@ -89,8 +86,8 @@ func newWarp(l tensorizeLaunch, n *ir.For) *warp {
 		quad:   &expr.Var{Name: "quad", Extent: 4},
 		turned: &expr.Var{Name: "turned", Extent: n.Extent},
 		side:   &expr.Var{Name: "side", Extent: 2},
-		number: &expr.Var{Name: "warp", Extent: (n.Extent + tensorizeWarpThreads - 1) / tensorizeWarpThreads},
-		octet:  &expr.Var{Name: "octet", Extent: tensorizeWarpThreads / matrixRows},
+		number: &expr.Var{Name: "warp", Extent: (n.Extent + warpThreads - 1) / warpThreads},
+		octet:  &expr.Var{Name: "octet", Extent: warpThreads / matrixRows},
 		row:    &expr.Var{Name: "row", Extent: matrixRows},
 	}
 }
@@ -98,13 +95,13 @@ func newWarp(l tensorizeLaunch, n *ir.For) *warp {
 // names defines those of the warp's variables that a block uses.
 func (w *warp) names(b ir.Block) (names ir.Block) {
 	t := w.loop.Var
-	lane := remainder(t, tensorizeWarpThreads)
-	first := expr.MulE(quotient(t, tensorizeWarpThreads), expr.I(tensorizeWarpThreads))
+	lane := remainder(t, warpThreads)
+	first := expr.MulE(quotient(t, warpThreads), expr.I(warpThreads))
 	for _, n := range []*ir.Let{
 		{Var: w.quad, Value: remainder(t, 4)},
 		{Var: w.turned, Value: expr.AddE(first, quotient(lane, 8))},
 		{Var: w.side, Value: remainder(quotient(t, 4), 2)},
-		{Var: w.number, Value: quotient(t, tensorizeWarpThreads)},
+		{Var: w.number, Value: quotient(t, warpThreads)},
 		{Var: w.octet, Value: quotient(lane, matrixRows)},
 		{Var: w.row, Value: remainder(t, matrixRows)},
 	} {
@@ -176,7 +173,7 @@ type tensorizeOperand struct {
 
 // match matches a loop over a warp's matrices.
 func (w *warp) match(n *ir.For) (*tensorizeProduct, bool) {
-	if w.loop.Extent%tensorizeWarpThreads != 0 || n.Extent%n.Format.Terms() != 0 {
+	if w.loop.Extent%warpThreads != 0 || n.Extent%n.Format.Terms() != 0 {
 		return nil, false
 	}
 	for _, p := range w.products(n) {
@@ -247,7 +244,7 @@ func (p *tensorizeProduct) fits() bool {
 		return true
 	}
 	return alike(p.a.load.Index[0], func(t int64) int64 { return t - t%4 }) &&
-		alike(p.b.load.Index[0], func(t int64) int64 { return t/tensorizeWarpThreads*tensorizeWarpThreads + t%4 })
+		alike(p.b.load.Index[0], func(t int64) int64 { return t/warpThreads*warpThreads + t%4 })
 }
 
 // at returns an index for the given thread.

@@ -65,8 +65,8 @@ func (p *tensorizeProduct) linesAdjoin(o tensorizeOperand, registers int64) bool
 
 // line returns the variable values for which the operand's index addresses line n of a matrix.
 func (p *tensorizeProduct) line(registers int64, n expr.Expr) map[*expr.Var]expr.Expr {
-	first := expr.MulE(p.number, expr.I(tensorizeWarpThreads))
-	if p.loop.Extent == tensorizeWarpThreads {
+	first := expr.MulE(p.number, expr.I(warpThreads))
+	if p.loop.Extent == warpThreads {
 		first = expr.I(0)
 	}
 	if registers == registersA {

@@ -79,7 +79,7 @@ func (g *groupProduct) fits() bool {
 	if coef, _ := sums.Coef(eights.Var); coef != 2 || !ir.WarpgroupColumns(g.columns) {
 		return false
 	}
-	row := func(t int64) int64 { return t/tensorizeWarpThreads%4*16 + t%tensorizeWarpThreads/4 }
+	row := func(t int64) int64 { return t/warpThreads%4*16 + t%warpThreads/4 }
 	column := func(t int64) int64 { return t % 4 * 2 }
 	return moves(g.a.load, g.half, 8*g.x.line()) && moves(g.b.load, g.pair, g.y.line()) && moves(g.b.load, eights.Var, 8*g.y.line()) &&
 		g.spread(g.a.load, g.x, row) && g.spread(g.b.load, g.y, column) &&

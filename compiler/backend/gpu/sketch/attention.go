@@ -50,9 +50,6 @@ type attentionParameters struct {
 	stages int64
 }
 
-// attentionWarpThreads is the number of threads per warp.
-const attentionWarpThreads = 32
-
 // NewAttention returns the schedules of a workload with the algorithms that numerics allow, or nil if it is not
 // attention or exceeds the resources of a block.
 func NewAttention(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics) *sketch.Whole {
@@ -131,7 +128,7 @@ func (a *attention) fits(fixed attentionParameters) bool {
 func (q attentionParameters) tile() int64               { return q.tall * q.rows * ir.MatrixRows }
 func (q attentionParameters) keys() int64               { return attentionWhole(q.piece) }
 func (a *attention) columns() int64                     { return attentionWhole(a.E) }
-func (q attentionParameters) threads() int64            { return q.tall * q.wide * attentionWarpThreads }
+func (q attentionParameters) threads() int64            { return q.tall * q.wide * warpThreads }
 func (a *attention) pieces(q attentionParameters) int64 { return sketch.CeilDiv(a.N, q.piece) }
 
 // attentionWhole rounds a number of columns up to whole matrices.
@@ -177,9 +174,6 @@ func (a *attention) registers(q attentionParameters) int64 {
 	return q.rows*(4*(q.keys()+a.columns())/ir.MatrixColumns/q.wide*a.wide/4) + parts*(4*q.rows+2*n)
 }
 
-// attentionMaxRegisters limits a thread's results, so that addresses have room.
-const attentionMaxRegisters = 200
-
 // Legal implements space.Structure.
 func (a *attention) Legal(q attentionParameters) error {
 	switch {
@@ -191,7 +185,7 @@ func (a *attention) Legal(q attentionParameters) error {
 		return fmt.Errorf("space: matrices of %d keys and %d columns cannot be divided among %d warps", q.keys(), a.columns(), q.wide)
 	case q.piece%a.terms != 0:
 		return fmt.Errorf("space: %d keys are not as many as instructions take", q.piece)
-	case a.registers(q) > attentionMaxRegisters:
+	case a.registers(q) > tensorMaxRegisters:
 		return fmt.Errorf("space: a thread keeps %d registers, more than it has", a.registers(q))
 	case q.threads()*(OwnRegisters+a.registers(q)) > int64(a.gpu.MultiprocessorRegisters):
 		return fmt.Errorf("space: %d threads with %d registers are more than a multiprocessor has", q.threads(), a.registers(q))

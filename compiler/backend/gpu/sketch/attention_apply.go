@@ -8,9 +8,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// attentionCopyBytes is the number of bytes that a thread copies at once.
-const attentionCopyBytes = 16
-
 // nests builds the nests of a point.
 type nests struct {
 	*attention
@@ -137,7 +134,7 @@ func (n *nests) fetched(stage int, gapWords, stages int64) {
 	}
 	bytes := n.S.Stages[stage].Tensor.DType.Bytes()
 	n.gap(stage, gapWords)
-	Together(n.Builder, stage, Fetching{Threads: n.q.threads(), Vector: attentionCopyBytes / bytes, Stages: stages})
+	Together(n.Builder, stage, Fetching{Threads: n.q.threads(), Vector: copyBytes / bytes, Stages: stages})
 }
 
 // rowSums assigns each row of a stage after the loop over pieces to a thread.

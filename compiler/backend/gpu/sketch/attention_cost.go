@@ -9,17 +9,13 @@ import (
 
 // Costs of a piece.
 const (
-	// attentionStepWait is the cycles that a block waits in one of its steps, including the barrier after it.
-	attentionStepWait = 60.0
 	// steps is the number of steps per piece.
 	steps = 8.0
 	// passes is how often an element of the scores is written and read before the second product, and
 	// elementOperations the number of instructions for it.
 	passes, elementOperations = 6.0, 30.0
-	// attentionCopyOperations is a thread's instructions per copy of 16 bytes, attentionLoadOperations those per
-	// element of a fragment, and matrixOperations those per element of four matrices that a warp loads with one
-	// instruction.
-	attentionCopyOperations, attentionLoadOperations, matrixOperations = 6.0, 2.0, 1.0 / 8
+	// matrixOperations is a thread's instructions per element of four matrices that a warp loads with one instruction.
+	matrixOperations = 1.0 / 8
 )
 
 // Cost implements space.Structure. Per piece, it adds the synchronisation of threads to the maximum of
@@ -41,13 +37,13 @@ func (a *attention) Cost(q attentionParameters) float64 {
 		weights *= ir.MatrixColumns / 2 // each thread reads its own factors
 		operands *= ir.MatrixColumns / 2
 	}
-	words, loads := weights+operands, (weights+operands)*attentionLoadOperations*parts
+	words, loads := weights+operands, (weights+operands)*loadOperations*parts
 	if a.loads() {
-		words, loads = weights+operands/2, weights*attentionLoadOperations+operands*matrixOperations
+		words, loads = weights+operands/2, weights*loadOperations+operands*matrixOperations
 	}
 	fetched := keys * (terms + columns) * float64(a.bytes)
 	shared := (words + passes*tile*keys) / machine.SharedWords
-	issued := (loads + tile*keys*elementOperations + fetched/16*attentionCopyOperations) / machine.Lanes
+	issued := (loads + tile*keys*elementOperations + fetched/16*copyOperations) / machine.Lanes
 	work := max(multiply, shared, issued, fetched/machine.GlobalBytes)
 	blocks := a.Batches * sketch.CeilDiv(a.M, q.tile())
 	resident := a.resident(q)
@@ -56,7 +52,7 @@ func (a *attention) Cost(q attentionParameters) float64 {
 	if busy := together * warps; busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
-	wait := steps*attentionStepWait + max(0, machine.Latency-float64(q.stages-1)*work)
+	wait := steps*stepWait + max(0, machine.Latency-float64(q.stages-1)*work)
 	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + machine.Latency)
 }
 

@@ -282,15 +282,12 @@ func (p *Product) FetchedBytes(b Box) (bytes int64) {
 	return bytes
 }
 
-// productCopyBytes is the maximum size of a thread's copy.
-const productCopyBytes = 16
-
 // atOnce returns how many neighbours of an operand a thread can fetch at once, such that rows are whole vectors.
 func (p *Product) atOnce(o Operand, b Box, f Fetching, ranges map[*expr.Var]int64) int64 {
 	if f.Swizzled && p.Exchanges(o) {
 		return 1
 	}
-	n := min(f.Vector, productCopyBytes/o.Load.Tensor.DType.Bytes())
+	n := min(f.Vector, copyBytes/o.Load.Tensor.DType.Bytes())
 	for _, row := o.elements(b, ranges); row%n != 0; {
 		n /= 2
 	}

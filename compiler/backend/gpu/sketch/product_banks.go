@@ -2,12 +2,6 @@ package sketch
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// The number of shared memory banks, and the bytes of a word, which each bank serves per turn.
-const (
-	banks     = 32
-	wordBytes = 4
-)
-
 // Turns returns how many turns of the shared memory banks deliver an operand's element to each thread of a warp.
 // place returns a thread's row and column in the block; threads beyond the results have none.
 func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (row, column int64)) int64 {

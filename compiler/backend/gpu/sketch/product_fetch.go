@@ -30,9 +30,6 @@ type Fetching struct {
 // phaseBytes is the maximum shared memory of an mbarrier, including alignment.
 const phaseBytes = 16
 
-// productRowBytes is the alignment of a tensor's rows for TMA copies.
-const productRowBytes = 16
-
 // Boxed reports whether TMA can copy boxes of an operand: it must be a whole argument with whole rows, and not be
 // transposed on the way.
 func (p *Product) Boxed(o Operand) bool {
@@ -43,7 +40,7 @@ func (p *Product) Boxed(o Operand) bool {
 		}
 	}
 	row := t.Shape[len(t.Shape)-1] * t.DType.Bytes()
-	return o.given && t.Strides == nil && !p.Exchanges(o) && row%productRowBytes == 0 && dims <= ir.MapDims
+	return o.given && t.Strides == nil && !p.Exchanges(o) && row%rowBytes == 0 && dims <= ir.MapDims
 }
 
 // exchangedBytes is the size of elements that warpgroups need with contiguous terms. Asynchronous copies move them

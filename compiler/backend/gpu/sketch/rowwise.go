@@ -48,13 +48,13 @@ func NewRowwise(w *expr.Workload, g *target.GPU) *sketch.Whole {
 	if s.sharedBytes(rowwiseParameters{rows: 1}) > g.BlockSharedBytes {
 		return nil
 	}
-	most := min(int64(g.BlockThreads), sketch.CeilDiv(m.Length, rowwiseWarp)*rowwiseWarp)
+	most := min(int64(g.BlockThreads), sketch.CeilDiv(m.Length, warpThreads)*warpThreads)
 	family := &space.Sketch[rowwiseParameters]{
 		Open: space.Worth([]space.Parameter[rowwiseParameters]{
 			sketch.Knob("threads", func(p *rowwiseParameters) *int64 { return &p.threads }, sketch.AtMost(most, 4, 8, 16, 32, 64, 128, 256, 512, 1024)...),
 			sketch.Knob("rows", func(p *rowwiseParameters) *int64 { return &p.rows }, sketch.AtMost(s.side, 1, 2, 4, 8, 16, 32)...),
 		}),
-		Fixed:    rowwiseParameters{threads: rowwiseWarp, rows: 1},
+		Fixed:    rowwiseParameters{threads: warpThreads, rows: 1},
 		Variants: []space.Variant[rowwiseParameters]{{By: space.Direct, Structure: s}},
 	}
 	return &sketch.Whole{Out: m.Out, Inline: m.Inline, Family: family}
@@ -72,17 +72,13 @@ func single(m *sketch.Rows, all []*schedule.Stage) bool {
 	return len(m.Contiguous) > 1 || !one(m.Out)
 }
 
-const (
-	// rowwiseShortest is the minimum number of a row's elements that several threads share.
-	rowwiseShortest = 8
-	// rowwiseWarp is the number of threads that exchange registers.
-	rowwiseWarp = 32
-)
+// rowwiseShortest is the minimum number of a row's elements that several threads share.
+const rowwiseShortest = 8
 
 // sharedBytes returns an upper bound of a block's shared memory: its rows of each stage, and partial results of
 // warps. The remainder of rows has code and arrays of its own.
 func (s *rowwiseSketch) sharedBytes(p rowwiseParameters) int64 {
-	bytes := p.rows * (int64(len(s.Stages)+1)*(s.Length+16)*s.Widest + 2*max(rowwiseWarp, p.threads)*s.Widest)
+	bytes := p.rows * (int64(len(s.Stages)+1)*(s.Length+16)*s.Widest + 2*max(warpThreads, p.threads)*s.Widest)
 	if s.side%p.rows != 0 {
 		bytes *= 2
 	}
@@ -102,10 +98,9 @@ func (s *rowwiseSketch) Legal(p rowwiseParameters) error {
 	return nil
 }
 
-// Waiting times in cycles: a round of loads, a warp shuffle, and a barrier of the block.
+// Waiting times in cycles: a round of loads, and a barrier of the block.
 const (
 	roundWait          = 30.0
-	rowwiseShuffleWait = 25.0
 	rowwiseBarrierWait = 40.0
 )
 
@@ -114,19 +109,19 @@ const (
 func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 	const lanes, bytesPerCycle, launch = 128.0, 16.0, 500.0
 	rounds := float64(sketch.CeilDiv(s.Length, p.threads))
-	threads := float64(max(rowwiseWarp, p.threads*p.rows))
+	threads := float64(max(warpThreads, p.threads*p.rows))
 	work := rounds * float64(s.Loads) * threads / lanes
 	wait := rounds*roundWait + float64(1+len(s.Stages))*rowwiseBarrierWait
-	within := min(p.threads, rowwiseWarp)
-	exchanges := math.Log2(float64(within)) * rowwiseShuffleWait
-	if p.threads > rowwiseWarp {
-		exchanges += rowwiseBarrierWait + float64(p.threads/rowwiseWarp)*roundWait
+	within := min(p.threads, warpThreads)
+	exchanges := math.Log2(float64(within)) * shuffleWait
+	if p.threads > warpThreads {
+		exchanges += rowwiseBarrierWait + float64(p.threads/warpThreads)*roundWait
 	}
-	if within*p.rows%rowwiseWarp != 0 || within&(within-1) != 0 { // partial results go through shared memory
+	if within*p.rows%warpThreads != 0 || within&(within-1) != 0 { // partial results go through shared memory
 		exchanges = rowwiseBarrierWait + float64(within)*roundWait
 	}
-	if p.threads < rowwiseWarp { // rows that a warp reads together are not contiguous
-		work *= math.Sqrt(rowwiseWarp / float64(p.threads))
+	if p.threads < warpThreads { // rows that a warp reads together are not contiguous
+		work *= math.Sqrt(warpThreads / float64(p.threads))
 	}
 	wait += float64(len(s.Contiguous)) * exchanges
 	blocks := sketch.CeilDiv(s.Count, p.rows)
@@ -227,19 +222,19 @@ func (s *rowwiseSketch) combined(b *sketch.Builder, id int, p rowwiseParameters)
 		return nil
 	}
 	each := s.factor(b, id, k, threads, schedule.Lanes)
-	if threads <= rowwiseWarp || b.Err != nil || len(b.S.Stages[id].Reduce) != 1 {
+	if threads <= warpThreads || b.Err != nil || len(b.S.Stages[id].Reduce) != 1 {
 		s.shuffle(b, id)
 		return []int{each}
 	}
-	ofWarps := s.factor(b, id, 0, rowwiseWarp, schedule.Pieces)
+	ofWarps := s.factor(b, id, 0, warpThreads, schedule.Pieces)
 	s.shuffle(b, ofWarps)
 	return []int{ofWarps, each}
 }
 
 // rowwiseWhole returns how many of the threads form whole warps, or a power of two within one.
 func rowwiseWhole(threads int64) int64 {
-	if threads > rowwiseWarp {
-		return threads / rowwiseWarp * rowwiseWarp
+	if threads > warpThreads {
+		return threads / warpThreads * warpThreads
 	}
 	return 1 << (bits.Len64(uint64(threads)) - 1)
 }

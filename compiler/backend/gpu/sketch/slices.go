@@ -50,7 +50,6 @@ type slicesParameters struct {
 const (
 	// slicesShortest is the minimum number of a sum's terms that several threads share.
 	slicesShortest = 32
-	slicesWarp     = 32
 	// slicesLeastTerms is the minimum number of terms of a part of a sum.
 	slicesLeastTerms = 16
 	// mostParts is the maximum number of parts of few sums. A block adds them up with a thread for each.
@@ -109,7 +108,7 @@ func (p *sums) findStep(g *schedule.Stage) {
 			p.step, p.along = k, true
 		}
 	}
-	if p.few && g.Reduce[p.step].Extent < slicesWarp {
+	if p.few && g.Reduce[p.step].Extent < warpThreads {
 		p.step = longest
 	}
 	p.along = p.along || sketch.Product(p.extents) == 1
@@ -134,9 +133,9 @@ func (p *sums) row() int64 {
 
 // sharers returns the possible numbers of threads per sum: up to a warp, or whole warps.
 func (p *sums) sharers() []int64 {
-	list := sketch.AtMost(p.extent, 1, 2, 4, 8, 16, slicesWarp)
+	list := sketch.AtMost(p.extent, 1, 2, 4, 8, 16, warpThreads)
 	if p.few && p.along {
-		list = append(list, sketch.Below(p.extent+1, 2*slicesWarp, 4*slicesWarp, 8*slicesWarp, 16*slicesWarp)...)
+		list = append(list, sketch.Below(p.extent+1, 2*warpThreads, 4*warpThreads, 8*warpThreads, 16*warpThreads)...)
 	}
 	return list
 }
@@ -165,7 +164,7 @@ func (p *sums) Legal(q slicesParameters) error {
 
 // adders returns how many threads add up the parts of a sum.
 func (p *sums) adders(parts int64) int64 {
-	if !p.few || parts < slicesWarp {
+	if !p.few || parts < warpThreads {
 		return 1
 	}
 	return 1 << (bits.Len64(uint64(parts)) - 1)

@@ -13,8 +13,6 @@ const (
 	slicesBarrierWait = 60.0
 	// addWait is the time of a thread to add up a part, or another thread's sum.
 	addWait = 30.0
-	// slicesShuffleWait is the time of a warp shuffle.
-	slicesShuffleWait = 25.0
 	// blockStart is the time of a multiprocessor to start a block.
 	blockStart = 40.0
 )
@@ -24,7 +22,7 @@ const (
 func (p *sums) Cost(q slicesParameters) float64 {
 	const sector = 32
 	terms := float64(sketch.CeilDiv(sketch.CeilDiv(p.extent, q.parts), q.across) * p.others)
-	threads := float64(max(slicesWarp, sketch.CeilDiv(q.side*q.across, slicesWarp)*slicesWarp))
+	threads := float64(max(warpThreads, sketch.CeilDiv(q.side*q.across, warpThreads)*warpThreads))
 	row := p.row()
 	blocks := sketch.Product(p.extents) / row * sketch.CeilDiv(row, q.side) * q.parts
 	work := terms * (1.5 + float64(p.loads)) * threads / machine.Lanes
@@ -52,10 +50,10 @@ func (p *sums) exchange(threads int64, along bool) float64 {
 	switch {
 	case threads == 1:
 		return 0
-	case !p.few || !along || threads%slicesWarp != 0 || !p.gpu.HasWarps():
+	case !p.few || !along || threads%warpThreads != 0 || !p.gpu.HasWarps():
 		return 2*slicesBarrierWait + addWait*float64(threads)
 	}
-	return 2*slicesBarrierWait + slicesShuffleWait*math.Log2(slicesWarp) + addWait*float64(threads/slicesWarp)
+	return 2*slicesBarrierWait + shuffleWait*math.Log2(warpThreads) + addWait*float64(threads/warpThreads)
 }
 
 // addition returns the time of adding up the parts of a sum: by a thread, or by a thread per part.

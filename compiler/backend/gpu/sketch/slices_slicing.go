@@ -33,8 +33,8 @@ func (x *slicing) apply(b *sketch.Builder) {
 	}
 	each := x.factor(b, x.step, x.across, schedule.Lanes)
 	ofWarps := -1
-	if x.along && x.across > slicesWarp {
-		ofWarps = x.factor(b, 0, slicesWarp, schedule.Pieces)
+	if x.along && x.across > warpThreads {
+		ofWarps = x.factor(b, 0, warpThreads, schedule.Pieces)
 	}
 	block, thread := x.results(b, axes)
 	if x.along {

@@ -6,9 +6,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// rowBytes is the size of a thread's copy, and the alignment of rows for TMA copies.
-const rowBytes = 16
-
 // Storage returns how factors of float32 products are stored: all of them in 16 bits if numerics are fast and a GPU
 // has matrix instructions, in bfloat16 unless another type is requested. bfloat16 has the range of float32, so that
 // no model overflows. float16 has three more bits of precision, but the range of activations is unknown.

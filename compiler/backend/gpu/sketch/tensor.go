@@ -276,6 +276,3 @@ func (p *tensorTile) Legal(q tensorParameters) error {
 	}
 	return q.walk.Legal(p.Product, b, p.resident(q))
 }
-
-// tensorMaxRegisters limits a thread's results and operands, so that addresses have room.
-const tensorMaxRegisters = 200

@@ -64,7 +64,7 @@ func (p *tensorTile) copying(q tensorParameters) (issued, latency float64) {
 	box, latency := p.box(q), machine.Latency
 	for _, o := range p.Operands {
 		if q.bulk == 0 || !p.Boxed(o) {
-			issued += float64(p.Copies(o, box, p.fetching(q))) * tensorCopyOperations / machine.Lanes
+			issued += float64(p.Copies(o, box, p.fetching(q))) * copyOperations / machine.Lanes
 			continue
 		}
 		wide := box.Depth

@@ -6,14 +6,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// tensorCopyOperations is a thread's instructions per copy to shared memory, tensorLoadOperations those per element
-// of a fragment that it loads and rounds or packs.
-const tensorCopyOperations, tensorLoadOperations = 6.0, 2.0
-
-// tensorStepWait is the cycles of a step in which a block's warps do not multiply: they wait for one another, and for
-// their first fragments.
-const tensorStepWait = 60.0
-
 // matrixBytes is a thread's share of four matrices that the warp loads with one instruction.
 const matrixBytes = 16.0
 
@@ -38,14 +30,14 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	fetched := float64(p.FetchedBytes(box))
 	copies := float64(p.AllCopies(box, p.fetching(q)))
 	shared := (words + fetched/4) / machine.SharedWords
-	issued := (loads*products + copies*tensorCopyOperations) / machine.Lanes
+	issued := (loads*products + copies*copyOperations) / machine.Lanes
 	l := p.Launch(q.walk, box, q.stages, p.resident(q))
 	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l))
 	// A single warp does not saturate the cores: an instruction depends on the previous one.
 	if busy := l.Together * warps; busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
-	wait := max(0, machine.Latency-float64(q.stages-1)*work)/l.Together + tensorStepWait
+	wait := max(0, machine.Latency-float64(q.stages-1)*work)/l.Together + stepWait
 	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }
 
@@ -60,7 +52,7 @@ func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operat
 		}
 		elements, bytes := terms*float64(lines), float64(o.Load.DType().Bytes())
 		if !p.Loads(o, box, f) {
-			words, operations = words+elements, operations+elements*tensorLoadOperations
+			words, operations = words+elements, operations+elements*loadOperations
 			continue
 		}
 		each := bytes / matrixBytes

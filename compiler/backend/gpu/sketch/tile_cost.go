@@ -5,9 +5,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// tileCopyOperations is a thread's instructions per copy to shared memory.
-const tileCopyOperations = 6.0
-
 // Cost implements space.Structure. It takes the maximum of arithmetic, shared and global memory per step, and adds up
 // the waves of blocks.
 func (p *tileTile) Cost(q tileParameters) float64 {
@@ -19,10 +16,10 @@ func (p *tileTile) Cost(q tileParameters) float64 {
 	perStep := float64(terms*sketch.Product(p.Extents)*q.parts) / float64(blocks)
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
 	copies := float64(p.AllCopies(box, f))
-	arithmetic := (perStep*loop*p.idle(q) + copies*tileCopyOperations) / machine.Lanes
+	arithmetic := (perStep*loop*p.idle(q) + copies*copyOperations) / machine.Lanes
 	work := max(arithmetic, p.shared(q, perStep), p.Traffic(q.walk, box, l))
 	// A single warp does not saturate a multiprocessor: an instruction depends on the previous one.
-	if busy := l.Together * float64(sketch.CeilDiv(p.active(q), tileWarpThreads)); busy < machine.BusyWarps {
+	if busy := l.Together * float64(sketch.CeilDiv(p.active(q), warpThreads)); busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
 	// Fetches for later steps are in flight while a step is computed.
@@ -30,12 +27,10 @@ func (p *tileTile) Cost(q tileParameters) float64 {
 	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }
 
-const tileWarpThreads = 32
-
 // idle returns the number of warp lanes per lane with results.
 func (p *tileTile) idle(q tileParameters) float64 {
 	active := p.active(q)
-	return float64(sketch.CeilDiv(active, tileWarpThreads)*tileWarpThreads) / float64(active)
+	return float64(sketch.CeilDiv(active, warpThreads)*warpThreads) / float64(active)
 }
 
 // active returns how many threads of an average block have results.
@@ -65,7 +60,7 @@ func (p *tileTile) shared(q tileParameters, multiplications float64) (turns floa
 			shares *= float64(q.rows)
 		}
 		shares *= float64(p.Alike(o, q.columns))
-		turns += multiplications / tileWarpThreads / shares * float64(p.Turns(q.box(), q.fetching(), o, place))
+		turns += multiplications / warpThreads / shares * float64(p.Turns(q.box(), q.fetching(), o, place))
 	}
 	return turns
 }
