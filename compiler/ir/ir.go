@@ -45,8 +45,8 @@ type Kind uint8
 // instructions. Iterations over blocks form the grid of a GPU launch; iterations over threads are those of a block.
 // Control flow between the two is uniform across a block, and a loop over fewer threads than the block has runs on
 // the first ones. Iterations over matrices are terms of sums that instructions take several of. Lanewise iterations
-// combine values of neighbouring threads of a warp. A walk runs over tiles that a block computes in sequence; since
-// another block might compute any of them, no tile may depend on global memory written by another.
+// combine values of neighbouring threads of a warp. A persistent loop runs over tiles that a block computes in
+// sequence; since another block might compute any of them, no tile may depend on global memory written by another.
 const (
 	Serial Kind = iota
 	Parallel
@@ -57,7 +57,7 @@ const (
 	Threads
 	Matrices
 	Lanewise
-	Walk
+	Persistent
 )
 
 // Buffer is flat memory.
@@ -143,8 +143,9 @@ type Pack struct {
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Squares, *SquareProduct,
 // *Transpose, *Prefetch, *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *LoadMatrices, *MultiplyMatrices,
-// *MultiplyShared, *FenceRegisters, *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases,
-// *Expect, *WaitPhase, *TileZero, *TileLoad, *TileProduct or *TileStore. Loads and stores have one flat index.
+// *MultiplyShared, *FenceRegisters, *CommitProducts, *WaitProducts, *FenceAsync, *TMACopy, *MbarrierInit,
+// *MbarrierInvalidate, *MbarrierExpect, *MbarrierWait, *TileZero, *TileLoad, *TileProduct or *TileStore. Loads and
+// stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.

@@ -70,14 +70,14 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		c := *n
 		c.To = b
 		return &c
-	case *CopyBox:
+	case *TMACopy:
 		c := *n
 		c.To = b
 		return &c
-	case *InitPhases:
-		return &InitPhases{b}
-	case *EndPhases:
-		return &EndPhases{b}
+	case *MbarrierInit:
+		return &MbarrierInit{b}
+	case *MbarrierInvalidate:
+		return &MbarrierInvalidate{b}
 	case *LoadMatrices:
 		c := *n
 		c.To = b

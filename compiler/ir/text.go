@@ -9,7 +9,7 @@ import (
 )
 
 var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot",
-	Blocks: "blocks", Threads: "threads", Matrices: "matrices", Lanewise: "lanewise", Walk: "walk"}
+	Blocks: "blocks", Threads: "threads", Matrices: "matrices", Lanewise: "lanewise", Persistent: "walk"}
 
 // String returns the keyword of such a loop in the text of a kernel.
 func (k Kind) String() string { return kindNames[k] }
@@ -164,16 +164,16 @@ func (t *texter) block(b Block) {
 			t.line("wait for all products but %d", n.Groups)
 		case *FenceAsync:
 			t.line("fence for products")
-		case *CopyBox:
+		case *TMACopy:
 			t.box(n)
-		case *InitPhases:
-			t.line("begin phases of %s", n.Phases.Tensor.Name)
-		case *EndPhases:
-			t.line("end phases of %s", n.Phases.Tensor.Name)
-		case *Expect:
-			t.line("expect %d bytes at %s[%s]", n.Bytes, n.Phases.Name, t.expr(n.Phase))
-		case *WaitPhase:
-			t.line("wait for phase %s of %s[%s]", t.expr(n.Parity), n.Phases.Name, t.expr(n.Phase))
+		case *MbarrierInit:
+			t.line("begin phases of %s", n.Mbarriers.Tensor.Name)
+		case *MbarrierInvalidate:
+			t.line("end phases of %s", n.Mbarriers.Tensor.Name)
+		case *MbarrierExpect:
+			t.line("expect %d bytes at %s[%s]", n.Bytes, n.Mbarriers.Name, t.expr(n.Mbarrier))
+		case *MbarrierWait:
+			t.line("wait for phase %s of %s[%s]", t.expr(n.Parity), n.Mbarriers.Name, t.expr(n.Mbarrier))
 		case *TileZero, *TileLoad, *TileProduct, *TileStore:
 			t.tile(st)
 		case *Combine:

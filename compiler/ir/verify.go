@@ -112,15 +112,15 @@ func (v *verifier) stmt(st Stmt) error {
 			return errors.New("products begin where threads are not told apart")
 		}
 		return nil
-	case *CopyBox:
+	case *TMACopy:
 		if !v.threads || n.To.Space != Shared || n.To.Row == 0 || len(n.At) != len(n.Map.Dims) {
 			return fmt.Errorf("a box is copied to %s, which is not swizzled in shared memory, or where threads are not told apart", n.To.Tensor.Name)
 		}
-	case *InitPhases, *EndPhases, *Expect:
+	case *MbarrierInit, *MbarrierInvalidate, *MbarrierExpect:
 		if !v.threads {
 			return errors.New("phases are begun, ended or told what to expect where threads are not told apart")
 		}
-	case *WaitPhase:
+	case *MbarrierWait:
 		if v.threads || !v.blocks {
 			return errors.New("a phase is waited for where the threads of a block are not together")
 		}
@@ -197,7 +197,7 @@ func (v *verifier) loop(n *For) error {
 	if n.Kind == Blocks && (v.blocks || v.threads) || n.Kind == Threads && v.threads {
 		return fmt.Errorf("the loop over %s lies inside another of its kind, or one on threads", n.Var.Name)
 	}
-	if n.Kind == Walk && (!v.blocks || n.Range == nil) {
+	if n.Kind == Persistent && (!v.blocks || n.Range == nil) {
 		return fmt.Errorf("the walk over %s is that of no block", n.Var.Name)
 	}
 	if err := v.between(n); err != nil {
@@ -224,7 +224,7 @@ func (v *verifier) between(n *For) error {
 		return nil
 	case n.Kind == Parallel && (!expr.Same(r.First, expr.I(0)) || r.Every != 1):
 		return fmt.Errorf("the parallel loop over %s does not begin with the first iteration, or leaves some out", n.Var.Name)
-	case n.Kind != Serial && n.Kind != Walk && n.Kind != Parallel:
+	case n.Kind != Serial && n.Kind != Persistent && n.Kind != Parallel:
 		return fmt.Errorf("the %v loop over %s has a range, which loops of its kind do not have", n.Kind, n.Var.Name)
 	case r.Every < 1:
 		return fmt.Errorf("the loop over %s does not go on", n.Var.Name)

@@ -38,12 +38,12 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			n.exprs(f)
 		case *CopyAsync:
 			n.exprs(f)
-		case *CopyBox:
+		case *TMACopy:
 			n.exprs(f)
-		case *Expect:
-			f(n.Phases.At(n.Phase))
-		case *WaitPhase:
-			f(n.Phases.At(n.Phase))
+		case *MbarrierExpect:
+			f(n.Mbarriers.At(n.Mbarrier))
+		case *MbarrierWait:
+			f(n.Mbarriers.At(n.Mbarrier))
 			f(n.Parity)
 		case *LoadMatrices:
 			f(n.To.Tensor.At(n.ToIndex))
@@ -109,12 +109,12 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 			st = &c
 		case *CopyAsync:
 			st = &CopyAsync{x.rewritten(f)}
-		case *CopyBox:
+		case *TMACopy:
 			st = x.rewritten(f)
-		case *Expect:
-			st = &Expect{Phases: x.Phases, Phase: f(x.Phase), Bytes: x.Bytes}
-		case *WaitPhase:
-			st = &WaitPhase{Phases: x.Phases, Phase: f(x.Phase), Parity: f(x.Parity)}
+		case *MbarrierExpect:
+			st = &MbarrierExpect{Mbarriers: x.Mbarriers, Mbarrier: f(x.Mbarrier), Bytes: x.Bytes}
+		case *MbarrierWait:
+			st = &MbarrierWait{Mbarriers: x.Mbarriers, Mbarrier: f(x.Mbarrier), Parity: f(x.Parity)}
 		}
 		out[k] = st
 	}
@@ -166,12 +166,12 @@ func Written(st Stmt) *Buffer {
 		return n.To
 	case *CopyAsync:
 		return n.To
-	case *CopyBox:
+	case *TMACopy:
 		return n.To
-	case *InitPhases:
-		return n.Phases
-	case *EndPhases:
-		return n.Phases
+	case *MbarrierInit:
+		return n.Mbarriers
+	case *MbarrierInvalidate:
+		return n.Mbarriers
 	case *LoadMatrices:
 		return n.To
 	case *MultiplyMatrices:

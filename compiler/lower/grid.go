@@ -33,14 +33,14 @@ func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) error {
 // grid emits the tiles of the leaf at pos, which runs on blocks: one block each, or persistent blocks.
 func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
-	if acc := l.cutAt(it); acc != nil && !n.init && !n.decay {
-		return l.stream(n, pos, tiles, acc)
+	if acc := l.streamKAt(it); acc != nil && !n.init && !n.decay {
+		return l.streamKLaunches(n, pos, tiles, acc)
 	}
 	if tiles == 1 {
 		return l.tile(n, pos, expr.I(0))
 	}
 	block := &expr.Var{Name: fmt.Sprintf("x%d_%d", n.g.ID, it.ID), Extent: tiles}
-	walkers := n.g.Walkers
+	walkers := n.g.PersistentBlocks
 	if walkers == 0 || walkers >= tiles {
 		body, err := l.tile(n, pos, block)
 		return ir.Block{&ir.For{Var: block, Extent: tiles, Kind: ir.Blocks, Body: body}}, err
@@ -54,27 +54,27 @@ func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	share := ir.Range{First: block, End: expr.I(tiles), Every: walkers, Mean: float64(tiles) / float64(walkers)}
 	return ir.Block{&ir.For{Var: block, Extent: walkers, Kind: ir.Blocks,
 		Tiles: &ir.Tiles{Count: tiles, Most: math.Ceil(share.Mean)},
-		Body:  ir.Block{&ir.For{Var: tile, Extent: tiles, Kind: ir.Walk, Range: &share, Body: body}}}}, err
+		Body:  ir.Block{&ir.For{Var: tile, Extent: tiles, Kind: ir.Persistent, Range: &share, Body: body}}}}, err
 }
 
 // tile emits the loops inside the leaf at pos for a tile, numbered in the order of the schedule.
 func (l *lowerer) tile(n *nest, pos int, number expr.Expr) (ir.Block, error) {
 	it := n.g.Leaves[pos]
 	n = n.clone()
-	if n.g.Band == 0 || n.extent(it) == 1 {
+	if n.g.RasterWidth == 0 || n.extent(it) == 1 {
 		n.values[it] = number
 		return l.enter(n, pos)
 	}
 	place := &expr.Var{Name: "tile", Extent: n.extent(it)}
 	n.values[it] = place
-	let := &ir.Let{Var: place, Value: banded(number, n.extent(it.Fused.A), n.extent(it.Fused.B), n.g.Band)}
+	let := &ir.Let{Var: place, Value: rasterized(number, n.extent(it.Fused.A), n.extent(it.Fused.B), n.g.RasterWidth)}
 	body, err := l.enter(n, pos)
 	return append(ir.Block{let}, body...), err
 }
 
-// banded returns the row-major position of tile number k in a table of rows and columns that is counted by bands:
+// rasterized returns the row-major position of tile number k in a table of rows and columns that is counted by bands:
 // each band has the given number of rows, the last one the rest, and is traversed column by column.
-func banded(k expr.Expr, rows, columns, band int64) expr.Expr {
+func rasterized(k expr.Expr, rows, columns, band int64) expr.Expr {
 	band = min(band, rows)
 	first := expr.MulE(expr.Bin(expr.FloorDiv, k, expr.I(band*columns)), expr.I(band))
 	inside := expr.Bin(expr.FloorMod, k, expr.I(band*columns))

@@ -200,8 +200,8 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 			l.bindings[p.Tensor].exact = l.exact
 			block = append(append(block, &ir.Alloc{Buffer: l.bindings[p.Tensor].buffer}), l.keep(p, mins, extents)...)
 		}
-		if p.Rounds > 0 {
-			body, err := l.cutting(newNest(p, mins, extents), func() (ir.Block, error) { return l.generate(n, pos+1) })
+		if p.StreamKRounds > 0 {
+			body, err := l.sumOrPart(newNest(p, mins, extents), func() (ir.Block, error) { return l.generate(n, pos+1) })
 			return append(block, body...), err
 		}
 		body, err := l.filled(p, mins, extents)

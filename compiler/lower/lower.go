@@ -39,8 +39,8 @@ type lowerer struct {
 	count int
 	// consumers caches the consumers of stages.
 	consumers map[*schedule.Stage][]*schedule.Stage
-	// cut is the stage with divided sums in the current tiles; nil if none exists.
-	cut *cut
+	// partial is the stage with divided sums in the current tiles; nil if none exists.
+	partial *partialSums
 	// around records the surrounding GPU loops.
 	around levels
 	// counts holds the extents that limits depend on, as variables that are known before all loops.
@@ -96,7 +96,7 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 	if err := checkDecays(s); err != nil {
 		return nil, err
 	}
-	if err := l.checkCuts(); err != nil {
+	if err := l.checkStreamK(); err != nil {
 		return nil, err
 	}
 	f := &ir.Func{Workload: s.Workload}

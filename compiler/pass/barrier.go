@@ -157,7 +157,7 @@ func (p *barrierPlacer) block(b ir.Block, before pending) (ir.Block, pending) {
 		switch st.(type) {
 		case *ir.Wait:
 			now = now.landed(copying)
-		case *ir.WaitPhase:
+		case *ir.MbarrierWait:
 			now = now.arrived()
 		case *ir.WaitProducts:
 			now = now.landed(multiplying)
@@ -185,7 +185,7 @@ func (p *barrierPlacer) loop(n *ir.For, before pending) (*ir.For, pending) {
 // carried returns the accesses at the end of an iteration that the next one may conflict with. In a loop over the
 // tiles of a persistent block, no tile uses global memory that another tile wrote.
 func (p *barrierPlacer) carried(n *ir.For, after pending) pending {
-	if n.Kind != ir.Walk {
+	if n.Kind != ir.Persistent {
 		return after
 	}
 	kept := pending{}
@@ -232,7 +232,7 @@ func (p *barrierPlacer) uses(st ir.Stmt) pending {
 			used.add(barrierUse{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index, n.Elements, thread)})
 		case *ir.CopyAsync:
 			used.add(barrierUse{tensor: w.Tensor, alone: alone, underway: copying}, extent{written: within(n.Index, n.Elements, thread)})
-		case *ir.CopyBox:
+		case *ir.TMACopy:
 			used.add(barrierUse{tensor: w.Tensor, alone: alone, underway: boxing}, extent{written: all})
 		default:
 			used.add(barrierUse{tensor: w.Tensor, alone: alone}, extent{written: all})

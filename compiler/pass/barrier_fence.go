@@ -78,7 +78,7 @@ func (f fencer) writes(b ir.Block) (u unfenced) {
 			return
 		}
 		switch st.(type) {
-		case *ir.CopyBox: // goes through the asynchronous proxy, too
+		case *ir.TMACopy: // goes through the asynchronous proxy, too
 		case *ir.CopyAsync:
 			u.underway = true
 		default:

@@ -27,8 +27,8 @@ func Pipeline(f *ir.Func) *ir.Func {
 // near holds the tensors allocated in launches, which are not sources of global copies, and records whether the
 // current code lies in a loop or in a persistent block.
 type near struct {
-	tensors       map[*expr.Tensor]bool
-	walks, looped bool
+	tensors            map[*expr.Tensor]bool
+	persistent, looped bool
 }
 
 func (inside near) block(b ir.Block) ir.Block {
@@ -42,12 +42,12 @@ func (inside near) block(b ir.Block) ir.Block {
 					continue
 				}
 			}
-			if w, ok := inside.newWalk(n); ok {
+			if w, ok := inside.newPersistentLoop(n); ok {
 				out = append(out, w.run()...)
 				continue
 			}
 			if boxesOf(n) == nil {
-				body := near{inside.tensors, inside.walks || n.Kind == ir.Walk && n.Extent > 1, inside.looped || n.Kind != ir.Blocks}
+				body := near{inside.tensors, inside.persistent || n.Kind == ir.Persistent && n.Extent > 1, inside.looped || n.Kind != ir.Blocks}
 				st = n.With(body.block(n.Body))
 			}
 		case *ir.If:
@@ -62,26 +62,26 @@ func (inside near) block(b ir.Block) ir.Block {
 type pipelineLoop struct {
 	*ir.For
 	steps int64
-	// walks is set if the loop belongs to one of several tiles that share the rings. tile is the ring position of a
-	// tile's first step, where tiles follow each other in the rings.
-	walks bool
-	tile  *expr.Var
+	// persistent is set if the loop belongs to one of several tiles that share the rings. tile is the ring position of
+	// a tile's first step, where tiles follow each other in the rings.
+	persistent bool
+	tile       *expr.Var
 	// products is set if warpgroup instructions read the buffers asynchronously.
 	products bool
 	// rings maps the buffers of a step to their rings.
 	rings map[*expr.Tensor]*ir.Buffer
 	// fetch starts the copies of a step by threads, and rest computes the step; boxes are copied by one thread.
 	fetch, rest ir.Block
-	boxes       []*ir.CopyBox
+	boxes       []*ir.TMACopy
 	// full holds the mbarriers of the boxes, one for each slot.
-	full phases
+	full mbarriers
 	// looped is set if the loop is nested in another one.
 	looped bool
 }
 
 // newLoop matches a loop; ok is false if nothing in it is filled ahead.
 func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
-	l = &pipelineLoop{For: n, walks: inside.walks, looped: inside.looped, rings: map[*expr.Tensor]*ir.Buffer{}}
+	l = &pipelineLoop{For: n, persistent: inside.persistent, looped: inside.looped, rings: map[*expr.Tensor]*ir.Buffer{}}
 	body := n.Body
 	for k := 0; k < len(body); k++ {
 		switch st := body[k].(type) {
@@ -110,7 +110,7 @@ func (inside near) newLoop(n *ir.For) (l *pipelineLoop, ok bool) {
 	}
 	l.steps = min(l.steps, n.Extent)
 	l.products = pipelineMultiplies(l.rest)
-	l.full = newPhases(l.steps)
+	l.full = newMbarriers(l.steps)
 	for t, b := range l.rings {
 		ring := *b
 		ring.Tensor, ring.Steps = ir.Flat(t.Name, t.DType, l.steps*slotElements(t)), 0

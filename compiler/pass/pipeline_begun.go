@@ -44,7 +44,7 @@ func pipelineAllocated(b ir.Block) pipelineTensors {
 func pipelineAhead(b ir.Block) (found bool) {
 	ir.Visit(b, func(st ir.Stmt) {
 		switch st.(type) {
-		case *ir.CopyAsync, *ir.CopyBox:
+		case *ir.CopyAsync, *ir.TMACopy:
 			found = true
 		}
 	})
@@ -64,7 +64,7 @@ func (o pipelineTensors) begun(b ir.Block, around pipelineTensors) (out ir.Block
 			continue
 		}
 		n, isLoop := st.(*ir.For)
-		within := isLoop && n.Kind != ir.Threads && n.Kind != ir.Walk && n.Range == nil // it waits in its first iteration
+		within := isLoop && n.Kind != ir.Threads && n.Kind != ir.Persistent && n.Range == nil // it waits in its first iteration
 		if !within && left.usedBy(st) {
 			out, left = append(out, &ir.Commit{}, &ir.Wait{}), pipelineTensors{}
 		}
@@ -126,7 +126,7 @@ func (o pipelineTensors) usedBy(st ir.Stmt) bool {
 // of it can be copied asynchronously.
 func (o pipelineTensors) copies(st ir.Stmt) (fills, asynchronously bool) {
 	n, ok := st.(*ir.For)
-	if !ok || n.Kind == ir.Walk || n.Range != nil {
+	if !ok || n.Kind == ir.Persistent || n.Range != nil {
 		return false, false
 	}
 	threads, found, others := n.Kind == ir.Threads, false, false

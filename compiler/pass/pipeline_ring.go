@@ -50,9 +50,9 @@ func (l *pipelineLoop) begun(step, place expr.Expr) (b ir.Block) {
 	at := map[*expr.Var]expr.Expr{l.Var: step}
 	move := func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, at)) }
 	if l.boxes != nil {
-		var moved []*ir.CopyBox
+		var moved []*ir.TMACopy
 		for _, st := range l.boxes {
-			c := ir.Rewrite(ir.Block{st}, move)[0].(*ir.CopyBox)
+			c := ir.Rewrite(ir.Block{st}, move)[0].(*ir.TMACopy)
 			c.Index, c.To = l.slot(c.To.Tensor, place, c.Index), l.rings[c.To.Tensor]
 			moved = append(moved, c)
 		}

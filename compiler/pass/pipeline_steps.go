@@ -23,7 +23,7 @@ func (l *pipelineLoop) reused() bool { return l.steps < l.Extent || l.tile != ni
 // run returns the pipelined loop with its prologue and epilogue.
 func (l *pipelineLoop) run() ir.Block {
 	out := l.begin()
-	if l.boxes == nil && l.walks && l.threads() > 1 {
+	if l.boxes == nil && l.persistent && l.threads() > 1 {
 		out = append(out, &ir.Barrier{}) // after it, no thread reads the slots of the previous tile
 	}
 	for k := range l.ahead() {
@@ -36,7 +36,7 @@ func (l *pipelineLoop) run() ir.Block {
 	}
 	out = append(out, l.stepping(next))
 	if l.boxes != nil && l.looped {
-		out = append(out, l.full.end())
+		out = append(out, l.full.invalidate())
 	}
 	return out
 }
@@ -47,7 +47,7 @@ func (l *pipelineLoop) begin() (out ir.Block) {
 		out = append(out, &ir.Alloc{Buffer: l.rings[t]})
 	}
 	if l.boxes != nil {
-		out = append(out, l.full.begin()...)
+		out = append(out, l.full.init()...)
 	}
 	return out
 }

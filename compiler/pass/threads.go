@@ -95,7 +95,7 @@ func divided(st ir.Stmt) (ir.Stmt, error) {
 		}
 		body, err := together(n.Body)
 		loop := n.With(body)
-		if n.Kind != ir.Walk {
+		if n.Kind != ir.Persistent {
 			loop.Kind = ir.Serial
 		}
 		return loop, err

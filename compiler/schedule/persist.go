@@ -8,9 +8,9 @@ import (
 
 // Limits on a trace, far above the sizes of real GPUs.
 const (
-	maxWalkers = 1 << 18
-	maxBand    = 1 << 16
-	maxRounds  = 64
+	maxPersistentBlocks = 1 << 18
+	maxRasterWidth      = 1 << 16
+	maxStreamKRounds    = 64
 )
 
 // Persist makes blocks persistent: the given number of blocks computes all tiles of a stage. Block b computes tile
@@ -23,12 +23,12 @@ func (s *Schedule) Persist(stageID int, blocks int64) error {
 		return fmt.Errorf("persist: %w", err)
 	case g.blocks() == nil:
 		return fmt.Errorf("persist: stage %d has no iterator on blocks", stageID)
-	case g.Walkers > 0:
+	case g.PersistentBlocks > 0:
 		return fmt.Errorf("persist: stage %d has its blocks already", stageID)
-	case blocks < 1 || blocks > maxWalkers:
-		return fmt.Errorf("persist: %d blocks of stage %d are not between 1 and %d", blocks, stageID, maxWalkers)
+	case blocks < 1 || blocks > maxPersistentBlocks:
+		return fmt.Errorf("persist: %d blocks of stage %d are not between 1 and %d", blocks, stageID, maxPersistentBlocks)
 	}
-	g.Walkers = blocks
+	g.PersistentBlocks = blocks
 	s.record("persist", stageID, int(blocks))
 	return nil
 }
@@ -43,12 +43,12 @@ func (s *Schedule) Raster(stageID int, width int64) error {
 		return fmt.Errorf("raster: %w", err)
 	case g.blocks() == nil || g.blocks().Fused == nil:
 		return fmt.Errorf("raster: stage %d has no iterator on blocks that was fused of two", stageID)
-	case g.Band > 0:
+	case g.RasterWidth > 0:
 		return fmt.Errorf("raster: stage %d has its bands already", stageID)
-	case width < 2 || width > maxBand:
-		return fmt.Errorf("raster: bands of %d of stage %d are not between 2 and %d wide", width, stageID, maxBand)
+	case width < 2 || width > maxRasterWidth:
+		return fmt.Errorf("raster: bands of %d of stage %d are not between 2 and %d wide", width, stageID, maxRasterWidth)
 	}
-	g.Band = width
+	g.RasterWidth = width
 	s.record("raster", stageID, int(width))
 	return nil
 }
@@ -65,26 +65,26 @@ func (s *Schedule) StreamK(stageID int, rounds int64) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("streamk: %w", err)
-	case g.Rounds > 0:
+	case g.StreamKRounds > 0:
 		return fmt.Errorf("streamk: stage %d is cut already", stageID)
-	case rounds < 1 || rounds > maxRounds:
-		return fmt.Errorf("streamk: %d rounds of stage %d are not between 1 and %d", rounds, stageID, maxRounds)
+	case rounds < 1 || rounds > maxStreamKRounds:
+		return fmt.Errorf("streamk: %d rounds of stage %d are not between 1 and %d", rounds, stageID, maxStreamKRounds)
 	}
-	if err := g.Cuttable(); err != nil {
+	if err := g.CheckStreamK(); err != nil {
 		return fmt.Errorf("streamk: %w", err)
 	}
-	g.Rounds = rounds
+	g.StreamKRounds = rounds
 	s.record("streamk", stageID, int(rounds))
 	return nil
 }
 
-// Cuttable returns nil if the sums of a stage can be divided, or an error that gives the reason. Later primitives
+// CheckStreamK returns nil if the sums of a stage can be divided, or an error that gives the reason. Later primitives
 // may change the result.
-func (g *Stage) Cuttable() error {
+func (g *Stage) CheckStreamK() error {
 	switch {
 	case g.Combiner == expr.None || g.Decay != nil || g.Kept != nil:
 		return fmt.Errorf("stage %d is no reduction whose parts can be combined", g.ID)
-	case g.Consumer == nil || g.At.Kind != Block || g.Consumer.Walkers == 0:
+	case g.Consumer == nil || g.At.Kind != Block || g.Consumer.PersistentBlocks == 0:
 		return fmt.Errorf("stage %d is not computed in tiles over which blocks walk", g.ID)
 	case g.IsOutput:
 		return fmt.Errorf("stage %d is an output, of which parts would be stored", g.ID)

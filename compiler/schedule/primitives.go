@@ -134,7 +134,7 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 		return fmt.Errorf("compute-at: stage %d has blocks of its own", stageID)
 	case c == g:
 		return fmt.Errorf("compute-at: stage %d cannot be computed inside itself", stageID)
-	case g.Rounds > 0:
+	case g.StreamKRounds > 0:
 		return fmt.Errorf("compute-at: the sums of stage %d are cut in the tiles where it is computed", stageID)
 	}
 	kept := g.Kept == c

@@ -64,14 +64,15 @@ type Stage struct {
 	Scope Scope
 	// Steps is the number of steps of the surrounding loop that a shared buffer is filled ahead; 0 disables it.
 	Steps int64
-	// Walkers is the number of persistent blocks that traverse the tiles of the leaf on blocks; 0 gives each tile a
-	// block. Band is the rasterisation width, in iterations of the outer of the two fused iterators; 0 for none.
-	Walkers, Band int64
-	// Rounds is the number of rounds of the consumer's blocks in which sums are divided for equal shares
+	// PersistentBlocks is the number of blocks that traverse the tiles of the leaf on blocks; 0 gives each tile a
+	// block. RasterWidth is the rasterisation width, in iterations of the outer of the two fused iterators; 0 for
+	// none.
+	PersistentBlocks, RasterWidth int64
+	// StreamKRounds is the number of rounds of the consumer's blocks in which sums are divided for equal shares
 	// (Stream-K); 0 for none.
-	Rounds int64
-	// Bulk is set for a pipelined buffer filled by box copies that one thread issues.
-	Bulk bool
+	StreamKRounds int64
+	// TMA is set for a pipelined buffer filled by TMA copies of boxes that one thread issues.
+	TMA bool
 	// FetchBytes is the prefetch distance of the stage's buffer in bytes; 0 disables it.
 	FetchBytes int64
 }
@@ -249,7 +250,7 @@ func (s *Schedule) leaf(stageID, iterID int) (*Stage, *Iter, error) {
 		return nil, nil, fmt.Errorf("stage %d has no iterator %d", stageID, iterID)
 	}
 	it := g.Iters[iterID]
-	if g.Bulk {
+	if g.TMA {
 		return nil, nil, fmt.Errorf("stage %d is copied as boxes, and has no loops", stageID)
 	}
 	if g.LeafIndex(it) < 0 {

@@ -142,7 +142,7 @@ var primitives = map[string]primitive{
 	"online":    {2, func(s *Schedule, a []int) error { _, err := s.Online(a[0], int64(a[1])); return err }},
 	"scope":     {2, func(s *Schedule, a []int) error { return s.SetScope(a[0], Scope(min(a[1], math.MaxUint8))) }},
 	"swizzle":   {1, func(s *Schedule, a []int) error { return s.Swizzle(a[0]) }},
-	"bulk":      {1, func(s *Schedule, a []int) error { return s.Bulk(a[0]) }},
+	"bulk":      {1, func(s *Schedule, a []int) error { return s.TMACopy(a[0]) }},
 	"persist":   {2, func(s *Schedule, a []int) error { return s.Persist(a[0], int64(a[1])) }},
 	"raster":    {2, func(s *Schedule, a []int) error { return s.Raster(a[0], int64(a[1])) }},
 	"unit-loop": {1, func(s *Schedule, a []int) error { _, err := s.UnitLoop(a[0]); return err }},

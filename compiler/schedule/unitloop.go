@@ -9,7 +9,7 @@ func (s *Schedule) UnitLoop(stageID int) (iter int, err error) {
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("unit-loop: %w", err)
-	case g.Bulk:
+	case g.TMA:
 		return 0, fmt.Errorf("unit-loop: stage %d is copied as boxes, and has no loops", stageID)
 	case len(g.Iters) >= maxIters:
 		return 0, fmt.Errorf("unit-loop: stage %d has too many iterators", stageID)

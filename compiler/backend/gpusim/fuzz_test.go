@@ -21,7 +21,7 @@ func FuzzReplay(f *testing.F) {
 		if rapid.Bool().Draw(t, "changed") {
 			return kerneltest.DrawTiled(t)
 		}
-		return walking(t, drawWalk(t).Merge(), on)
+		return persistentPoint(t, drawWalk(t).Merge(), on)
 	})
 	for seed := range 40 {
 		c := cases.Example(seed)

@@ -26,7 +26,7 @@ var errOther = errors.New("another kernel is run")
 func orders(st ir.Stmt) bool {
 	switch st.(type) {
 	case *ir.Barrier, *ir.Commit, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts,
-		*ir.InitPhases, *ir.EndPhases, *ir.Expect, *ir.WaitPhase:
+		*ir.MbarrierInit, *ir.MbarrierInvalidate, *ir.MbarrierExpect, *ir.MbarrierWait:
 		return true
 	}
 	return false
@@ -119,7 +119,7 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := families[rapid.SampledFrom(kinds).Draw(rt, "kind")]
 		c := drawn(rt, draw(rt).Merge(), on)
-		if walks(c.Schedule) {
+		if isPersistent(c.Schedule) {
 			rt.Skip("whether one tile needs a barrier behind another depends on their slots")
 		}
 		n := missed(t, rt, on, c)
@@ -133,9 +133,9 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 	}
 }
 
-// walks reports whether a schedule has persistent blocks.
-func walks(s *schedule.Schedule) bool {
-	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return g.Walkers > 0 })
+// isPersistent reports whether a schedule has persistent blocks.
+func isPersistent(s *schedule.Schedule) bool {
+	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return g.PersistentBlocks > 0 })
 }
 
 // missed runs a kernel without each of its barriers, fences and waits in turn, checks that each is detected, and

@@ -50,13 +50,13 @@ const maxMaps = 16
 func checkBoxes(l launch, all []global, g *target.GPU) error {
 	var err error
 	ir.Visit(l.loop.Body, func(st ir.Stmt) {
-		c, ok := st.(*ir.CopyBox)
+		c, ok := st.(*ir.TMACopy)
 		if !ok || err != nil {
 			return
 		}
 		at := slices.IndexFunc(all, func(g global) bool { return g.Tensor == c.From })
 		switch {
-		case c.Phases == nil:
+		case c.Mbarriers == nil:
 			err = fmt.Errorf("gpu: boxes of %s are copied, and nobody waits for them", c.From.Name)
 		case !g.Warpgroups():
 			err = fmt.Errorf("gpu: copies of boxes of tensors are for sm_90a, and this is %s (%s)", g.Model, g.Arch)

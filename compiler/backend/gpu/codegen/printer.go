@@ -131,10 +131,10 @@ func (p *printer) stmt(st ir.Stmt) {
 	case *ir.Copy, *ir.CopyAsync:
 		c, _ := p.copierOf(st)
 		c.copy()
-	case *ir.CopyBox:
-		p.copyBox(n)
-	case *ir.InitPhases, *ir.EndPhases, *ir.Expect, *ir.WaitPhase:
-		p.phases(st)
+	case *ir.TMACopy:
+		p.tmaCopy(n)
+	case *ir.MbarrierInit, *ir.MbarrierInvalidate, *ir.MbarrierExpect, *ir.MbarrierWait:
+		p.mbarrier(st)
 	case *ir.Commit:
 		p.line("COPY_COMMIT();")
 	case *ir.Wait:

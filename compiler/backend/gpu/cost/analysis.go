@@ -138,7 +138,7 @@ func aligned(bytes int64) int64 { return (bytes + sharedAlign - 1) / sharedAlign
 func continued(n *ir.For) (found bool) {
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		walk, ok := st.(*ir.For)
-		if !ok || walk.Kind != ir.Walk {
+		if !ok || walk.Kind != ir.Persistent {
 			return
 		}
 		for _, st := range walk.Body {

@@ -54,8 +54,8 @@ func (w walker) block(b ir.Block) {
 			w.alloc(n.Buffer)
 		case *ir.Copy:
 			w.copied(n)
-		case *ir.CopyBox:
-			w.copiedBox(n)
+		case *ir.TMACopy:
+			w.tmaCopy(n)
 		case *ir.Store:
 			w.store(n)
 		}
@@ -364,7 +364,7 @@ func (w walker) copied(n *ir.Copy) {
 }
 
 // copiedBox counts a TMA copy of a box, which a single thread starts.
-func (w walker) copiedBox(n *ir.CopyBox) {
+func (w walker) tmaCopy(n *ir.TMACopy) {
 	bytes := float64(n.Bytes())
 	rows := bytes / float64(n.Map.PanelBytes)
 	sectors := rows * math.Ceil(float64(n.Map.PanelBytes)/sectorBytes)

@@ -134,7 +134,7 @@ func (n *nests) fetched(stage int, gapWords, stages int64) {
 	}
 	bytes := n.S.Stages[stage].Tensor.DType.Bytes()
 	n.gap(stage, gapWords)
-	Together(n.Builder, stage, Fetching{Threads: n.q.threads(), Vector: copyBytes / bytes, Stages: stages})
+	CooperativeFetch(n.Builder, stage, Fetching{Threads: n.q.threads(), Vector: copyBytes / bytes, Stages: stages})
 }
 
 // rowSums assigns each row of a stage after the loop over pieces to a thread.

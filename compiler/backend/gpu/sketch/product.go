@@ -322,8 +322,8 @@ func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 		}
 		bytes += (n*o.Load.Tensor.DType.Bytes() + align - 1) / align * align
 	}
-	if f.Bulk {
-		bytes += phaseBytes
+	if f.TMA {
+		bytes += mbarrierBytes
 	}
 	steps := f.Stages
 	if p.Terms(b)%b.Depth != 0 {

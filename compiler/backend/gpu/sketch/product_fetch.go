@@ -23,16 +23,16 @@ type Fetching struct {
 	Matrices bool
 	// Swizzled lays operands out for warpgroup instructions, with contiguous terms if Exchanges requires it.
 	Swizzled bool
-	// Bulk makes one thread start TMA copies of the operands that are Boxed.
-	Bulk bool
+	// TMA makes one thread start TMA copies of the operands that support it.
+	TMA bool
 }
 
-// phaseBytes is the maximum shared memory of an mbarrier, including alignment.
-const phaseBytes = 16
+// mbarrierBytes is the maximum shared memory of an mbarrier, including alignment.
+const mbarrierBytes = 16
 
-// Boxed reports whether TMA can copy boxes of an operand: it must be a whole argument with whole rows, and not be
-// transposed on the way.
-func (p *Product) Boxed(o Operand) bool {
+// SupportsTMA reports whether TMA can copy boxes of an operand: it must be a whole argument with whole rows, and not
+// be transposed on the way.
+func (p *Product) SupportsTMA(o Operand) bool {
 	t, dims := o.Load.Tensor, 0
 	for _, e := range t.Shape {
 		if e > 1 {
@@ -141,16 +141,16 @@ func (p *Product) Fetch(b *sketch.Builder, box Box, f Fetching, step int) {
 		if f.Swizzled {
 			b.Do(b.S.Swizzle(stage))
 		}
-		if f.Bulk && p.Boxed(o) {
+		if f.TMA && p.SupportsTMA(o) {
 			b.Do(b.S.Pipeline(stage, f.Stages))
-			b.Do(b.S.Bulk(stage))
+			b.Do(b.S.TMACopy(stage))
 			continue
 		}
 		how := f
 		if how.Vector = p.atOnce(o, box, f, ranges); f.Swizzled && p.Exchanges(o) {
 			p.alongLines(b, stage, o)
 		}
-		Together(b, stage, how)
+		CooperativeFetch(b, stage, how)
 	}
 }
 
@@ -176,8 +176,8 @@ func (p *Product) others(b *sketch.Builder) {
 	}
 }
 
-// Together makes all threads of a block compute a stage, in vectors if f says so.
-func Together(b *sketch.Builder, stage int, f Fetching) {
+// CooperativeFetch makes all threads of a block compute a stage, in vectors if f says so.
+func CooperativeFetch(b *sketch.Builder, stage int, f Fetching) {
 	if b.Err != nil {
 		return
 	}

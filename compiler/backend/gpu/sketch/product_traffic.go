@@ -10,7 +10,7 @@ import (
 // Traffic returns the cycles in which a multiprocessor receives what a block fetches per step: from the L2 cache,
 // into which operands are read once if they fit. Otherwise they are read again for the concurrent blocks that do not
 // share them.
-func (p *Product) Traffic(w Walk, b Box, l Launch) float64 {
+func (p *Product) Traffic(w TileScheduler, b Box, l Launch) float64 {
 	all := 0.0
 	for _, o := range p.Operands {
 		all += o.bytes()
@@ -27,12 +27,12 @@ func (o Operand) bytes() float64 {
 }
 
 // refetched returns the bytes read from global memory if nothing stays in the cache for blocks of a later wave.
-func (p *Product) refetched(w Walk, b Box, l Launch) (bytes float64) {
+func (p *Product) refetched(w TileScheduler, b Box, l Launch) (bytes float64) {
 	r, c := p.tiles(b)
 	rows, columns := float64(r), float64(c)
-	together := min(l.Together*float64(p.GPU.Multiprocessors), rows*columns)
+	together := min(l.Concurrent*float64(p.GPU.Multiprocessors), rows*columns)
 	// Concurrent tiles are in one or more bands of this many rows.
-	band := min(float64(max(1, w.Band)), rows)
+	band := min(float64(max(1, w.RasterWidth)), rows)
 	wide := min(math.Ceil(together/band), columns)
 	high := min(math.Ceil(together/(band*columns))*band, rows)
 	rounds := max(1, float64(p.Blocks(b))/together)

@@ -58,10 +58,10 @@ type tensorParameters struct {
 	parts int64
 	// joint is 1 if rows are joint positions: those of an image, across the ends of its rows.
 	joint int64
-	// walk selects how blocks traverse tiles.
-	walk Walk
-	// bulk is 1 if one thread starts TMA copies of operands to shared memory.
-	bulk int64
+	// scheduler assigns tiles to blocks.
+	scheduler TileScheduler
+	// tma is 1 if one thread starts TMA copies of operands to shared memory.
+	tma int64
 }
 
 // NewTensor returns the schedules of a unit with a reduction g in the formats that numerics allow, or nil if there
@@ -101,7 +101,7 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	if len(k.Variants) == 0 {
 		return nil
 	}
-	k.Open = space.Worth(append(open(p, least), bulk(k.Variants)))
+	k.Open = space.Worth(append(open(p, least), tmaKnob(k.Variants)))
 	for _, v := range k.Variants {
 		for _, q := range v.Structure.(*tensorTile).unit().good {
 			k.Good = append(k.Good, space.Candidate[tensorParameters]{By: v.By, Parameters: q})
@@ -129,13 +129,13 @@ func (p *tensorTile) unit() unit {
 	return warps
 }
 
-// evenly is a walk of persistent blocks in bands, with equal shares of the sums of the last round.
-var evenly = Walk{Each: 1, Band: 8, Cut: 1}
+// streamK has persistent blocks, rasterised tiles, and equal shares of the sums of the last round.
+var streamK = TileScheduler{PersistentBlocks: 1, RasterWidth: 8, StreamKRounds: 1}
 
 // good lists tiles for products of many results, of some, and of few, including long sums.
 var good = []tensorParameters{
 	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1},
-	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1, walk: evenly},
+	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1, scheduler: streamK},
 	{tall: 2, wide: 2, rows: 4, columns: 8, depth: 2, stages: 4, parts: 1},
 	{tall: 2, wide: 2, rows: 2, columns: 4, depth: 4, stages: 4, parts: 1},
 	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4, parts: 1},
@@ -162,10 +162,10 @@ func (p *tensorTile) Reconciled(q tensorParameters) tensorParameters {
 		q.parts = 1
 	}
 	shrink(func() bool { return p.Terms(p.box(q))%p.box(q).Depth == 0 }, &q.depth)
-	if p.boxes(q) != nil {
-		q.bulk = 0
+	if p.legalForTMA(q) != nil {
+		q.tma = 0
 	}
-	q.walk = q.walk.Reconciled(p.Product, p.box(q), p.resident(q))
+	q.scheduler = q.scheduler.Reconciled(p.Product, p.box(q), p.resident(q))
 	return q
 }
 
@@ -200,7 +200,7 @@ func open(p *Product, terms int64) []space.Parameter[tensorParameters] {
 		sketch.Knob("joint", func(p *q) *int64 { return &p.joint }, joinable(p)...),
 		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}
-	return append(knobs, Walking(p, Box{Rows: ir.MatrixRows, Columns: ir.MatrixColumns}, func(p *q) *Walk { return &p.walk })...)
+	return append(knobs, TileSchedulerKnobs(p, Box{Rows: ir.MatrixRows, Columns: ir.MatrixColumns}, func(p *q) *TileScheduler { return &p.scheduler })...)
 }
 
 // joinable returns the choices between positions of a row and joint ones.
@@ -227,7 +227,7 @@ func (p *tensorTile) fetching(q tensorParameters) Fetching {
 	f := Fetching{Threads: q.tall * q.wide * p.unit().threads, Vector: vectorElements, Stages: q.stages, Skewed: true}
 	f.Matrices = p.format.Packed() > 1
 	if p.format.Warpgroup() {
-		f.Vector, f.Skewed, f.Swizzled, f.Bulk = 16/p.Operands[0].Load.DType().Bytes(), false, true, q.bulk == 1
+		f.Vector, f.Skewed, f.Swizzled, f.TMA = 16/p.Operands[0].Load.DType().Bytes(), false, true, q.tma == 1
 	}
 	return f
 }
@@ -271,8 +271,8 @@ func (p *tensorTile) Legal(q tensorParameters) error {
 			return err
 		}
 	}
-	if err := p.boxes(q); err != nil {
+	if err := p.legalForTMA(q); err != nil {
 		return err
 	}
-	return q.walk.Legal(p.Product, b, p.resident(q))
+	return q.scheduler.Legal(p.Product, b, p.resident(q))
 }

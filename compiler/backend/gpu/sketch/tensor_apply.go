@@ -38,7 +38,7 @@ func (p *tensorTile) nests(b *sketch.Builder, q tensorParameters) {
 		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	}
 	p.Fetch(b, p.box(q), p.fetching(q), p.sums(b, q))
-	p.Walk(b, q.walk)
+	p.Persist(b, q.scheduler)
 }
 
 // tensorPlace holds the loops of a tile along one axis: over groups of threads (warps or warpgroups), over the
@@ -105,7 +105,7 @@ func (p *tensorTile) results(b *sketch.Builder, q tensorParameters) (block, resu
 	if b.Err != nil {
 		return 0, 0
 	}
-	blocks = q.walk.Tiles(blocks, rows, across)
+	blocks = q.scheduler.LoopOrder(blocks, rows, across)
 	b.Do(s.Reorder(out, slices.Concat(blocks, threads(tall, wide), []int{tall.matrix, tall.own, wide.matrix, wide.own})...))
 	block = b.Fuse(out, blocks)
 	thread := b.Fuse(out, threads(tall, wide))

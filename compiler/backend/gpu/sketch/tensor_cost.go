@@ -31,14 +31,14 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	copies := float64(p.AllCopies(box, p.fetching(q)))
 	shared := (words + fetched/4) / machine.SharedWords
 	issued := (loads*products + copies*copyOperations) / machine.Lanes
-	l := p.Launch(q.walk, box, q.stages, p.resident(q))
-	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l))
+	l := p.Launch(q.scheduler, box, q.stages, p.resident(q))
+	work := max(tensor, shared, issued, p.Traffic(q.scheduler, box, l))
 	// A single warp does not saturate the cores: an instruction depends on the previous one.
-	if busy := l.Together * warps; busy < machine.BusyWarps {
+	if busy := l.Concurrent * warps; busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
-	wait := max(0, machine.Latency-float64(q.stages-1)*work)/l.Together + stepWait
-	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
+	wait := max(0, machine.Latency-float64(q.stages-1)*work)/l.Concurrent + stepWait
+	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*machine.Latency + l.FixUp + p.AddUpCost(q.parts)
 }
 
 // fragments returns the loads of warps for the given number of terms: words of shared memory, and thread

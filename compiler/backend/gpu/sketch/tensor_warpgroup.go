@@ -10,11 +10,11 @@ import (
 
 // goodOfWarpgroups lists tiles for products of many results, of some, and of few.
 var goodOfWarpgroups = []tensorParameters{
-	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, bulk: 1},
-	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, walk: evenly, bulk: 1},
-	{tall: 2, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1, bulk: 1},
-	{tall: 1, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1, bulk: 1},
-	{tall: 1, wide: 1, rows: 1, columns: 4, depth: 4, stages: 5, parts: 1, bulk: 1},
+	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, tma: 1},
+	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, scheduler: streamK, tma: 1},
+	{tall: 2, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1, tma: 1},
+	{tall: 1, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1, tma: 1},
+	{tall: 1, wide: 1, rows: 1, columns: 4, depth: 4, stages: 5, parts: 1, tma: 1},
 }
 
 // fitsWarpgroups reports whether a GPU has warpgroup instructions, both operands are matrices of lines and terms in a
@@ -102,13 +102,13 @@ func (p *tensorTile) costOfWarpgroups(q tensorParameters) float64 {
 	tensor := instructions * ir.WarpgroupRows * columns * float64(p.format.Terms()) * bits / machine.GroupBits
 	fetched := float64(p.FetchedBytes(box))
 	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / machine.GroupBytes
-	issued, latency := p.copying(q)
-	l := p.Launch(q.walk, box, q.stages, p.resident(q))
-	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l)) + issued*copyShare
+	issued, latency := p.copyCost(q)
+	l := p.Launch(q.scheduler, box, q.stages, p.resident(q))
+	work := max(tensor, shared, issued, p.Traffic(q.scheduler, box, l)) + issued*copyShare
 	ahead, products := float64(q.stages-1), productWait
 	if q.stages > 2 {
 		ahead, products = ahead-1, 0
 	}
 	wait := max(0, latency-ahead*work) + products
-	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
+	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*machine.Latency + l.FixUp + p.AddUpCost(q.parts)
 }

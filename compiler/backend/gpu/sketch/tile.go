@@ -29,8 +29,8 @@ type tileParameters struct {
 	vector int64
 	// parts is the number of parts of a sum, computed by blocks of their own.
 	parts int64
-	// walk selects how blocks traverse tiles.
-	walk Walk
+	// scheduler assigns tiles to blocks.
+	scheduler TileScheduler
 }
 
 // NewTile returns the schedules of a unit with a reduction g, or nil if no operand is shared by several results, or
@@ -81,7 +81,7 @@ func (p *tileTile) open() []space.Parameter[tileParameters] {
 		sketch.Knob("vector", func(p *q) *int64 { return &p.vector }, 1, 4),
 		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(tileLeastTerms)...),
 	}
-	return append(knobs, Walking(p.Product, Box{Rows: 8, Columns: 32}, func(p *q) *Walk { return &p.walk })...)
+	return append(knobs, TileSchedulerKnobs(p.Product, Box{Rows: 8, Columns: 32}, func(p *q) *TileScheduler { return &p.scheduler })...)
 }
 
 // ofGroups returns numbers of columns, including that of a group if a thread can hold all of it.
@@ -109,9 +109,9 @@ func (q tileParameters) fetching() Fetching {
 // tileRegisters limits a thread's results, so that operands and addresses have room.
 const tileRegisters = 160
 
-// Reconciled implements space.Reconciler. Blocks walk as their tiles allow.
+// Reconciled implements space.Reconciler. It makes the tile scheduler legal.
 func (p *tileTile) Reconciled(q tileParameters) tileParameters {
-	q.walk = q.walk.Reconciled(p.Product, q.box(), p.resident(q))
+	q.scheduler = q.scheduler.Reconciled(p.Product, q.box(), p.resident(q))
 	return q
 }
 
@@ -132,5 +132,5 @@ func (p *tileTile) Legal(q tileParameters) error {
 	case q.unroll*q.rows*q.columns > 1024:
 		return fmt.Errorf("space: %d results for %d steps are too much code", q.rows*q.columns, q.unroll)
 	}
-	return q.walk.Legal(p.Product, q.box(), p.resident(q))
+	return q.scheduler.Legal(p.Product, q.box(), p.resident(q))
 }

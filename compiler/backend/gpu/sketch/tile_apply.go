@@ -35,7 +35,7 @@ func (p *tileTile) nests(b *sketch.Builder, q tileParameters) {
 	}
 	step := p.sums(b, q)
 	p.Fetch(b, q.box(), q.fetching(), step)
-	p.Walk(b, q.walk)
+	p.Persist(b, q.scheduler)
 }
 
 // tilePlace holds the loops of a tile along one axis: over blocks, over threads, and in a thread.
@@ -89,7 +89,7 @@ func (p *tileTile) results(b *sketch.Builder, q tileParameters) (block, thread i
 	if b.Err != nil {
 		return 0, 0
 	}
-	blocks = q.walk.Tiles(blocks, rows.block, columns.block)
+	blocks = q.scheduler.LoopOrder(blocks, rows.block, columns.block)
 	b.Do(s.Reorder(out, append(slices.Clone(blocks), rows.thread, columns.thread, rows.own, columns.own)...))
 	block = b.Fuse(out, blocks)
 	thread = b.Fuse(out, []int{rows.thread, columns.thread})

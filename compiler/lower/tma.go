@@ -13,7 +13,7 @@ const panelBytes = 128
 
 // filled computes a part of a stage attached at a loop of another: by loops, or by box copies.
 func (l *lowerer) filled(g *schedule.Stage, mins []expr.Expr, extents []int64) (ir.Block, error) {
-	if g.Bulk {
+	if g.TMA {
 		return l.boxes(g, mins, extents)
 	}
 	return l.generate(newNest(g, mins, extents), 0)
@@ -47,7 +47,7 @@ func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (i
 	v := &expr.Var{Name: fmt.Sprintf("x%d", g.ID), Extent: 1}
 	one := &ir.For{Var: v, Extent: 1, Kind: ir.Threads}
 	for first := int64(0); first < to.Row; first += panel {
-		c := &ir.CopyBox{To: to, Index: expr.I(first), From: source.buffer.Tensor, Map: m, At: append([]expr.Expr{}, at...)}
+		c := &ir.TMACopy{To: to, Index: expr.I(first), From: source.buffer.Tensor, Map: m, At: append([]expr.Expr{}, at...)}
 		c.At[0] = expr.Simplify(expr.AddE(at[0], expr.I(first)))
 		one.Body = append(one.Body, c)
 	}

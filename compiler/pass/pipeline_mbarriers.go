@@ -6,11 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// phases are mbarriers in shared memory on which threads wait for box copies.
-type phases struct{ *ir.Buffer }
+// mbarriers are barriers in shared memory on which threads wait for box copies.
+type mbarriers struct{ *ir.Buffer }
 
-func newPhases(n int64) phases {
-	return phases{&ir.Buffer{Tensor: ir.Flat("full", array.Uint64, n), Space: ir.Shared}}
+func newMbarriers(n int64) mbarriers {
+	return mbarriers{&ir.Buffer{Tensor: ir.Flat("full", array.Uint64, n), Space: ir.Shared}}
 }
 
 // alone returns statements that a single thread executes.
@@ -18,43 +18,43 @@ func alone(b ...ir.Stmt) *ir.For {
 	return &ir.For{Var: &expr.Var{Name: "t", Extent: 1}, Extent: 1, Kind: ir.Threads, Body: b}
 }
 
-// begin initializes the mbarriers. The asynchronous proxy sees them after a fence and a barrier.
-func (p phases) begin() ir.Block {
-	return ir.Block{&ir.Alloc{Buffer: p.Buffer}, alone(&ir.InitPhases{Phases: p.Buffer}), &ir.FenceAsync{}, &ir.Barrier{}}
+// init initializes the barriers. The asynchronous proxy sees them after a fence and a barrier.
+func (m mbarriers) init() ir.Block {
+	return ir.Block{&ir.Alloc{Buffer: m.Buffer}, alone(&ir.MbarrierInit{Mbarriers: m.Buffer}), &ir.FenceAsync{}, &ir.Barrier{}}
 }
 
-// end invalidates the mbarriers so that their memory can be reused.
-func (p phases) end() ir.Stmt { return alone(&ir.EndPhases{Phases: p.Buffer}) }
+// invalidate invalidates them so that their memory can be reused.
+func (m mbarriers) invalidate() ir.Stmt { return alone(&ir.MbarrierInvalidate{Mbarriers: m.Buffer}) }
 
 // copied starts box copies that signal the mbarrier at place.
-func (p phases) copied(place expr.Expr, boxes []*ir.CopyBox) ir.Stmt {
+func (m mbarriers) copied(place expr.Expr, boxes []*ir.TMACopy) ir.Stmt {
 	bytes := int64(0)
 	for _, c := range boxes {
 		bytes += c.Bytes()
 	}
-	body := ir.Block{&ir.Expect{Phases: p.Tensor, Phase: place, Bytes: bytes}}
+	body := ir.Block{&ir.MbarrierExpect{Mbarriers: m.Tensor, Mbarrier: place, Bytes: bytes}}
 	for _, c := range boxes {
 		copied := *c
-		copied.Phases, copied.Phase = p.Tensor, place
+		copied.Mbarriers, copied.Mbarrier = m.Tensor, place
 		body = append(body, &copied)
 	}
 	return alone(body...)
 }
 
 // wait returns a wait for the phase of the given parity at the mbarrier at place.
-func (p phases) wait(place, parity expr.Expr) ir.Stmt {
-	return &ir.WaitPhase{Phases: p.Tensor, Phase: place, Parity: parity}
+func (m mbarriers) wait(place, parity expr.Expr) ir.Stmt {
+	return &ir.MbarrierWait{Mbarriers: m.Tensor, Mbarrier: place, Parity: parity}
 }
 
 // boxesOf returns the boxes that a statement copies, or nil if it does anything else.
-func boxesOf(st ir.Stmt) (boxes []*ir.CopyBox) {
+func boxesOf(st ir.Stmt) (boxes []*ir.TMACopy) {
 	n, ok := st.(*ir.For)
 	if !ok || n.Kind != ir.Threads || n.Extent != 1 {
 		return nil
 	}
 	for _, st := range n.Body {
-		c, ok := st.(*ir.CopyBox)
-		if !ok || c.Phases != nil {
+		c, ok := st.(*ir.TMACopy)
+		if !ok || c.Mbarriers != nil {
 			return nil
 		}
 		boxes = append(boxes, c)
@@ -65,7 +65,7 @@ func boxesOf(st ir.Stmt) (boxes []*ir.CopyBox) {
 // hasBoxes reports whether statements copy boxes.
 func hasBoxes(b ir.Block) (found bool) {
 	ir.Visit(b, func(st ir.Stmt) {
-		_, ok := st.(*ir.CopyBox)
+		_, ok := st.(*ir.TMACopy)
 		found = found || ok
 	})
 	return found
@@ -75,15 +75,15 @@ func hasBoxes(b ir.Block) (found bool) {
 // wait.
 func atOnce(b ir.Block, looped bool) ir.Block {
 	var out, after ir.Block
-	var boxes []*ir.CopyBox
+	var boxes []*ir.TMACopy
 	flush := func() {
 		if boxes == nil {
 			return
 		}
-		p, zero := newPhases(1), expr.I(0)
-		out = append(append(out, p.begin()...), p.copied(zero, boxes), p.wait(zero, zero))
+		p, zero := newMbarriers(1), expr.I(0)
+		out = append(append(out, p.init()...), p.copied(zero, boxes), p.wait(zero, zero))
 		if looped {
-			after = append(after, p.end())
+			after = append(after, p.invalidate())
 		}
 		boxes = nil
 	}

@@ -29,8 +29,8 @@ func drawWalk(t *rapid.T) *expr.Workload {
 	}).Draw(t, "kind")(t)
 }
 
-// walking returns a point with persistent blocks, bands or Stream-K sums, if some tries find one.
-func walking(t *rapid.T, w *expr.Workload, on *target.Target) (c kerneltest.Case) {
+// persistentPoint returns a point with persistent blocks, bands or Stream-K sums, if some tries find one.
+func persistentPoint(t *rapid.T, w *expr.Workload, on *target.Target) (c kerneltest.Case) {
 	on = small(on, rapid.IntRange(1, 7).Draw(t, "multiprocessors"))
 	wanted := rapid.SampledFrom([]string{"persist ", "raster ", "streamk ", "streamk "}).Draw(t, "wanted")
 	for range 12 {
@@ -45,7 +45,7 @@ func walking(t *rapid.T, w *expr.Workload, on *target.Target) (c kerneltest.Case
 // without bands, and that Stream-K shares add up to the evaluator's result.
 func TestBlocksWalkRight(t *testing.T) {
 	on := played(t)
-	one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return walking(t, drawWalk(t).Merge(), on) })
+	one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return persistentPoint(t, drawWalk(t).Merge(), on) })
 	rapid.Check(t, func(rt *rapid.T) {
 		check(t, rt, on, kerneltest.Batch(rt, one, batchSize))
 	})
@@ -78,7 +78,7 @@ func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
 			knobs["stages"], knobs["cut"], knobs["walkers"], knobs["band"] = stages, cut, 1, 1
 			made := scheduled(t, w, on, algorithm, knobs)
 			c := kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}
-			if n := missed(t, t, on, c); n == 0 || !walks(made) {
+			if n := missed(t, t, on, c); n == 0 || !isPersistent(made) {
 				t.Errorf("%s: %d barriers, fences and waits in\n%s", algorithm, n, made.Trace())
 			}
 		}
@@ -107,8 +107,8 @@ func scheduled(t *testing.T, w *expr.Workload, on *target.Target, algorithm stri
 	return made
 }
 
-// TestChangedWalksAreRightOrRefused checks arbitrary trace lines about walks and Stream-K sums: the kernel agrees
-// with the evaluator, or lowering returns an error.
+// TestChangedWalksAreRightOrRefused checks arbitrary trace lines about persistent blocks and Stream-K sums: the kernel
+// agrees with the evaluator, or lowering returns an error.
 func TestChangedWalksAreRightOrRefused(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -5,9 +5,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// walk is a loop over the tiles of a persistent block, each with a pipelined loop. The last steps of a tile start
-// the first copies of the next tile, so that it starts without a wait.
-type walk struct {
+// persistentLoop is the loop over the tiles of a persistent block, each with a pipelined loop. The last steps of a
+// tile start the first copies of the next tile, so that it starts without a wait.
+type persistentLoop struct {
 	*ir.For
 	steps *pipelineLoop
 	// before and behind are the statements around a tile's loop over steps.
@@ -17,10 +17,10 @@ type walk struct {
 // maxSteps is the largest number of steps that a block counts.
 const maxSteps = 1<<31 - 1
 
-// newWalk matches a walk; ok is false unless each tile has exactly one pipelined loop of the same number of steps,
-// and the steps of a block can be counted.
-func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
-	if n.Kind != ir.Walk || n.Extent < 2 {
+// newPersistentLoop matches one; ok is false unless each tile has exactly one pipelined loop of the same number of
+// steps, and the steps of a block can be counted.
+func (inside near) newPersistentLoop(n *ir.For) (w *persistentLoop, ok bool) {
+	if n.Kind != ir.Persistent || n.Extent < 2 {
 		return nil, false
 	}
 	for k, st := range n.Body {
@@ -32,7 +32,7 @@ func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
 			if n.Extent/n.Range.Every >= maxSteps/loop.Extent {
 				return nil, false
 			}
-			w = &walk{For: n, steps: steps, before: n.Body[:k], behind: n.Body[k+1:]}
+			w = &persistentLoop{For: n, steps: steps, before: n.Body[:k], behind: n.Body[k+1:]}
 			return w, w.names() && !allocatesAhead(w.before) && !allocatesAhead(w.behind)
 		}
 	}
@@ -40,7 +40,7 @@ func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
 }
 
 // names reports whether the names defined before the loop over steps depend on the tile number alone.
-func (w *walk) names() bool {
+func (w *persistentLoop) names() bool {
 	all := true
 	for _, st := range w.before {
 		if n, ok := st.(*ir.Let); ok {
@@ -59,8 +59,8 @@ func allocatesAhead(b ir.Block) (found bool) {
 	return found
 }
 
-// run returns the walk with its prologue.
-func (w *walk) run() ir.Block {
+// run returns the loop with its prologue.
+func (w *persistentLoop) run() ir.Block {
 	l := w.steps
 	out := l.begin()
 	first, names := w.at(w.Range.First)
@@ -94,7 +94,7 @@ func (w *walk) run() ir.Block {
 }
 
 // at returns the names defined before the loop over steps, for the given tile.
-func (w *walk) at(tile expr.Expr) (by map[*expr.Var]expr.Expr, names ir.Block) {
+func (w *persistentLoop) at(tile expr.Expr) (by map[*expr.Var]expr.Expr, names ir.Block) {
 	by = map[*expr.Var]expr.Expr{w.Var: tile}
 	for _, st := range w.before {
 		if n, ok := st.(*ir.Let); ok {
@@ -107,6 +107,6 @@ func (w *walk) at(tile expr.Expr) (by map[*expr.Var]expr.Expr, names ir.Block) {
 }
 
 // moved returns copies rewritten for another tile.
-func (w *walk) moved(copies ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
+func (w *persistentLoop) moved(copies ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
 	return ir.Rewrite(copies, func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, by)) })
 }

@@ -82,8 +82,8 @@ func (x indices) names(lets ir.Block) {
 func TestSharesCoverAllSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string, most int64) int64 { return rapid.Int64Range(1, most).Draw(t, name) }
-		acc := &schedule.Stage{Rounds: small("rounds", 4)}
-		s, err := newShares(acc, small("tiles", 40), small("steps", 12), small("blocks", 30))
+		acc := &schedule.Stage{StreamKRounds: small("rounds", 4)}
+		s, err := newStreamK(acc, small("tiles", 40), small("steps", 12), small("blocks", 30))
 		if err != nil {
 			t.Skip(err)
 		}
@@ -95,14 +95,14 @@ func TestSharesCoverAllSteps(t *testing.T) {
 		for b := range s.blocks {
 			x.values[block] = b
 			end := x.value(walk.End)
-			pieces, most = pieces+end-s.rounds, max(most, end-s.rounds)
+			pieces, most = pieces+end-s.wholeRounds, max(most, end-s.wholeRounds)
 			for r := range end {
 				x.values[round] = r
 				x.names(lets)
 				parts[x.values[tile]]++
 				for k := x.values[lo]; k < x.values[hi]; k++ {
 					done[[2]int64{x.values[tile], k}]++
-					if step := (x.values[tile]-s.head)*s.steps + k; step >= 0 && x.value(s.blockOfStep(expr.I(step))) != b {
+					if step := (x.values[tile]-s.wholeTiles)*s.steps + k; step >= 0 && x.value(s.blockOfStep(expr.I(step))) != b {
 						t.Fatalf("step %d is not said to be one of block %d", step, b)
 					}
 				}
@@ -119,7 +119,7 @@ func TestSharesCoverAllSteps(t *testing.T) {
 				cut, all = cut+1, all+n
 			}
 		}
-		if int64(len(done)) != s.tiles*s.steps || s.pieces != pieces || s.most != most || s.parts != float64(all)/float64(max(1, cut)) {
+		if int64(len(done)) != s.tiles*s.steps || s.pieces != pieces || s.mostPieces != most || s.parts != float64(all)/float64(max(1, cut)) {
 			t.Fatalf("%d of %d steps; %+v, of %d pieces, %d at most, %d parts of %d tiles", len(done), s.tiles*s.steps, *s, pieces, most, all, cut)
 		}
 	})
@@ -132,8 +132,8 @@ func TestSharesAreCountedIn32Bits(t *testing.T) {
 		steps := int64(1) << rapid.IntRange(1, 30).Draw(t, "log steps")
 		steps += rapid.Int64Range(0, steps-1).Draw(t, "steps")
 		tiles := rapid.Int64Range(1, 2*maxCount/steps).Draw(t, "tiles")
-		acc := &schedule.Stage{Rounds: rapid.Int64Range(1, 64).Draw(t, "rounds")}
-		s, err := newShares(acc, tiles, steps, rapid.Int64Range(1, 1<<16).Draw(t, "blocks"))
+		acc := &schedule.Stage{StreamKRounds: rapid.Int64Range(1, 64).Draw(t, "rounds")}
+		s, err := newStreamK(acc, tiles, steps, rapid.Int64Range(1, 1<<16).Draw(t, "blocks"))
 		if err != nil {
 			t.Skip(err)
 		}
@@ -152,7 +152,7 @@ func TestSharesAreCountedIn32Bits(t *testing.T) {
 				}
 			}
 		}
-		cut := expr.I(rapid.Int64Range(0, s.tiles-s.head-1).Draw(t, "cut"))
+		cut := expr.I(rapid.Int64Range(0, s.tiles-s.wholeTiles-1).Draw(t, "cut"))
 		for _, k := range []int64{0, s.steps - 1} {
 			x.value(s.blockOfStep(expr.AddE(expr.MulE(cut, expr.I(s.steps)), expr.I(k))))
 		}

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// boxed returns a random point with TMA copies of a random product that has such points.
-func boxed(t *rapid.T) kerneltest.Case {
+// tmaPoint returns a random point with TMA copies of a random product that has such points.
+func tmaPoint(t *rapid.T) kerneltest.Case {
 	on := played(t)
 	if rapid.Bool().Draw(t, "walk") {
 		on = small(on, rapid.IntRange(1, 7).Draw(t, "multiprocessors"))
@@ -49,7 +49,7 @@ func boxed(t *rapid.T) kerneltest.Case {
 func TestOperandsComeAsBoxes(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		cases := kerneltest.Batch(rt, rapid.Custom(boxed), batchSize)
+		cases := kerneltest.Batch(rt, rapid.Custom(tmaPoint), batchSize)
 		for _, c := range cases {
 			f, err := codegen.Lower(c.Schedule, on.GPU, nil)
 			if err != nil {
@@ -65,7 +65,7 @@ func TestOperandsComeAsBoxes(t *testing.T) {
 
 func copiesBoxes(f *ir.Func) (found bool) {
 	ir.Visit(f.Body, func(st ir.Stmt) {
-		_, ok := st.(*ir.CopyBox)
+		_, ok := st.(*ir.TMACopy)
 		found = found || ok
 	})
 	return found

@@ -9,34 +9,34 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// bulk returns the knob that selects between cooperative and TMA copies, if any format has both.
-func bulk(variants []space.Variant[tensorParameters]) space.Parameter[tensorParameters] {
+// tmaKnob returns the knob that selects between cooperative and TMA copies, if any format has both.
+func tmaKnob(variants []space.Variant[tensorParameters]) space.Parameter[tensorParameters] {
 	values := []int64{0}
 	for _, v := range variants {
-		if v.Structure.(*tensorTile).boxed() && len(values) == 1 {
+		if v.Structure.(*tensorTile).supportsTMA() && len(values) == 1 {
 			values = append(values, 1)
 		}
 	}
-	return sketch.Knob("bulk", func(p *tensorParameters) *int64 { return &p.bulk }, values...)
+	return sketch.Knob("bulk", func(p *tensorParameters) *int64 { return &p.tma }, values...)
 }
 
-// boxed reports whether TMA can copy boxes of an operand ahead. All threads copy other operands cooperatively.
-func (p *tensorTile) boxed() bool {
-	return p.format.Warpgroup() && p.MostStages(vectorElements) > 1 && (p.Boxed(p.Operands[0]) || p.Boxed(p.Operands[1]))
+// supportsTMA reports whether TMA can copy boxes of an operand ahead. All threads copy other operands cooperatively.
+func (p *tensorTile) supportsTMA() bool {
+	return p.format.Warpgroup() && p.MostStages(vectorElements) > 1 && (p.SupportsTMA(p.Operands[0]) || p.SupportsTMA(p.Operands[1]))
 }
 
-// boxes returns an error if no operand can be copied by TMA but one should be.
-func (p *tensorTile) boxes(q tensorParameters) error {
+// legalForTMA returns an error if no operand can be copied by TMA but one should be.
+func (p *tensorTile) legalForTMA(q tensorParameters) error {
 	switch {
-	case q.bulk == 0:
+	case q.tma == 0:
 		return nil
-	case !p.boxed():
+	case !p.supportsTMA():
 		return fmt.Errorf("space: operands are no boxes of tensors")
 	case q.stages < 2:
 		return fmt.Errorf("space: boxes are copied ahead, for two steps at least")
 	}
 	for _, o := range p.Operands {
-		if n := p.linesOf(o, q); p.Boxed(o) && n > ir.MapBox {
+		if n := p.linesOf(o, q); p.SupportsTMA(o) && n > ir.MapBox {
 			return fmt.Errorf("space: a box is %d long, more than %d", n, ir.MapBox)
 		}
 	}
@@ -59,11 +59,11 @@ const (
 	boxOperations, boxLatency = 20.0, 150.0
 )
 
-// copying returns the cycles in which a step starts its copies, and the latency until they arrive.
-func (p *tensorTile) copying(q tensorParameters) (issued, latency float64) {
+// copyCost returns the cycles in which a step starts its copies, and the latency until they arrive.
+func (p *tensorTile) copyCost(q tensorParameters) (issued, latency float64) {
 	box, latency := p.box(q), machine.Latency
 	for _, o := range p.Operands {
-		if q.bulk == 0 || !p.Boxed(o) {
+		if q.tma == 0 || !p.SupportsTMA(o) {
 			issued += float64(p.Copies(o, box, p.fetching(q))) * copyOperations / machine.Lanes
 			continue
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Bulk fills a swizzled, pipelined buffer by TMA copies of boxes that a single thread issues. The buffer must be a
+// TMACopy fills a swizzled, pipelined buffer by TMA copies of boxes that a single thread issues. The buffer must be a
 // copy of a tensor that owns its global memory, starts at an argument's alignment, and has rows of multiples of 16
 // bytes. The stage then has no loops.
-func (s *Schedule) Bulk(stageID int) error {
+func (s *Schedule) TMACopy(stageID int) error {
 	g, err := s.stage(stageID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("bulk: %w", err)
-	case g.Bulk:
+	case g.TMA:
 		return fmt.Errorf("bulk: stage %d is already copied as boxes", stageID)
 	case g.Steps == 0 || !g.Swizzled:
 		return fmt.Errorf("bulk: stage %d is not fetched ahead, or not swizzled", stageID)
@@ -25,7 +25,7 @@ func (s *Schedule) Bulk(stageID int) error {
 	if _, _, err := s.Boxes(g); err != nil {
 		return fmt.Errorf("bulk: %w", err)
 	}
-	g.Bulk = true
+	g.TMA = true
 	s.record("bulk", stageID)
 	return nil
 }

@@ -33,9 +33,9 @@ const (
 	MapBox  = 256
 )
 
-// CopyBox starts a copy of a box of a tensor in global memory to a swizzled buffer, issued by one thread for all.
-// Parts of the box outside the tensor are zero. The data must not be used before a WaitPhase.
-type CopyBox struct {
+// TMACopy starts a copy of a box of a tensor in global memory to a swizzled buffer, issued by one thread for all.
+// Parts of the box outside the tensor are zero. The data must not be used before an MbarrierWait.
+type TMACopy struct {
 	// To receives the box's first element at Index, which must start a group of eight rows of a panel.
 	To    *Buffer
 	Index expr.Expr
@@ -43,74 +43,74 @@ type CopyBox struct {
 	Map   *TensorMap
 	// At is the start of the box in each of the map's dimensions.
 	At []expr.Expr
-	// Phases holds the mbarrier of the copy at Phase; nil until a pass has assigned it.
-	Phases *expr.Tensor
-	Phase  expr.Expr
+	// Mbarriers holds the mbarrier of the copy at index Mbarrier; nil until a pass has assigned it.
+	Mbarriers *expr.Tensor
+	Mbarrier  expr.Expr
 }
 
 // Bytes returns the size of the box.
-func (n *CopyBox) Bytes() int64 { return n.Map.Elements() * n.To.Tensor.DType.Bytes() }
+func (n *TMACopy) Bytes() int64 { return n.Map.Elements() * n.To.Tensor.DType.Bytes() }
 
-// InitPhases initializes an mbarrier in each element of a shared buffer. A phase completes when one thread has
+// MbarrierInit initializes an mbarrier in each element of a shared buffer. A phase completes when one thread has
 // arrived and the expected bytes have been copied.
-type InitPhases struct{ Phases *Buffer }
+type MbarrierInit struct{ Mbarriers *Buffer }
 
-// EndPhases invalidates those mbarriers, so that their memory can be reused.
-type EndPhases struct{ Phases *Buffer }
+// MbarrierInvalidate invalidates those mbarriers, so that their memory can be reused.
+type MbarrierInvalidate struct{ Mbarriers *Buffer }
 
-// Expect arrives at the mbarrier at Phase, and adds the given bytes to its phase's expected count.
-type Expect struct {
-	Phases *expr.Tensor
-	Phase  expr.Expr
-	Bytes  int64
+// MbarrierExpect arrives at an mbarrier, and adds the given bytes to its phase's expected count.
+type MbarrierExpect struct {
+	Mbarriers *expr.Tensor
+	Mbarrier  expr.Expr
+	Bytes     int64
 }
 
-// WaitPhase waits until the phase of the given parity of the mbarrier at Phase has completed. The data of its
+// MbarrierWait waits until the phase of the given parity of an mbarrier has completed. The data of its
 // copies is then visible to all waiting threads.
-type WaitPhase struct {
-	Phases        *expr.Tensor
-	Phase, Parity expr.Expr
+type MbarrierWait struct {
+	Mbarriers        *expr.Tensor
+	Mbarrier, Parity expr.Expr
 }
 
-func (*CopyBox) stmt()    {}
-func (*InitPhases) stmt() {}
-func (*EndPhases) stmt()  {}
-func (*Expect) stmt()     {}
-func (*WaitPhase) stmt()  {}
+func (*TMACopy) stmt()            {}
+func (*MbarrierInit) stmt()       {}
+func (*MbarrierInvalidate) stmt() {}
+func (*MbarrierExpect) stmt()     {}
+func (*MbarrierWait) stmt()       {}
 
 // exprs calls f for the source and destination expressions of the copy.
-func (n *CopyBox) exprs(f func(expr.Expr)) {
+func (n *TMACopy) exprs(f func(expr.Expr)) {
 	f(n.Index)
 	f(n.From.At(expr.I(0)))
 	for _, x := range n.At {
 		f(x)
 	}
-	if n.Phases != nil {
-		f(n.Phases.At(n.Phase))
+	if n.Mbarriers != nil {
+		f(n.Mbarriers.At(n.Mbarrier))
 	}
 }
 
 // rewritten returns the copy with its expressions replaced.
-func (n *CopyBox) rewritten(f func(expr.Expr) expr.Expr) *CopyBox {
+func (n *TMACopy) rewritten(f func(expr.Expr) expr.Expr) *TMACopy {
 	c := *n
 	c.Index, c.At = f(n.Index), make([]expr.Expr, len(n.At))
 	for k, x := range n.At {
 		c.At[k] = f(x)
 	}
-	if n.Phases != nil {
-		c.Phase = f(n.Phase)
+	if n.Mbarriers != nil {
+		c.Mbarrier = f(n.Mbarrier)
 	}
 	return &c
 }
 
-func (t *texter) box(n *CopyBox) {
+func (t *texter) box(n *TMACopy) {
 	var at, box []string
 	for k, d := range n.Map.Dims {
 		at, box = append(at, t.expr(n.At[k])), append(box, fmt.Sprint(d.Box))
 	}
 	behind := ""
-	if n.Phases != nil {
-		behind = fmt.Sprintf(" for %s[%s]", n.Phases.Name, t.expr(n.Phase))
+	if n.Mbarriers != nil {
+		behind = fmt.Sprintf(" for %s[%s]", n.Mbarriers.Name, t.expr(n.Mbarrier))
 	}
 	t.line("copy box %s at (%s) of %s to %s[%s]%s", strings.Join(box, "x"), strings.Join(at, ", "), n.From.Name, n.To.Tensor.Name, t.expr(n.Index), behind)
 }

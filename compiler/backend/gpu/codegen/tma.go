@@ -19,7 +19,7 @@ type tensorMap struct {
 // mapsOf returns the tensor maps of a launch in order of use, one for all copies of equal boxes of a buffer.
 func mapsOf(n *ir.For, globals []global) (maps []tensorMap) {
 	ir.Visit(n.Body, func(st ir.Stmt) {
-		c, ok := st.(*ir.CopyBox)
+		c, ok := st.(*ir.TMACopy)
 		if !ok || mapAmong(maps, c) != nil {
 			return
 		}
@@ -30,7 +30,7 @@ func mapsOf(n *ir.For, globals []global) (maps []tensorMap) {
 }
 
 // mapAmong returns the map for a copy's boxes, or nil if maps lacks it.
-func mapAmong(maps []tensorMap, c *ir.CopyBox) *tensorMap {
+func mapAmong(maps []tensorMap, c *ir.TMACopy) *tensorMap {
 	for k, m := range maps {
 		if m.of.Tensor == c.From && m.PanelBytes == c.Map.PanelBytes && slices.Equal(m.Dims, c.Map.Dims) {
 			return &maps[k]
@@ -39,30 +39,30 @@ func mapAmong(maps []tensorMap, c *ir.CopyBox) *tensorMap {
 	return nil
 }
 
-func (p *printer) copyBox(n *ir.CopyBox) {
+func (p *printer) tmaCopy(n *ir.TMACopy) {
 	at := make([]string, len(n.At))
 	for k, x := range n.At {
 		at[k] = p.index(x)
 	}
 	p.line("COPY_TENSOR_%dD(%s, %s, %s, %s, %s, %s);", len(at), p.buffers[n.To.Tensor], p.index(n.Index), mapAmong(p.maps, n).name,
-		strings.Join(at, ", "), p.buffers[n.Phases], p.index(n.Phase))
+		strings.Join(at, ", "), p.buffers[n.Mbarriers], p.index(n.Mbarrier))
 }
 
-// phases prints the operations on mbarriers.
-func (p *printer) phases(st ir.Stmt) {
+// mbarrier prints the operations on mbarriers.
+func (p *printer) mbarrier(st ir.Stmt) {
 	each := func(t *expr.Tensor, words string) {
 		for k := range t.Shape[0] {
 			p.line(words, p.buffers[t], k)
 		}
 	}
 	switch n := st.(type) {
-	case *ir.InitPhases:
-		each(n.Phases.Tensor, "MBARRIER_INIT(%s, %d, 1);")
-	case *ir.EndPhases:
-		each(n.Phases.Tensor, "MBARRIER_INVALIDATE(%s, %d);")
-	case *ir.Expect:
-		p.line("MBARRIER_EXPECT(%s, %s, %d);", p.buffers[n.Phases], p.index(n.Phase), n.Bytes)
-	case *ir.WaitPhase:
-		p.line("MBARRIER_WAIT(%s, %s, %s);", p.buffers[n.Phases], p.index(n.Phase), p.index(n.Parity))
+	case *ir.MbarrierInit:
+		each(n.Mbarriers.Tensor, "MBARRIER_INIT(%s, %d, 1);")
+	case *ir.MbarrierInvalidate:
+		each(n.Mbarriers.Tensor, "MBARRIER_INVALIDATE(%s, %d);")
+	case *ir.MbarrierExpect:
+		p.line("MBARRIER_EXPECT(%s, %s, %d);", p.buffers[n.Mbarriers], p.index(n.Mbarrier), n.Bytes)
+	case *ir.MbarrierWait:
+		p.line("MBARRIER_WAIT(%s, %s, %s);", p.buffers[n.Mbarriers], p.index(n.Mbarrier), p.index(n.Parity))
 	}
 }

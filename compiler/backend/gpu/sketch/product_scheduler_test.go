@@ -37,8 +37,8 @@ var (
 	ofWarpgroup = tile{"warpgroup F16", map[string]int64{"tall": 1, "wide": 1, "rows": 1, "columns": 8, "depth": 4, "stages": 4, "parts": 1}}
 )
 
-// costs returns the costs of a product of halves by tiles for several walks: each has the number of persistent blocks
-// per multiprocessor, the width of bands, and the number of Stream-K rounds.
+// costs returns the costs of a product of halves by tiles for several tile schedulers: the persistent blocks
+// per multiprocessor, the raster width, and the number of Stream-K rounds of each.
 func costs(t *testing.T, x tile, m, n, k int64, walks ...[3]int64) (list []float64) {
 	t.Helper()
 	s := sketch.New(exprtest.ProductOf(t, array.Float16, m, k, n), card(t), schedule.Strict)

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// cut is the stage with divided sums while its tiles are generated.
-type cut struct {
+// partialSums is the stage with divided sums while its tiles are generated.
+type partialSums struct {
 	*schedule.Stage
 	// parts holds partial sums, each in a slot of the given number of elements.
 	parts    *ir.Buffer
@@ -25,47 +25,47 @@ type cut struct {
 	part   *expr.Var
 }
 
-// stream emits the launch in which blocks compute equal shares of all sums, and the one that adds up the parts of
-// divided sums.
-func (l *lowerer) stream(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir.Block, error) {
+// streamKLaunches emits the launch in which blocks compute equal shares of all sums, and the one that adds up the
+// parts of divided sums.
+func (l *lowerer) streamKLaunches(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir.Block, error) {
 	steps, err := stepsOf(acc)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.spend(int(n.g.Walkers)); err != nil {
+	if err := l.spend(int(n.g.PersistentBlocks)); err != nil {
 		return nil, err
 	}
-	s, err := newShares(acc, tiles, steps, n.g.Walkers)
+	s, err := newStreamK(acc, tiles, steps, n.g.PersistentBlocks)
 	if err != nil {
 		return nil, err
 	}
 	name := fmt.Sprintf("parts%d", acc.ID)
-	c := &cut{Stage: acc, parts: &ir.Buffer{Tensor: ir.Flat(name, acc.Tensor.DType, 0), Space: ir.Scratch}}
-	l.cut = c
-	defer func() { l.cut = nil }()
+	c := &partialSums{Stage: acc, parts: &ir.Buffer{Tensor: ir.Flat(name, acc.Tensor.DType, 0), Space: ir.Scratch}}
+	l.partial = c
+	defer func() { l.partial = nil }()
 	first, err := l.computeShares(n, pos, s)
 	if err != nil {
 		return nil, err
 	}
 	// A block and a tile identify a part: along all steps, one of the two increases from one part to the next.
-	c.parts.Tensor.Shape[0] = (s.blocks + s.tiles - s.head) * c.elements
+	c.parts.Tensor.Shape[0] = (s.blocks + s.tiles - s.wholeTiles) * c.elements
 	second, err := l.addParts(n, pos, s)
 	return ir.Block{&ir.Alloc{Buffer: c.parts}, first, second}, err
 }
 
 // computeShares returns the launch that computes sums and parts of them.
-func (l *lowerer) computeShares(n *nest, pos int, s *shares) (ir.Stmt, error) {
+func (l *lowerer) computeShares(n *nest, pos int, s *streamK) (ir.Stmt, error) {
 	block := &expr.Var{Name: "block", Extent: s.blocks}
-	round := &expr.Var{Name: "round", Extent: s.rounds + s.most}
+	round := &expr.Var{Name: "round", Extent: s.wholeRounds + s.mostPieces}
 	tile, lo, hi, lets := s.piece(block, round)
-	l.cut.slot = expr.AddE(block, expr.SubE(tile, expr.I(s.head)))
-	l.cut.whole = expr.Bin(expr.And, expr.Bin(expr.Eq, lo, expr.I(0)), expr.Bin(expr.Eq, hi, expr.I(s.steps)))
-	mean := float64(s.tiles*s.steps) / float64(s.head+s.pieces)
-	l.cut.steps = &ir.Range{First: lo, End: hi, Every: 1, Mean: mean}
+	l.partial.slot = expr.AddE(block, expr.SubE(tile, expr.I(s.wholeTiles)))
+	l.partial.whole = expr.Bin(expr.And, expr.Bin(expr.Eq, lo, expr.I(0)), expr.Bin(expr.Eq, hi, expr.I(s.steps)))
+	mean := float64(s.tiles*s.steps) / float64(s.wholeTiles+s.pieces)
+	l.partial.steps = &ir.Range{First: lo, End: hi, Every: 1, Mean: mean}
 	body, err := l.tile(n, pos, tile)
 	body = append(lets, body...)
 	if round.Extent > 1 {
-		body = ir.Block{&ir.For{Var: round, Extent: round.Extent, Kind: ir.Walk, Range: s.walk(block), Body: body}}
+		body = ir.Block{&ir.For{Var: round, Extent: round.Extent, Kind: ir.Persistent, Range: s.walk(block), Body: body}}
 	} else {
 		body = append(ir.Block{&ir.Let{Var: round, Value: expr.I(0)}}, body...)
 	}
@@ -73,15 +73,15 @@ func (l *lowerer) computeShares(n *nest, pos int, s *shares) (ir.Stmt, error) {
 }
 
 // addParts returns the launch that adds up the parts of divided sums, in block order.
-func (l *lowerer) addParts(n *nest, pos int, s *shares) (ir.Stmt, error) {
-	rest := s.tiles - s.head
+func (l *lowerer) addParts(n *nest, pos int, s *streamK) (ir.Stmt, error) {
+	rest := s.tiles - s.wholeTiles
 	number := &expr.Var{Name: "cut", Extent: rest}
 	first, last := &expr.Var{Name: "first", Extent: s.blocks}, &expr.Var{Name: "last", Extent: s.blocks}
 	from := expr.MulE(number, expr.I(s.steps))
-	l.cut.part = &expr.Var{Name: "part", Extent: s.blocks}
-	l.cut.slot = expr.AddE(l.cut.part, number)
-	l.cut.blocks = &ir.Range{First: first, End: expr.AddE(last, expr.I(1)), Every: 1, Mean: s.parts}
-	body, err := l.tile(n, pos, expr.AddE(expr.I(s.head), number))
+	l.partial.part = &expr.Var{Name: "part", Extent: s.blocks}
+	l.partial.slot = expr.AddE(l.partial.part, number)
+	l.partial.blocks = &ir.Range{First: first, End: expr.AddE(last, expr.I(1)), Every: 1, Mean: s.parts}
+	body, err := l.tile(n, pos, expr.AddE(expr.I(s.wholeTiles), number))
 	return &ir.For{Var: number, Extent: rest, Kind: ir.Blocks, Body: ir.Block{
 		&ir.Let{Var: first, Value: s.blockOfStep(from)},
 		&ir.Let{Var: last, Value: s.blockOfStep(expr.AddE(from, expr.I(s.steps-1)))},
@@ -112,10 +112,10 @@ func outermost(g *schedule.Stage) *schedule.Iter {
 	return nil
 }
 
-// cutting emits the sums of a tile with loops n: all of them, a part, or the addition of parts. Then follows rest,
+// sumOrPart emits the sums of a tile with loops n: all of them, a part, or the addition of parts. Then follows rest,
 // which uses complete sums.
-func (l *lowerer) cutting(n *nest, rest func() (ir.Block, error)) (ir.Block, error) {
-	c, b := l.cut, l.bindings[n.g.Tensor].buffer
+func (l *lowerer) sumOrPart(n *nest, rest func() (ir.Block, error)) (ir.Block, error) {
+	c, b := l.partial, l.bindings[n.g.Tensor].buffer
 	if c.elements == 0 {
 		c.elements = b.Elements()
 	}
@@ -123,7 +123,7 @@ func (l *lowerer) cutting(n *nest, rest func() (ir.Block, error)) (ir.Block, err
 		return nil, fmt.Errorf("lower: stage %d has larger tiles than its first one, whose sums cannot be cut", n.g.ID)
 	}
 	if c.blocks != nil {
-		return l.gathered(n, rest)
+		return l.fixUp(n, rest)
 	}
 	n.steps = c.steps
 	sums, err := l.generate(n, 0)
@@ -140,9 +140,9 @@ func (l *lowerer) cutting(n *nest, rest func() (ir.Block, error)) (ir.Block, err
 	return append(sums, &ir.If{Cond: c.whole, Then: used, Else: stored}), err
 }
 
-// gathered adds up the parts of a tile's sums.
-func (l *lowerer) gathered(n *nest, rest func() (ir.Block, error)) (ir.Block, error) {
-	c, b := l.cut, l.bindings[n.g.Tensor].buffer
+// fixUp adds up the parts of a tile's sums.
+func (l *lowerer) fixUp(n *nest, rest func() (ir.Block, error)) (ir.Block, error) {
+	c, b := l.partial, l.bindings[n.g.Tensor].buffer
 	begun, err := l.each(n, func(index expr.Expr) *ir.Store {
 		return &ir.Store{Buffer: b, Index: index, Value: n.g.Combiner.Identity(n.g.Tensor.DType)}
 	})
@@ -161,7 +161,7 @@ func (l *lowerer) gathered(n *nest, rest func() (ir.Block, error)) (ir.Block, er
 }
 
 // at returns the place of an element of the current part.
-func (c *cut) at(index expr.Expr) expr.Expr {
+func (c *partialSums) at(index expr.Expr) expr.Expr {
 	return expr.Linearize(expr.AddE(expr.MulE(c.slot, expr.I(c.elements)), index)).Expr()
 }
 
@@ -170,4 +170,33 @@ func (l *lowerer) each(n *nest, store func(index expr.Expr) *ir.Store) (ir.Block
 	n = n.clone()
 	n.init, n.store = true, store
 	return l.generate(n, 0)
+}
+
+// checkStreamK rejects divided sums that a later primitive has moved, and stages that only one of the two launches for
+// the tiles of such sums would compute.
+func (l *lowerer) checkStreamK() error {
+	for _, g := range l.order {
+		if g.StreamKRounds == 0 {
+			continue
+		}
+		if err := g.CheckStreamK(); err != nil {
+			return fmt.Errorf("lower: sums are cut, but %w", err)
+		}
+		for _, p := range l.order {
+			if p != g && p.At == g.At {
+				return fmt.Errorf("lower: stage %d is computed beside sums that are cut, those of stage %d", p.ID, g.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// streamKAt returns the stage with divided sums computed at a leaf, or nil.
+func (l *lowerer) streamKAt(it *schedule.Iter) *schedule.Stage {
+	for _, g := range l.order {
+		if g.At == it && g.StreamKRounds > 0 {
+			return g
+		}
+	}
+	return nil
 }
