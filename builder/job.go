@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -26,7 +26,7 @@ type job struct {
 
 // module returns the build of a group of candidates. Linking has the same limits as compiling.
 func (j *job) module(kernels []printed) (b toolchain.Build, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	list := make([]backend.Printed, len(kernels))
 	for k := range kernels {
 		list[k] = kernels[k].Printed
@@ -138,7 +138,7 @@ func (j *job) reference(ctx context.Context) error {
 }
 
 func (j *job) referenceBuild() (b toolchain.Build, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	return j.backend.Reference(j.batch.Workload, j.batch.Target)
 }
 

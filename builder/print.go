@@ -8,7 +8,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -94,7 +93,7 @@ func ownDigest(s *schedule.Schedule) string {
 // printed returns the code of a candidate. It recovers from panics, so that compiler bugs do not crash the
 // agent.
 func (j *job) printed(k replayed) (p backend.Printed, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	return j.backend.Print(fmt.Sprintf("k%d", k.index), k.Kernel, j.batch.Target)
 }
 
@@ -114,7 +113,7 @@ func byLayout(kernels []replayed) []replayed {
 
 // schedule replays the trace of a candidate.
 func (j *job) schedule(candidate Candidate) (s *schedule.Schedule, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	if got := schedule.Digest(candidate.Trace); got != candidate.Digest {
 		return nil, fmt.Errorf("the trace has digest %s, not %s", got, candidate.Digest)
 	}

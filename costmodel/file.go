@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/features"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Path returns the path in a folder of the model of a target, given by its fingerprint. The file contains
@@ -56,5 +56,5 @@ func (m *Model) Save(dir, fingerprint string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cost model: %w", err)
 	}
-	return atomicfile.Write(path, func(w io.Writer) error { return m.Write(w) })
+	return disk.WriteFile(path, func(w io.Writer) error { return m.Write(w) })
 }

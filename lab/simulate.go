@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/lab/bench/simulate"
 )
@@ -59,7 +59,7 @@ func newSimulate() *cobra.Command {
 			return err
 		}
 		if details != "" {
-			if err := atomicfile.Write(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
+			if err := disk.WriteFile(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/internal/cpulist"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
@@ -64,7 +64,7 @@ func NewCalibrationKernels(threads int, cacheBytes int64, cpus []int) *Calibrati
 func (k *CalibrationKernels) Name() string {
 	name := fmt.Sprintf("calibration-%d %s/%s threads=%d bytes=%d", version, runtime.Version(), runtime.GOARCH, k.threads, k.bufferBytes)
 	if len(k.cpus) > 0 {
-		name += " cpus=" + cpulist.Format(k.cpus)
+		name += " cpus=" + target.FormatCPUs(k.cpus)
 	}
 	return name
 }

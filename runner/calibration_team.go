@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/tilth-dev/tilth/internal/cpulist"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // work processes a thread's part of the buffer. Its result prevents the compiler from removing it.
@@ -40,7 +40,7 @@ func newTeam(threads int, buffer []byte, cpus []int) (*team, error) {
 		orders := make(chan work)
 		t.members = append(t.members, orders)
 		t.ended.Go(func() {
-			err := cpulist.RunOn(cpus, func() error {
+			err := target.RunOn(cpus, func() error {
 				begun <- nil
 				t.follow(orders, words[n*part:(n+1)*part])
 				return nil

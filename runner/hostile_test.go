@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/lab/testkit/bystander"
 )
 
 // hostile compiles kernels of testdata/hostile.c into an object.
@@ -41,13 +41,17 @@ func (b *bench) lacks(layer sandbox.Layer) bool {
 // victim returns a process and a file that a candidate must not reach.
 func victim(t *testing.T) (flags []string, lives func() bool, file string) {
 	t.Helper()
-	sleeper := bystander.Process(t)
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sleeper.Process.Kill(), sleeper.Wait() })
 	file = filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lives = func() bool { return sleeper.Signal(syscall.Signal(0)) == nil }
-	return []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Pid), fmt.Sprintf("-DTOKEN=%q", file)}, lives, file
+	lives = func() bool { return sleeper.Process.Signal(syscall.Signal(0)) == nil }
+	return []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Process.Pid), fmt.Sprintf("-DTOKEN=%q", file)}, lives, file
 }
 
 // TestHostileCandidatesCostOnlyThemselves checks that each attack fails or ends its candidate, and that the

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/cpulist"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
@@ -46,7 +46,7 @@ func secretPrefix() string {
 
 // start runs the harness in a sandbox with an empty environment. It is killed when ctx ends.
 func (p Plan) start(ctx context.Context, command sandbox.Command, answers *os.File) (proc *process, err error) {
-	err = cpulist.RunOn(p.CPUs, func() error {
+	err = target.RunOn(p.CPUs, func() error {
 		proc, err = start(p.Sandbox, command, answers)
 		return err
 	})

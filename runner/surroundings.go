@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/cpulist"
+	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -144,5 +144,5 @@ func ranges(list string) string {
 		}
 		cpus = append(cpus, n)
 	}
-	return cpulist.Format(cpus)
+	return target.FormatCPUs(cpus)
 }

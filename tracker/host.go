@@ -22,7 +22,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access/authorisation"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
-	livez "github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/services"
@@ -263,7 +262,7 @@ func (h *Host) newSite(pages http.Handler) *http.Server {
 
 func (h *Host) pages() *web.Site {
 	return web.New(web.Config{
-		Conn: hostConn{h}, Door: h.gate, Checks: livez.Checks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
+		Conn: hostConn{h}, Door: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
 	})
 }
 

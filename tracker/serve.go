@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/authorisation"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
-	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/tracker/services"
 	"github.com/tilth-dev/tilth/tracker/web"
 )
@@ -86,7 +86,7 @@ func boundPages(pages http.Handler, guard *connlimit.Guard) http.Handler {
 	bounded := guard.HTTP(pages, pageBytes, asker, authorisation.RefusePage)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Health is always served. Streams hold little memory and have limits of their own.
-		if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath || web.Streams(r) {
+		if r.URL.Path == wire.LivePath || r.URL.Path == wire.ReadyPath || web.Streams(r) {
 			pages.ServeHTTP(w, r)
 			return
 		}

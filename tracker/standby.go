@@ -19,7 +19,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access/authorisation"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
-	"github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
 )
@@ -104,7 +103,7 @@ func (s Security) refusingServer(why func() error) *grpc.Server {
 // standbySite returns the HTTP server of health and metrics. It requires the same permissions as a tracker's.
 func (s Security) standbySite(why func() error, log *slog.Logger, metrics prometheus.Gatherer) *http.Server {
 	mux := http.NewServeMux()
-	health.Checks{
+	wire.HealthChecks{
 		Live:  func() error { return nil },
 		Ready: func(context.Context) error { return why() },
 	}.Register(mux)
@@ -115,5 +114,5 @@ func (s Security) standbySite(why func() error, log *slog.Logger, metrics promet
 	gate := authorisation.New(authorisation.Config{
 		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Logger: log, CallsPerSecond: s.CallsPerSecond,
 	})
-	return s.site(gate.HTTP(mux, health.LivePath, health.ReadyPath), log)
+	return s.site(gate.HTTP(mux, wire.LivePath, wire.ReadyPath), log)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/authorisation"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/artifact"
-	livez "github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -258,7 +257,7 @@ func (t *Tracker) HTTPHandler() http.Handler {
 func (t *Tracker) pages(g *authorisation.Gate) *web.Site {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
 	return web.New(web.Config{
-		Conn: t.newInProcess(g), Door: g, Checks: livez.Checks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer,
+		Conn: t.newInProcess(g), Door: g, Checks: wire.HealthChecks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer,
 		Logger: t.log, Now: t.cfg.Now,
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
-	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
@@ -51,7 +50,7 @@ type race struct{ remeasures bool }
 // newJob starts the search of a job from earlier knowledge, which may be nil. A bug in the rules of a space
 // fails the job, not the agent. It returns early with the error of ctx.
 func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History, observer Observer) (state *job, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	j := work.GetJob()
 	spec := j.GetSpec()
 	t, err := target.Decode(spec.GetTarget().GetDescriptor_())

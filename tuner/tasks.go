@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/trap"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -86,7 +86,7 @@ func newKnown(latencies []float64) (k known) {
 
 // propose asks the search for up to n candidates. An error is a bug of the search or of the compiler.
 func (t *task) propose(n int) (candidates []Candidate, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	return t.search.Propose(n), nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
-	"github.com/tilth-dev/tilth/internal/farm/doctor"
+	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
@@ -34,7 +34,7 @@ func newDoctor(a *app) *cobra.Command {
 	tableFlags(a, c, &asJSON)
 	log.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		machine := doctor.Machine{Root: os.DirFS("/"), Compiler: compiler}
+		machine := farm.Doctor{Root: os.DirFS("/"), Compiler: compiler}
 		machine.Data, machine.NoData = dataDir()
 		machine.Lock, machine.NoLock = hostlock.Announced(log.logger(a.stderr))
 		findings, err := machine.Examine(ctx)
@@ -49,12 +49,12 @@ func newDoctor(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return doctor.Failure(findings)
+		return farm.CannotTune(findings)
 	})
 }
 
 // writeFindings writes all findings as a table, followed by the problems in sentences.
-func writeFindings(w io.Writer, findings []doctor.Finding) error {
+func writeFindings(w io.Writer, findings []farm.Finding) error {
 	table := show.NewTable("CHECK", "STATE", "FOUND").States("STATE").Whole("CHECK", "STATE", "FOUND")
 	for _, f := range findings {
 		table.Row(f.Check, string(f.State), f.Found)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/access/certs"
-	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 func newHealth(a *app) *cobra.Command {
@@ -47,11 +47,11 @@ reason, if it is not.`,
 				return err
 			}
 		}
-		path := health.ReadyPath
+		path := wire.ReadyPath
 		if live {
-			path = health.LivePath
+			path = wire.LivePath
 		}
-		if err := health.Ask(ctx, addr, path, side); err != nil {
+		if err := wire.AskHealth(ctx, addr, path, side); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.stdout, "ok")

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/cmd/tilth/display"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
@@ -35,5 +35,5 @@ func (f plotFlag) draw(c display.Curve) error {
 	if f == "" {
 		return nil
 	}
-	return atomicfile.Write(string(f), func(w io.Writer) error { return display.WriteCurve(w, c) })
+	return disk.WriteFile(string(f), func(w io.Writer) error { return display.WriteCurve(w, c) })
 }

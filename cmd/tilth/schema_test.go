@@ -26,7 +26,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/conformance"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/farm/doctor"
+	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
@@ -43,7 +43,7 @@ var outputs = map[string]reflect.Type{
 	"devices recalibrate": reflect.TypeFor[deviceRow](),
 	"devices show":        reflect.TypeFor[deviceRow](),
 	"devices uncordon":    reflect.TypeFor[deviceRow](),
-	"doctor":              reflect.TypeFor[[]doctor.Finding](),
+	"doctor":              reflect.TypeFor[[]farm.Finding](),
 	"jobs cancel":         reflect.TypeFor[jobRow](),
 	"jobs delete":         reflect.TypeFor[deleteView](),
 	"jobs list":           reflect.TypeFor[[]jobRow](),

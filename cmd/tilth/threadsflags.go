@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/internal/cpulist"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
@@ -30,7 +30,7 @@ func (f *threadsFlags) check(onFarm bool) (err error) {
 	if onFarm && (f.count > 0 || f.cpus != "") {
 		return usagef("--threads and --cpus are for packages that run here, not on a farm")
 	}
-	if f.list, err = cpulist.Parse(f.cpus); err != nil {
+	if f.list, err = target.ParseCPUs(f.cpus); err != nil {
 		return usagef("--cpus %s: %w", f.cpus, err)
 	}
 	return nil

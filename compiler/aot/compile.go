@@ -16,7 +16,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
-	"github.com/tilth-dev/tilth/internal/trap"
 )
 
 // Choice is the schedule to use for a task.
@@ -195,7 +194,7 @@ const unitTime = 10 * time.Minute
 // lower prints the kernels into translation units, round-robin by task. Schedules may come from imported records,
 // so unsupported code is an error rather than a panic.
 func (c *compilation) lower() (err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	n := c.options.units()
 	units := make([]backend.Unit, n)
 	for k := range units {

@@ -14,7 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/trap"
 )
 
 // Runner compiles and runs cases in this process.
@@ -76,7 +75,7 @@ type part struct {
 
 // execute runs the jobs once, in one package, and returns the outputs of each.
 func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[string]*array.Array, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	programs, inputs := make([]*program.Program, len(parts)), make([]map[string]*array.Array, len(parts))
 	for k, p := range parts {
 		programs[k], inputs[k] = p.program, p.inputs

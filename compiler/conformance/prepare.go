@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/internal/trap"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // job is an imported data set of a case.
@@ -37,7 +37,7 @@ func refused(name string, err error) *Result {
 
 // prepare reads and imports a case with the given storage. It returns an error if the case cannot be run.
 func prepare(dir string, storage array.Storage) (jobs []job, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	m, err := onnx.ReadFile(filepath.Join(dir, modelFile))
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func prepareSet(m *onnx.Model, set onnx.DataSet, storage array.Storage) (job, er
 	if err != nil {
 		return j, err
 	}
-	if j.bound, err = importSet(m, values, storage); err != nil && !errors.Is(err, trap.ErrInternal) {
+	if j.bound, err = importSet(m, values, storage); err != nil && !errors.Is(err, schedule.ErrInternal) {
 		return j, &refusal{err}
 	}
 	return j, err

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/tilth-dev/tilth/internal/cpulist"
 )
 
 // Class is one kind of core of a machine. big.LITTLE and hybrid processors have several, each a separate target.
@@ -165,7 +163,7 @@ func (m *machine) ranks() func(info cpuinfo, number int) (model string, capacity
 	if arch != X86 {
 		return func(info cpuinfo, number int) (string, int64) { return info.model(arch), m.capacity(number) }
 	}
-	efficient, err := cpulist.Parse(readString(m.root, "sys/devices/cpu_atom/cpus"))
+	efficient, err := ParseCPUs(readString(m.root, "sys/devices/cpu_atom/cpus"))
 	var model string
 	return func(info cpuinfo, number int) (string, int64) {
 		model = cmp.Or(model, info.model(arch))

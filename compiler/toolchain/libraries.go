@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/loader"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // libraries returns the flags that link a build with its libraries. The error names a library that is not
@@ -42,7 +42,7 @@ func (tc *Toolchain) installed(ctx context.Context, b Build, name string) (flag 
 	if filepath.IsAbs(strings.TrimSpace(string(found))) { // a bare name if it is in none of the linker's directories
 		return "-l:" + name, nil
 	}
-	if path := loader.Find(name); path != "" {
+	if path := sandbox.FindLibrary(name); path != "" {
 		return path, nil
 	}
 	return "", &Error{Kind: Rejected, Step: step, Message: "it is not installed on this machine: install the package of the system that has it, or do without the kernel"}

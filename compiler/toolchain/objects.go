@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
@@ -48,7 +47,7 @@ func (o *Objects) keep(key, file string) {
 	if err != nil {
 		return
 	}
-	err = atomicfile.Write(o.dir.Path(key), func(w io.Writer) error {
+	err = disk.WriteFile(o.dir.Path(key), func(w io.Writer) error {
 		_, err := w.Write(seal(object))
 		return err
 	})

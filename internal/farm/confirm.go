@@ -19,7 +19,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/show"
@@ -132,7 +131,7 @@ func (c *Confirmer) known(name string) (known Confirmation, ok bool) {
 }
 
 func (c *Confirmer) keep(name string, found Confirmation) error {
-	if err := atomicfile.Write(c.found.Path(name), func(w io.Writer) error { return json.NewEncoder(w).Encode(found) }); err != nil {
+	if err := disk.WriteFile(c.found.Path(name), func(w io.Writer) error { return json.NewEncoder(w).Encode(found) }); err != nil {
 		return err
 	}
 	return c.found.Evict(name)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // measuredAnew is the minimum time between measurements. Later ones correct a measurement on a busy machine.
@@ -56,7 +56,7 @@ func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (
 		rates = rates.Most(kept)
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
-		_ = atomicfile.Write(path, func(w io.Writer) error { // on failure, the next command measures again
+		_ = disk.WriteFile(path, func(w io.Writer) error { // on failure, the next command measures again
 			return json.NewEncoder(w).Encode(ratesOfDay{Day: day, At: now, Rates: rates.Encode()})
 		})
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
@@ -225,7 +224,7 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 		cfg.Logger.Info("this runner runs no packages: a driver opens too much for the sandbox around them")
 		return nil
 	}
-	executor := &execute.Executor{Server: request.Server{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}}
+	executor := &execute.Executor{Server: sandbox.Server{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}}
 	if err := executor.Try(ctx); err != nil {
 		cfg.Logger.Warn("this runner runs no packages: no process for them can be started", "error", err)
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
-	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -44,7 +44,7 @@ func (b *base) openSite() (*site, error) {
 	lis = connlimit.Limits{}.Listen(lis, func(net.Addr) {})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(b.registry, promhttp.HandlerOpts{}))
-	health.Checks{Live: func() error { return nil }, Ready: b.meter.Ready}.Register(mux)
+	wire.HealthChecks{Live: func() error { return nil }, Ready: b.meter.Ready}.Register(mux)
 	s := &site{
 		server: &http.Server{Handler: mux, ReadTimeout: siteTimeout, WriteTimeout: siteTimeout, IdleTimeout: siteTimeout, MaxHeaderBytes: 16 << 10},
 		served: make(chan error, 1),

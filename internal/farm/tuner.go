@@ -9,7 +9,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
@@ -70,7 +69,7 @@ const (
 
 // reader returns the reader of models, or nil if its process cannot be started.
 func (b *base) reader(ctx context.Context, cfg TunerConfig, box *sandbox.Sandbox) (tuner.Reader, error) {
-	server := request.Server{Args: cfg.Read, Sandbox: box, Scratch: b.scratch}
+	server := sandbox.Server{Args: cfg.Read, Sandbox: box, Scratch: b.scratch}
 	models, err := reading.New(server, 0, sandbox.OwnMemory()/2)
 	if err != nil {
 		return nil, err

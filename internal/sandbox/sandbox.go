@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tilth-dev/tilth/internal/loader"
 )
 
 // Mode selects how to proceed when a layer is unavailable.
@@ -60,7 +58,7 @@ var flags = map[Layer]uintptr{Processes: unix.CLONE_NEWPID, Network: unix.CLONE_
 // Open tests each layer with a process that does nothing. dir is a folder private to the sandbox. With
 // Required, the error names each missing layer.
 func Open(mode Mode, dir string) (*Sandbox, error) {
-	s := &Sandbox{rootDir: filepath.Join(dir, "root"), added: addedLibraries(loader.Folders()), has: map[Layer]bool{}}
+	s := &Sandbox{rootDir: filepath.Join(dir, "root"), added: addedLibraries(libraryFolders()), has: map[Layer]bool{}}
 	if mode == Off {
 		return s, nil
 	}

@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tilth-dev/tilth/lab/testkit/bystander"
 )
 
 func open(t testing.TB) *Sandbox {
@@ -137,7 +135,11 @@ type victims struct{ args []string }
 
 func newVictims(t *testing.T, program string) victims {
 	t.Helper()
-	sleeper := bystander.Process(t)
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sleeper.Process.Kill(), sleeper.Wait() })
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +178,7 @@ func newVictims(t *testing.T, program string) victims {
 		_, port, _ := net.SplitHostPort(a.String())
 		return port
 	}
-	return victims{[]string{strconv.Itoa(sleeper.Pid), port(tcp.Addr()), port(udp.LocalAddr()), name, strconv.Itoa(key), host, dir}}
+	return victims{[]string{strconv.Itoa(sleeper.Process.Pid), port(tcp.Addr()), port(udp.LocalAddr()), name, strconv.Itoa(key), host, dir}}
 }
 
 // setUserID copies a program and sets its set-user-ID bit.

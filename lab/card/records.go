@@ -12,7 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // recordsName is the file of all records beside the results, for later machines and for training a cost
@@ -54,7 +54,7 @@ func (b *bench) exportRecords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(b.out, recordsName), func(w io.Writer) error {
+	return disk.WriteFile(filepath.Join(b.out, recordsName), func(w io.Writer) error {
 		z := gzip.NewWriter(w)
 		_, err := z.Write(lines)
 		return errors.Join(err, z.Close())

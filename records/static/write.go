@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/disk"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -202,7 +201,7 @@ func (w *writer) finish() error {
 			keep[digest] = true // a reader of the previous index may still fetch it
 		}
 	}
-	err = atomicfile.Write(path, func(to io.Writer) error {
+	err = disk.WriteFile(path, func(to io.Writer) error {
 		_, err := to.Write(text)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,8 +26,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
-	"github.com/tilth-dev/tilth/lab/testkit/bystander"
 )
 
 // Attacks of testdata/hostile.c: those that fail in a sandbox, those that are limited, and those that end their
@@ -50,9 +49,13 @@ type hostile struct {
 // newHostile prepares the package. loaded is the number of attacks that run when the package is loaded.
 func newHostile(t *testing.T, mode sandbox.Mode, role string, loaded int) *hostile {
 	t.Helper()
-	sleeper := bystander.Process(t)
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sleeper.Process.Kill(), sleeper.Wait() })
 	dir := t.TempDir()
-	h := &hostile{executor: executor(t, mode, role), pkg: filepath.Join(dir, "hostile.tar"), token: filepath.Join(dir, "token"), sleeper: sleeper}
+	h := &hostile{executor: executor(t, mode, role), pkg: filepath.Join(dir, "hostile.tar"), token: filepath.Join(dir, "token"), sleeper: sleeper.Process}
 	if err := os.WriteFile(h.token, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +67,7 @@ func newHostile(t *testing.T, mode sandbox.Mode, role string, loaded int) *hosti
 	}
 	object := filepath.Join(dir, "model.so")
 	err = tc.Build(t.Context(), toolchain.Build{Target: machine, Form: toolchain.Library, Sources: []toolchain.File{{Name: "hostile.c", Text: string(source)}},
-		Headers: []toolchain.File{runtime.Interface()}, Flags: []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Pid),
+		Headers: []toolchain.File{runtime.Interface()}, Flags: []string{fmt.Sprintf("-DVICTIM=%d", sleeper.Process.Pid),
 			fmt.Sprintf("-DTOKEN=%q", h.token), fmt.Sprintf("-DHARMLESS=%d", loaded), "-DWAYS=W(" + strings.Join(h.ways, "),W(") + ")"}}, object)
 	if err != nil {
 		t.Fatal(err)
@@ -171,8 +174,8 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 	}
 	limits := Limits{MemoryBytes: 512 << 20, OutputBytes: 1 << 20}
 	for way, most := range map[string]float64{
-		"takes_threads": float64(target.Processors() + request.SpareThreads),
-		"takes_memory":  (512<<20 + request.ReservedBytes) >> 20,
+		"takes_threads": float64(target.Processors() + sandbox.SpareThreads),
+		"takes_memory":  (512<<20 + sandbox.ReservedBytes) >> 20,
 		"takes_disk":    0,
 	} {
 		t.Run(way, func(t *testing.T) {

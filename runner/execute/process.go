@@ -11,14 +11,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // Failure is a failure caused by the packages or their inputs. A retry would fail again.
-type Failure = request.Failure
+type Failure = sandbox.Failure
 
 // Executor runs packages in separate processes that call Serve.
-type Executor struct{ request.Server }
+type Executor struct{ sandbox.Server }
 
 // mostAnswerBytes bounds a process's answer, below the tracker's limit of a result.
 const mostAnswerBytes = 6 << 20
@@ -48,7 +48,7 @@ func (e *Executor) Run(ctx context.Context, r Request, limits Limits) (*Result, 
 	if err != nil {
 		return nil, fmt.Errorf("run packages: %w", err)
 	}
-	said, err := e.Server.Run(ctx, p, text, o.files(), request.Limits{
+	said, err := e.Server.Run(ctx, p, text, o.files(), sandbox.RequestLimits{
 		Time: limits.Time, Processors: target.Processors(), Remedy: "allow more time, or ask for fewer executions",
 		MemoryBytes: limits.MemoryBytes, FileBytes: limits.OutputBytes, AnswerBytes: mostAnswerBytes,
 	})
@@ -58,14 +58,14 @@ func (e *Executor) Run(ctx context.Context, r Request, limits Limits) (*Result, 
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &failed):
-		return nil, request.Failed("%s", agent.FailureMessage(err.Error()))
+		return nil, sandbox.Failed("%s", agent.FailureMessage(err.Error()))
 	default:
 		return nil, fmt.Errorf("run packages: %w", err)
 	}
 	if result, err := readAnswer(said, r); result != nil || err != nil {
 		return result, err
 	}
-	return nil, request.Failed("%s", agent.FailureMessage(p.Crash().Error()))
+	return nil, sandbox.Failed("%s", agent.FailureMessage(p.Crash().Error()))
 }
 
 // fits reports whether a result, which packages may have forged, matches a request.

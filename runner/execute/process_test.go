@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
 // TestMain lets this binary act as the process of packages. The name that it is started with selects its behaviour.
@@ -89,7 +88,7 @@ func executor(t testing.TB, mode sandbox.Mode, role ...string) *Executor {
 			t.Error(err)
 		}
 	})
-	return &Executor{Server: request.Server{Args: role, Sandbox: box, Scratch: t.TempDir()}}
+	return &Executor{Server: sandbox.Server{Args: role, Sandbox: box, Scratch: t.TempDir()}}
 }
 
 // run starts a process of a role with a file that is not a package.

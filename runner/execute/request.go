@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // Request describes what to run and which results to return.
@@ -116,7 +116,7 @@ func readAnswer(said []byte, r Request) (*Result, error) {
 		return nil, nil
 	}
 	if a.Error != "" {
-		return nil, request.Failed("%s", agent.FailureMessage(a.Error))
+		return nil, sandbox.Failed("%s", agent.FailureMessage(a.Error))
 	}
 	if !a.Result.fits(r) {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
 
-	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -26,7 +26,7 @@ const (
 
 // Public returns the paths that need no session.
 func Public() []string {
-	return []string{signInPath, stylePath, iconPath, health.LivePath, health.ReadyPath}
+	return []string{signInPath, stylePath, iconPath, wire.LivePath, wire.ReadyPath}
 }
 
 // mostQueryBytes bounds the query of a URL.
@@ -59,7 +59,7 @@ type Config struct {
 	Conn grpc.ClientConnInterface
 	Door Door
 	// Checks answer health requests.
-	Checks health.Checks
+	Checks wire.HealthChecks
 	// Metrics are served on /metrics and summarized on the overview; nil serves none.
 	Metrics prometheus.Gatherer
 	Logger  *slog.Logger

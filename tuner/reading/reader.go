@@ -16,14 +16,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Reader reads models in child processes that call Serve.
 type Reader struct {
-	request.Server
+	sandbox.Server
 	// Time and MemoryBytes limit a process; zero values mean 10 min and no limit.
 	Time        time.Duration
 	MemoryBytes int64
@@ -38,7 +38,7 @@ const (
 )
 
 // New returns a reader.
-func New(server request.Server, time time.Duration, memoryBytes int64) (*Reader, error) {
+func New(server sandbox.Server, time time.Duration, memoryBytes int64) (*Reader, error) {
 	checker, err := wire.NewChecker()
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (r *Reader) Read(ctx context.Context, files Files, work *tilthv1.ModelWork)
 		return nil, err
 	}
 	said, err := r.run(ctx, order{Files: files, Work: encoded, MemoryBytes: r.MemoryBytes})
-	var failed *request.Failure
+	var failed *sandbox.Failure
 	switch {
 	case errors.As(err, &failed) && ctx.Err() == nil:
 		return r.failure(work, r.explain(failed)), nil
@@ -79,11 +79,11 @@ func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
 	}
 	p := r.Open()
 	defer p.Close()
-	said, err = r.Run(ctx, p, text, slices.Sorted(maps.Values(o.Files)), request.Limits{
+	said, err = r.Run(ctx, p, text, slices.Sorted(maps.Values(o.Files)), sandbox.RequestLimits{
 		Time: cmp.Or(r.Time, defaultTime), Processors: target.Processors(), Remedy: "submit a smaller model, or its tasks",
 		MemoryBytes: r.MemoryBytes, FileBytes: 1, AnswerBytes: mostAnswerBytes,
 	})
-	var failed *request.Failure
+	var failed *sandbox.Failure
 	if err != nil && ctx.Err() == nil && !errors.As(err, &failed) {
 		err = fmt.Errorf("read a model: %w", err)
 	}
@@ -91,7 +91,7 @@ func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
 }
 
 // explain describes the memory limit of a process that exceeded it.
-func (r *Reader) explain(f *request.Failure) string {
+func (r *Reader) explain(f *sandbox.Failure) string {
 	if r.MemoryBytes > 0 && (strings.Contains(f.Error(), "uses up its memory") || strings.Contains(f.Error(), outOfMemory)) {
 		return fmt.Sprintf("takes more than %d MiB of memory to read: submit a smaller model, or its tasks", r.MemoryBytes>>20)
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/sandbox/request"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/job"
@@ -73,7 +72,7 @@ func newReader(t *testing.T, role string, limit time.Duration, memoryBytes int64
 			t.Error(err)
 		}
 	})
-	r, err := New(request.Server{Args: []string{role}, Sandbox: box, Scratch: t.TempDir()}, limit, memoryBytes)
+	r, err := New(sandbox.Server{Args: []string{role}, Sandbox: box, Scratch: t.TempDir()}, limit, memoryBytes)
 	if err != nil {
 		t.Fatal(err)
 	}

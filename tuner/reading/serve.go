@@ -17,7 +17,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/job"
 )
@@ -90,7 +89,7 @@ func Serve(stdin io.Reader, stdout io.Writer) error {
 
 // read returns the job of models in files, in this process.
 func read(files Files, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	asked := work.GetJob().GetSpec()
 	device, err := deviceOf(work)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -180,7 +179,7 @@ func (l *Lines) Write(ctx context.Context, leftOut func(why error)) error {
 	if l.there && !l.changed {
 		return nil
 	}
-	return atomicfile.Write(l.path, func(w io.Writer) error {
+	return disk.WriteFile(l.path, func(w io.Writer) error {
 		all := func(visit func(*tilthv1.Record) error) error { return l.List(ctx, "", "", visit) }
 		if !strings.HasSuffix(l.path, zipSuffix) {
 			_, err := records.Export(w, all, leftOut)

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
@@ -177,7 +176,7 @@ func Add(path string, entries []Entry) (fresh int, err error) {
 	if len(f.entries) > mostEntries {
 		return 0, fmt.Errorf("write seeds to %s: there are more than %d operators: remove the file, and import fewer logs", path, mostEntries)
 	}
-	return fresh, atomicfile.Write(path, f.write)
+	return fresh, disk.WriteFile(path, f.write)
 }
 
 // add puts an entry ahead of the existing ones of its operator.

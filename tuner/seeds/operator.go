@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
-	"github.com/tilth-dev/tilth/internal/trap"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // Operator is a float32 sum described by another compiler. Use one of the functions below to create it.
@@ -88,7 +88,7 @@ func (o *Operator) String() string { return o.name }
 func (o *Operator) Result() []int64 { return o.node.Out.Shape }
 
 func (o *Operator) infer() (err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	for _, shape := range [][]int64{o.data, o.weights} {
 		if err := seedsBounded(shape); err != nil {
 			return err
@@ -118,7 +118,7 @@ func seedsBounded(shape []int64) error {
 // Anchors returns the anchors of the workloads that compute the operator. The channels of a convolution's
 // data come last or, at a model's input, first.
 func (o *Operator) Anchors() (anchors []string, err error) {
-	defer trap.AsError(&err)
+	defer schedule.RecoverAs(&err)
 	layouts := [][]int{op.RowMajor(len(o.data))}
 	if o.node.Op == op.Conv {
 		layouts = append([][]int{op.ChannelsLast(len(o.data))}, layouts...)

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 const (
@@ -91,7 +91,7 @@ func parse(text []byte) (*LockFile, error) {
 
 // Write writes the lock atomically. Equal locks give equal files.
 func (l *LockFile) Write(path string) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return disk.WriteFile(path, func(w io.Writer) error {
 		out := json.NewEncoder(w)
 		out.SetEscapeHTML(false)
 		out.SetIndent("", " ")

@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/cpulist"
 )
 
 //go:embed src/machine.c
@@ -35,7 +34,7 @@ func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, t *target.Target
 		cpus = t.Affinity()
 	}
 	var text []byte
-	err := cpulist.RunOn(cpus, func() (err error) {
+	err := target.RunOn(cpus, func() (err error) {
 		text, err = exec.CommandContext(ctx, command[0], command[1:]...).Output()
 		return err
 	})

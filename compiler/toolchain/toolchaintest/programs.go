@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
@@ -75,7 +74,7 @@ func keep(programs *disk.LRUDir, key, program string) {
 	if err != nil {
 		return
 	}
-	err = atomicfile.Write(programs.Path(key), func(w io.Writer) error {
+	err = disk.WriteFile(programs.Path(key), func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})

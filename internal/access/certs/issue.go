@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Default lifetimes.
@@ -138,13 +138,13 @@ func writePair(certFile, keyFile string, der []byte, key *ecdsa.PrivateKey) erro
 			return err
 		}
 	}
-	err = atomicfile.WritePrivate(keyFile, func(w io.Writer) error {
+	err = disk.WritePrivateFile(keyFile, func(w io.Writer) error {
 		return pem.Encode(w, &pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 	})
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(certFile, func(w io.Writer) error {
+	return disk.WriteFile(certFile, func(w io.Writer) error {
 		return pem.Encode(w, &pem.Block{Type: "CERTIFICATE", Bytes: der})
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/access/certs"
-	"github.com/tilth-dev/tilth/internal/reload"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Bounds on requests to an issuer and on its responses.
@@ -30,7 +30,7 @@ const discoveryPath = "/.well-known/openid-configuration"
 // source fetches the issuer's keys.
 type source struct {
 	issuer string
-	side   *reload.Files[*tls.Config] // TLS configuration
+	side   *disk.Reloaded[*tls.Config] // TLS configuration
 }
 
 func newSource(cfg Config, log *slog.Logger) (*source, error) {
@@ -38,7 +38,7 @@ func newSource(cfg Config, log *slog.Logger) (*source, error) {
 	if cfg.CA != "" {
 		files = append(files, cfg.CA)
 	}
-	side, err := reload.New(log, certs.ClientConfig{CA: cmp.Or(cfg.CA, certs.SystemRoots)}.Config, files...)
+	side, err := disk.Reload(log, certs.ClientConfig{CA: cmp.Or(cfg.CA, certs.SystemRoots)}.Config, files...)
 	return &source{issuer: cfg.Issuer, side: side}, err
 }
 

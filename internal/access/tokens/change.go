@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Request describes a token to create.
@@ -96,7 +96,7 @@ func change(path string, create bool, edit func([]Token) ([]Token, error)) (err 
 	if err != nil {
 		return err
 	}
-	return atomicfile.WritePrivate(path, changed.encode)
+	return disk.WritePrivateFile(path, changed.encode)
 }
 
 // lock takes an exclusive lock for changes of the file. The lock is on a second file, since the file itself is

@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/reload"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // File is a tokens file that is read again whenever it changes. Its methods may be called concurrently.
-type File struct{ files *reload.Files[*Set] }
+type File struct{ files *disk.Reloaded[*Set] }
 
 // Change is a change of a tokens file. A token with a new expiry is in both lists: the old version in Gone, the new
 // one in Come.
@@ -29,7 +29,7 @@ func Open(path string, log *slog.Logger, changed func(Change)) (*File, error) {
 		last = set
 		return set, nil
 	}
-	files, err := reload.New(log, read, path)
+	files, err := disk.Reload(log, read, path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // mostRefused bounds the number of failed versions kept, and mostWhy the bytes kept of each reason.
@@ -77,7 +77,7 @@ func (u *Updater) failures() []failure {
 }
 
 func writeFailures(path string, all []failure) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return disk.WriteFile(path, func(w io.Writer) error {
 		var text strings.Builder
 		for _, f := range all {
 			text.WriteString(f.version + " " + f.why + "\n")

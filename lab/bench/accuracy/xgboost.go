@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 //go:embed xgboost.py
@@ -43,7 +43,7 @@ func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, err
 		return nil, err
 	}
 	in, out := filepath.Join(x.Dir, "in.npz"), filepath.Join(x.Dir, "out.npz")
-	if err := atomicfile.Write(in, func(w io.Writer) error { return npz.Write(w, arrays) }); err != nil {
+	if err := disk.WriteFile(in, func(w io.Writer) error { return npz.Write(w, arrays) }); err != nil {
 		return nil, err
 	}
 	loss := "squared"

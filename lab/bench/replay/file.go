@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // Suffix is the suffix of a set's file name.
@@ -22,7 +22,7 @@ const maxSetBytes = 64 << 20
 
 // Write writes a set atomically.
 func Write(path string, s *Set) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return disk.WriteFile(path, func(w io.Writer) error {
 		z := gzip.NewWriter(w)
 		return errors.Join(s.write(z), z.Close())
 	})

@@ -11,7 +11,7 @@ var agents = slices.Concat(
 			test: "TestDroppedWorkIsToldToItsHandler",
 		},
 	}),
-	in("internal/atomicfile", []mutation{
+	in("internal/disk", []mutation{
 		{
 			name: "a file replaces another before it is on the disk", file: "write.go",
 			from: "settle(f, info), f.Sync())", to: "settle(f, info))",

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // entry sums up the runs of a package in a setting.
@@ -89,7 +89,7 @@ func (l *ledger) add(r result) error {
 		l.entries[r.place()] = e
 	}
 	e.add(r)
-	err := atomicfile.Write(l.path, func(w io.Writer) error {
+	err := disk.WriteFile(l.path, func(w io.Writer) error {
 		lines := json.NewEncoder(w)
 		for _, e := range l.sorted() {
 			if err := lines.Encode(e); err != nil {

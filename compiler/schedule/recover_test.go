@@ -1,0 +1,18 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPanicBecomesAnErrorOfOneLine(t *testing.T) {
+	guarded := func() (err error) {
+		defer RecoverAs(&err)
+		New(nil) // reads the workload
+		return nil
+	}
+	err := guarded()
+	if err == nil || !strings.Contains(err.Error(), "compiler/schedule/schedule.go:") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}

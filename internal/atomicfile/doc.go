@@ -1,2 +1,0 @@
-// Package atomicfile writes files atomically.
-package atomicfile

@@ -1,2 +1,0 @@
-// Package cpulist parses and formats lists of logical processors in Linux notation, such as 0-3,8.
-package cpulist

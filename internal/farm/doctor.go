@@ -1,0 +1,189 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/runner"
+)
+
+// Doctor examines a machine for what tuning needs and what degrades measurements. Each finding has its cost and
+// remedy.
+type Doctor struct {
+	// Root contains the kernel's proc and sys folders.
+	Root fs.FS
+	// Compiler names the compiler; empty means the one that tuning would use.
+	Compiler string
+	// Data is the folder of records. NoData is the error if there is no such folder.
+	Data   string
+	NoData error
+	// Lock prevents other timing while the noise is measured. NoLock is the error if there is no lock.
+	Lock   *hostlock.Lock
+	NoLock error
+}
+
+const (
+	// leastFiles is the number of open files that a tracker with a dozen agents may need.
+	leastFiles = 4096
+	// mostNoise is the acceptable noise relative to a latency. The rule that drops slow candidates assumes at
+	// least 1 %.
+	mostNoise = 0.02
+	// mostWait is how long to wait for another process to finish measuring before the noise is left unknown.
+	mostWait = 3 * time.Second
+)
+
+// Examine runs all checks. It takes about a second, plus up to mostWait if another process measures. It
+// returns an error if ctx ended.
+func (d Doctor) Examine(ctx context.Context) ([]Finding, error) {
+	findings := []Finding{d.compiler(ctx)}
+	findings = append(findings, d.processor())
+	findings = append(findings, d.sandbox()...)
+	findings = append(findings,
+		clockSource(d.Root), governor(ctx, d.Root), boost(d.Root), siblings(d.Root), hugePages(d.Root), d.noise(ctx), temporary())
+	findings = append(findings, d.disk()...)
+	findings = append(findings, openFiles())
+	return findings, context.Cause(ctx)
+}
+
+func (d Doctor) compiler(ctx context.Context) Finding {
+	const check = "compiler"
+	tc, err := toolchain.Find(ctx, d.Compiler)
+	if err != nil { // the error includes the remedy
+		return Finding{Check: check, State: Prevents, Found: err.Error(), Cost: "no candidate can be built"}
+	}
+	return Finding{Check: check, State: Well, Found: tc.Name}
+}
+
+func (d Doctor) processor() Finding {
+	const check = "processor"
+	classes, err := target.Classes()
+	if err != nil {
+		return Finding{
+			Check: check, State: Prevents, Found: err.Error(), Cost: "no kernel can be made for it",
+			Remedy: "tune on another machine, or on a farm with --tracker",
+		}
+	}
+	found := make([]string, len(classes))
+	for k, c := range classes {
+		found[k] = fmt.Sprintf("%s, %d cores", c.Target.Fingerprint(), c.Target.Threads())
+		if k > 0 {
+			found[k] = fmt.Sprintf("%s:%d %s", target.Here, k, found[k])
+		}
+	}
+	return Finding{Check: check, State: Well, Found: strings.Join(found, "; ")}
+}
+
+// sandbox returns a finding for each missing layer, or a single one if none is missing.
+func (d Doctor) sandbox() []Finding {
+	const check = "sandbox"
+	dir, err := os.MkdirTemp("", "tilth-doctor-*")
+	if err != nil {
+		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // sandboxed programs run as another user, who must be able to enter
+		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
+	}
+	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(dir, "sandbox"))
+	if err != nil {
+		return []Finding{{
+			Check: check, State: Costly, Found: err.Error(), Cost: "tuning refuses to run with a sandbox", Remedy: "--sandbox off, for code that you trust",
+		}}
+	}
+	defer box.Close()
+	return layers(box.States())
+}
+
+func layers(states []sandbox.State) (missing []Finding) {
+	var had []string
+	for _, s := range states {
+		if s.How != "" || s.Substitute != "" {
+			had = append(had, string(s.Layer))
+			continue
+		}
+		missing = append(missing, Finding{
+			Check: "sandbox: " + string(s.Layer), State: Costly, Found: "missing",
+			Cost:   "code from others is less isolated; --sandbox required refuses to run",
+			Remedy: s.Missing, // the reason, with the remedy
+		})
+	}
+	if missing == nil {
+		return []Finding{{Check: "sandbox", State: Well, Found: strings.Join(had, ", ")}}
+	}
+	return missing
+}
+
+// noise measures the spread of times of fixed work.
+func (d Doctor) noise(ctx context.Context) Finding {
+	const check = "noise"
+	t, err := target.Native(0)
+	if err != nil {
+		return Finding{Check: check, State: Unknown, Found: "no kernel runs on this processor"}
+	}
+	if d.NoLock != nil {
+		return Finding{Check: check, State: Unknown, Found: d.NoLock.Error(), Remedy: temporaryRemedy}
+	}
+	release, err := d.await(ctx)
+	if errors.Is(err, errBusy) {
+		return Finding{Check: check, State: Unknown, Found: errBusy.Error(), Remedy: "examine the machine again: " + err.Error()}
+	}
+	var times runner.CalibrationTimes
+	if err == nil {
+		times, err = runner.NewCalibrationKernels(t.Threads(), t.CacheBytes(), t.Affinity()).Run(ctx)
+		release()
+	}
+	if err != nil {
+		return Finding{Check: check, State: Unknown, Found: err.Error()}
+	}
+	return scatter(times)
+}
+
+// errBusy means that other processes held the machine for too long.
+var errBusy = errors.New("another process measures")
+
+// await acquires the lock, waiting for at most mostWait.
+func (d Doctor) await(ctx context.Context) (release func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, mostWait, errBusy)
+	defer cancel()
+	return d.Lock.Time(ctx)
+}
+
+func scatter(times runner.CalibrationTimes) Finding {
+	_, compute := stat.Steady(times.Compute)
+	_, memory := stat.Steady(times.Memory)
+	found := fmt.Sprintf("%.1f %% in computing, %.1f %% in memory", 100*compute, 100*memory)
+	return judged("noise", found, max(compute, memory) <= mostNoise,
+		"smaller differences between candidates need more samples to be told, and some are never told",
+		"end other programs, use fewer --threads than cores, and see what else here is not well")
+}
+
+func openFiles() Finding {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return Finding{Check: "open files", State: Unknown, Found: err.Error()}
+	}
+	return filesWithin(limit.Max) // Go programs raise their soft limit to the hard one
+}
+
+func filesWithin(most uint64) Finding {
+	found := fmt.Sprintf("%d at most", most)
+	if most == unix.RLIM_INFINITY {
+		found = "unlimited"
+	}
+	return judged("open files", found, most >= leastFiles,
+		"a tracker refuses connections of agents when it has no file left",
+		fmt.Sprintf("ulimit -Hn %d, or LimitNOFILE in the unit", leastFiles))
+}

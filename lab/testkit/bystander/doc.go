@@ -1,2 +1,0 @@
-// Package bystander provides a victim process for tests of sandboxes.
-package bystander
