@@ -6,8 +6,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 func FuzzReader(f *testing.F) {

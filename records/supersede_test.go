@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 func doubted(m *tilthv1.Measurement) *tilthv1.Measurement {

@@ -12,9 +12,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records/exchange"
-	"github.com/tilth-dev/tilth/records/storetest"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // TestNoTrackerOfAShardShowsAnothersPrivateJob checks that neither of two trackers shows an owner the other's private

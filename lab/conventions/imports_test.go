@@ -32,7 +32,6 @@ var layers = []struct {
 	{"records/bolt", []string{"proto", "internal", "records"}},
 	{"records/memory", []string{"proto", "internal", "records"}},
 	{"records/postgres", []string{"proto", "internal", "records"}},
-	{"records/storetest", []string{"proto", "records"}},
 	{"records/registry", []string{"records", "records/bolt", "records/postgres", "records/memory"}},
 	{"internal/artifact", []string{"proto", "internal", "records"}},
 	{"internal/artifact/objects", []string{"records", "internal/artifact"}},

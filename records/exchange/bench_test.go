@@ -9,11 +9,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/exchange"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // realistic returns a record of realistic size, of one of 100 workloads.

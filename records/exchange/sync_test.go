@@ -11,11 +11,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/records/memory"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // newStore returns a store with a record for each second, alternating between three groups.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/memory"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 var kind = storetest.Kind{Open: func(string) (records.Store, error) { return memory.New(memory.Options{}), nil }}

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // folderEnv names the environment variable with the test server's folder, for child processes.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // outageTimeout detects hangs. A store recovers seconds after its server.

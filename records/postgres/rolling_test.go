@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // expand is a migration that is compatible with the previous version. It fails if it runs twice.

@@ -12,11 +12,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protodelim"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 func fresh(t *testing.T) (db *postgres.DB, address string) {

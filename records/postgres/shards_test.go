@@ -14,11 +14,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // shardOf opens one of several shards of a database. Shard 0 must be opened first and creates the others.

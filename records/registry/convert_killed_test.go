@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // convertEnv makes a test binary convert a store until it is killed. It holds the places, one per line.

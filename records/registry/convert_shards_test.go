@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // shards opens the shards of a database one after another and calls do with each.

@@ -11,10 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // place is the location of a store.

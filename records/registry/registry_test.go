@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/records/registry"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // server is shared by all tests.

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/lab/chaos/powercut"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/static"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // processEnv makes this binary act as a program that writes an export.

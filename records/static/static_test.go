@@ -25,12 +25,12 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/records/memory"
 	"github.com/tilth-dev/tilth/records/static"
-	"github.com/tilth-dev/tilth/records/storetest"
 )
 
 // newStore returns a store with two targets of four workloads each, and another workload with many records.
