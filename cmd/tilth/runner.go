@@ -138,7 +138,7 @@ func newRunner(a *app) *cobra.Command {
 
 // openMeter opens the meter for a target's energy, or returns nil if none is named or found.
 func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (*runner.EnergyMeter, error) {
-	if emulated || t.GPU != nil {
+	if emulated || !t.MeasuresEnergy() {
 		if name != "" {
 			return nil, usagef("--meter %s: it does not measure the energy of a GPU, a board or an emulated device", name)
 		}

@@ -28,11 +28,11 @@ func (f *sourceFlags) add(c *cobra.Command) {
 func (f *sourceFlags) apply(o *aot.Options, t *target.Target, model string) error {
 	switch f.format {
 	case "":
-		o.C = t.IsBare()
+		o.C = !t.HasOperatingSystem()
 	case "c":
 		o.C = true
 	case "package":
-		if t.IsBare() {
+		if !t.HasOperatingSystem() {
 			return usagef("--format package: %s has no operating system that would load one; leave --format out", t.Model())
 		}
 	default:

@@ -127,7 +127,7 @@ func (f *tuneFlags) loader(paths []string) job.Load {
 	var last *job.Objective
 	return func(t *target.Target) (o *job.Objective, err error) {
 		storage := f.storage.always()
-		if t != nil && last != nil && t.GPU != nil && last.Open != "" {
+		if t != nil && last != nil && !t.SupportsOpenExtents() && last.Open != "" {
 			return nil, fmt.Errorf("%s cannot stay open for a GPU: fix it by --shape", last.Open)
 		}
 		if t != nil {

@@ -86,7 +86,7 @@ func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, err
 	if by.Device(o.Target) != nil {
 		p = p.Unconditional() // all calls are queued at once, and their results are not in host memory
 	}
-	if o.Target.IsBare() {
+	if !o.Target.HasOperatingSystem() {
 		o.C, o.Apart, o.Objects = true, false, nil
 	}
 	c := &compilation{program: p, options: o, backend: by, runtime: by.Runtime(o.Target)}
@@ -163,7 +163,7 @@ const boardBytes = 2 << 30
 
 // fits returns an error if a package with the given memory requirement cannot run on a target.
 func fits(t *target.Target, bytes int64) error {
-	if t.IsBare() && bytes >= boardBytes {
+	if !t.HasOperatingSystem() && bytes >= boardBytes {
 		return fmt.Errorf("weights and intermediate results take %d MiB, and a microcontroller has at most %d MiB: compile it for a 64-bit target",
 			bytes>>20, int64(boardBytes)>>20)
 	}

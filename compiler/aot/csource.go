@@ -23,7 +23,7 @@ const cPrefix = "model"
 func (c *compilation) checkC() error {
 	o, p := c.options, c.program
 	switch {
-	case o.Target.GPU != nil:
+	case !o.Target.SupportsC():
 		return errors.New("there is no C source of a package for a GPU: name another --target")
 	case o.Target.Threads() != 1:
 		return fmt.Errorf("source in C runs on one thread, not %d: compile it with --threads 1", o.Target.Threads())
@@ -117,7 +117,7 @@ func (s *source) kernelsName() string { return s.prefix + "_kernels.c" }
 
 // support returns the C library functions that freestanding programs need.
 func (s *source) support() (list []toolchain.File) {
-	if !s.options.Target.IsBare() {
+	if s.options.Target.HasOperatingSystem() {
 		return nil
 	}
 	for _, f := range s.runtime.Sources {

@@ -22,10 +22,10 @@ const (
 
 // alignmentFor returns the alignment of a target's packages.
 func alignmentFor(t *target.Target) alignment {
-	if t.GPU != nil {
-		return onDevices
+	if t.RunsOnCPU() {
+		return onProcessors
 	}
-	return onProcessors
+	return onDevices
 }
 
 func (a alignment) up(n int64) int64 { return (n + int64(a) - 1) / int64(a) * int64(a) }

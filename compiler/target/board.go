@@ -41,9 +41,6 @@ func Board(name, backend string, threads int) (*Target, error) {
 	return &Target{Backend: backend, CPU: &c}, nil
 }
 
-// IsBare reports whether programs for the target run without an operating system.
-func (t *Target) IsBare() bool { return t.CPU.isBare() }
-
 func (c *CPU) isBare() bool { return arches[c.Arch].bare }
 
 // microcontroller returns compiler flags for a Cortex-M, which identify the pipeline by a processor name.

@@ -15,7 +15,7 @@ func TestBoardsAreValidTargetsWithoutASystem(t *testing.T) {
 		if err := b.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if !b.IsBare() || b.IsHost() || b.Threads() != 1 || len(b.Siblings()) != 1 {
+		if b.HasOperatingSystem() || b.IsHost() || b.Threads() != 1 || len(b.Siblings()) != 1 {
 			t.Errorf("%s: %s", name, b.Encode())
 		}
 		again, err := Decode(b.Encode())

@@ -51,7 +51,7 @@ func (t *Target) Affinity() []int {
 // target's class, or of the fastest if the target matches none. nil means any: the machine has one class, the
 // target has more threads than its class has processors, or it is a GPU.
 func Affinity(classes []Class, t *Target) []int {
-	if len(classes) == 0 || t.GPU != nil {
+	if len(classes) == 0 || !t.RunsOnCPU() {
 		return nil
 	}
 	k := max(0, slices.IndexFunc(classes, func(c Class) bool { return c.Target.Model() == t.Model() }))

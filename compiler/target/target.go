@@ -93,7 +93,7 @@ func (t *Target) Check() error {
 	if t.Objective != "" && t.Objective != Energy {
 		return fmt.Errorf("target: objective %q is not known; use %q, or none for latency", t.Objective, Energy)
 	}
-	if t.Objective != "" && t.GPU != nil {
+	if t.Objective != "" && !t.MeasuresEnergy() {
 		return errors.New("target: the energy of GPUs is not measured; tune them for latency")
 	}
 	if t.GPU != nil {

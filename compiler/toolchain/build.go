@@ -243,7 +243,7 @@ func (tc *Toolchain) flags(b Build, source string) []string {
 		level = 2
 	}
 	flags := append(slices.Clone(commonFlags), "-O"+strconv.Itoa(level))
-	if b.Target.IsBare() {
+	if !b.Target.HasOperatingSystem() {
 		flags = append(flags, bareFlags...)
 	}
 	if tc.family == "clang" && level == KernelLevel {

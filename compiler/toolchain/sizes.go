@@ -28,7 +28,7 @@ const SourceLevel = 2
 // SourceFlags returns the compiler flags for exported source on a target, with additional ones.
 func SourceFlags(t *target.Target, more []string) []string {
 	flags := []string{"-O" + strconv.Itoa(SourceLevel), "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"}
-	if t.IsBare() {
+	if !t.HasOperatingSystem() {
 		flags = append(flags, bareFlags...)
 	}
 	return append(flags, more...)

@@ -206,7 +206,7 @@ func (k *Kernel) Runs(t *target.Target) error {
 		}
 		return nil
 	}
-	if t.GPU != nil || t.Arch() != k.Arch {
+	if !t.RunsOnCPU() || t.Arch() != k.Arch {
 		return fmt.Errorf("own kernel %s is for processors with %s", k.Name, k.Arch)
 	}
 	if missing := t.Missing(k.Features); len(missing) > 0 {

@@ -57,7 +57,7 @@ func (o *Objective) Suits(t *target.Target) error {
 	switch {
 	case len(o.Tasks) == 0:
 		return fmt.Errorf("%s: it computes nothing, so there is nothing to tune", strings.Join(o.names, ", "))
-	case t != nil && t.GPU != nil && o.Open != "":
+	case t != nil && !t.SupportsOpenExtents() && o.Open != "":
 		return fmt.Errorf("%s cannot stay open for a GPU: fix its extent", o.Open)
 	}
 	return nil

@@ -130,7 +130,7 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if on.IsBare() { // a microcontroller
+		if !on.HasOperatingSystem() { // a microcontroller
 			continue
 		}
 		on = on.WithToolchain(machine.Toolchain)

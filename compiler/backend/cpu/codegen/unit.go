@@ -80,7 +80,7 @@ func NewUnit(t *target.Target) *Unit {
 	u.target = t
 	u.caches = pass.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
 	u.vectorRegisters = int64(t.CPU.VectorRegisters)
-	if t.IsBare() {
+	if !t.HasOperatingSystem() {
 		u.room, u.avoidsDoubles, u.keepsCasts = bareRoom, true, t.CPU.Has("mve")
 	}
 	u.narrowsIntegers = t.Arch() == target.RISCV
