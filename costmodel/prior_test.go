@@ -7,13 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/lab/bench/accuracy"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
+	"github.com/tilth-dev/tilth/lab/bench/offline"
 )
 
 // ranked returns the fraction of a task's pairs that differ by 2 % and that a model ranks correctly. A nil model
 // stands for the analytic cost.
-func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
+func ranked(t *testing.T, m *costmodel.Model, task offline.MeasuredTask) float64 {
 	t.Helper()
 	var latencies, speeds []float64
 	var rows []features.Row
@@ -27,7 +26,7 @@ func ranked(t *testing.T, m *costmodel.Model, task accuracy.Task) float64 {
 	for _, log := range times {
 		speeds = append(speeds, -log)
 	}
-	return accuracy.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
+	return offline.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
 }
 
 // TestThePriorRanksBetterThanTheAnalyticCost compares means over recorded sets that the prior was not trained on. If
@@ -40,13 +39,13 @@ func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "lab", "bench", "replay", "testdata")})
+	sets, err := offline.ReadAll([]string{"testdata", filepath.Join("..", "lab", "bench", "offline", "testdata")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	prior, analytic := 0.0, 0.0
 	for _, s := range sets {
-		task, err := accuracy.FromSet(s)
+		task, err := offline.FromSet(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/accuracy"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
+	"github.com/tilth-dev/tilth/lab/bench/offline"
 )
 
 const costModelLong = `Report how well cost models rank the candidates of tasks they were not trained on.
@@ -40,20 +37,20 @@ With -o a model of all tasks is written instead, for --cost-model of 'tilth tune
 
 // costModelFlags selects the comparison.
 type costModelFlags struct {
-	target, compiler, python string
-	threads, folds           int
-	loss                     string
-	options                  costmodel.Options
-	noise                    float64
-	tasks, json              bool
-	output, csv, again       string
+	target, compiler   string
+	threads, folds     int
+	loss               string
+	options            costmodel.Options
+	noise              float64
+	tasks, json        bool
+	output, csv, again string
 }
 
 func newCostModel() *cobra.Command {
 	f := costModelFlags{options: costmodel.Options{LearningRate: 0.1, Seed: 1}}
 	c := &cobra.Command{
 		Use: "costmodel FILE...", Short: "Compare cost models on tasks kept out of training", Long: costModelLong,
-		Example: "  lab costmodel sets\n  lab costmodel survey --xgboost /usr/bin/python3\n  lab costmodel survey -o model.txt",
+		Example: "  lab costmodel sets\n  lab costmodel survey -o model.txt",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	targetFlags(c, &f.target, &f.compiler)
@@ -61,12 +58,8 @@ func newCostModel() *cobra.Command {
 	c.Flags().IntVar(&f.folds, "folds", 5, "number of folds")
 	c.Flags().StringVar(&f.loss, "loss", "", "`mixed`, latency, throughput or order (default: compare all; -o takes mixed, as searches do)")
 	c.Flags().IntVar(&f.options.Trees, "trees", f.options.Trees, "trees of a model (default: by the number of tasks)")
-	c.Flags().IntVar(&f.options.Leaves, "leaves", f.options.Leaves, "leaves of a tree (default: by the number of tasks)")
-	c.Flags().Float64Var(&f.options.LearningRate, "rate", f.options.LearningRate, "learning rate")
-	c.Flags().Float64Var(&f.options.Trust, "trust", f.options.Trust, "weight of what was learnt beside the analytic cost (default: by the number of tasks)")
 	c.Flags().Float64Var(&f.noise, "noise", 0.02, "least relative difference of latencies that is not noise")
 	c.Flags().Uint64Var(&f.options.Seed, "seed", f.options.Seed, "seed of the models")
-	c.Flags().StringVar(&f.python, "xgboost", "", "compare with XGBoost, too: a Python `interpreter` that has it")
 	c.Flags().BoolVar(&f.tasks, "tasks", false, "show each task, not kinds of them")
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write a model of all tasks to, instead of comparing")
 	c.Flags().StringVar(&f.csv, "csv", "", "`file` to write the training data to, instead of comparing")
@@ -74,7 +67,7 @@ func newCostModel() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("again", "output")
 	c.MarkFlagsMutuallyExclusive("again", "csv")
 	jsonFlag(c, &f.json)
-	c.RunE = func(c *cobra.Command, args []string) (err error) {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx := c.Context()
 		if err := f.check(); err != nil {
 			return err
@@ -86,21 +79,16 @@ func newCostModel() *cobra.Command {
 		if f.output != "" || f.csv != "" {
 			return f.write(ctx, c.ErrOrStderr(), tasks)
 		}
-		scratch, err := os.MkdirTemp("", "tilth-model-")
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-		rankers := f.rankers(scratch)
+		rankers := f.rankers()
 		if f.again != "" {
 			again, err := loadSets([]string{f.again})
 			if err != nil {
 				return err
 			}
-			if tasks = accuracy.Common(tasks, again); len(tasks) == 0 {
+			if tasks = offline.Common(tasks, again); len(tasks) == 0 {
 				return fmt.Errorf("--again %s: has no candidate of %s", f.again, strings.Join(args, ", "))
 			}
-			rankers = append(rankers, accuracy.Again{Tasks: again})
+			rankers = append(rankers, offline.Again{Tasks: again})
 		}
 		return f.compare(ctx, c.OutOrStdout(), c.ErrOrStderr(), tasks, rankers)
 	}
@@ -108,7 +96,7 @@ func newCostModel() *cobra.Command {
 }
 
 // load reads the tasks of all files.
-func (f *costModelFlags) load(ctx context.Context, paths []string) ([]accuracy.Task, error) {
+func (f *costModelFlags) load(ctx context.Context, paths []string) ([]offline.MeasuredTask, error) {
 	exported := func(path string) bool { return filepath.Ext(path) == ".jsonl" }
 	tasks, err := loadSets(slices.DeleteFunc(slices.Clone(paths), exported))
 	if err != nil {
@@ -127,7 +115,7 @@ func (f *costModelFlags) load(ctx context.Context, paths []string) ([]accuracy.T
 	return tasks, nil
 }
 
-func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]accuracy.Task, error) {
+func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]offline.MeasuredTask, error) {
 	machine, _, err := localTarget(ctx, f.target, f.threads, f.compiler)
 	if err != nil {
 		return nil, err
@@ -137,7 +125,7 @@ func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]accura
 		return nil, err
 	}
 	defer file.Close()
-	tasks, err := accuracy.FromRecords(file, machine)
+	tasks, err := offline.FromRecords(file, machine)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -145,14 +133,14 @@ func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]accura
 }
 
 // loadSets reads sets and samples. It pools recordings of the same candidates.
-func loadSets(paths []string) ([]accuracy.Task, error) {
-	sets, err := replay.ReadAll(paths)
+func loadSets(paths []string) ([]offline.MeasuredTask, error) {
+	sets, err := offline.ReadAll(paths)
 	if err != nil {
 		return nil, err
 	}
-	var tasks []accuracy.Task
-	for _, s := range replay.Pool(sets) {
-		t, err := accuracy.FromSet(s)
+	var tasks []offline.MeasuredTask
+	for _, s := range offline.Pool(sets) {
+		t, err := offline.FromSet(s)
 		if err != nil {
 			return nil, err
 		}
@@ -168,10 +156,8 @@ var losses = []struct {
 }{{"mixed", costmodel.Mixed}, {"latency", costmodel.Latency}, {"throughput", costmodel.Throughput}, {"order", costmodel.Order}}
 
 func (f *costModelFlags) check() error {
-	o := f.options
-	if f.folds < 2 || o.Trees < 0 || o.Leaves < 0 || o.Leaves == 1 || f.noise < 0 || !(o.LearningRate > 0) || !(o.Trust >= 0) {
-		return fmt.Errorf("--folds %d, --trees %d, --leaves %d, --noise %g, --rate %g, --trust %g: want at least 2, 1, 2 (of both, 0 chooses by the number of tasks) and 0, a rate above 0 and no trust below 0",
-			f.folds, o.Trees, o.Leaves, f.noise, o.LearningRate, o.Trust)
+	if f.folds < 2 || f.options.Trees < 0 || f.noise < 0 {
+		return fmt.Errorf("--folds %d, --trees %d, --noise %g: want at least 2, and no number below 0", f.folds, f.options.Trees, f.noise)
 	}
 	if f.loss == "" {
 		return nil
@@ -185,26 +171,23 @@ func (f *costModelFlags) check() error {
 	return fmt.Errorf("--loss %s: want mixed, latency, throughput or order", f.loss)
 }
 
-func (f *costModelFlags) rankers(scratch string) []accuracy.Ranker {
-	list := []accuracy.Ranker{accuracy.Analytic{}}
+func (f *costModelFlags) rankers() []offline.Ranker {
+	list := []offline.Ranker{offline.Analytic{}}
 	for _, l := range losses {
 		if f.loss != "" && f.loss != l.name {
 			continue
 		}
 		o := f.options
 		o.Loss = l.loss
-		list = append(list, accuracy.Learnt{Label: l.name, Options: o})
-		if f.python != "" && l.loss != costmodel.Mixed { // xgboost lacks this loss
-			list = append(list, accuracy.XGBoost{Label: "xgboost " + l.name, Python: f.python, Dir: scratch, Options: o, Threads: runtime.GOMAXPROCS(0)})
-		}
+		list = append(list, offline.Learnt{Label: l.name, Options: o})
 	}
 	return list
 }
 
-func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, tasks []accuracy.Task, rankers []accuracy.Ranker) error {
+func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, tasks []offline.MeasuredTask, rankers []offline.Ranker) error {
 	took := map[string]float64{}
-	o := accuracy.Options{Folds: f.folds, Noise: f.noise, Seconds: func(ranker string, _ int, s float64) { took[ranker] += s }}
-	results, err := accuracy.Compare(ctx, tasks, rankers, o)
+	o := offline.CompareOptions{Folds: f.folds, Noise: f.noise, Seconds: func(ranker string, s float64) { took[ranker] += s }}
+	results, err := offline.CompareModels(ctx, tasks, rankers, o)
 	if err != nil {
 		return err
 	}
@@ -214,16 +197,16 @@ func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, t
 	}
 	for _, r := range rankers {
 		if !f.json && !f.tasks {
-			shown = append(shown, accuracy.ByKind(results, r.Name())...)
+			shown = append(shown, offline.ByKind(results, r.Name())...)
 		}
-		shown = append(shown, accuracy.Mean(results, r.Name()))
+		shown = append(shown, offline.MeanAccuracy(results, r.Name()))
 		if !f.json {
 			fmt.Fprintf(progress, "%s: %s a fold\n", r.Name(), show.Seconds(took[r.Name()]/float64(f.folds)))
 		}
 	}
 	table := show.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-	share := func(s accuracy.Share) string {
+	share := func(s offline.Share) string {
 		if s.Pairs == 0 {
 			return "-"
 		}

@@ -11,12 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 	"github.com/tilth-dev/tilth/internal/disk"
-	"github.com/tilth-dev/tilth/lab/bench/accuracy"
+	"github.com/tilth-dev/tilth/lab/bench/offline"
 )
 
 // write trains a model on all tasks, or writes the training data.
-func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []accuracy.Task) error {
-	samples := accuracy.Samples(tasks)
+func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []offline.MeasuredTask) error {
+	samples := offline.Samples(tasks)
 	if f.csv != "" {
 		if err := f.writeCSV(samples); err != nil {
 			return err

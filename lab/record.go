@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/lab/bench/replay/record"
+	"github.com/tilth-dev/tilth/lab/bench/offline"
 	"github.com/tilth-dev/tilth/runner"
 )
 
@@ -38,7 +38,7 @@ and some that searches meet. Cost models learn more from many tasks.`
 
 // recordFlags configures a recording.
 type recordFlags struct {
-	choice                       record.Choice
+	choice                       offline.Choice
 	target, compiler, dir        string
 	numerics, sandbox            string
 	threads, fewest, most, pilot int
@@ -91,12 +91,12 @@ func newRecord() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := &record.Recorder{
+		r := &offline.Recorder{
 			Compiler: &builder.Compiler{Toolchain: tc, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
 			Target:   machine, Numerics: numerics, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher),
-			Dir: f.dir, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
+			Dir: f.dir, Size: offline.PartOptions{Fewest: f.fewest, Most: f.most},
 			Sample: f.sample, Batch: wire.BatchCandidates, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
-			Progress: func(p record.Progress) {
+			Progress: func(p offline.Progress) {
 				fmt.Fprintf(c.ErrOrStderr(), "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, show.Seconds(p.Best))
 			},
 		}
@@ -114,7 +114,7 @@ const (
 )
 
 // recordAll records tasks in a sandbox and writes the path of each set.
-func recordAll(ctx context.Context, out, progress io.Writer, r *record.Recorder, mode sandbox.Mode, tasks []record.Task) (err error) {
+func recordAll(ctx context.Context, out, progress io.Writer, r *offline.Recorder, mode sandbox.Mode, tasks []offline.Task) (err error) {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
-	"github.com/tilth-dev/tilth/lab/bench/replay/contest"
+	"github.com/tilth-dev/tilth/lab/bench/offline"
 )
 
 const searchLong = `Run searches on recorded sets, without a device: how many trials each takes to get
@@ -25,7 +24,7 @@ type searchFlags struct {
 	known         []string
 	budget, seeds int
 	firstSeed     uint64
-	batches       contest.Batches
+	batches       offline.Batches
 	noise, tasks  bool
 	asJSON        bool
 }
@@ -52,19 +51,19 @@ func newSearch() *cobra.Command {
 			return fmt.Errorf("--budget %d, --seeds %d, --batch %d, --first-batch %d: want positive numbers, the last no larger than the one before",
 				f.budget, f.seeds, f.batches.Most, f.batches.Fewest)
 		}
-		variants, err := contest.Choose(f.searches)
+		variants, err := offline.Choose(f.searches)
 		if err != nil {
 			return fmt.Errorf("--tuner: %w", err)
 		}
-		sets, err := replay.ReadAll(args)
+		sets, err := offline.ReadAll(args)
 		if err != nil {
 			return err
 		}
-		before, err := replay.ReadAll(f.known)
+		before, err := offline.ReadAll(f.known)
 		if err != nil {
 			return err
 		}
-		report, err := contest.Run(c.Context(), sets, contest.Options{
+		report, err := offline.CompareSearches(c.Context(), sets, offline.SearchOptions{
 			Variants: variants, Before: before, Budget: f.budget, Seeds: f.seeds, FirstSeed: f.firstSeed, Batches: f.batches, Noisy: f.noise, Progress: tenths(c.ErrOrStderr()),
 		})
 		if err != nil {
@@ -80,7 +79,7 @@ func newSearch() *cobra.Command {
 
 func searchNames() []string {
 	var names []string
-	for _, v := range contest.Variants() {
+	for _, v := range offline.Variants() {
 		names = append(names, v.Name)
 	}
 	return names

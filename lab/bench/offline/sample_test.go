@@ -1,4 +1,4 @@
-package record
+package offline
 
 import (
 	"os"
@@ -11,13 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
-	list := Sample(s, 48)
-	if len(list) != 48 || !reflect.DeepEqual(Sample(s, 48), list) || !reflect.DeepEqual(Sample(s, 32), list[:32]) {
+	list := drawSample(s, 48)
+	if len(list) != 48 || !reflect.DeepEqual(drawSample(s, 48), list) || !reflect.DeepEqual(drawSample(s, 32), list[:32]) {
 		t.Errorf("%d candidates, want 48, the same each time, and that fewer are the first of them", len(list))
 	}
 	digests, origins := map[string]bool{}, map[string]bool{}
@@ -36,7 +35,7 @@ func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
 
 func TestASampleOfASmallSpaceIsAllOfIt(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
-	if all, some := len(replay.Candidates(s, 0)), len(Sample(s, 1<<20)); some == 0 || some > all {
+	if all, some := len(Candidates(s, 0)), len(drawSample(s, 1<<20)); some == 0 || some > all {
 		t.Errorf("%d of %d schedules", some, all)
 	}
 }
@@ -50,7 +49,7 @@ func TestASampleIsRecordedAndMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := replay.Read(path)
+	set, err := Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}

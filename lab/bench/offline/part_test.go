@@ -1,4 +1,4 @@
-package record
+package offline
 
 import (
 	"reflect"
@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 func testTarget(t testing.TB) *target.Target {
@@ -38,7 +37,7 @@ func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
 		t.Error("the default schedule is not in the part")
 	}
 	direct, others := 0, 0
-	for _, c := range replay.Candidates(part, 0) {
+	for _, c := range Candidates(part, 0) {
 		if part.Algorithm(c.Point) == space.Direct {
 			direct++
 		} else {
@@ -59,7 +58,7 @@ func TestASmallSpaceIsItsOwnPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, some := len(replay.Candidates(whole, 0)), len(replay.Candidates(part, 0)); some != all {
+	if all, some := len(Candidates(whole, 0)), len(Candidates(part, 0)); some != all {
 		t.Errorf("%d of %d schedules", some, all)
 	}
 }

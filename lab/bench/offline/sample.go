@@ -1,13 +1,10 @@
-package record
+package offline
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strconv"
 
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 const (
@@ -20,10 +17,10 @@ const (
 	idleDraws = 200
 )
 
-// Sample draws up to n distinct legal schedules of a whole space. It starts with the default schedules. Half of the
-// rest is random, a quarter drafted, and a quarter mutated from the defaults and seeds, as in searches. The choice is
-// deterministic, and a smaller n gives a prefix.
-func Sample(s *space.Space, n int) []replay.Candidate {
+// drawSample draws up to n distinct legal schedules of a whole space. It starts with the default schedules. Half of
+// the rest is random, a quarter drafted, and a quarter mutated from the defaults and seeds, as in searches. The choice
+// is deterministic, and a smaller n gives a prefix.
+func drawSample(s *space.Space, n int) []Candidate {
 	d := &sampler{space: s, rng: rand.New(rand.NewPCG(seedOf(s), 7)), seen: map[string]bool{}}
 	d.parents = s.Defaults()
 	for _, p := range d.parents {
@@ -54,18 +51,13 @@ type sampler struct {
 	rng     *rand.Rand
 	parents []space.Point
 	seen    map[string]bool // by digest
-	list    []replay.Candidate
+	list    []Candidate
 }
 
 // take adds the schedule of a point and reports whether it is new and legal.
 func (d *sampler) take(p space.Point) bool {
-	sch, err := d.space.Apply(p)
-	if err != nil {
-		return false
-	}
-	c := replay.Candidate{Point: slices.Clone(p), Origin: d.space.Format(p), Trace: sch.Trace()}
-	c.Digest = schedule.Digest(c.Trace)
-	if d.seen[c.Digest] {
+	c, ok := candidateOf(d.space, p)
+	if !ok || d.seen[c.Digest] {
 		return false
 	}
 	d.seen[c.Digest] = true

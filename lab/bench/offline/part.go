@@ -1,12 +1,12 @@
-package record
+package offline
 
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 // PartOptions bounds the size of a part of a space.
@@ -35,7 +35,7 @@ func Part(s *space.Space, o PartOptions) map[string][]int64 {
 
 // grow adds values of the given knobs until the part has enough schedules.
 func (c *chooser) grow(knobs []int, fewest, most int) {
-	if len(replay.Candidates(c.restricted(), fewest)) == fewest {
+	if len(Candidates(c.restricted(), fewest)) == fewest {
 		return
 	}
 	for k := range c.refused {
@@ -44,7 +44,7 @@ func (c *chooser) grow(knobs []int, fewest, most int) {
 	for list := c.additions(knobs); len(list) > 0; list = c.additions(knobs) {
 		next := list[0]
 		c.chosen[next.knob][next.value] = true
-		switch n := len(replay.Candidates(c.restricted(), most+1)); {
+		switch n := len(Candidates(c.restricted(), most+1)); {
 		case n > most:
 			c.chosen[next.knob][next.value] = false
 			c.refused[next.knob][next.value] = true
@@ -158,4 +158,69 @@ func (c *chooser) restricted() *space.Space {
 		return c.space // unreachable: the values come from the space
 	}
 	return part
+}
+
+const (
+	// draws is the number of random points per algorithm. The good ones of least analytic cost count as good, and
+	// spread of them count as random ones.
+	draws, good, spread = 4000, 192, 192
+	// goodShare, measuredShare and spreadShare are the weights of the good, measured and random points.
+	goodShare, measuredShare, spreadShare = 0.35, 0.3, 0.35
+)
+
+// vote distributes the weights of the points, equally among algorithms.
+func (c *chooser) vote(o PartOptions) {
+	measured := c.byAlgorithm(read(c.space, o.Measured))
+	seeds := c.byAlgorithm(c.space.Seeds())
+	for _, alg := range c.space.Algorithms() {
+		part := c.space.Of(alg)
+		rng := rand.New(rand.NewPCG(1, 11))
+		var points []space.Point
+		for range draws {
+			if p, ok := part.Random(rng); ok {
+				points = append(points, c.reread(part, p))
+			}
+		}
+		c.count(points[:min(spread, len(points))], spreadShare)
+		points = append(points, seeds[alg]...)
+		c.space.Sort(points)
+		c.count(points[:min(good, len(points))], goodShare)
+		c.count(measured[alg], measuredShare)
+	}
+}
+
+// byAlgorithm groups points by algorithm.
+func (c *chooser) byAlgorithm(points []space.Point) map[space.Algorithm][]space.Point {
+	groups := map[space.Algorithm][]space.Point{}
+	for _, p := range points {
+		alg := c.space.Algorithm(p)
+		groups[alg] = append(groups[alg], p)
+	}
+	return groups
+}
+
+// reread converts a point of a part of the space to a point of the space.
+func (c *chooser) reread(part *space.Space, p space.Point) space.Point {
+	q, _ := c.space.Parse(part.Format(p))
+	return q
+}
+
+func read(s *space.Space, texts []string) (points []space.Point) {
+	for _, text := range texts {
+		if p, ok := s.Parse(text); ok {
+			points = append(points, p)
+		}
+	}
+	return points
+}
+
+func (c *chooser) count(points []space.Point, share float64) {
+	for _, p := range points {
+		for k, v := range p {
+			if c.space.Active(p, k) {
+				c.weight[k][v] += share / float64(len(points))
+				c.total[k] += share / float64(len(points))
+			}
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package accuracy
+package offline
 
 import (
 	"context"
@@ -59,9 +59,9 @@ func TestMeasuresOfAnOrder(t *testing.T) {
 var set = registry.FeatureSets()[0]
 
 // made returns tasks whose latencies follow one feature, each task on its own scale.
-func made(tasks, each int) []Task {
+func made(tasks, each int) []MeasuredTask {
 	rng := rand.New(rand.NewPCG(1, 0))
-	list := make([]Task, tasks)
+	list := make([]MeasuredTask, tasks)
 	for k := range list {
 		list[k].Name, list[k].Shape = fmt.Sprint("task ", k), expr.ShapeOf(fmt.Sprint("map over ", 1<<(2*k)))
 		for range each {
@@ -82,37 +82,29 @@ func made(tasks, each int) []Task {
 func TestModelsRankTasksThatTheyHaveNotSeen(t *testing.T) {
 	tasks := made(6, 80)
 	learnt := Learnt{Label: "learnt", Options: costmodel.Options{Trees: 40}}
-	results, err := Compare(context.Background(), tasks, []Ranker{Analytic{}, learnt}, Options{Folds: 3, Noise: 0.02})
+	results, err := CompareModels(context.Background(), tasks, []Ranker{Analytic{}, learnt}, CompareOptions{Folds: 3, Noise: 0.02})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(results) != 12 {
 		t.Fatalf("%d results of 6 tasks and 2 rankers", len(results))
 	}
-	if m := Mean(results, "learnt"); m.Pairwise.Right < 0.9 || m.Resolved.Right < 0.9 || m.Recall < 0.5 || m.Regret > 0.1 {
+	if m := MeanAccuracy(results, "learnt"); m.Pairwise.Right < 0.9 || m.Resolved.Right < 0.9 || m.Recall < 0.5 || m.Regret > 0.1 {
 		t.Errorf("learnt: %+v", m)
 	}
-	if m := Mean(results, "analytic"); m.Pairwise.Right < 0.4 || m.Pairwise.Right > 0.6 {
+	if m := MeanAccuracy(results, "analytic"); m.Pairwise.Right < 0.4 || m.Pairwise.Right > 0.6 {
 		t.Errorf("random: %+v", m)
 	}
-	if _, err := Compare(context.Background(), tasks, nil, Options{Folds: 7}); err == nil || !strings.Contains(err.Error(), "7 folds of 6 kinds") {
+	if _, err := CompareModels(context.Background(), tasks, nil, CompareOptions{Folds: 7}); err == nil || !strings.Contains(err.Error(), "7 folds of 6 kinds") {
 		t.Errorf("too many folds: %v", err)
-	}
-}
-
-func TestAPythonThatIsNotThereIsNamed(t *testing.T) {
-	x := XGBoost{Label: "xgboost", Python: "/nowhere/python3", Dir: t.TempDir(), Options: costmodel.Options{Trees: 1, Leaves: 2, LearningRate: 0.1}, Threads: 1}
-	_, err := Compare(context.Background(), made(2, 3), []Ranker{x}, Options{Folds: 2})
-	if err == nil || !strings.Contains(err.Error(), "/nowhere/python3") {
-		t.Errorf("%v", err)
 	}
 }
 
 // TestNearTasksAreInOneFold includes tasks that are only near each other through others.
 func TestNearTasksAreInOneFold(t *testing.T) {
-	var tasks []Task
+	var tasks []MeasuredTask
 	for _, text := range []string{"map over 64", "map over 512", "map over 80", "map over 96", "sum over 64"} {
-		tasks = append(tasks, Task{Shape: expr.ShapeOf(text)})
+		tasks = append(tasks, MeasuredTask{Shape: expr.ShapeOf(text)})
 	}
 	numbers, n := groupsOf(tasks)
 	if want := []int{0, 1, 0, 0, 2}; n != 3 || !slices.Equal(numbers, want) {
@@ -122,7 +114,7 @@ func TestNearTasksAreInOneFold(t *testing.T) {
 
 // TestAnotherMeasurementRanksLikeAModel compares the candidates that succeeded in both measurements.
 func TestAnotherMeasurementRanksLikeAModel(t *testing.T) {
-	measured := func(digest string, origins string, latencies ...float64) (m Task) {
+	measured := func(digest string, origins string, latencies ...float64) (m MeasuredTask) {
 		m.Name, m.Shape = digest, expr.ShapeOf("map over "+digest)
 		for k, l := range latencies {
 			m.Samples = append(m.Samples, costmodel.Sample{Task: digest, LatencySeconds: l})
@@ -130,13 +122,13 @@ func TestAnotherMeasurementRanksLikeAModel(t *testing.T) {
 		}
 		return m
 	}
-	tasks := []Task{measured("1", "abcd", 1, 2, 3, 0), measured("64", "ab", 1, 2), measured("4096", "ab", 1, 2)}
-	again := []Task{measured("64", "ab", 2, 1), measured("1", "dcba", 1, 1.5, 1, 2), {Name: "none"}}
+	tasks := []MeasuredTask{measured("1", "abcd", 1, 2, 3, 0), measured("64", "ab", 1, 2), measured("4096", "ab", 1, 2)}
+	again := []MeasuredTask{measured("64", "ab", 2, 1), measured("1", "dcba", 1, 1.5, 1, 2), {Name: "none"}}
 	common := Common(tasks, again)
 	if len(common) != 2 || !slices.Equal(common[0].Origins, []string{"a", "b", "c"}) {
 		t.Fatalf("common: %+v", common)
 	}
-	results, err := Compare(t.Context(), common, []Ranker{Again{again}}, Options{Folds: 2, Noise: 0.02})
+	results, err := CompareModels(t.Context(), common, []Ranker{Again{again}}, CompareOptions{Folds: 2, Noise: 0.02})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +155,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%q is %q, not %q", name, got, want)
 		}
 	}
-	results := []Result{
+	results := []Accuracy{
 		{Task: "dense 4", Ranker: "a", Pairwise: Share{6, 1}, Recall: 1},
 		{Task: "dense 8", Ranker: "a", Pairwise: Share{3, 0.5}, Recall: 0.5},
 		{Task: "dense 16", Ranker: "a"}, // all candidates are equally fast: there is no order, which is not an error

@@ -1,8 +1,7 @@
-package replay
+package offline
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -40,7 +39,7 @@ func (h *Header) Space() (*space.Space, error) {
 		s, err = s.Restrict(h.Values)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("replay: %s: %w: record it again", h.Task, err)
+		return nil, fmt.Errorf("%s: %w: record it again", h.Task, err)
 	}
 	return s, nil
 }
@@ -73,14 +72,11 @@ type Set struct {
 
 // Best returns the lowest latency of the set in seconds, or 0 if every candidate failed.
 func (s *Set) Best() float64 {
-	best := math.Inf(1)
+	best := 0.0
 	for k := range s.Points {
-		if l := s.Points[k].LatencySeconds(); l > 0 {
-			best = min(best, l)
+		if l := s.Points[k].LatencySeconds(); l > 0 && (best == 0 || l < best) {
+			best = l
 		}
-	}
-	if math.IsInf(best, 1) {
-		return 0
 	}
 	return best
 }
@@ -100,18 +96,22 @@ func Candidates(s *space.Space, limit int) []Candidate {
 	var list []Candidate
 	seen := map[string]bool{}
 	for p, ok := make(space.Point, len(s.Knobs)), true; ok && (limit == 0 || len(list) < limit); p, ok = s.Next(p) {
-		sch, err := s.Apply(p)
-		if err != nil {
-			continue
-		}
-		c := Candidate{Point: slices.Clone(p), Origin: s.Format(p), Trace: sch.Trace()}
-		c.Digest = schedule.Digest(c.Trace)
-		if !seen[c.Digest] {
+		if c, ok := candidateOf(s, p); ok && !seen[c.Digest] {
 			seen[c.Digest] = true
 			list = append(list, c)
 		}
 	}
 	return list
+}
+
+// candidateOf returns the schedule of a point, if it is legal.
+func candidateOf(s *space.Space, p space.Point) (Candidate, bool) {
+	sch, err := s.Apply(p)
+	if err != nil {
+		return Candidate{}, false
+	}
+	trace := sch.Trace()
+	return Candidate{Point: slices.Clone(p), Origin: s.Format(p), Digest: schedule.Digest(trace), Trace: trace}, true
 }
 
 // rounded rounds a time to four digits, which is finer than any measurement.
@@ -121,4 +121,61 @@ func rounded(seconds float64) float64 {
 		return seconds
 	}
 	return v
+}
+
+// Pool merges samples recorded of the same workload on the same target. A candidate in several samples gets the
+// measurements of all, because a long disturbance of the machine rarely affects the same candidate twice.
+// Measurements are scaled so that the median candidate is as fast as in the first recording, which compensates for an
+// overall slower machine. Sets of a part of a space are unchanged.
+func Pool(sets []*Set) []*Set {
+	var pooled []*Set
+	first := map[[2]string]*Set{}
+	for _, s := range sets {
+		key := [2]string{s.Workload.Digest(), s.Target.Fingerprint()}
+		if known := first[key]; known != nil && s.Sampled {
+			known.take(s)
+			continue
+		}
+		if s.Sampled {
+			own := *s
+			own.Points = slices.Clone(s.Points)
+			s, first[key] = &own, &own
+		}
+		pooled = append(pooled, s)
+	}
+	return pooled
+}
+
+// take adds the measurements of another recording.
+func (s *Set) take(other *Set) {
+	at := make(map[string]int, len(s.Points))
+	for k := range s.Points {
+		at[s.Points[k].Origin] = k
+	}
+	var factors []float64
+	for k := range other.Points {
+		if known, ok := at[other.Points[k].Origin]; ok && len(s.Points[known].Samples) > 0 && len(other.Points[k].Samples) > 0 {
+			factors = append(factors, s.Points[known].LatencySeconds()/other.Points[k].LatencySeconds())
+		}
+	}
+	factor := 1.0
+	if len(factors) > 0 {
+		_, factor, _ = stat.Quartiles(factors)
+	}
+	for _, p := range other.Points {
+		scaled := make([]float64, len(p.Samples))
+		for k, v := range p.Samples {
+			scaled[k] = factor * v
+		}
+		known, ok := at[p.Origin]
+		switch {
+		case !ok:
+			p.Samples = scaled
+			s.Points = append(s.Points, p)
+		case len(scaled) > 0 && len(s.Points[known].Samples) == 0: // it failed there
+			s.Points[known].Samples, s.Points[known].Error, s.Points[known].Message = scaled, "", ""
+		default:
+			s.Points[known].Samples = append(slices.Clip(s.Points[known].Samples), scaled...)
+		}
+	}
 }

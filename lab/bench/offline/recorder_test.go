@@ -1,11 +1,8 @@
-package record
+package offline
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 	"github.com/tilth-dev/tilth/runner"
 )
 
@@ -46,56 +42,19 @@ func newRecorder(t *testing.T) *Recorder {
 	}
 }
 
-func TestARecordingThatWasCutShortGoesOn(t *testing.T) {
+func TestARecordingHasAllSchedulesOfItsPart(t *testing.T) {
 	r := newRecorder(t)
-	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)}
-	ctx, cancel := context.WithCancel(t.Context())
-	first := 0
-	r.Progress = func(p Progress) {
-		if first = p.Measured; first < p.Candidates {
-			cancel()
-		}
-	}
-	if _, err := r.Record(ctx, task); !errors.Is(err, context.Canceled) {
-		t.Fatalf("%v, want the end of the context", err)
-	}
-	partial := filepath.Join(r.Dir, "matmul_16x32-24.partial.jsonl")
-	addTo(t, partial, `{"origin":"tv=1 tw=`) // truncated, as by a killed process
-	next := 0
-	r.Progress = func(p Progress) {
-		if next == 0 {
-			next = p.Measured
-		}
-	}
-	path, err := r.Record(t.Context(), task)
+	path, err := r.Record(t.Context(), Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if first == 0 || next <= first {
-		t.Errorf("%d candidates were measured, then %d", first, next)
-	}
-	if _, err := os.Stat(partial); err == nil {
-		t.Error("the journal is still there")
 	}
 	check(t, path)
-}
-
-func addTo(t *testing.T, path, text string) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // check verifies that a set has each schedule of its space exactly once, measured and correct.
 func check(t *testing.T, path string) {
 	t.Helper()
-	set, err := replay.Read(path)
+	set, err := Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +62,7 @@ func check(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidates := replay.Candidates(s, 0)
+	candidates := Candidates(s, 0)
 	if len(candidates) != len(set.Points) || len(candidates) < 12 {
 		t.Errorf("%d points for %d schedules", len(set.Points), len(candidates))
 	}
@@ -124,23 +83,11 @@ func check(t *testing.T, path string) {
 func TestASetThatIsThereIsLeftAlone(t *testing.T) {
 	r := newRecorder(t)
 	r.Compiler = nil // any build would fail
-	path := filepath.Join(r.Dir, "softmax"+replay.Suffix)
+	path := filepath.Join(r.Dir, "softmax"+Suffix)
 	if err := os.WriteFile(path, []byte("a set"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := r.Record(t.Context(), Task{Name: "softmax"}); err != nil || got != path {
 		t.Errorf("%s, %v; want %s", got, err, path)
-	}
-}
-
-func TestABrokenJournalIsNamedWithTheRemedy(t *testing.T) {
-	r := newRecorder(t)
-	path := filepath.Join(r.Dir, "softmax.partial.jsonl")
-	if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := r.Record(t.Context(), Task{Name: "softmax"})
-	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete it to begin again") {
-		t.Errorf("%v, want the file and the remedy", err)
 	}
 }

@@ -1,4 +1,4 @@
-package replay_test
+package offline
 
 import (
 	"bytes"
@@ -14,11 +14,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 // newSet returns a set of a small product: two correct candidates and an incorrect one.
-func newSet(t testing.TB) *replay.Set {
+func newSet(t testing.TB) *Set {
 	t.Helper()
 	a, b := expr.NewInput("a", array.Float32, 8, 16), expr.NewConstant("b", array.Float32, 16, 24)
 	c := expr.ReduceOver("c", expr.Sum, []int64{8, 24}, []int64{16}, func(i, r []expr.Expr) expr.Expr {
@@ -32,19 +31,19 @@ func newSet(t testing.TB) *replay.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := replay.Header{Task: "product", Model: "made-up", Workload: w, Target: machine, Numerics: schedule.Strict,
+	h := Header{Task: "product", Model: "made-up", Workload: w, Target: machine, Numerics: schedule.Strict,
 		Values: map[string][]int64{"tv": {1, 2}, "tw": {2, 4}}}
-	return &replay.Set{Header: h, Points: []replay.Point{
+	return &Set{Header: h, Points: []Point{
 		{Origin: "tv=1 tw=2", Samples: []float64{2e-6, 3e-6, 4e-6, 5e-6}},
 		{Origin: "tv=2 tw=4", Samples: []float64{1e-6}},
 		{Origin: "tv=2 tw=2", Error: "crash", Message: "ended by segmentation fault"},
 	}}
 }
 
-func written(t testing.TB, s *replay.Set) (path string, data []byte) {
+func written(t testing.TB, s *Set) (path string, data []byte) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "product"+replay.Suffix)
-	if err := replay.Write(path, s); err != nil {
+	path = filepath.Join(t.TempDir(), "product"+Suffix)
+	if err := Write(path, s); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -57,7 +56,7 @@ func written(t testing.TB, s *replay.Set) (path string, data []byte) {
 func TestASetIsReadAsItWasWritten(t *testing.T) {
 	want := newSet(t)
 	path, _ := written(t, want)
-	got, err := replay.Read(path)
+	got, err := Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +91,7 @@ func TestCandidatesAreDistinctSchedulesWithinTheValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	digests := map[string]bool{}
-	list := replay.Candidates(s, 0)
+	list := Candidates(s, 0)
 	for _, c := range list {
 		if digests[c.Digest] {
 			t.Errorf("%s appears twice", c.Origin)
@@ -102,7 +101,7 @@ func TestCandidatesAreDistinctSchedulesWithinTheValues(t *testing.T) {
 			t.Errorf("%s is not of the set", c.Origin)
 		}
 	}
-	if few := replay.Candidates(s, 3); len(list) <= 3 || len(few) != 3 {
+	if few := Candidates(s, 3); len(list) <= 3 || len(few) != 3 {
 		t.Errorf("%d candidates, %d of at most 3", len(list), len(few))
 	}
 }
@@ -155,11 +154,11 @@ func TestABrokenSetSaysWhatIsWrong(t *testing.T) {
 		"another workload": {packed(t, strings.Replace(text, "tilth-workload", "tilth-wurkload", 1)), "its workload"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "x"+replay.Suffix)
+			path := filepath.Join(t.TempDir(), "x"+Suffix)
 			if err := os.WriteFile(path, c.data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := replay.Read(path)
+			_, err := Read(path)
 			if err == nil || !strings.Contains(err.Error(), c.message) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v, want one line with %q and the file", err, c.message)
 			}
@@ -172,15 +171,15 @@ func TestAFolderIsReadByName(t *testing.T) {
 	for _, name := range []string{"b", "a"} {
 		s := newSet(t)
 		s.Task = name
-		if err := replay.Write(filepath.Join(dir, name+replay.Suffix), s); err != nil {
+		if err := Write(filepath.Join(dir, name+Suffix), s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sets, err := replay.ReadAll([]string{dir, filepath.Join(dir, "b"+replay.Suffix)})
+	sets, err := ReadAll([]string{dir, filepath.Join(dir, "b"+Suffix)})
 	if err != nil || len(sets) != 3 || sets[0].Task != "a" || sets[1].Task != "b" || sets[2].Task != "b" {
 		t.Errorf("%d sets, %v", len(sets), err)
 	}
-	if _, err := replay.ReadAll([]string{t.TempDir()}); err == nil || !strings.Contains(err.Error(), "go run ./lab record") {
+	if _, err := ReadAll([]string{t.TempDir()}); err == nil || !strings.Contains(err.Error(), "go run ./lab record") {
 		t.Errorf("%v, want the command that makes sets", err)
 	}
 }
@@ -193,11 +192,11 @@ func FuzzRead(f *testing.F) {
 	f.Add("{}\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		path := filepath.Join(dir, "x"+replay.Suffix)
+		path := filepath.Join(dir, "x"+Suffix)
 		if err := os.WriteFile(path, packed(t, text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := replay.Read(path)
+		s, err := Read(path)
 		if err != nil {
 			return
 		}
@@ -213,19 +212,19 @@ func FuzzRead(f *testing.F) {
 func TestRecordingsOfTheSameCandidatesArePooled(t *testing.T) {
 	first, second, part := newSet(t), newSet(t), newSet(t)
 	first.Sampled, second.Sampled = true, true
-	first.Points = []replay.Point{
+	first.Points = []Point{
 		{Origin: "a", Samples: []float64{1, 1}}, {Origin: "b", Samples: []float64{2, 2}}, {Origin: "disturbed", Samples: []float64{9, 9}},
 		{Origin: "failed once", Error: "timeout"}, {Origin: "failed twice", Error: "crash"},
 	}
-	second.Points = []replay.Point{
+	second.Points = []Point{
 		{Origin: "a", Samples: []float64{2}}, {Origin: "b", Samples: []float64{4}}, {Origin: "disturbed", Samples: []float64{6, 6}},
 		{Origin: "failed once", Samples: []float64{8}}, {Origin: "failed twice", Error: "crash"}, {Origin: "new", Samples: []float64{10}},
 	}
-	got := replay.Pool([]*replay.Set{first, part, second, part})
+	got := Pool([]*Set{first, part, second, part})
 	if len(got) != 3 || got[1] != part || got[2] != part {
 		t.Fatalf("%d sets, want one sample and two sets as they are", len(got))
 	}
-	want := []replay.Point{
+	want := []Point{
 		{Origin: "a", Samples: []float64{1, 1, 1}}, {Origin: "b", Samples: []float64{2, 2, 2}}, {Origin: "disturbed", Samples: []float64{9, 9, 3, 3}},
 		{Origin: "failed once", Samples: []float64{4}}, {Origin: "failed twice", Error: "crash"}, {Origin: "new", Samples: []float64{5}},
 	}

@@ -1,4 +1,4 @@
-package accuracy
+package offline
 
 import (
 	"bytes"
@@ -18,13 +18,12 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Task holds the measured candidates of one workload.
-type Task struct {
+// MeasuredTask holds the measured candidates of one workload.
+type MeasuredTask struct {
 	Name string
 	// Shape is the workload's shape, which identifies similar tasks.
 	Shape   expr.Shape
@@ -36,7 +35,7 @@ type Task struct {
 }
 
 // digest returns the workload's digest, or "" without candidates.
-func (t *Task) digest() string {
+func (t *MeasuredTask) digest() string {
 	if len(t.Samples) == 0 {
 		return ""
 	}
@@ -44,7 +43,7 @@ func (t *Task) digest() string {
 }
 
 // latencies returns the latencies of the samples.
-func (t *Task) latencies() []float64 {
+func (t *MeasuredTask) latencies() []float64 {
 	list := make([]float64, len(t.Samples))
 	for k, s := range t.Samples {
 		list[k] = s.LatencySeconds
@@ -53,7 +52,7 @@ func (t *Task) latencies() []float64 {
 }
 
 // rows returns the features of the samples.
-func (t *Task) rows() []features.Row {
+func (t *MeasuredTask) rows() []features.Row {
 	rows := make([]features.Row, len(t.Samples))
 	for k, s := range t.Samples {
 		rows[k] = s.Features
@@ -61,54 +60,54 @@ func (t *Task) rows() []features.Row {
 	return rows
 }
 
-func (t *Task) add(origin string, row features.Row, latency float64, samples []float64, digest string) {
+func (t *MeasuredTask) add(origin string, row features.Row, latency float64, samples []float64, digest string) {
 	t.Origins = append(t.Origins, origin)
 	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
 	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
 }
 
 // FromSet converts a recorded set. It skips candidates of a sample that this version's space lacks.
-func FromSet(s *replay.Set) (Task, error) {
+func FromSet(s *Set) (MeasuredTask, error) {
 	sp, err := s.Space()
 	if err != nil {
-		return Task{}, err
+		return MeasuredTask{}, err
 	}
 	by, err := registry.Of(s.Target)
 	if err != nil {
-		return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
+		return MeasuredTask{}, fmt.Errorf("%s: %w", s.Task, err)
 	}
-	t := Task{Name: s.Task, Shape: expr.ShapeOf(s.Workload.Text())}
+	t := MeasuredTask{Name: s.Task, Shape: expr.ShapeOf(s.Workload.Text())}
 	digest := s.Workload.Digest()
 	for k := range s.Points {
-		p, ok := sp.Parse(s.Points[k].Origin)
-		if !ok && s.Sampled {
+		point := &s.Points[k]
+		p, ok := sp.Parse(point.Origin)
+		var sch *schedule.Schedule
+		if ok {
+			sch, err = sp.Apply(p)
+		}
+		switch {
+		case (!ok || err != nil) && s.Sampled:
 			continue
+		case !ok:
+			return MeasuredTask{}, fmt.Errorf("%s: candidate %q is not in the space: record the set again", s.Task, point.Origin)
+		case err != nil:
+			return MeasuredTask{}, fmt.Errorf("%s: %w", s.Task, err)
 		}
-		if !ok {
-			return Task{}, fmt.Errorf("accuracy: %s: candidate %q is not in the space: record the set again", s.Task, s.Points[k].Origin)
-		}
-		sch, err := sp.Apply(p)
-		if err != nil && s.Sampled {
-			continue
-		}
-		if err != nil {
-			return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
-		}
-		t.add(s.Points[k].Origin, by.Features().Describe(sch, s.Target, sp.Cost(p)), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
+		t.add(point.Origin, by.Features().Describe(sch, s.Target, sp.Cost(p)), point.LatencySeconds(), point.Samples, digest)
 	}
 	return t, nil
 }
 
 // FromRecords converts the records of a target from an export, ordered by workload digest. It skips records whose
 // schedule this version's space lacks.
-func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
+func FromRecords(r io.Reader, on *target.Target) ([]MeasuredTask, error) {
 	from, err := records.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
 	by, err := registry.Of(on)
 	if err != nil {
-		return nil, fmt.Errorf("accuracy: %w", err)
+		return nil, err
 	}
 	known := map[string]*recorded{}
 	for {
@@ -126,13 +125,13 @@ func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 		if known[digest] == nil {
 			w, err := expr.Parse(string(record.Workload))
 			if err != nil {
-				return nil, fmt.Errorf("accuracy: workload %s: %w", show.Digest(digest), err)
+				return nil, fmt.Errorf("workload %s: %w", show.Digest(digest), err)
 			}
-			known[digest] = &recorded{Task{Name: show.Digest(digest), Shape: expr.ShapeOf(w.Text())}, by.Space(w, on, schedule.Fast), by.Features()}
+			known[digest] = &recorded{MeasuredTask{Name: show.Digest(digest), Shape: expr.ShapeOf(w.Text())}, by.Space(w, on, schedule.Fast), by.Features()}
 		}
 		known[digest].add(record)
 	}
-	var list []Task
+	var list []MeasuredTask
 	for _, digest := range slices.Sorted(maps.Keys(known)) {
 		list = append(list, known[digest].Task)
 	}
@@ -141,7 +140,7 @@ func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
 
 // recorded is a workload with its records.
 type recorded struct {
-	Task
+	Task     MeasuredTask
 	space    *space.Space
 	features backend.Features
 }

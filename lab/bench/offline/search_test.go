@@ -1,4 +1,4 @@
-package contest
+package offline
 
 import (
 	"context"
@@ -9,14 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/lab/bench/replay"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-func testSets(t testing.TB) []*replay.Set {
+func testSets(t testing.TB) []*Set {
 	t.Helper()
-	sets, err := replay.ReadAll([]string{"../testdata"})
+	sets, err := ReadAll([]string{"testdata"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +73,9 @@ func TestAReportIsTheSameHoweverManyRunSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Variants: variants, Budget: 24, Seeds: 1, Batches: testBatches, Noisy: true}
+	o := SearchOptions{Variants: variants, Budget: 24, Seeds: 1, Batches: testBatches, Noisy: true}
 	text := func() string {
-		r, err := Run(t.Context(), testSets(t)[:2], o)
+		r, err := CompareSearches(t.Context(), testSets(t)[:2], o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +149,7 @@ func TestWhatASetLacksFailsAndTooMuchIsAnError(t *testing.T) {
 		t.Errorf("%v, want the remedy", err)
 	}
 	for k := range whole {
-		whole[k] = replay.Point{Origin: whole[k].Origin, Error: "crash"}
+		whole[k] = Point{Origin: whole[k].Origin, Error: "crash"}
 	}
 	set.Points = whole
 	if _, err := newDevice(set); err == nil || !strings.Contains(err.Error(), "no candidate of the set was right") {
@@ -160,8 +159,8 @@ func TestWhatASetLacksFailsAndTooMuchIsAnError(t *testing.T) {
 
 func TestAnInterruptEndsAContest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	o := Options{Variants: Variants()[:1], Budget: 8, Seeds: 50, Batches: testBatches, Progress: func(int, int) { cancel() }}
-	if _, err := Run(ctx, testSets(t), o); !errors.Is(err, context.Canceled) {
+	o := SearchOptions{Variants: Variants()[:1], Budget: 8, Seeds: 50, Batches: testBatches, Progress: func(int, int) { cancel() }}
+	if _, err := CompareSearches(ctx, testSets(t), o); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the end of the context", err)
 	}
 }
@@ -183,12 +182,89 @@ func TestASampleIsNoSetToSearchButMayBeKnown(t *testing.T) {
 	sets := testSets(t)
 	sample := *sets[1]
 	sample.Sampled = true
-	o := Options{Variants: Variants()[:1], Seeds: 1, Budget: 1, Batches: testBatches}
-	if _, err := Run(t.Context(), []*replay.Set{&sample}, o); err == nil || !strings.Contains(err.Error(), "without --sample") {
+	o := SearchOptions{Variants: Variants()[:1], Seeds: 1, Budget: 1, Batches: testBatches}
+	if _, err := CompareSearches(t.Context(), []*Set{&sample}, o); err == nil || !strings.Contains(err.Error(), "without --sample") {
 		t.Errorf("%v, want the remedy", err)
 	}
-	p := newPast(testDevices(t)[:1], []*replay.Set{sets[0], &sample}, testBatches)
+	p := newPast(testDevices(t)[:1], []*Set{sets[0], &sample}, testBatches)
 	if tasks := p.othersOf(0); len(tasks) != 1 || tasks[0].Workload != sample.Workload {
 		t.Errorf("%d tasks are known, want the sample alone", len(tasks))
+	}
+}
+
+func TestAGuessWithoutAnyOtherWorkloadIsTheDefault(t *testing.T) {
+	d := testDevices(t)[0]
+	got, err := newPast([]*device{d}, nil, testBatches).guessShare(0)
+	if err != nil || got != d.defaultShare() || got <= 0 || got > 1 {
+		t.Errorf("%g, %v; want the default's %g", got, err, d.defaultShare())
+	}
+}
+
+func TestAGuessIsAmongWhatWasMeasured(t *testing.T) {
+	p := newPast(testDevices(t), nil, testBatches)
+	for k, d := range p.devices {
+		if got, err := p.guessShare(k); err != nil || got <= 0 || got > 1 {
+			t.Errorf("%s: %g, %v; want a share of the best", d.set.Task, got, err)
+		}
+	}
+}
+
+func TestTrialsAndSharesOfARun(t *testing.T) {
+	r := &run{share: []float64{0, 0.5, 0.5, 0.9, 0.96}}
+	for _, c := range []struct {
+		share   float64
+		trials  int
+		reached bool
+	}{{0.5, 2, true}, {0.9, 4, true}, {0.95, 5, true}, {0.99, 5, false}} {
+		if n, ok := r.trialsTo(c.share); n != c.trials || ok != c.reached {
+			t.Errorf("to %g: %d, %v; want %d, %v", c.share, n, ok, c.trials, c.reached)
+		}
+	}
+	if a, b := r.after(3), r.after(100); a != 0.5 || b != 0.96 {
+		t.Errorf("after 3 trials %g, after all %g", a, b)
+	}
+	if got := (&run{}).after(8); got != 0 {
+		t.Errorf("a run without trials has %g", got)
+	}
+}
+
+func TestARunThatMissesCountsAsTheBudget(t *testing.T) {
+	r := &Report{Budget: 100, Shares: []float64{0.8, 0.99}, Budgets: []int{1, 2}}
+	got := r.result("ga", []*run{{share: []float64{0.5, 0.8}, code: 200}, {share: []float64{1}, code: 100}})
+	want := SearchResult{Search: "ga", Trials: []float64{1.5, 50.5}, Missed: []int{0, 1}, After: []float64{0.75, 0.9}, Code: 150}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestWinnersDoNotKnowTheWorkload(t *testing.T) {
+	variants := []Variant{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d", Known: Same}}
+	r := &Report{Mean: []SearchResult{{After: []float64{0.9}}, {After: []float64{0.9500}}, {After: []float64{0.95005}}, {After: []float64{1}}}}
+	if got := r.winners(variants, 0); !reflect.DeepEqual(got, []string{"b", "c"}) {
+		t.Errorf("winners %v, want b and c", got)
+	}
+}
+
+func TestSummariesAreOverTheTasks(t *testing.T) {
+	r := &Report{Shares: []float64{0.9}, Budgets: []int{8}}
+	tasks := []TaskReport{
+		{Results: []SearchResult{{Trials: []float64{1}, Missed: []int{0}, After: []float64{1}}}},
+		{Results: []SearchResult{{Trials: []float64{9}, Missed: []int{2}, After: []float64{0.8}}}},
+	}
+	want := []SearchResult{{Search: "ga", Trials: []float64{5}, Missed: []int{1}, After: []float64{0.9}}}
+	if got := r.over([]Variant{{Name: "ga"}}, tasks, median); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := r.over([]Variant{{Name: "ga"}}, nil, mean); got != nil {
+		t.Errorf("%+v of no tasks", got)
+	}
+}
+
+func TestBatchesGrowWithWhatWasTried(t *testing.T) {
+	b := Batches{Fewest: 4, Most: 16}
+	for tried, want := range map[int]int{0: 4, 4: 4, 8: 8, 100: 16} {
+		if got := b.next(tried); got != want {
+			t.Errorf("after %d: %d, want %d", tried, got, want)
+		}
 	}
 }
