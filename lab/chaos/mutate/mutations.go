@@ -1,15 +1,41 @@
 package mutate
 
-import "slices"
+import (
+	_ "embed" // the table
+	"fmt"
+	"strings"
+)
+
+//go:embed mutations.txt
+var table string
 
 // mutations lists all mutations, in the order of the promises in docs/reliability.md.
-var mutations = slices.Concat(once, stored, exchanged, database, shards, converted, restored, artifacts, faults, watched, gentle, agents, fair, kept, bounded, rates, sizes, closed, lies, waits)
+var mutations = parse(table)
 
-// in returns mutations of one package, which its own tests must notice.
-func in(pkg string, list []mutation) []mutation {
-	for k := range list {
-		list[k].pkg = "./" + pkg
-		list[k].file = pkg + "/" + list[k].file
+// parse parses a table of mutations, which empty lines separate. It panics if the table is malformed.
+func parse(table string) (list []mutation) {
+	for entry := range strings.SplitSeq(table, "\n\n") {
+		lines := strings.Split(strings.Trim(entry, "\n"), "\n")
+		if strings.HasPrefix(lines[0], "#") {
+			continue
+		}
+		m := mutation{name: lines[0]}
+		if _, err := fmt.Sscan(lines[1], &m.file, &m.pkg, &m.test); err != nil {
+			panic(fmt.Sprintf("mutation %q: %v", m.name, err))
+		}
+		var from, to []string
+		for _, line := range lines[2:] {
+			switch text := line[1:]; line[0] {
+			case '-':
+				from = append(from, text)
+			case '+':
+				to = append(to, text)
+			default:
+				panic(fmt.Sprintf("mutation %q: line %q", m.name, line))
+			}
+		}
+		m.from, m.to = strings.Join(from, "\n"), strings.Join(to, "\n")
+		list = append(list, m)
 	}
 	return list
 }
