@@ -101,7 +101,7 @@ func admitBy(g *authorisation.Gate) connlimit.Admit {
 		}
 		caller, _ := access.From(ctx)
 		return ctx, connlimit.Admission{
-			Caller: caller.Name, Stranger: authorisation.Public(method),
+			Caller: caller.Name, Stranger: wire.Call(method).GetPublic(),
 			MessageBytes: wire.RequestBytes(method), AnswerBytes: wire.AnswerBytes(method),
 		}, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Checker checks messages against the table of bounds. Its methods may be called concurrently.
+// Checker checks messages against the bounds of their fields. Its methods may be called concurrently.
 type Checker struct {
 	plans map[protoreflect.FullName]*plan
 }
@@ -32,7 +32,7 @@ func (c *Checker) Wire(m proto.Message, encoded []byte) error {
 	name := m.ProtoReflect().Descriptor().FullName()
 	p := c.plans[name]
 	if p == nil {
-		return status.Errorf(codes.Internal, "messages of type %s have no bounds: give the method and its fields lines in internal/wire/bounds", name)
+		return status.Errorf(codes.Internal, "messages of type %s have no bounds: annotate the method and its fields, see proto/tilth/v1/options.proto", name)
 	}
 	if fault := p.check(encoded); fault != nil {
 		return fault.status()

@@ -38,7 +38,7 @@ func encode(t testing.TB, m proto.Message) []byte {
 
 // fill sets a field to its maximum size plus more.
 func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
-	b := fields[d.FullName()]
+	b := boundOf(d)
 	size := b.bytes
 	if !d.IsList() {
 		size += more

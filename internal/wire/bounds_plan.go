@@ -4,9 +4,52 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
+
+// bound limits a field: the number of items of a list or map, and the bytes of each string or byte string.
+type bound struct{ items, bytes int }
+
+// standardBytes bounds the strings of standard services, whose fields have no options.
+const standardBytes = 256
+
+// boundOf returns the bound of a field, which its options contain; those of a map's keys and values belong to the map.
+func boundOf(d protoreflect.FieldDescriptor) bound {
+	isText := d.Kind() == protoreflect.StringKind || d.Kind() == protoreflect.BytesKind
+	if d.ParentFile().Package() != "tilth.v1" {
+		if isText {
+			return bound{bytes: standardBytes}
+		}
+		return bound{}
+	}
+	option := func(d protoreflect.FieldDescriptor, e protoreflect.ExtensionType) int {
+		return int(proto.GetExtension(d.Options(), e).(uint32))
+	}
+	entry := d.ContainingMessage()
+	switch {
+	case d.IsMap():
+		return bound{items: option(d, tilthv1.E_MaxItems)}
+	case !entry.IsMapEntry():
+		return bound{option(d, tilthv1.E_MaxItems), option(d, tilthv1.E_MaxBytes)}
+	case !isText:
+		return bound{}
+	}
+	siblings := entry.Parent().(protoreflect.MessageDescriptor).Fields()
+	for i := range siblings.Len() {
+		switch of := siblings.Get(i); {
+		case of.Message() != entry:
+		case d.Number() == 1:
+			return bound{bytes: option(of, tilthv1.E_MaxKeyBytes)}
+		default:
+			return bound{bytes: option(of, tilthv1.E_MaxBytes)}
+		}
+	}
+	return bound{}
+}
 
 // mostCounted bounds the number of lists, maps and messages among a message's fields.
 const mostCounted = 16
@@ -31,7 +74,7 @@ type field struct {
 // plans returns the plans of all messages that requests may contain.
 func plans() (map[protoreflect.FullName]*plan, error) {
 	made := map[protoreflect.FullName]*plan{}
-	for method := range requestBytes {
+	for _, method := range Methods() {
 		name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
 		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
 		if err != nil {
@@ -58,7 +101,7 @@ func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*pl
 	counted := 0
 	for i := range m.Fields().Len() {
 		d := m.Fields().Get(i)
-		f := &field{name: string(d.Name()), kind: d.Kind(), list: d.IsList() || d.IsMap(), bound: fields[d.FullName()], counted: -1}
+		f := &field{name: string(d.Name()), kind: d.Kind(), list: d.IsList() || d.IsMap(), bound: boundOf(d), counted: -1}
 		if d.Message() != nil {
 			var err error
 			if f.message, err = planOf(d.Message(), made); err != nil {

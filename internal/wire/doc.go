@@ -1,3 +1,3 @@
-// Package wire defines what both sides of tilth.v1 share besides its messages: addresses, limits, names of enums,
-// sizes of requests, health pages, and the representation of errors.
+// Package wire defines what both sides of tilth.v1 share besides its messages: addresses, the limits of calls and
+// fields that their options declare, names of enums, health pages, and the representation of errors.
 package wire

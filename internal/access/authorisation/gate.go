@@ -22,6 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/oidc"
 	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Holdings looks up owners of jobs and sessions. False means that the job or session does not exist; the call itself
@@ -114,8 +115,8 @@ func (g *Gate) takesTokens() bool { return g.cfg.Tokens != nil || g.cfg.OIDC != 
 
 // call is the state of one call that passes the gate.
 type call struct {
-	verb   string // JobService.CancelJob
-	rule   rule
+	verb   string        // JobService.CancelJob
+	rule   *tilthv1.Call // nil for unknown methods
 	caller caller
 	began  time.Time
 	agent  string // agent that owns the session, for the log
@@ -130,9 +131,8 @@ type callKey struct{}
 // carries the caller's identity, which the interceptors need.
 func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (context.Context, error) {
 	c := &call{verb: verb(method), began: g.cfg.Now(), caller: caller{from: address(ctx)}}
-	rule, known := rules[method]
-	c.rule = rule
-	err := g.admit(ctx, c, header, known)
+	c.rule = wire.Call(method)
+	err := g.admit(ctx, c, header)
 	if often := g.checkRate(c); often != nil && (err == nil || !c.caller.proved) {
 		err = often
 	}
@@ -149,13 +149,13 @@ func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (co
 	return context.WithValue(ctx, callKey{}, c), nil
 }
 
-func (g *Gate) admit(ctx context.Context, c *call, header metadata.MD, known bool) error {
-	if g.open() || c.rule.public {
+func (g *Gate) admit(ctx context.Context, c *call, header metadata.MD) error {
+	if g.open() || c.rule.GetPublic() {
 		return nil
 	}
 	if by, is := ctx.Value(pageKey{}).(caller); is {
 		c.caller = by
-		return c.permitted(known)
+		return c.permitted()
 	}
 	proof := proof{authorization: header.Get("authorization")}
 	if p, is := peer.FromContext(ctx); is {
@@ -165,28 +165,28 @@ func (g *Gate) admit(ctx context.Context, c *call, header metadata.MD, known boo
 	if c.caller, err = g.identify(ctx, c.caller.from, proof); err != nil {
 		return err
 	}
-	return c.permitted(known)
+	return c.permitted()
 }
 
-// permitted returns an error unless the caller's role may call the method. known is false for a method without a rule.
-func (c *call) permitted(known bool) error {
-	if !known { // no such service, or a method missing from rules
+// permitted returns an error unless the caller's role may call the method.
+func (c *call) permitted() error {
+	if c.rule == nil { // no such service, or a method without options
 		return status.Errorf(codes.Unimplemented, "%s is not served here", c.verb)
 	}
-	if !slices.Contains(c.rule.roles, c.caller.Role) {
+	if allowed := rolesOf(c.rule); !slices.Contains(allowed, c.caller.Role) {
 		return status.Errorf(codes.PermissionDenied, "%s has the role %s, which may not call %s: that is for %s",
-			c.caller.Name, c.caller.Role, c.verb, roleNames(c.rule.roles))
+			c.caller.Name, c.caller.Role, c.verb, roleNames(allowed))
 	}
 	return nil
 }
 
 // checkOwnership refuses a request that concerns another identity's job or session.
 func (g *Gate) checkOwnership(c *call, req any) error {
-	if g.open() && c.rule.log == refusals {
+	if g.open() && c.rule.GetAudit() == tilthv1.Audit_AUDIT_UNSPECIFIED {
 		return nil // nothing to check or to log
 	}
-	switch c.rule.own {
-	case ownJob:
+	switch c.rule.GetOwn() {
+	case tilthv1.Ownership_OWNERSHIP_JOB:
 		if g.open() || c.caller.Role == access.Admin {
 			return nil
 		}
@@ -195,7 +195,7 @@ func (g *Gate) checkOwnership(c *call, req any) error {
 		if err != nil || !is || owner.Name == c.caller.Name {
 			return err
 		}
-		if owner.Private && c.rule.gone {
+		if owner.Private && c.rule.GetGone() {
 			c.hidden = status.Errorf(codes.PermissionDenied, "job %s is private and belongs to %q: %s is told that it is gone", id, owner.Name, c.caller.Name)
 			return nil
 		}
@@ -203,7 +203,7 @@ func (g *Gate) checkOwnership(c *call, req any) error {
 			return status.Errorf(codes.NotFound, "job %q does not exist", id)
 		}
 		return status.Errorf(codes.PermissionDenied, "job %s belongs to %q, and you are %s: ask the owner or an admin", id, owner.Name, c.caller.Name)
-	case ownSession:
+	case tilthv1.Ownership_OWNERSHIP_SESSION:
 		s, is := g.cfg.Holdings.Session(sessionOf(req))
 		c.agent = s.Agent
 		if is && !g.open() && s.Identity != c.caller.Name {
@@ -215,7 +215,7 @@ func (g *Gate) checkOwnership(c *call, req any) error {
 
 // ready refuses calls that must be audited while the audit log cannot be written.
 func (g *Gate) ready(c *call) error {
-	if c.rule.log != audited {
+	if c.rule.GetAudit() != tilthv1.Audit_AUDIT_REQUIRED {
 		return nil
 	}
 	if err := g.cfg.Audit.Ready(); err != nil {
@@ -266,15 +266,25 @@ func verb(method string) string {
 	return service[strings.LastIndexByte(service, '.')+1:] + "." + name
 }
 
+// rolesOf returns the roles that may make a call.
+func rolesOf(c *tilthv1.Call) []access.Role {
+	all := [...]access.Role{
+		tilthv1.Role_ROLE_READ_ONLY: access.ReadOnly, tilthv1.Role_ROLE_CLIENT: access.Client,
+		tilthv1.Role_ROLE_AGENT: access.Agent, tilthv1.Role_ROLE_ADMIN: access.Admin,
+	}
+	roles := make([]access.Role, 0, len(all))
+	for _, r := range c.GetRoles() {
+		roles = append(roles, all[r])
+	}
+	return roles
+}
+
 func roleNames(roles []access.Role) string {
 	var names []string
 	for _, r := range roles {
 		names = append(names, string(r))
 	}
-	if len(names) == 0 {
-		return "nobody"
-	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "nobody")
 }
 
 // address returns the peer's address, or "unix" for a local socket.

@@ -104,6 +104,7 @@ func (g *Gate) admitPage(r *http.Request, public []string) (caller, error) {
 }
 
 func mayRead(by caller) error {
+	readers := []access.Role{access.ReadOnly, access.Client, access.Admin}
 	if slices.Contains(readers, by.Role) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // rate limits calls: an average rate per second, and a burst after a pause.
@@ -28,9 +29,9 @@ const (
 )
 
 // loggedRates limit an identity's calls that are written to the audit log, so that the log covers days.
-var loggedRates = map[logged]rate{
-	audited: {perSecond: 20, burst: 600},
-	noted:   {perSecond: 100, burst: 20_000}, // a farm's agents join at the same time
+var loggedRates = map[tilthv1.Audit]rate{
+	tilthv1.Audit_AUDIT_REQUIRED: {perSecond: 20, burst: 600},
+	tilthv1.Audit_AUDIT_NOTED:    {perSecond: 100, burst: 20_000}, // a farm's agents join at the same time
 }
 
 // rates limits calls per caller.
@@ -41,7 +42,7 @@ type rates struct {
 
 type bucketKey struct {
 	who string
-	log logged // 0 = all calls
+	log tilthv1.Audit // 0 = all calls
 }
 
 // bucket is a token bucket.
@@ -149,7 +150,7 @@ func (g *Gate) takeCall(c *call) time.Duration {
 		return max(g.ofIdentity(c, now), g.ofWritten(c, now))
 	case host == "":
 		return 0 // this machine, on an open tracker
-	case g.open() && !c.rule.public:
+	case g.open() && !c.rule.GetPublic():
 		return g.rates.take(bucketKey{who: "host " + host}, now, perSecond(g.cfg.CallsPerSecond), nil)
 	}
 	return g.rates.take(strangerKey(host), now, perSecond(unauthenticatedCalls), nil)
@@ -174,11 +175,11 @@ func (g *Gate) ofIdentity(c *call, now time.Time) time.Duration {
 }
 
 func (g *Gate) ofWritten(c *call, now time.Time) time.Duration {
-	limit, is := loggedRates[c.rule.log]
+	limit, is := loggedRates[c.rule.GetAudit()]
 	if !is {
 		return 0
 	}
-	return g.rates.take(bucketKey{who: c.caller.Name, log: c.rule.log}, now, limit, nil)
+	return g.rates.take(bucketKey{who: c.caller.Name, log: c.rule.GetAudit()}, now, limit, nil)
 }
 
 func perSecond(calls float64) rate { return rate{calls, burstSeconds * calls} }

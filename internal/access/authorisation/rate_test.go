@@ -163,7 +163,7 @@ func TestRefusalsOfAKnownCallerAreWrittenUpToABound(t *testing.T) {
 		t.Errorf("%d of 10000 refusals are written, want %d", written.count, knownRefusals)
 	}
 	*now = now.Add(refusalWindow)
-	c.rule.log = audited
+	c.rule = &tilthv1.Call{Audit: tilthv1.Audit_AUDIT_REQUIRED}
 	g.done(c, nil, nil, nil)
 	if written.count != knownRefusals+2 {
 		t.Errorf("after that %d lines are written by a call, want the call's, and one of how many were not", written.count-knownRefusals)

@@ -36,7 +36,7 @@ func sessionOf(req any) string {
 
 // done writes a completed call to the audit log.
 func (g *Gate) done(c *call, req, response any, err error) {
-	if c.rule.log == refusals {
+	if c.rule.GetAudit() == tilthv1.Audit_AUDIT_UNSPECIFIED {
 		return
 	}
 	g.logSuppressed()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Bounds on browser sessions. Sessions are in memory only: users sign in again after a restart.
@@ -28,6 +29,9 @@ const (
 
 // attemptRate limits the attempts to sign in from one address, including this machine's.
 var attemptRate = rate{perSecond: 1, burst: 20}
+
+// notedCall is the rule of signing in and out.
+var notedCall = &tilthv1.Call{Audit: tilthv1.Audit_AUDIT_NOTED}
 
 // sessionTable has the sessions of signed-in browsers, by the hash of the secret in their cookie.
 type sessionTable struct {
@@ -137,7 +141,7 @@ func (g *Gate) Issuer() string {
 // error is a status: UNAUTHENTICATED for an invalid token, PERMISSION_DENIED for a role that may not read pages,
 // RESOURCE_EXHAUSTED after too many attempts.
 func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
-	c := &call{verb: "Page.SignIn", rule: rule{log: noted}, began: g.cfg.Now(), caller: caller{from: r.RemoteAddr}}
+	c := &call{verb: "Page.SignIn", rule: notedCall, began: g.cfg.Now(), caller: caller{from: r.RemoteAddr}}
 	var err error
 	if wait := g.attempts.take(bucketKey{who: hostOf(r.RemoteAddr)}, g.cfg.Now(), attemptRate, nil); wait > 0 {
 		err = wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "there were too many attempts to sign in: try again in a few seconds")
@@ -166,7 +170,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 func (g *Gate) SignOut(w http.ResponseWriter, r *http.Request) {
 	if by, is := r.Context().Value(pageKey{}).(caller); is && by.session != "" {
 		g.sessions.remove(by.session)
-		g.done(&call{verb: "Page.SignOut", rule: rule{log: noted}, began: g.cfg.Now(), caller: by}, nil, nil, nil)
+		g.done(&call{verb: "Page.SignOut", rule: notedCall, began: g.cfg.Now(), caller: by}, nil, nil, nil)
 	}
 	http.SetCookie(w, g.cookie(r, "", -1))
 }
@@ -245,6 +249,6 @@ func (g *Gate) May(r *http.Request, method, owner string) bool {
 		return true
 	}
 	by, _ := r.Context().Value(pageKey{}).(caller)
-	rule := rules[method]
-	return slices.Contains(rule.roles, by.Role) && (rule.own != ownJob || by.Role == access.Admin || by.Name == owner)
+	rule := wire.Call(method)
+	return slices.Contains(rolesOf(rule), by.Role) && (rule.GetOwn() != tilthv1.Ownership_OWNERSHIP_JOB || by.Role == access.Admin || by.Name == owner)
 }

@@ -60,7 +60,7 @@ func TestTheProtocolIsDescribedByItsComments(t *testing.T) {
 	}
 	for _, want := range []string{
 		"## JobService\n", "### WatchJob\n", "- answer: stream of [WatchJobResponse](#watchjobresponse)\n",
-		"- in JSON: `DELETE /api/v1/jobs/{job_id}`\n", "| `JOB_STATE_QUEUED` | 1 | Set by SubmitJob, ",
+		"- roles: read-only, client, admin\n", "- in JSON: `DELETE /api/v1/jobs/{job_id}`\n", "| `JOB_STATE_QUEUED` | 1 | Set by SubmitJob, ",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

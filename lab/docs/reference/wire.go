@@ -108,10 +108,28 @@ func (w wire) service(out *strings.Builder, s protoreflect.ServiceDescriptor) {
 		}
 		fmt.Fprintf(out, "\n### %s\n\n%s- request: %s%s\n- answer: %s%s\n", m.Name(), comment(m),
 			stream(m.IsStreamingClient()), reference(m.Input()), stream(m.IsStreamingServer()), reference(m.Output()))
+		fmt.Fprintf(out, "- roles: %s\n", strings.Join(roles(m), ", "))
 		if call := w.http[m.FullName()]; call != "" {
 			fmt.Fprintf(out, "- in JSON: `%s`\n", call)
 		}
 	}
+}
+
+// roles returns the roles that may call a method, from its option "call".
+func roles(m protoreflect.MethodDescriptor) (names []string) {
+	m.Options().ProtoReflect().Range(func(option protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if option.FullName() != "tilth.v1.call" {
+			return true
+		}
+		field := option.Message().Fields().ByName("roles")
+		for i := range v.Message().Get(field).List().Len() {
+			role := field.Enum().Values().ByNumber(v.Message().Get(field).List().Get(i).Enum())
+			name := strings.TrimPrefix(string(role.Name()), "ROLE_")
+			names = append(names, strings.ReplaceAll(strings.ToLower(name), "_", "-"))
+		}
+		return true
+	})
+	return names
 }
 
 // describe writes the fields of a message or the values of an enum.

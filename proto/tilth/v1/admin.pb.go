@@ -250,25 +250,28 @@ var File_tilth_v1_admin_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x14tilth/v1/admin.proto\x12\btilth.v1\"\x14\n" +
+	"\x14tilth/v1/admin.proto\x12\btilth.v1\x1a\x16tilth/v1/options.proto\"\x14\n" +
 	"\x12BackupStoreRequest\"`\n" +
 	"\x13BackupStoreResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1d\n" +
 	"\n" +
 	"size_bytes\x18\x02 \x01(\x04R\tsizeBytes\x12\x16\n" +
-	"\x06digest\x18\x03 \x01(\tR\x06digest\"\x94\x01\n" +
+	"\x06digest\x18\x03 \x01(\tR\x06digest\"\xa2\x01\n" +
 	"\x13PruneRecordsRequest\x12\x1b\n" +
 	"\tkeep_best\x18\x01 \x01(\rR\bkeepBest\x12\x1f\n" +
 	"\vkeep_recent\x18\x02 \x01(\rR\n" +
-	"keepRecent\x12\x16\n" +
-	"\x06target\x18\x03 \x01(\tR\x06target\x12'\n" +
-	"\x0fworkload_digest\x18\x04 \x01(\tR\x0eworkloadDigest\"D\n" +
+	"keepRecent\x12\x1d\n" +
+	"\x06target\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x12.\n" +
+	"\x0fworkload_digest\x18\x04 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\"D\n" +
 	"\x14PruneRecordsResponse\x12\x18\n" +
 	"\aremoved\x18\x01 \x01(\x04R\aremoved\x12\x12\n" +
-	"\x04kept\x18\x02 \x01(\x04R\x04kept2\xab\x01\n" +
-	"\fAdminService\x12L\n" +
-	"\vBackupStore\x12\x1c.tilth.v1.BackupStoreRequest\x1a\x1d.tilth.v1.BackupStoreResponse0\x01\x12M\n" +
-	"\fPruneRecords\x12\x1d.tilth.v1.PruneRecordsRequest\x1a\x1e.tilth.v1.PruneRecordsResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x04kept\x18\x02 \x01(\x04R\x04kept2\xca\x01\n" +
+	"\fAdminService\x12\\\n" +
+	"\vBackupStore\x12\x1c.tilth.v1.BackupStoreRequest\x1a\x1d.tilth.v1.BackupStoreResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x01\x04(\x020\x048\x80\x060\x01\x12\\\n" +
+	"\fPruneRecords\x12\x1d.tilth.v1.PruneRecordsRequest\x1a\x1e.tilth.v1.PruneRecordsResponse\"\r\x8a\xb5\x18\t\n" +
+	"\x01\x04(\x020\x108\x00B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_admin_proto_rawDescOnce sync.Once
@@ -306,6 +309,7 @@ func file_tilth_v1_admin_proto_init() {
 	if File_tilth_v1_admin_proto != nil {
 		return
 	}
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -2498,29 +2498,31 @@ var File_tilth_v1_agent_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x14tilth/v1/agent.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x16tilth/v1/sandbox.proto\"\xb6\x03\n" +
-	"\tAgentSpec\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x13.tilth.v1.AgentKindR\x04kind\x12\x12\n" +
-	"\x04host\x18\x03 \x01(\tR\x04host\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1e\n" +
+	"\x14tilth/v1/agent.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\x1a\x16tilth/v1/options.proto\x1a\x15tilth/v1/outage.proto\x1a\x16tilth/v1/sandbox.proto\"\x8b\x04\n" +
+	"\tAgentSpec\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12'\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x13.tilth.v1.AgentKindR\x04kind\x12\x19\n" +
+	"\x04host\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04host\x12\x1f\n" +
+	"\aversion\x18\x04 \x01(\tB\x05\x90\xb5\x18\x80\x02R\aversion\x12*\n" +
 	"\n" +
-	"toolchains\x18\x05 \x03(\tR\n" +
-	"toolchains\x12<\n" +
-	"\x0edevice_classes\x18\x06 \x03(\v2\x15.tilth.v1.DeviceClassR\rdeviceClasses\x127\n" +
-	"\x06labels\x18\a \x03(\v2\x1f.tilth.v1.AgentSpec.LabelsEntryR\x06labels\x12\x16\n" +
-	"\x06tuners\x18\b \x03(\tR\x06tuners\x120\n" +
-	"\asandbox\x18\x1e \x03(\v2\x16.tilth.v1.SandboxLayerR\asandbox\x12\"\n" +
-	"\fcapabilities\x18\x1f \x03(\tR\fcapabilities\x1a9\n" +
+	"toolchains\x18\x05 \x03(\tB\n" +
+	"\x88\xb5\x18\x80\x02\x90\xb5\x18\x80\x02R\n" +
+	"toolchains\x12C\n" +
+	"\x0edevice_classes\x18\x06 \x03(\v2\x15.tilth.v1.DeviceClassB\x05\x88\xb5\x18\x80\x02R\rdeviceClasses\x12G\n" +
+	"\x06labels\x18\a \x03(\v2\x1f.tilth.v1.AgentSpec.LabelsEntryB\x0e\x88\xb5\x18@\x90\xb5\x18\x80 \x98\xb5\x18\x80\x02R\x06labels\x12\"\n" +
+	"\x06tuners\x18\b \x03(\tB\n" +
+	"\x88\xb5\x18\x80\x02\x90\xb5\x18\x80\x02R\x06tuners\x126\n" +
+	"\asandbox\x18\x1e \x03(\v2\x16.tilth.v1.SandboxLayerB\x04\x88\xb5\x18@R\asandbox\x12-\n" +
+	"\fcapabilities\x18\x1f \x03(\tB\t\x88\xb5\x18@\x90\xb5\x18\x80\x02R\fcapabilities\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +
-	"\vDeviceClass\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"r\n" +
+	"\vDeviceClass\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12&\n" +
 	"\n" +
-	"descriptor\x18\x02 \x01(\fR\n" +
-	"descriptor\x12\x18\n" +
-	"\amachine\x18\x03 \x01(\fR\amachine\"\xb6\x03\n" +
+	"descriptor\x18\x02 \x01(\fB\x06\x90\xb5\x18\x80\x80\x04R\n" +
+	"descriptor\x12 \n" +
+	"\amachine\x18\x03 \x01(\fB\x06\x90\xb5\x18\x80\x80\x04R\amachine\"\xb6\x03\n" +
 	"\x05Agent\x12'\n" +
 	"\x04spec\x18\x01 \x01(\v2\x13.tilth.v1.AgentSpecR\x04spec\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12*\n" +
@@ -2539,30 +2541,30 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\fJoinResponse\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12H\n" +
 	"\x12heartbeat_interval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x1c\n" +
-	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\"n\n" +
+	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\"\x83\x01\n" +
 	"\n" +
-	"LeaseToken\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x18\n" +
-	"\asubject\x18\x02 \x01(\tR\asubject\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x12\n" +
-	"\x04life\x18n \x01(\tR\x04life\"\x86\x01\n" +
-	"\x10HeartbeatRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\x12*\n" +
+	"LeaseToken\x12\x1f\n" +
+	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\x12\x1f\n" +
+	"\asubject\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asubject\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x19\n" +
+	"\x04life\x18n \x01(\tB\x05\x90\xb5\x18\x80\x01R\x04life\"\x94\x01\n" +
+	"\x10HeartbeatRequest\x12\x1f\n" +
+	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\x123\n" +
+	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenB\x05\x88\xb5\x18\x80 R\x06leases\x12*\n" +
 	"\x10wanted_elsewhere\x18\x82\x01 \x01(\bR\x0fwantedElsewhere\"\xcb\x01\n" +
 	"\x11HeartbeatResponse\x12.\n" +
 	"\adropped\x18\x01 \x03(\v2\x14.tilth.v1.LeaseTokenR\adropped\x12\x1c\n" +
 	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\x12H\n" +
 	"\x12heartbeat_interval\x18< \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x1e\n" +
 	"\n" +
-	"work_waits\x18\x82\x01 \x01(\bR\tworkWaits\"o\n" +
-	"\x10LeaseWorkRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12-\n" +
-	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\">\n" +
-	"\x0eEndWaitRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"'\n" +
+	"work_waits\x18\x82\x01 \x01(\bR\tworkWaits\"}\n" +
+	"\x10LeaseWorkRequest\x12\x1f\n" +
+	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\x12-\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x19\n" +
+	"\x04name\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x04name\"L\n" +
+	"\x0eEndWaitRequest\x12\x1f\n" +
+	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\x12\x19\n" +
+	"\x04name\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x04name\"'\n" +
 	"\x0fEndWaitResponse\x12\x14\n" +
 	"\x05ended\x18\x01 \x01(\bR\x05ended\"\xc5\x02\n" +
 	"\x11LeaseWorkResponse\x12*\n" +
@@ -2611,72 +2613,72 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"toolchains\"@\n" +
 	"\x12ReturnLeaseRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\"\x15\n" +
-	"\x13ReturnLeaseResponse\"(\n" +
-	"\fLeaveRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\"\x0f\n" +
-	"\rLeaveResponse\"x\n" +
+	"\x13ReturnLeaseResponse\"/\n" +
+	"\fLeaveRequest\x12\x1f\n" +
+	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\"\x0f\n" +
+	"\rLeaveResponse\"\x7f\n" +
 	"\x11ListAgentsRequest\x12'\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x13.tilth.v1.AgentKindR\x04kind\x12\x1b\n" +
-	"\tpage_size\x18( \x01(\rR\bpageSize\x12\x1d\n" +
+	"\tpage_size\x18( \x01(\rR\bpageSize\x12$\n" +
 	"\n" +
-	"page_token\x18) \x01(\tR\tpageToken\"\x8f\x01\n" +
+	"page_token\x18) \x01(\tB\x05\x90\xb5\x18\x80 R\tpageToken\"\x8f\x01\n" +
 	"\x12ListAgentsResponse\x12'\n" +
 	"\x06agents\x18\x01 \x03(\v2\x0f.tilth.v1.AgentR\x06agents\x12(\n" +
 	"\x06outage\x18\x14 \x01(\v2\x10.tilth.v1.OutageR\x06outage\x12&\n" +
-	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\"%\n" +
-	"\x0fGetAgentRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
+	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\",\n" +
+	"\x0fGetAgentRequest\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\"9\n" +
 	"\x10GetAgentResponse\x12%\n" +
-	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\xce\x02\n" +
+	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\xe3\x02\n" +
 	"\x13ProposeBatchRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
 	"\n" +
-	"task_index\x18\x03 \x01(\rR\ttaskIndex\x123\n" +
+	"task_index\x18\x03 \x01(\rR\ttaskIndex\x12:\n" +
 	"\n" +
-	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateR\n" +
+	"candidates\x18\x04 \x03(\v2\x13.tilth.v1.CandidateB\x05\x88\xb5\x18\x80\bR\n" +
 	"candidates\x12%\n" +
 	"\x0esearch_seconds\x18\x06 \x01(\x01R\rsearchSeconds\x12'\n" +
-	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12\x1e\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12%\n" +
 	"\n" +
-	"remeasured\x18\x1e \x01(\tR\n" +
-	"remeasured\x12+\n" +
-	"\x11predicted_seconds\x18\x1f \x03(\x02R\x10predictedSeconds\"R\n" +
+	"remeasured\x18\x1e \x01(\tB\x05\x90\xb5\x18\x80\bR\n" +
+	"remeasured\x122\n" +
+	"\x11predicted_seconds\x18\x1f \x03(\x02B\x05\x88\xb5\x18\x80\bR\x10predictedSeconds\"R\n" +
 	"\x14ProposeBatchResponse\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1f\n" +
 	"\vfirst_trial\x18\x02 \x01(\rR\n" +
-	"firstTrial\"\x80\x01\n" +
+	"firstTrial\"\x87\x01\n" +
 	"\x10FinishJobRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12(\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x13\n" +
-	"\x11FinishJobResponse\"\xd7\x01\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x1d\n" +
+	"\x06reason\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80 R\x06reason\"\x13\n" +
+	"\x11FinishJobResponse\"\xec\x01\n" +
 	"\x12ReportModelRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12,\n" +
-	"\x06target\x18\x02 \x01(\v2\x14.tilth.v1.TargetSpecR\x06target\x12(\n" +
-	"\x05tasks\x18\x03 \x03(\v2\x12.tilth.v1.TaskSpecR\x05tasks\x12\x18\n" +
-	"\afailure\x18\x04 \x01(\tR\afailure\x12#\n" +
-	"\rinfra_message\x18\x05 \x01(\tR\finfraMessage\"\x15\n" +
-	"\x13ReportModelResponse\"\x97\x01\n" +
-	"\fBuildOutcome\x12\x1c\n" +
-	"\tcandidate\x18\x01 \x01(\tR\tcandidate\x12*\n" +
-	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\x12#\n" +
-	"\rbuild_seconds\x18\x04 \x01(\x01R\fbuildSeconds\"\x85\x02\n" +
+	"\x06target\x18\x02 \x01(\v2\x14.tilth.v1.TargetSpecR\x06target\x12/\n" +
+	"\x05tasks\x18\x03 \x03(\v2\x12.tilth.v1.TaskSpecB\x05\x88\xb5\x18\x80 R\x05tasks\x12\x1f\n" +
+	"\afailure\x18\x04 \x01(\tB\x05\x90\xb5\x18\x80 R\afailure\x12*\n" +
+	"\rinfra_message\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80 R\finfraMessage\"\x15\n" +
+	"\x13ReportModelResponse\"\xa6\x01\n" +
+	"\fBuildOutcome\x12#\n" +
+	"\tcandidate\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\tcandidate\x12*\n" +
+	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12 \n" +
+	"\amessage\x18\x03 \x01(\tB\x06\x90\xb5\x18\x80\x80\x01R\amessage\x12#\n" +
+	"\rbuild_seconds\x18\x04 \x01(\x01R\fbuildSeconds\"\x9a\x02\n" +
 	"\x12ReportBuildRequest\x12*\n" +
-	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x122\n" +
-	"\boutcomes\x18\x02 \x03(\v2\x16.tilth.v1.BuildOutcomeR\boutcomes\x123\n" +
-	"\tartifacts\x18\x03 \x03(\v2\x15.tilth.v1.ArtifactRefR\tartifacts\x125\n" +
-	"\vinfra_error\x18\x04 \x01(\x0e2\x14.tilth.v1.ErrorClassR\n" +
-	"infraError\x12#\n" +
-	"\rinfra_message\x18\x05 \x01(\tR\finfraMessage\"\x15\n" +
-	"\x13ReportBuildResponse\"\xde\x01\n" +
-	"\x19ReportMeasurementsRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x129\n" +
-	"\fmeasurements\x18\x02 \x03(\v2\x15.tilth.v1.MeasurementR\fmeasurements\x125\n" +
+	"\boutcomes\x18\x02 \x03(\v2\x16.tilth.v1.BuildOutcomeB\x05\x88\xb5\x18\x80\bR\boutcomes\x12:\n" +
+	"\tartifacts\x18\x03 \x03(\v2\x15.tilth.v1.ArtifactRefB\x05\x88\xb5\x18\x80\bR\tartifacts\x125\n" +
+	"\vinfra_error\x18\x04 \x01(\x0e2\x14.tilth.v1.ErrorClassR\n" +
+	"infraError\x12*\n" +
+	"\rinfra_message\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80 R\finfraMessage\"\x15\n" +
+	"\x13ReportBuildResponse\"\xec\x01\n" +
+	"\x19ReportMeasurementsRequest\x12*\n" +
+	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12@\n" +
+	"\fmeasurements\x18\x02 \x03(\v2\x15.tilth.v1.MeasurementB\x05\x88\xb5\x18\x80\bR\fmeasurements\x125\n" +
 	"\vinfra_error\x18\x03 \x01(\x0e2\x14.tilth.v1.ErrorClassR\n" +
-	"infraError\x12#\n" +
-	"\rinfra_message\x18\x04 \x01(\tR\finfraMessage\"\x1c\n" +
+	"infraError\x12*\n" +
+	"\rinfra_message\x18\x04 \x01(\tB\x05\x90\xb5\x18\x80 R\finfraMessage\"\x1c\n" +
 	"\x1aReportMeasurementsResponse*l\n" +
 	"\tAgentKind\x12\x1a\n" +
 	"\x16AGENT_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -2688,25 +2690,43 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x17AGENT_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10AGENT_STATE_IDLE\x10\x01\x12\x14\n" +
 	"\x10AGENT_STATE_BUSY\x10\x02\x12\x14\n" +
-	"\x10AGENT_STATE_GONE\x10\x032\xa3\x04\n" +
-	"\fAgentService\x125\n" +
-	"\x04Join\x12\x15.tilth.v1.JoinRequest\x1a\x16.tilth.v1.JoinResponse\x12D\n" +
-	"\tHeartbeat\x12\x1a.tilth.v1.HeartbeatRequest\x1a\x1b.tilth.v1.HeartbeatResponse\x12D\n" +
-	"\tLeaseWork\x12\x1a.tilth.v1.LeaseWorkRequest\x1a\x1b.tilth.v1.LeaseWorkResponse\x12>\n" +
-	"\aEndWait\x12\x18.tilth.v1.EndWaitRequest\x1a\x19.tilth.v1.EndWaitResponse\x12J\n" +
-	"\vReturnLease\x12\x1c.tilth.v1.ReturnLeaseRequest\x1a\x1d.tilth.v1.ReturnLeaseResponse\x128\n" +
-	"\x05Leave\x12\x16.tilth.v1.LeaveRequest\x1a\x17.tilth.v1.LeaveResponse\x12A\n" +
-	"\bGetAgent\x12\x19.tilth.v1.GetAgentRequest\x1a\x1a.tilth.v1.GetAgentResponse\x12G\n" +
+	"\x10AGENT_STATE_GONE\x10\x032\xa1\x05\n" +
+	"\fAgentService\x12E\n" +
+	"\x04Join\x12\x15.tilth.v1.JoinRequest\x1a\x16.tilth.v1.JoinResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"ListAgents\x12\x1b.tilth.v1.ListAgentsRequest\x1a\x1c.tilth.v1.ListAgentsResponse2\xf0\x01\n" +
-	"\rSearchService\x12M\n" +
-	"\fProposeBatch\x12\x1d.tilth.v1.ProposeBatchRequest\x1a\x1e.tilth.v1.ProposeBatchResponse\x12D\n" +
-	"\tFinishJob\x12\x1a.tilth.v1.FinishJobRequest\x1a\x1b.tilth.v1.FinishJobResponse\x12J\n" +
-	"\vReportModel\x12\x1c.tilth.v1.ReportModelRequest\x1a\x1d.tilth.v1.ReportModelResponse2Z\n" +
-	"\fBuildService\x12J\n" +
-	"\vReportBuild\x12\x1c.tilth.v1.ReportBuildRequest\x1a\x1d.tilth.v1.ReportBuildResponse2q\n" +
-	"\x0eMeasureService\x12_\n" +
-	"\x12ReportMeasurements\x12#.tilth.v1.ReportMeasurementsRequest\x1a$.tilth.v1.ReportMeasurementsResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x01\x03(\x010\x80\b8\x00\x12T\n" +
+	"\tHeartbeat\x12\x1a.tilth.v1.HeartbeatRequest\x1a\x1b.tilth.v1.HeartbeatResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x01\x03\x18\x020\x80\b8\x00\x12S\n" +
+	"\tLeaseWork\x12\x1a.tilth.v1.LeaseWorkRequest\x1a\x1b.tilth.v1.LeaseWorkResponse\"\r\x8a\xb5\x18\t\n" +
+	"\x01\x03\x18\x020\x048\x00\x12M\n" +
+	"\aEndWait\x12\x18.tilth.v1.EndWaitRequest\x1a\x19.tilth.v1.EndWaitResponse\"\r\x8a\xb5\x18\t\n" +
+	"\x01\x03\x18\x020\x048\x00\x12Y\n" +
+	"\vReturnLease\x12\x1c.tilth.v1.ReturnLeaseRequest\x1a\x1d.tilth.v1.ReturnLeaseResponse\"\r\x8a\xb5\x18\t\n" +
+	"\x01\x03\x18\x020\x048\x00\x12I\n" +
+	"\x05Leave\x12\x16.tilth.v1.LeaveRequest\x1a\x17.tilth.v1.LeaveResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x01\x03\x18\x02(\x010\x048\x00\x12Q\n" +
+	"\bGetAgent\x12\x19.tilth.v1.GetAgentRequest\x1a\x1a.tilth.v1.GetAgentResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x03\x01\x02\x040\x108\x80 \x12W\n" +
+	"\n" +
+	"ListAgents\x12\x1b.tilth.v1.ListAgentsRequest\x1a\x1c.tilth.v1.ListAgentsResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x03\x01\x02\x040\x108\x80 2\xa1\x02\n" +
+	"\rSearchService\x12^\n" +
+	"\fProposeBatch\x12\x1d.tilth.v1.ProposeBatchRequest\x1a\x1e.tilth.v1.ProposeBatchResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x01\x03\x18\x020\x80\x80\x018\x00\x12S\n" +
+	"\tFinishJob\x12\x1a.tilth.v1.FinishJobRequest\x1a\x1b.tilth.v1.FinishJobResponse\"\r\x8a\xb5\x18\t\n" +
+	"\x01\x03\x18\x020\x108\x00\x12[\n" +
+	"\vReportModel\x12\x1c.tilth.v1.ReportModelRequest\x1a\x1d.tilth.v1.ReportModelResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x01\x03\x18\x020\x80\x80\x018\x002j\n" +
+	"\fBuildService\x12Z\n" +
+	"\vReportBuild\x12\x1c.tilth.v1.ReportBuildRequest\x1a\x1d.tilth.v1.ReportBuildResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x01\x03\x18\x020\x80@8\x002\x82\x01\n" +
+	"\x0eMeasureService\x12p\n" +
+	"\x12ReportMeasurements\x12#.tilth.v1.ReportMeasurementsRequest\x1a$.tilth.v1.ReportMeasurementsResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x01\x03\x18\x020\x80\x80\x018\x00B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_agent_proto_rawDescOnce sync.Once
@@ -2874,6 +2894,7 @@ func file_tilth_v1_agent_proto_init() {
 	file_tilth_v1_artifact_proto_init()
 	file_tilth_v1_job_proto_init()
 	file_tilth_v1_measurement_proto_init()
+	file_tilth_v1_options_proto_init()
 	file_tilth_v1_outage_proto_init()
 	file_tilth_v1_sandbox_proto_init()
 	file_tilth_v1_agent_proto_msgTypes[11].OneofWrappers = []any{

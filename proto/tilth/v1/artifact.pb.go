@@ -390,33 +390,38 @@ var File_tilth_v1_artifact_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_artifact_proto_rawDesc = "" +
 	"\n" +
-	"\x17tilth/v1/artifact.proto\x12\btilth.v1\"X\n" +
-	"\vArtifactRef\x12\x12\n" +
-	"\x04role\x18\x01 \x01(\tR\x04role\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x1d\n" +
+	"\x17tilth/v1/artifact.proto\x12\btilth.v1\x1a\x16tilth/v1/options.proto\"f\n" +
+	"\vArtifactRef\x12\x19\n" +
+	"\x04role\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04role\x12\x1d\n" +
+	"\x06digest\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x06digest\x12\x1d\n" +
 	"\n" +
-	"size_bytes\x18\x03 \x01(\x04R\tsizeBytes\"-\n" +
-	"\x13StatArtifactRequest\x12\x16\n" +
-	"\x06digest\x18\x01 \x01(\tR\x06digest\"Y\n" +
+	"size_bytes\x18\x03 \x01(\x04R\tsizeBytes\"4\n" +
+	"\x13StatArtifactRequest\x12\x1d\n" +
+	"\x06digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x06digest\"Y\n" +
 	"\x14StatArtifactResponse\x12\x1a\n" +
 	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12%\n" +
-	"\x0ereceived_bytes\x18\x02 \x01(\x04R\rreceivedBytes\"z\n" +
-	"\x15UploadArtifactRequest\x12\x16\n" +
-	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x1d\n" +
+	"\x0ereceived_bytes\x18\x02 \x01(\x04R\rreceivedBytes\"\x89\x01\n" +
+	"\x15UploadArtifactRequest\x12\x1d\n" +
+	"\x06digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x06digest\x12\x1d\n" +
 	"\n" +
 	"size_bytes\x18\x02 \x01(\x04R\tsizeBytes\x12\x16\n" +
-	"\x06offset\x18\x03 \x01(\x04R\x06offset\x12\x12\n" +
-	"\x04data\x18\x04 \x01(\fR\x04data\"\x18\n" +
-	"\x16UploadArtifactResponse\"I\n" +
-	"\x17DownloadArtifactRequest\x12\x16\n" +
-	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x04R\x06offset\x12\x1a\n" +
+	"\x04data\x18\x04 \x01(\fB\x06\x90\xb5\x18\x80\x80@R\x04data\"\x18\n" +
+	"\x16UploadArtifactResponse\"P\n" +
+	"\x17DownloadArtifactRequest\x12\x1d\n" +
+	"\x06digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x06digest\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\".\n" +
 	"\x18DownloadArtifactResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\x94\x02\n" +
-	"\x0fArtifactService\x12M\n" +
-	"\fStatArtifact\x12\x1d.tilth.v1.StatArtifactRequest\x1a\x1e.tilth.v1.StatArtifactResponse\x12U\n" +
-	"\x0eUploadArtifact\x12\x1f.tilth.v1.UploadArtifactRequest\x1a .tilth.v1.UploadArtifactResponse(\x01\x12[\n" +
-	"\x10DownloadArtifact\x12!.tilth.v1.DownloadArtifactRequest\x1a\".tilth.v1.DownloadArtifactResponse0\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x04data\x18\x01 \x01(\fR\x04data2\xc3\x02\n" +
+	"\x0fArtifactService\x12\\\n" +
+	"\fStatArtifact\x12\x1d.tilth.v1.StatArtifactRequest\x1a\x1e.tilth.v1.StatArtifactResponse\"\r\x8a\xb5\x18\t\n" +
+	"\x03\x02\x04\x030\x048\x00\x12e\n" +
+	"\x0eUploadArtifact\x12\x1f.tilth.v1.UploadArtifactRequest\x1a .tilth.v1.UploadArtifactResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x03\x02\x04\x030\x80\x108\x00(\x01\x12k\n" +
+	"\x10DownloadArtifact\x12!.tilth.v1.DownloadArtifactRequest\x1a\".tilth.v1.DownloadArtifactResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x03\x02\x04\x030\x048\x80\x060\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_artifact_proto_rawDescOnce sync.Once
@@ -459,6 +464,7 @@ func file_tilth_v1_artifact_proto_init() {
 	if File_tilth_v1_artifact_proto != nil {
 		return
 	}
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -2039,7 +2039,7 @@ var File_tilth_v1_device_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_device_proto_rawDesc = "" +
 	"\n" +
-	"\x15tilth/v1/device.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\"\xa3\x03\n" +
+	"\x15tilth/v1/device.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\x1a\x16tilth/v1/options.proto\"\xa3\x03\n" +
 	"\x06Device\x12%\n" +
 	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.tilth.v1.DeviceStateR\x05state\x12(\n" +
@@ -2070,40 +2070,40 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"Y\n" +
 	"\rDeviceWarning\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x120\n" +
-	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xd1\x01\n" +
-	"\x11CalibrationReport\x12\x18\n" +
-	"\akernels\x18\x01 \x01(\tR\akernels\x12'\n" +
-	"\x0fcompute_seconds\x18\x02 \x03(\x01R\x0ecomputeSeconds\x12%\n" +
-	"\x0ememory_seconds\x18\x03 \x03(\x01R\rmemorySeconds\x12\x16\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xe6\x01\n" +
+	"\x11CalibrationReport\x12\x1f\n" +
+	"\akernels\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\akernels\x12.\n" +
+	"\x0fcompute_seconds\x18\x02 \x03(\x01B\x05\x88\xb5\x18\xe8\aR\x0ecomputeSeconds\x12,\n" +
+	"\x0ememory_seconds\x18\x03 \x03(\x01B\x05\x88\xb5\x18\xe8\aR\rmemorySeconds\x12\x16\n" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12:\n" +
-	"\fsurroundings\x18\x05 \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\"\xae\x02\n" +
-	"\fSurroundings\x129\n" +
-	"\ftemperatures\x18\x01 \x03(\v2\x15.tilth.v1.TemperatureR\ftemperatures\x12'\n" +
-	"\x06clocks\x18\x02 \x03(\v2\x0f.tilth.v1.ClockR\x06clocks\x124\n" +
+	"\fsurroundings\x18\x05 \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\"\xdb\x02\n" +
+	"\fSurroundings\x12@\n" +
+	"\ftemperatures\x18\x01 \x03(\v2\x15.tilth.v1.TemperatureB\x05\x88\xb5\x18\x80\x01R\ftemperatures\x12.\n" +
+	"\x06clocks\x18\x02 \x03(\v2\x0f.tilth.v1.ClockB\x05\x88\xb5\x18\x80\x01R\x06clocks\x12;\n" +
 	"\n" +
-	"throttling\x18\x03 \x03(\v2\x14.tilth.v1.ThrottlingR\n" +
-	"throttling\x12 \n" +
-	"\vimpairments\x18\x04 \x03(\tR\vimpairments\x12;\n" +
-	"\rmemory_errors\x18\x05 \x03(\v2\x16.tilth.v1.MemoryErrorsR\fmemoryErrors\x12%\n" +
-	"\x05power\x18\x06 \x03(\v2\x0f.tilth.v1.PowerR\x05power\"3\n" +
-	"\x05Power\x12\x14\n" +
-	"\x05meter\x18\x01 \x01(\tR\x05meter\x12\x14\n" +
-	"\x05watts\x18\x02 \x01(\x01R\x05watts\"?\n" +
-	"\vTemperature\x12\x16\n" +
-	"\x06sensor\x18\x01 \x01(\tR\x06sensor\x12\x18\n" +
-	"\acelsius\x18\x02 \x01(\x01R\acelsius\"p\n" +
-	"\x05Clock\x12\x16\n" +
-	"\x06domain\x18\x01 \x01(\tR\x06domain\x12\x14\n" +
+	"throttling\x18\x03 \x03(\v2\x14.tilth.v1.ThrottlingB\x05\x88\xb5\x18\x80\x01R\n" +
+	"throttling\x12+\n" +
+	"\vimpairments\x18\x04 \x03(\tB\t\x88\xb5\x18\b\x90\xb5\x18\x80\bR\vimpairments\x12B\n" +
+	"\rmemory_errors\x18\x05 \x03(\v2\x16.tilth.v1.MemoryErrorsB\x05\x88\xb5\x18\x80\x01R\fmemoryErrors\x12+\n" +
+	"\x05power\x18\x06 \x03(\v2\x0f.tilth.v1.PowerB\x04\x88\xb5\x18\x10R\x05power\":\n" +
+	"\x05Power\x12\x1b\n" +
+	"\x05meter\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x05meter\x12\x14\n" +
+	"\x05watts\x18\x02 \x01(\x01R\x05watts\"E\n" +
+	"\vTemperature\x12\x1c\n" +
+	"\x06sensor\x18\x01 \x01(\tB\x04\x90\xb5\x18@R\x06sensor\x12\x18\n" +
+	"\acelsius\x18\x02 \x01(\x01R\acelsius\"|\n" +
+	"\x05Clock\x12\x1c\n" +
+	"\x06domain\x18\x01 \x01(\tB\x04\x90\xb5\x18@R\x06domain\x12\x14\n" +
 	"\x05hertz\x18\x02 \x01(\x01R\x05hertz\x12\x1d\n" +
 	"\n" +
-	"most_hertz\x18\x03 \x01(\x01R\tmostHertz\x12\x1a\n" +
-	"\bgovernor\x18\x04 \x01(\tR\bgovernor\"<\n" +
+	"most_hertz\x18\x03 \x01(\x01R\tmostHertz\x12 \n" +
+	"\bgovernor\x18\x04 \x01(\tB\x04\x90\xb5\x18@R\bgovernor\"B\n" +
 	"\n" +
-	"Throttling\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
-	"\x06events\x18\x02 \x01(\x04R\x06events\"f\n" +
-	"\fMemoryErrors\x12\x16\n" +
-	"\x06memory\x18\x01 \x01(\tR\x06memory\x12\x1c\n" +
+	"Throttling\x12\x1c\n" +
+	"\x06source\x18\x01 \x01(\tB\x04\x90\xb5\x18@R\x06source\x12\x16\n" +
+	"\x06events\x18\x02 \x01(\x04R\x06events\"l\n" +
+	"\fMemoryErrors\x12\x1c\n" +
+	"\x06memory\x18\x01 \x01(\tB\x04\x90\xb5\x18@R\x06memory\x12\x1c\n" +
 	"\tcorrected\x18\x02 \x01(\x04R\tcorrected\x12 \n" +
 	"\vuncorrected\x18\x03 \x01(\x04R\vuncorrected\"\xc6\x01\n" +
 	"\x12CalibrationFigures\x12'\n" +
@@ -2141,46 +2141,46 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.tilth.v1.DeviceStateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"P\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"W\n" +
 	"\x12ListDevicesRequest\x12\x1b\n" +
-	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12$\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"i\n" +
+	"page_token\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80 R\tpageToken\"i\n" +
 	"\x13ListDevicesResponse\x12*\n" +
 	"\adevices\x18\x01 \x03(\v2\x10.tilth.v1.DeviceR\adevices\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"&\n" +
-	"\x10GetDeviceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"=\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"-\n" +
+	"\x10GetDeviceRequest\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\"=\n" +
 	"\x11GetDeviceResponse\x12(\n" +
-	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"\x88\x01\n" +
-	"\x13CordonDeviceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\x125\n" +
+	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"\x9d\x01\n" +
+	"\x13CordonDeviceRequest\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12\x15\n" +
+	"\x02by\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x02by\x12\x1d\n" +
+	"\x06reason\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\bR\x06reason\x125\n" +
 	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\"@\n" +
 	"\x14CordonDeviceResponse\x12(\n" +
-	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"S\n" +
-	"\x15UncordonDeviceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"B\n" +
+	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"h\n" +
+	"\x15UncordonDeviceRequest\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12\x15\n" +
+	"\x02by\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x02by\x12\x1d\n" +
+	"\x06reason\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\bR\x06reason\"B\n" +
 	"\x16UncordonDeviceResponse\x12(\n" +
-	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"\x7f\n" +
-	"\x12DrainDeviceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\x12-\n" +
+	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"\x94\x01\n" +
+	"\x12DrainDeviceRequest\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12\x15\n" +
+	"\x02by\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x02by\x12\x1d\n" +
+	"\x06reason\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\bR\x06reason\x12-\n" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"?\n" +
 	"\x13DrainDeviceResponse\x12(\n" +
-	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"V\n" +
-	"\x18RecalibrateDeviceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"E\n" +
+	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"k\n" +
+	"\x18RecalibrateDeviceRequest\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12\x15\n" +
+	"\x02by\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x02by\x12\x1d\n" +
+	"\x06reason\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\bR\x06reason\"E\n" +
 	"\x19RecalibrateDeviceResponse\x12(\n" +
-	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"i\n" +
-	"\x18ReportCalibrationRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x123\n" +
+	"\x06device\x18\x01 \x01(\v2\x10.tilth.v1.DeviceR\x06device\"p\n" +
+	"\x18ReportCalibrationRequest\x12\x1f\n" +
+	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\x123\n" +
 	"\x06report\x18\x02 \x01(\v2\x1b.tilth.v1.CalibrationReportR\x06report\"\x1b\n" +
 	"\x19ReportCalibrationResponse*\x97\x01\n" +
 	"\vDeviceState\x12\x1c\n" +
@@ -2188,15 +2188,27 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x12DEVICE_STATE_READY\x10\x01\x12\x19\n" +
 	"\x15DEVICE_STATE_CORDONED\x10\x02\x12\x19\n" +
 	"\x15DEVICE_STATE_DRAINING\x10\x03\x12\x1c\n" +
-	"\x18DEVICE_STATE_QUARANTINED\x10\x042\xcd\x04\n" +
-	"\rDeviceService\x12D\n" +
-	"\tGetDevice\x12\x1a.tilth.v1.GetDeviceRequest\x1a\x1b.tilth.v1.GetDeviceResponse\x12J\n" +
-	"\vListDevices\x12\x1c.tilth.v1.ListDevicesRequest\x1a\x1d.tilth.v1.ListDevicesResponse\x12M\n" +
-	"\fCordonDevice\x12\x1d.tilth.v1.CordonDeviceRequest\x1a\x1e.tilth.v1.CordonDeviceResponse\x12S\n" +
-	"\x0eUncordonDevice\x12\x1f.tilth.v1.UncordonDeviceRequest\x1a .tilth.v1.UncordonDeviceResponse\x12J\n" +
-	"\vDrainDevice\x12\x1c.tilth.v1.DrainDeviceRequest\x1a\x1d.tilth.v1.DrainDeviceResponse\x12\\\n" +
-	"\x11RecalibrateDevice\x12\".tilth.v1.RecalibrateDeviceRequest\x1a#.tilth.v1.RecalibrateDeviceResponse\x12\\\n" +
-	"\x11ReportCalibration\x12\".tilth.v1.ReportCalibrationRequest\x1a#.tilth.v1.ReportCalibrationResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x18DEVICE_STATE_QUARANTINED\x10\x042\xbf\x05\n" +
+	"\rDeviceService\x12T\n" +
+	"\tGetDevice\x12\x1a.tilth.v1.GetDeviceRequest\x1a\x1b.tilth.v1.GetDeviceResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x03\x01\x02\x040\x108\x80 \x12Z\n" +
+	"\vListDevices\x12\x1c.tilth.v1.ListDevicesRequest\x1a\x1d.tilth.v1.ListDevicesResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x03\x01\x02\x040\x108\x80 \x12^\n" +
+	"\fCordonDevice\x12\x1d.tilth.v1.CordonDeviceRequest\x1a\x1e.tilth.v1.CordonDeviceResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x02\x02\x04(\x020\x108\x80 \x12d\n" +
+	"\x0eUncordonDevice\x12\x1f.tilth.v1.UncordonDeviceRequest\x1a .tilth.v1.UncordonDeviceResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x02\x02\x04(\x020\x108\x80 \x12Z\n" +
+	"\vDrainDevice\x12\x1c.tilth.v1.DrainDeviceRequest\x1a\x1d.tilth.v1.DrainDeviceResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x04(\x020\x108\x00\x12l\n" +
+	"\x11RecalibrateDevice\x12\".tilth.v1.RecalibrateDeviceRequest\x1a#.tilth.v1.RecalibrateDeviceResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x01\x04(\x020\x108\x80 \x12l\n" +
+	"\x11ReportCalibration\x12\".tilth.v1.ReportCalibrationRequest\x1a#.tilth.v1.ReportCalibrationResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x01\x03\x18\x020\x80\x028\x00B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_device_proto_rawDescOnce sync.Once
@@ -2316,6 +2328,7 @@ func file_tilth_v1_device_proto_init() {
 		return
 	}
 	file_tilth_v1_agent_proto_init()
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

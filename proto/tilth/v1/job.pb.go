@@ -2578,48 +2578,49 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x14tilth/v1/model.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\x95\x02\n" +
-	"\bTaskSpec\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
-	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
-	"\bworkload\x18\x03 \x01(\fR\bworkload\x12\x16\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x14tilth/v1/model.proto\x1a\x16tilth/v1/options.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\xbd\x02\n" +
+	"\bTaskSpec\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x04name\x12.\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\"\n" +
+	"\bworkload\x18\x03 \x01(\fB\x06\x90\xb5\x18\x80\x80@R\bworkload\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x12\n" +
-	"\x04flop\x18\x05 \x01(\x01R\x04flop\x12%\n" +
-	"\x0edefault_digest\x18\x06 \x01(\tR\rdefaultDigest\x12\"\n" +
+	"\x04flop\x18\x05 \x01(\x01R\x04flop\x12,\n" +
+	"\x0edefault_digest\x18\x06 \x01(\tB\x05\x90\xb5\x18\x80\x01R\rdefaultDigest\x12\"\n" +
 	"\fpeak_seconds\x18\x8c\x01 \x01(\x01R\vpeakSeconds\x12\"\n" +
-	"\fbyte_seconds\x18\x8d\x01 \x01(\x01R\vbyteSeconds\x12\x15\n" +
-	"\x05seeds\x18\x8e\x01 \x03(\fR\x05seeds\"\xa9\x01\n" +
+	"\fbyte_seconds\x18\x8d\x01 \x01(\x01R\vbyteSeconds\x12 \n" +
+	"\x05seeds\x18\x8e\x01 \x03(\fB\t\x88\xb5\x18\b\x90\xb5\x18\x80 R\x05seeds\"\xce\x01\n" +
 	"\n" +
-	"TargetSpec\x12 \n" +
-	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\x12\x1e\n" +
+	"TargetSpec\x12'\n" +
+	"\vfingerprint\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\vfingerprint\x12&\n" +
 	"\n" +
-	"descriptor\x18\x02 \x01(\fR\n" +
-	"descriptor\x12\x1c\n" +
-	"\ttoolchain\x18\x03 \x01(\tR\ttoolchain\x12!\n" +
-	"\fdevice_class\x18\x04 \x01(\tR\vdeviceClass\x12\x18\n" +
-	"\amachine\x18\x05 \x01(\fR\amachine\"n\n" +
+	"descriptor\x18\x02 \x01(\fB\x06\x90\xb5\x18\x80\x80\x04R\n" +
+	"descriptor\x12#\n" +
+	"\ttoolchain\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\x02R\ttoolchain\x12(\n" +
+	"\fdevice_class\x18\x04 \x01(\tB\x05\x90\xb5\x18\x80\x02R\vdeviceClass\x12 \n" +
+	"\amachine\x18\x05 \x01(\fB\x06\x90\xb5\x18\x80\x80\x04R\amachine\"n\n" +
 	"\x06Budget\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12-\n" +
 	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x1d\n" +
 	"\n" +
-	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\xbd\x03\n" +
-	"\aJobSpec\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\x12,\n" +
-	"\x06target\x18\x03 \x01(\v2\x14.tilth.v1.TargetSpecR\x06target\x12(\n" +
-	"\x05tasks\x18\x04 \x03(\v2\x12.tilth.v1.TaskSpecR\x05tasks\x12(\n" +
-	"\x06budget\x18\x05 \x01(\v2\x10.tilth.v1.BudgetR\x06budget\x12\x14\n" +
-	"\x05tuner\x18\x06 \x01(\tR\x05tuner\x12\x12\n" +
-	"\x04seed\x18\a \x01(\x04R\x04seed\x12\x1a\n" +
-	"\bnumerics\x18\b \x01(\tR\bnumerics\x12\x1f\n" +
+	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\xec\x03\n" +
+	"\aJobSpec\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12\x1b\n" +
+	"\x05owner\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x05owner\x12,\n" +
+	"\x06target\x18\x03 \x01(\v2\x14.tilth.v1.TargetSpecR\x06target\x12/\n" +
+	"\x05tasks\x18\x04 \x03(\v2\x12.tilth.v1.TaskSpecB\x05\x88\xb5\x18\x80 R\x05tasks\x12(\n" +
+	"\x06budget\x18\x05 \x01(\v2\x10.tilth.v1.BudgetR\x06budget\x12\x1b\n" +
+	"\x05tuner\x18\x06 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x05tuner\x12\x12\n" +
+	"\x04seed\x18\a \x01(\x04R\x04seed\x12!\n" +
+	"\bnumerics\x18\b \x01(\tB\x05\x90\xb5\x18\x80\x01R\bnumerics\x12\x1f\n" +
 	"\vno_transfer\x18\t \x01(\bR\n" +
 	"noTransfer\x12#\n" +
 	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunSpecR\x03run\x12*\n" +
 	"\x05model\x18\x96\x01 \x01(\v2\x13.tilth.v1.ModelSpecR\x05model\x12\x1a\n" +
 	"\bpriority\x18\n" +
 	" \x01(\rR\bpriority\x12\x18\n" +
-	"\aprivate\x18\v \x01(\bR\aprivate\x12\x18\n" +
-	"\akernels\x18\f \x03(\fR\akernels\"\xad\x05\n" +
+	"\aprivate\x18\v \x01(\bR\aprivate\x12$\n" +
+	"\akernels\x18\f \x03(\fB\n" +
+	"\x88\xb5\x18\x10\x90\xb5\x18\x80\x80\x03R\akernels\"\xad\x05\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +
@@ -2670,39 +2671,39 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x05error\x18\x03 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
 	"\battempts\x18\x05 \x01(\rR\battempts\x12\x16\n" +
-	"\x06agents\x18\x06 \x03(\tR\x06agents\"X\n" +
-	"\x10SubmitJobRequest\x12\x1d\n" +
+	"\x06agents\x18\x06 \x03(\tR\x06agents\"_\n" +
+	"\x10SubmitJobRequest\x12$\n" +
 	"\n" +
-	"request_id\x18\x01 \x01(\tR\trequestId\x12%\n" +
+	"request_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\trequestId\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\"4\n" +
 	"\x11SubmitJobResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"&\n" +
-	"\rGetJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"[\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"-\n" +
+	"\rGetJobRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\"[\n" +
 	"\x0eGetJobResponse\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12(\n" +
-	"\x06outage\x18\x14 \x01(\v2\x10.tilth.v1.OutageR\x06outage\"\x8f\x01\n" +
+	"\x06outage\x18\x14 \x01(\v2\x10.tilth.v1.OutageR\x06outage\"\x9c\x01\n" +
 	"\x0fListJobsRequest\x12\x14\n" +
-	"\x05limit\x18\x01 \x01(\rR\x05limit\x12*\n" +
-	"\x06states\x18\x02 \x03(\x0e2\x12.tilth.v1.JobStateR\x06states\x12\x1b\n" +
-	"\tpage_size\x18( \x01(\rR\bpageSize\x12\x1d\n" +
+	"\x05limit\x18\x01 \x01(\rR\x05limit\x120\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x12.tilth.v1.JobStateB\x04\x88\xb5\x18@R\x06states\x12\x1b\n" +
+	"\tpage_size\x18( \x01(\rR\bpageSize\x12$\n" +
 	"\n" +
-	"page_token\x18) \x01(\tR\tpageToken\"w\n" +
+	"page_token\x18) \x01(\tB\x05\x90\xb5\x18\x80 R\tpageToken\"w\n" +
 	"\x10ListJobsResponse\x12!\n" +
 	"\x04jobs\x18\x01 \x03(\v2\r.tilth.v1.JobR\x04jobs\x12&\n" +
 	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\x12\x18\n" +
-	"\amissing\x18Z \x01(\x04R\amissing\"\xaa\x01\n" +
-	"\x10CheckFarmRequest\x12!\n" +
-	"\fdevice_class\x18\x01 \x01(\tR\vdeviceClass\x12\x1c\n" +
-	"\ttoolchain\x18\x02 \x01(\tR\ttoolchain\x12\x14\n" +
-	"\x05tuner\x18\x03 \x01(\tR\x05tuner\x12\x10\n" +
-	"\x03run\x18\x04 \x01(\bR\x03run\x12\x16\n" +
-	"\x06device\x18\x05 \x01(\tR\x06device\x12\x15\n" +
+	"\amissing\x18Z \x01(\x04R\amissing\"\xc6\x01\n" +
+	"\x10CheckFarmRequest\x12(\n" +
+	"\fdevice_class\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\vdeviceClass\x12#\n" +
+	"\ttoolchain\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x02R\ttoolchain\x12\x1b\n" +
+	"\x05tuner\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x05tuner\x12\x10\n" +
+	"\x03run\x18\x04 \x01(\bR\x03run\x12\x1d\n" +
+	"\x06device\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x06device\x12\x15\n" +
 	"\x05model\x18\x96\x01 \x01(\bR\x05model\"7\n" +
 	"\x11CheckFarmResponse\x12\"\n" +
-	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\xb1\x01\n" +
-	"\x0fWatchJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12#\n" +
+	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\xb8\x01\n" +
+	"\x0fWatchJobRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\x12#\n" +
 	"\rfrom_sequence\x18\x02 \x01(\x04R\ffromSequence\x12\x18\n" +
 	"\aseveral\x18< \x01(\bR\aseveral\x12\x16\n" +
 	"\x06status\x18F \x01(\bR\x06status\x120\n" +
@@ -2710,28 +2711,29 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x10WatchJobResponse\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12&\n" +
 	"\x04more\x18< \x03(\v2\x12.tilth.v1.JobEventR\x04more\x12+\n" +
-	"\x06status\x18F \x01(\v2\x13.tilth.v1.JobStatusR\x06status\"A\n" +
-	"\x10CancelJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"4\n" +
+	"\x06status\x18F \x01(\v2\x13.tilth.v1.JobStatusR\x06status\"O\n" +
+	"\x10CancelJobRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\x12\x1d\n" +
+	"\x06reason\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80 R\x06reason\"4\n" +
 	"\x11CancelJobResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\")\n" +
-	"\x10DeleteJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"\x13\n" +
-	"\x11DeleteJobResponse\"@\n" +
-	"\x0fPauseJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"3\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"0\n" +
+	"\x10DeleteJobRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\"\x13\n" +
+	"\x11DeleteJobResponse\"N\n" +
+	"\x0fPauseJobRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\x12\x1d\n" +
+	"\x06reason\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80 R\x06reason\"3\n" +
 	"\x10PauseJobResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"A\n" +
-	"\x10ResumeJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"4\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"O\n" +
+	"\x10ResumeJobRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\x12\x1d\n" +
+	"\x06reason\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80 R\x06reason\"4\n" +
 	"\x11ResumeJobResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"M\n" +
-	"\x17RetryDeadLettersRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1b\n" +
-	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"X\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"`\n" +
+	"\x17RetryDeadLettersRequest\x12\x1c\n" +
+	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\x12'\n" +
+	"\tbatch_ids\x18\x02 \x03(\tB\n" +
+	"\x88\xb5\x18\x80\b\x90\xb5\x18\x80\x01R\bbatchIds\"X\n" +
 	"\x18RetryDeadLettersResponse\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12\x1b\n" +
 	"\tbatch_ids\x18\x02 \x03(\tR\bbatchIds\"\xc1\x03\n" +
@@ -2790,21 +2792,34 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
 	"\x13JOB_STATE_CANCELLED\x10\x05\x12\x14\n" +
 	"\x10JOB_STATE_PAUSED\x10\x06\x12\x15\n" +
-	"\x11JOB_STATE_READING\x10\a2\x96\x06\n" +
+	"\x11JOB_STATE_READING\x10\a2\xde\a\n" +
 	"\n" +
-	"JobService\x12D\n" +
-	"\tSubmitJob\x12\x1a.tilth.v1.SubmitJobRequest\x1a\x1b.tilth.v1.SubmitJobResponse\x12;\n" +
-	"\x06GetJob\x12\x17.tilth.v1.GetJobRequest\x1a\x18.tilth.v1.GetJobResponse\x12A\n" +
-	"\bListJobs\x12\x19.tilth.v1.ListJobsRequest\x1a\x1a.tilth.v1.ListJobsResponse\x12C\n" +
-	"\bWatchJob\x12\x19.tilth.v1.WatchJobRequest\x1a\x1a.tilth.v1.WatchJobResponse0\x01\x12D\n" +
-	"\tCancelJob\x12\x1a.tilth.v1.CancelJobRequest\x1a\x1b.tilth.v1.CancelJobResponse\x12D\n" +
-	"\tDeleteJob\x12\x1a.tilth.v1.DeleteJobRequest\x1a\x1b.tilth.v1.DeleteJobResponse\x12A\n" +
-	"\bPauseJob\x12\x19.tilth.v1.PauseJobRequest\x1a\x1a.tilth.v1.PauseJobResponse\x12D\n" +
-	"\tResumeJob\x12\x1a.tilth.v1.ResumeJobRequest\x1a\x1b.tilth.v1.ResumeJobResponse\x12Y\n" +
-	"\x10RetryDeadLetters\x12!.tilth.v1.RetryDeadLettersRequest\x1a\".tilth.v1.RetryDeadLettersResponse\x12D\n" +
-	"\tCheckFarm\x12\x1a.tilth.v1.CheckFarmRequest\x1a\x1b.tilth.v1.CheckFarmResponse\x12G\n" +
+	"JobService\x12V\n" +
+	"\tSubmitJob\x12\x1a.tilth.v1.SubmitJobRequest\x1a\x1b.tilth.v1.SubmitJobResponse\"\x10\x8a\xb5\x18\f\n" +
+	"\x02\x02\x04(\x020\x80\x80\x018\x00\x12L\n" +
+	"\x06GetJob\x12\x17.tilth.v1.GetJobRequest\x1a\x18.tilth.v1.GetJobResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x03\x01\x02\x040\x048\x80\x80\x01\x12R\n" +
+	"\bListJobs\x12\x19.tilth.v1.ListJobsRequest\x1a\x1a.tilth.v1.ListJobsResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x04\x01\x02\x03\x040\x108\x80 \x12S\n" +
+	"\bWatchJob\x12\x19.tilth.v1.WatchJobRequest\x1a\x1a.tilth.v1.WatchJobResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"ListOwners\x12\x1b.tilth.v1.ListOwnersRequest\x1a\x1c.tilth.v1.ListOwnersResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x04\x01\x02\x03\x040\x04800\x01\x12X\n" +
+	"\tCancelJob\x12\x1a.tilth.v1.CancelJobRequest\x1a\x1b.tilth.v1.CancelJobResponse\"\x12\x8a\xb5\x18\x0e\n" +
+	"\x02\x02\x04\x18\x01(\x020\x108\x80\x80\x01\x12X\n" +
+	"\tDeleteJob\x12\x1a.tilth.v1.DeleteJobRequest\x1a\x1b.tilth.v1.DeleteJobResponse\"\x12\x8a\xb5\x18\x0e\n" +
+	"\x02\x02\x04\x18\x01 \x01(\x020\x048\x00\x12U\n" +
+	"\bPauseJob\x12\x19.tilth.v1.PauseJobRequest\x1a\x1a.tilth.v1.PauseJobResponse\"\x12\x8a\xb5\x18\x0e\n" +
+	"\x02\x02\x04\x18\x01(\x020\x108\x80\x80\x01\x12X\n" +
+	"\tResumeJob\x12\x1a.tilth.v1.ResumeJobRequest\x1a\x1b.tilth.v1.ResumeJobResponse\"\x12\x8a\xb5\x18\x0e\n" +
+	"\x02\x02\x04\x18\x01(\x020\x108\x80\x80\x01\x12n\n" +
+	"\x10RetryDeadLetters\x12!.tilth.v1.RetryDeadLettersRequest\x1a\".tilth.v1.RetryDeadLettersResponse\"\x13\x8a\xb5\x18\x0f\n" +
+	"\x02\x02\x04\x18\x01(\x020\x80\x028\x80\x80\x01\x12S\n" +
+	"\tCheckFarm\x12\x1a.tilth.v1.CheckFarmRequest\x1a\x1b.tilth.v1.CheckFarmResponse\"\r\x8a\xb5\x18\t\n" +
+	"\x03\x01\x02\x040\x108\x00\x12W\n" +
+	"\n" +
+	"ListOwners\x12\x1b.tilth.v1.ListOwnersRequest\x1a\x1c.tilth.v1.ListOwnersResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x03\x01\x02\x040\x108\x80 B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_job_proto_rawDescOnce sync.Once
@@ -2959,6 +2974,7 @@ func file_tilth_v1_job_proto_init() {
 	}
 	file_tilth_v1_measurement_proto_init()
 	file_tilth_v1_model_proto_init()
+	file_tilth_v1_options_proto_init()
 	file_tilth_v1_outage_proto_init()
 	file_tilth_v1_owner_proto_init()
 	file_tilth_v1_run_proto_init()

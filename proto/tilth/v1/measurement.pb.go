@@ -579,45 +579,45 @@ var File_tilth_v1_measurement_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xae\x01\n" +
-	"\tCandidate\x12\x16\n" +
-	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x14\n" +
-	"\x05trace\x18\x02 \x01(\fR\x05trace\x12\x16\n" +
-	"\x06origin\x18\x03 \x01(\fR\x06origin\x12\x14\n" +
-	"\x05trial\x18\x04 \x01(\rR\x05trial\x12\x1a\n" +
-	"\bnumerics\x18\x05 \x01(\tR\bnumerics\x12)\n" +
+	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16tilth/v1/options.proto\"\xcc\x01\n" +
+	"\tCandidate\x12\x1d\n" +
+	"\x06digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x06digest\x12\x1c\n" +
+	"\x05trace\x18\x02 \x01(\fB\x06\x90\xb5\x18\x80\x80\x10R\x05trace\x12\x1e\n" +
+	"\x06origin\x18\x03 \x01(\fB\x06\x90\xb5\x18\x80\x80\x10R\x06origin\x12\x14\n" +
+	"\x05trial\x18\x04 \x01(\rR\x05trial\x12!\n" +
+	"\bnumerics\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80\x01R\bnumerics\x12)\n" +
 	"\x0fmultiplications\x18\x82\x01 \x01(\x01R\x0fmultiplications\"d\n" +
 	"\bInterval\x12\x1f\n" +
 	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
 	"lowSeconds\x12!\n" +
 	"\fhigh_seconds\x18\x02 \x01(\x01R\vhighSeconds\x12\x14\n" +
-	"\x05level\x18\x03 \x01(\x01R\x05level\"\xca\x04\n" +
+	"\x05level\x18\x03 \x01(\x01R\x05level\"\xef\x04\n" +
 	"\vMeasurement\x121\n" +
 	"\tcandidate\x18\x01 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12*\n" +
-	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\x12'\n" +
-	"\x0fsamples_seconds\x18\x04 \x03(\x01R\x0esamplesSeconds\x12'\n" +
+	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12 \n" +
+	"\amessage\x18\x03 \x01(\tB\x06\x90\xb5\x18\x80\x80\x01R\amessage\x12/\n" +
+	"\x0fsamples_seconds\x18\x04 \x03(\x01B\x06\x88\xb5\x18\x80\x80\x01R\x0esamplesSeconds\x12'\n" +
 	"\x0flatency_seconds\x18\x05 \x01(\x01R\x0elatencySeconds\x12%\n" +
 	"\x0erelative_error\x18\x06 \x01(\x01R\rrelativeError\x12#\n" +
 	"\rbuild_seconds\x18\a \x01(\x01R\fbuildSeconds\x12\x1f\n" +
 	"\vrun_seconds\x18\b \x01(\x01R\n" +
-	"runSeconds\x12\x16\n" +
-	"\x06device\x18\t \x01(\tR\x06device\x12*\n" +
+	"runSeconds\x12\x1d\n" +
+	"\x06device\x18\t \x01(\tB\x05\x90\xb5\x18\x80\x02R\x06device\x12*\n" +
 	"\x02at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12.\n" +
 	"\binterval\x18\v \x01(\v2\x12.tilth.v1.IntervalR\binterval\x12+\n" +
-	"\x11calibration_ratio\x18\f \x01(\x01R\x10calibrationRatio\x12\x1e\n" +
+	"\x11calibration_ratio\x18\f \x01(\x01R\x10calibrationRatio\x12%\n" +
 	"\n" +
-	"remeasured\x18\x1e \x01(\tR\n" +
-	"remeasured\x12\x1c\n" +
-	"\tsuspected\x18\x1f \x01(\tR\tsuspected\x12$\n" +
-	"\renergy_joules\x18\xa0\x01 \x01(\x01R\fenergyJoules\"\xb5\x01\n" +
-	"\x06Record\x12'\n" +
-	"\x0fworkload_digest\x18\x01 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
-	"\bworkload\x18\x02 \x01(\fR\bworkload\x12\x16\n" +
-	"\x06target\x18\x03 \x01(\tR\x06target\x127\n" +
-	"\vmeasurement\x18\x04 \x01(\v2\x15.tilth.v1.MeasurementR\vmeasurement\x12\x15\n" +
-	"\x06job_id\x18\x05 \x01(\tR\x05jobId*\xc0\x02\n" +
+	"remeasured\x18\x1e \x01(\tB\x05\x90\xb5\x18\x80\bR\n" +
+	"remeasured\x12#\n" +
+	"\tsuspected\x18\x1f \x01(\tB\x05\x90\xb5\x18\x80\bR\tsuspected\x12$\n" +
+	"\renergy_joules\x18\xa0\x01 \x01(\x01R\fenergyJoules\"\xd2\x01\n" +
+	"\x06Record\x12.\n" +
+	"\x0fworkload_digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\"\n" +
+	"\bworkload\x18\x02 \x01(\fB\x06\x90\xb5\x18\x80\x80@R\bworkload\x12\x1d\n" +
+	"\x06target\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x127\n" +
+	"\vmeasurement\x18\x04 \x01(\v2\x15.tilth.v1.MeasurementR\vmeasurement\x12\x1c\n" +
+	"\x06job_id\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId*\xc0\x02\n" +
 	"\n" +
 	"ErrorClass\x12\x1b\n" +
 	"\x17ERROR_CLASS_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -677,6 +677,7 @@ func file_tilth_v1_measurement_proto_init() {
 	if File_tilth_v1_measurement_proto != nil {
 		return
 	}
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -284,7 +284,7 @@ var File_tilth_v1_owner_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_owner_proto_rawDesc = "" +
 	"\n" +
-	"\x14tilth/v1/owner.proto\x12\btilth.v1\"\x91\x03\n" +
+	"\x14tilth/v1/owner.proto\x12\btilth.v1\x1a\x16tilth/v1/options.proto\"\x91\x03\n" +
 	"\x05Owner\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x01R\x06weight\x12\x12\n" +
@@ -300,11 +300,11 @@ const file_tilth_v1_owner_proto_rawDesc = "" +
 	"ended_jobs\x18Z \x01(\rR\tendedJobs\x12\x1b\n" +
 	"\tkeep_jobs\x18[ \x01(\rR\bkeepJobs\x12!\n" +
 	"\fstored_bytes\x18\\ \x01(\x04R\vstoredBytes\x12(\n" +
-	"\x10max_stored_bytes\x18] \x01(\x04R\x0emaxStoredBytes\"O\n" +
+	"\x10max_stored_bytes\x18] \x01(\x04R\x0emaxStoredBytes\"V\n" +
 	"\x11ListOwnersRequest\x12\x1b\n" +
-	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12$\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"e\n" +
+	"page_token\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80 R\tpageToken\"e\n" +
 	"\x12ListOwnersResponse\x12'\n" +
 	"\x06owners\x18\x01 \x03(\v2\x0f.tilth.v1.OwnerR\x06owners\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageTokenB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
@@ -341,6 +341,7 @@ func file_tilth_v1_owner_proto_init() {
 	if File_tilth_v1_owner_proto != nil {
 		return
 	}
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

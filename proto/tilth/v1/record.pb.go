@@ -889,21 +889,22 @@ var File_tilth_v1_record_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\"\xaf\x01\n" +
-	"\x12BestRecordsRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12)\n" +
-	"\x10workload_digests\x18\x02 \x03(\tR\x0fworkloadDigests\x12\x1a\n" +
-	"\bnumerics\x18\x03 \x01(\tR\bnumerics\x12\x1b\n" +
-	"\tpage_size\x18\x04 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\x15tilth/v1/record.proto\x12\btilth.v1\x1a\x1atilth/v1/measurement.proto\x1a\x16tilth/v1/options.proto\"\xd0\x01\n" +
+	"\x12BestRecordsRequest\x12\x1d\n" +
+	"\x06target\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x125\n" +
+	"\x10workload_digests\x18\x02 \x03(\tB\n" +
+	"\x88\xb5\x18\x80@\x90\xb5\x18\x80\x01R\x0fworkloadDigests\x12!\n" +
+	"\bnumerics\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\x01R\bnumerics\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\rR\bpageSize\x12$\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"i\n" +
+	"page_token\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80 R\tpageToken\"i\n" +
 	"\x13BestRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.tilth.v1.RecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"l\n" +
-	"\x12ListRecordsRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
-	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x15\n" +
-	"\x06job_id\x18\x03 \x01(\tR\x05jobId\"?\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x81\x01\n" +
+	"\x12ListRecordsRequest\x12\x1d\n" +
+	"\x06target\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x12.\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\x1c\n" +
+	"\x06job_id\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\"?\n" +
 	"\x13ListRecordsResponse\x12(\n" +
 	"\x06record\x18\x01 \x01(\v2\x10.tilth.v1.RecordR\x06record\"@\n" +
 	"\x14ImportRecordsRequest\x12(\n" +
@@ -916,44 +917,55 @@ const file_tilth_v1_record_proto_rawDesc = "" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x18\n" +
 	"\arecords\x18\x03 \x01(\x04R\arecords\x12\x1f\n" +
 	"\vkeys_digest\x18\x04 \x01(\fR\n" +
-	"keysDigest\"\x98\x01\n" +
-	"\x17ListRecordGroupsRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12)\n" +
-	"\x10workload_digests\x18\x02 \x03(\tR\x0fworkloadDigests\x12\x1b\n" +
-	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"keysDigest\"\xb2\x01\n" +
+	"\x17ListRecordGroupsRequest\x12\x1d\n" +
+	"\x06target\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x125\n" +
+	"\x10workload_digests\x18\x02 \x03(\tB\n" +
+	"\x88\xb5\x18\x80@\x90\xb5\x18\x80\x01R\x0fworkloadDigests\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12$\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"q\n" +
+	"page_token\x18\x04 \x01(\tB\x05\x90\xb5\x18\x80BR\tpageToken\"q\n" +
 	"\x18ListRecordGroupsResponse\x12-\n" +
 	"\x06groups\x18\x01 \x03(\v2\x15.tilth.v1.RecordGroupR\x06groups\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
-	"\x15ListRecordKeysRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
-	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x12\n" +
-	"\x04from\x18\x03 \x01(\fR\x04from\x12\x1b\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9d\x01\n" +
+	"\x15ListRecordKeysRequest\x12\x1d\n" +
+	"\x06target\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x12.\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\x18\n" +
+	"\x04from\x18\x03 \x01(\fB\x04\x90\xb5\x18\x10R\x04from\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\rR\bpageSize\",\n" +
 	"\x16ListRecordKeysResponse\x12\x12\n" +
-	"\x04keys\x18\x01 \x01(\fR\x04keys\"p\n" +
-	"\x19FindLackingRecordsRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
-	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x12\n" +
-	"\x04keys\x18\x03 \x01(\fR\x04keys\"0\n" +
+	"\x04keys\x18\x01 \x01(\fR\x04keys\"\x86\x01\n" +
+	"\x19FindLackingRecordsRequest\x12\x1d\n" +
+	"\x06target\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x12.\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\x1a\n" +
+	"\x04keys\x18\x03 \x01(\fB\x06\x90\xb5\x18\x80\x80\x02R\x04keys\"0\n" +
 	"\x1aFindLackingRecordsResponse\x12\x12\n" +
-	"\x04keys\x18\x01 \x01(\fR\x04keys\"h\n" +
-	"\x11GetRecordsRequest\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
-	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x12\n" +
-	"\x04keys\x18\x03 \x01(\fR\x04keys\">\n" +
+	"\x04keys\x18\x01 \x01(\fR\x04keys\"~\n" +
+	"\x11GetRecordsRequest\x12\x1d\n" +
+	"\x06target\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x12.\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\x1a\n" +
+	"\x04keys\x18\x03 \x01(\fB\x06\x90\xb5\x18\x80\x80\x02R\x04keys\">\n" +
 	"\x12GetRecordsResponse\x12(\n" +
-	"\x06record\x18\x01 \x01(\v2\x10.tilth.v1.RecordR\x06record2\xd9\x04\n" +
-	"\rRecordService\x12J\n" +
-	"\vBestRecords\x12\x1c.tilth.v1.BestRecordsRequest\x1a\x1d.tilth.v1.BestRecordsResponse\x12L\n" +
-	"\vListRecords\x12\x1c.tilth.v1.ListRecordsRequest\x1a\x1d.tilth.v1.ListRecordsResponse0\x01\x12R\n" +
-	"\rImportRecords\x12\x1e.tilth.v1.ImportRecordsRequest\x1a\x1f.tilth.v1.ImportRecordsResponse(\x01\x12Y\n" +
-	"\x10ListRecordGroups\x12!.tilth.v1.ListRecordGroupsRequest\x1a\".tilth.v1.ListRecordGroupsResponse\x12S\n" +
-	"\x0eListRecordKeys\x12\x1f.tilth.v1.ListRecordKeysRequest\x1a .tilth.v1.ListRecordKeysResponse\x12_\n" +
-	"\x12FindLackingRecords\x12#.tilth.v1.FindLackingRecordsRequest\x1a$.tilth.v1.FindLackingRecordsResponse\x12I\n" +
+	"\x06record\x18\x01 \x01(\v2\x10.tilth.v1.RecordR\x06record2\xd0\x05\n" +
+	"\rRecordService\x12]\n" +
+	"\vBestRecords\x12\x1c.tilth.v1.BestRecordsRequest\x1a\x1d.tilth.v1.BestRecordsResponse\"\x11\x8a\xb5\x18\r\n" +
+	"\x04\x01\x02\x03\x040\x80\b8\x80\x80\x01\x12]\n" +
+	"\vListRecords\x12\x1c.tilth.v1.ListRecordsRequest\x1a\x1d.tilth.v1.ListRecordsResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x04\x01\x02\x03\x040\x108\x80@0\x01\x12b\n" +
+	"\rImportRecords\x12\x1e.tilth.v1.ImportRecordsRequest\x1a\x1f.tilth.v1.ImportRecordsResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"GetRecords\x12\x1b.tilth.v1.GetRecordsRequest\x1a\x1c.tilth.v1.GetRecordsResponse0\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x01\x04(\x020\x80 8\x00(\x01\x12k\n" +
+	"\x10ListRecordGroups\x12!.tilth.v1.ListRecordGroupsRequest\x1a\".tilth.v1.ListRecordGroupsResponse\"\x10\x8a\xb5\x18\f\n" +
+	"\x04\x01\x02\x03\x040\x80\b8\x80 \x12c\n" +
+	"\x0eListRecordKeys\x12\x1f.tilth.v1.ListRecordKeysRequest\x1a .tilth.v1.ListRecordKeysResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x04\x01\x02\x03\x040\x108 \x12o\n" +
+	"\x12FindLackingRecords\x12#.tilth.v1.FindLackingRecordsRequest\x1a$.tilth.v1.FindLackingRecordsResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x04\x01\x02\x03\x040@8 \x12Z\n" +
+	"\n" +
+	"GetRecords\x12\x1b.tilth.v1.GetRecordsRequest\x1a\x1c.tilth.v1.GetRecordsResponse\"\x0f\x8a\xb5\x18\v\n" +
+	"\x04\x01\x02\x03\x040@8\x80@0\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_record_proto_rawDescOnce sync.Once
@@ -1019,6 +1031,7 @@ func file_tilth_v1_record_proto_init() {
 		return
 	}
 	file_tilth_v1_measurement_proto_init()
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

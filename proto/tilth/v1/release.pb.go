@@ -206,19 +206,21 @@ var File_tilth_v1_release_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_release_proto_rawDesc = "" +
 	"\n" +
-	"\x16tilth/v1/release.proto\x12\btilth.v1\"\x13\n" +
+	"\x16tilth/v1/release.proto\x12\btilth.v1\x1a\x16tilth/v1/options.proto\"\x13\n" +
 	"\x11GetReleaseRequest\"F\n" +
 	"\x12GetReleaseResponse\x12\x12\n" +
 	"\x04sums\x18\x01 \x01(\fR\x04sums\x12\x1c\n" +
-	"\tsignature\x18\x02 \x01(\fR\tsignature\",\n" +
-	"\x16DownloadReleaseRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"-\n" +
+	"\tsignature\x18\x02 \x01(\fR\tsignature\"3\n" +
+	"\x16DownloadReleaseRequest\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\"-\n" +
 	"\x17DownloadReleaseResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\xb3\x01\n" +
-	"\x0eReleaseService\x12G\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\xcf\x01\n" +
+	"\x0eReleaseService\x12U\n" +
 	"\n" +
-	"GetRelease\x12\x1b.tilth.v1.GetReleaseRequest\x1a\x1c.tilth.v1.GetReleaseResponse\x12X\n" +
-	"\x0fDownloadRelease\x12 .tilth.v1.DownloadReleaseRequest\x1a!.tilth.v1.DownloadReleaseResponse0\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"GetRelease\x12\x1b.tilth.v1.GetReleaseRequest\x1a\x1c.tilth.v1.GetReleaseResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x01\x030\x048\x80\x02\x12f\n" +
+	"\x0fDownloadRelease\x12 .tilth.v1.DownloadReleaseRequest\x1a!.tilth.v1.DownloadReleaseResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x01\x030\x048\x80\x060\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_release_proto_rawDescOnce sync.Once
@@ -256,6 +258,7 @@ func file_tilth_v1_release_proto_init() {
 	if File_tilth_v1_release_proto != nil {
 		return
 	}
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

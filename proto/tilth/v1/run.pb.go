@@ -319,28 +319,28 @@ var File_tilth_v1_run_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/run.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17tilth/v1/artifact.proto\"\x97\x02\n" +
-	"\aRunSpec\x120\n" +
-	"\bpackages\x18\x01 \x03(\v2\x14.tilth.v1.RunPackageR\bpackages\x12-\n" +
+	"\x12tilth/v1/run.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17tilth/v1/artifact.proto\x1a\x16tilth/v1/options.proto\"\xa4\x02\n" +
+	"\aRunSpec\x126\n" +
+	"\bpackages\x18\x01 \x03(\v2\x14.tilth.v1.RunPackageB\x04\x88\xb5\x18\x10R\bpackages\x12-\n" +
 	"\x06inputs\x18\x02 \x01(\v2\x15.tilth.v1.ArtifactRefR\x06inputs\x12\x18\n" +
 	"\aoutputs\x18\x03 \x01(\bR\aoutputs\x12\x16\n" +
 	"\x06repeat\x18\x04 \x01(\rR\x06repeat\x12\x16\n" +
 	"\x06number\x18\x05 \x01(\rR\x06number\x12\x18\n" +
-	"\aprofile\x18\x06 \x01(\rR\aprofile\x12\x16\n" +
-	"\x06device\x18\a \x01(\tR\x06device\x12/\n" +
-	"\x05limit\x18\b \x01(\v2\x19.google.protobuf.DurationR\x05limit\"S\n" +
+	"\aprofile\x18\x06 \x01(\rR\aprofile\x12\x1d\n" +
+	"\x06device\x18\a \x01(\tB\x05\x90\xb5\x18\x80\x02R\x06device\x12/\n" +
+	"\x05limit\x18\b \x01(\v2\x19.google.protobuf.DurationR\x05limit\"Z\n" +
 	"\n" +
-	"RunPackage\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
-	"\bartifact\x18\x02 \x01(\v2\x15.tilth.v1.ArtifactRefR\bartifact\"\x89\x01\n" +
-	"\tRunResult\x12\x16\n" +
-	"\x06device\x18\x01 \x01(\tR\x06device\x123\n" +
-	"\bpackages\x18\x02 \x03(\v2\x17.tilth.v1.PackageResultR\bpackages\x12/\n" +
-	"\aoutputs\x18\x03 \x01(\v2\x15.tilth.v1.ArtifactRefR\aoutputs\"n\n" +
-	"\rPackageResult\x12'\n" +
-	"\x0fsamples_seconds\x18\x01 \x03(\x01R\x0esamplesSeconds\x12\x18\n" +
-	"\aprofile\x18\x02 \x01(\fR\aprofile\x12\x1a\n" +
-	"\bmanifest\x18\x03 \x01(\fR\bmanifestB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"RunPackage\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x121\n" +
+	"\bartifact\x18\x02 \x01(\v2\x15.tilth.v1.ArtifactRefR\bartifact\"\x96\x01\n" +
+	"\tRunResult\x12\x1d\n" +
+	"\x06device\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x06device\x129\n" +
+	"\bpackages\x18\x02 \x03(\v2\x17.tilth.v1.PackageResultB\x04\x88\xb5\x18\x10R\bpackages\x12/\n" +
+	"\aoutputs\x18\x03 \x01(\v2\x15.tilth.v1.ArtifactRefR\aoutputs\"\x88\x01\n" +
+	"\rPackageResult\x12/\n" +
+	"\x0fsamples_seconds\x18\x01 \x03(\x01B\x06\x88\xb5\x18\x80\x80\x01R\x0esamplesSeconds\x12!\n" +
+	"\aprofile\x18\x02 \x01(\fB\a\x90\xb5\x18\x80\x80\x80\x04R\aprofile\x12#\n" +
+	"\bmanifest\x18\x03 \x01(\fB\a\x90\xb5\x18\x80\x80\x80\x04R\bmanifestB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_run_proto_rawDescOnce sync.Once
@@ -383,6 +383,7 @@ func file_tilth_v1_run_proto_init() {
 		return
 	}
 	file_tilth_v1_artifact_proto_init()
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -142,18 +142,20 @@ var File_tilth_v1_run_service_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_run_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/v1/run_service.proto\x12\btilth.v1\x1a\x14tilth/v1/agent.proto\x1a\x1atilth/v1/measurement.proto\x1a\x12tilth/v1/run.proto\"\xe1\x01\n" +
+	"\x1atilth/v1/run_service.proto\x12\btilth.v1\x1a\x14tilth/v1/agent.proto\x1a\x1atilth/v1/measurement.proto\x1a\x16tilth/v1/options.proto\x1a\x12tilth/v1/run.proto\"\xef\x01\n" +
 	"\x10ReportRunRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12+\n" +
-	"\x06result\x18\x02 \x01(\v2\x13.tilth.v1.RunResultR\x06result\x12\x18\n" +
-	"\afailure\x18\x03 \x01(\tR\afailure\x125\n" +
+	"\x06result\x18\x02 \x01(\v2\x13.tilth.v1.RunResultR\x06result\x12\x1f\n" +
+	"\afailure\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80 R\afailure\x125\n" +
 	"\vinfra_error\x18\x04 \x01(\x0e2\x14.tilth.v1.ErrorClassR\n" +
-	"infraError\x12#\n" +
-	"\rinfra_message\x18\x05 \x01(\tR\finfraMessage\"\x13\n" +
-	"\x11ReportRunResponse2R\n" +
+	"infraError\x12*\n" +
+	"\rinfra_message\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80 R\finfraMessage\"\x13\n" +
+	"\x11ReportRunResponse2b\n" +
 	"\n" +
-	"RunService\x12D\n" +
-	"\tReportRun\x12\x1a.tilth.v1.ReportRunRequest\x1a\x1b.tilth.v1.ReportRunResponseB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"RunService\x12T\n" +
+	"\tReportRun\x12\x1a.tilth.v1.ReportRunRequest\x1a\x1b.tilth.v1.ReportRunResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x01\x03\x18\x020\x80@8\x00B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_run_service_proto_rawDescOnce sync.Once
@@ -195,6 +197,7 @@ func file_tilth_v1_run_service_proto_init() {
 	}
 	file_tilth_v1_agent_proto_init()
 	file_tilth_v1_measurement_proto_init()
+	file_tilth_v1_options_proto_init()
 	file_tilth_v1_run_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

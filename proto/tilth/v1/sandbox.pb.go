@@ -101,13 +101,13 @@ var File_tilth_v1_sandbox_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_sandbox_proto_rawDesc = "" +
 	"\n" +
-	"\x16tilth/v1/sandbox.proto\x12\btilth.v1\"n\n" +
-	"\fSandboxLayer\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
-	"\x03how\x18\x02 \x01(\tR\x03how\x12\x18\n" +
-	"\amissing\x18\x03 \x01(\tR\amissing\x12\x1e\n" +
+	"\x16tilth/v1/sandbox.proto\x12\btilth.v1\x1a\x16tilth/v1/options.proto\"\x8a\x01\n" +
+	"\fSandboxLayer\x12\x19\n" +
+	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x12\x17\n" +
+	"\x03how\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80 R\x03how\x12\x1f\n" +
+	"\amissing\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80 R\amissing\x12%\n" +
 	"\n" +
-	"substitute\x18\x04 \x01(\tR\n" +
+	"substitute\x18\x04 \x01(\tB\x05\x90\xb5\x18\x80 R\n" +
 	"substituteB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
@@ -139,6 +139,7 @@ func file_tilth_v1_sandbox_proto_init() {
 	if File_tilth_v1_sandbox_proto != nil {
 		return
 	}
+	file_tilth_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
