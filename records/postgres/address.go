@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// connectTimeout bounds one connection attempt.
-	connectTimeout = 5 * time.Second
+	// defaultConnectTimeout bounds one connection attempt.
+	defaultConnectTimeout = 5 * time.Second
 	// mostReaders bounds the connections used by look-ups.
 	mostReaders = 8
 	// leastReaders is the lower bound when a process divides mostReaders among its shards.
@@ -102,7 +102,7 @@ func parseOne(address string) (*pgxpool.Config, error) {
 	}
 	cfg.MaxConns = mostReaders
 	c := cfg.ConnConfig
-	c.ConnectTimeout = connectTimeout
+	c.ConnectTimeout = defaultConnectTimeout
 	c.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext

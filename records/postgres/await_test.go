@@ -76,10 +76,7 @@ func (w *waiter) outlives(t *testing.T, address string) {
 // TestAWaitingTrackerTakesOverFromOneThatStops checks that a stopping tracker releases the database to a waiter.
 func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
 	t.Parallel() // mostly waits
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	first := opened(t, address)
 	settled(t, first, write(first, 1, 3))
 	w := standBy(t, address)
@@ -98,10 +95,7 @@ func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
 // before the next one takes over, although no connection was closed.
 func TestASilentTrackerLosesItsDatabaseToTheOneThatWaits(t *testing.T) {
 	t.Parallel() // mostly waits
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	line := newLine(t, server)
 	first := opened(t, line.through(address))
 	failed := make(chan error, 1)
@@ -129,10 +123,7 @@ func TestASilentTrackerLosesItsDatabaseToTheOneThatWaits(t *testing.T) {
 // database.
 func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // mostly waits
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	first := opened(t, address)
 	settled(t, first, write(first, 1, 1))
 	release := hold(t, address, "SELECT FROM tilth.tracker FOR UPDATE")
@@ -148,10 +139,7 @@ func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
 // briefly released.
 func TestATrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // mostly waits
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	first := opened(t, address)
 	w := standBy(t, address)
 	w.outlives(t, address)
@@ -208,8 +196,8 @@ func TestATrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
 // TestOneOfManyTrackersHasTheDatabase starts several trackers together. One gets the database, and the others follow
 // in turn as their predecessors stop.
 func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
-	t.Parallel() // mostly waits
-	address, err := server.Database()
+	t.Parallel()                      // mostly waits
+	address, err := server.Database() // without tables
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,10 +235,7 @@ func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
 // TestAConversionKeepsItsDatabase checks that a conversion is not interrupted, although it sends no heartbeats.
 func TestAConversionKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // mostly waits
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	if err := opened(t, address).Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -269,17 +254,14 @@ func TestAConversionKeepsItsDatabase(t *testing.T) {
 // TestAWaitEnds checks that stopping a standby does not block.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel() // mostly waits
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	opened(t, address)
 	stop := errors.New("stopped")
 	if _, err := postgres.Await(t.Context(), address, postgres.Options{}, func() error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("by who is told: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err = postgres.Await(ctx, address, postgres.Options{}, func() error {
+	_, err := postgres.Await(ctx, address, postgres.Options{}, func() error {
 		cancel(stop)
 		return nil
 	})
@@ -291,10 +273,7 @@ func TestAWaitEnds(t *testing.T) {
 // TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress because an unavailable server may return, unlike a wrong
 // address.
 func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	for name, c := range map[string]struct {
 		address string
 		away    bool
@@ -328,17 +307,15 @@ func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // mostly waits
-			address, err := server.Database()
-			if err != nil {
-				t.Fatal(err)
-			}
+			address := databases.Borrow(t)
 			first := opened(t, address)
 			silent := newLine(t, server)
 			lost := silent.loseAtText(c.text)
 			both := strings.Replace(address, server.Folder(), silent.folder+","+server.Folder(), 1)
 			took := make(chan error, 1)
 			go func() {
-				db, err := postgres.Await(t.Context(), both, postgres.Options{Shard: c.shard, Shards: 2 * c.shard}, func() error { return nil })
+				opts := postgres.Impatient(postgres.Options{Shard: c.shard, Shards: 2 * c.shard}, impatience)
+				db, err := postgres.Await(t.Context(), both, opts, func() error { return nil })
 				if err == nil {
 					err = db.Close()
 				}
@@ -371,10 +348,7 @@ func TestATakeoverThatIsHeldUpEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // mostly waits
-			address, err := server.Database()
-			if err != nil {
-				t.Fatal(err)
-			}
+			address := databases.Borrow(t)
 			if err := opened(t, address).Close(); err != nil {
 				t.Fatal(err)
 			}

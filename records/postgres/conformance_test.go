@@ -1,9 +1,7 @@
 package postgres_test
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,6 +20,15 @@ const folderEnv = "TILTH_TEST_POSTGRES"
 // server is shared by all tests that do not kill it.
 var server = pgserver.At(os.Getenv(folderEnv))
 
+// databases lends databases of the server.
+var databases = &pgserver.Databases{Prepare: func(address string) error {
+	db, err := postgres.Open(address, postgres.Options{})
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}}
+
 func TestMain(m *testing.M) {
 	if storetest.Process(kind) {
 		return
@@ -31,8 +38,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	databases.Server = server
 	os.Setenv(folderEnv, server.Folder())
-	storetest.Checks(4, 20) // a database takes 0.1 s of processor time
+	storetest.Checks(2, 20) // a database takes much processor time
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
 		if err := server.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -44,21 +52,40 @@ func TestMain(m *testing.M) {
 
 // kind opens databases by folder; each folder contains the address of its database.
 var kind = storetest.Kind{
-	Open: func(folder string) (records.Store, error) {
-		path := filepath.Join(folder, "address")
-		address, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			var made string
-			made, err = server.Database()
-			address = []byte(made)
-			err = errors.Join(err, os.WriteFile(path, address, 0o600))
+	Prepare: func(t storetest.Tester, folder string) {
+		if err := os.WriteFile(filepath.Join(folder, "address"), []byte(databases.Borrow(t)), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return postgres.Open(string(address), postgres.Options{})
 	},
+	Open:  func(folder string) (records.Store, error) { return openIn(folder, postgres.Options{}) },
 	Keeps: true,
+}
+
+// openIn opens a folder's database.
+func openIn(folder string, opts postgres.Options) (records.Store, error) {
+	address, err := os.ReadFile(filepath.Join(folder, "address"))
+	if err != nil {
+		return nil, err
+	}
+	return postgres.Open(string(address), opts)
+}
+
+// prepared returns a kind whose databases are opened with other options first.
+func prepared(first, then postgres.Options) storetest.Kind {
+	return storetest.Kind{
+		Prepare: func(t storetest.Tester, folder string) {
+			kind.Prepare(t, folder)
+			s, err := openIn(folder, first)
+			if err == nil {
+				err = s.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		Open:  func(folder string) (records.Store, error) { return openIn(folder, then) },
+		Keeps: true,
+	}
 }
 
 func TestTheDatabaseKeepsWhatStoresPromise(t *testing.T) {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -14,6 +15,12 @@ const CommonLock = int64(commonLock)
 
 // Version returns the schema version.
 func Version() int { return len(migrations) }
+
+// Impatient returns options with a limit of each connection attempt.
+func Impatient(opts Options, connectTimeout time.Duration) Options {
+	opts.connectTimeout = connectTimeout
+	return opts
+}
 
 // Newer returns options of the next schema version, whose migration is compatible with trackers of version usableBy.
 func Newer(opts Options, usableBy int, sql string) Options {

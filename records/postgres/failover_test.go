@@ -109,7 +109,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("it did not come to be that %s", what)
 		}
-		pause = min(2*pause, 100*time.Millisecond) // most conditions open a connection
+		pause = min(2*pause, 250*time.Millisecond) // most conditions open a connection
 	}
 }
 

@@ -40,8 +40,9 @@ type Options struct {
 	Reluctant func(ctx context.Context) bool
 	// Generation names the new generation; empty draws a random name. See records.IsGeneration.
 	Generation string
-	// migrations overrides the migrations in tests; nil means this version's.
-	migrations []migration
+	// migrations and connectTimeout override those of this version in tests.
+	migrations     []migration
+	connectTimeout time.Duration
 }
 
 // known returns the migrations that the process knows.
@@ -153,6 +154,7 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		}
 	}()
 	for _, s := range servers {
+		s.ConnConfig.ConnectTimeout = cmp.Or(opts.connectTimeout, s.ConnConfig.ConnectTimeout)
 		db.servers = append(db.servers, s.ConnConfig)
 	}
 	readers := servers[0].Copy()

@@ -144,10 +144,7 @@ func TestAStoreIsClosedWhileItsServerIsAway(t *testing.T) {
 
 // TestAStoreIsClosedWhileItsServerIsSilent is a regression test: closing waited for the transaction timeout.
 func TestAStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	l := newLine(t, server)
 	db, err := postgres.Open(l.through(address), postgres.Options{TransactionTimeout: time.Hour})
 	if err != nil {
@@ -167,10 +164,7 @@ func TestAStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
 func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	for name, takesPlace := range map[string]bool{"after it took place": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
-			address, err := server.Database()
-			if err != nil {
-				t.Fatal(err)
-			}
+			address := databases.Borrow(t)
 			line := newLine(t, server)
 			db := opened(t, line.through(address))
 			if err := db.Commit(numbered(1)).Wait(t.Context()); err != nil {
@@ -195,10 +189,7 @@ func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 // TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver checks that the database refuses later writes of a
 // disconnected tracker.
 func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	line := newLine(t, server)
 	first := opened(t, line.through(address))
 	if err := first.Commit(numbered(1)).Wait(t.Context()); err != nil {
@@ -236,10 +227,7 @@ func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 // TestAnEpochThatIsOverWritesNothing checks that epochs fence writers without lock contention: a connection of an old
 // epoch cannot write.
 func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	db := opened(t, address)
 	if err := db.Commit(numbered(1)).Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -256,10 +244,7 @@ func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
 // TestADatabaseThatLostTransactionsIsNotWritten restores a backup under a running tracker, whose memory then belongs
 // to another history.
 func TestADatabaseThatLostTransactionsIsNotWritten(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	line := newLine(t, server)
 	db := opened(t, line.through(address))
 	for n := range 2 {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -64,29 +62,7 @@ func TestADatabaseOfALaterVersionKeepsWhatStoresPromise(t *testing.T) {
 		t.Skip("slow: the whole contract of stores, on a database of a later version")
 	}
 	t.Parallel() // mostly waits for the server
-	storetest.Test(t, storetest.Kind{Open: openLater, Keeps: true})
-}
-
-// openLater opens a folder's database, migrated by the next version.
-func openLater(folder string) (records.Store, error) {
-	path := filepath.Join(folder, "address")
-	address, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		var made string
-		if made, err = server.Database(); err != nil {
-			return nil, err
-		}
-		first, failed := postgres.Open(made, newer(postgres.Options{}))
-		if failed != nil {
-			return nil, failed
-		}
-		address = []byte(made)
-		err = errors.Join(first.Close(), os.WriteFile(path, address, 0o600))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return postgres.Open(string(address), postgres.Options{})
+	storetest.Test(t, prepared(newer(postgres.Options{}), postgres.Options{}))
 }
 
 // TestVersionsOneApartShareADatabase checks that adjacent versions serve shards of one database, take them over from
@@ -140,10 +116,7 @@ func refusal(err error) bool {
 
 func TestASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	t.Parallel() // mostly waits
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	var later []*postgres.DB
 	for shard := range 2 {
 		db, err := postgres.Open(address, contracted(of(shard)))

@@ -21,10 +21,7 @@ import (
 
 func fresh(t *testing.T) (db *postgres.DB, address string) {
 	t.Helper()
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address = databases.Borrow(t)
 	return opened(t, address), address
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -34,7 +35,7 @@ func (db *DB) dial(ctx context.Context, server *pgx.ConnConfig) (_ *session, err
 	if s.Conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
 		return nil, &connectError{err}
 	}
-	if err = s.prepare(ctx); err == nil && s.timeline > 0 && s.timeline < db.timeline {
+	if err = s.prepare(ctx, cfg.ConnectTimeout); err == nil && s.timeline > 0 && s.timeline < db.timeline {
 		err = fmt.Errorf("%s: timeline %d, not %d: %w", hostOf(server), s.timeline, db.timeline, errReplaced)
 	}
 	if err != nil {
@@ -45,8 +46,8 @@ func (db *DB) dial(ctx context.Context, server *pgx.ConnConfig) (_ *session, err
 }
 
 // prepare reads the server's timeline and sets the durability of commits.
-func (s *session) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a stopped server still accepts connections
+func (s *session) prepare(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience) // a stopped server still accepts connections
 	defer cancel()
 	err := s.QueryRow(ctx, "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint").Scan(&s.timeline)
 	var said *pgconn.PgError

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -35,10 +33,7 @@ func shardOf(t *testing.T, address string, shard, shards int) *postgres.DB {
 // newShards returns a new database with each shard opened by a separate tracker.
 func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
 	t.Helper()
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address = databases.Borrow(t)
 	for shard := range shards {
 		dbs = append(dbs, shardOf(t, address, shard, shards))
 	}
@@ -50,31 +45,7 @@ func TestAShardKeepsWhatStoresPromise(t *testing.T) {
 		t.Skip("slow: the whole contract of stores, on a database of three shards")
 	}
 	t.Parallel() // mostly waits for the server
-	storetest.Test(t, storetest.Kind{Open: openSecondShard, Keeps: true})
-}
-
-// openSecondShard opens the second of three shards of a folder's database.
-func openSecondShard(folder string) (records.Store, error) {
-	path := filepath.Join(folder, "address")
-	address, err := os.ReadFile(path)
-	if err != nil {
-		made, err := server.Database()
-		if err != nil {
-			return nil, err
-		}
-		address = []byte(made)
-		if err := os.WriteFile(path, address, 0o600); err != nil {
-			return nil, err
-		}
-		first, err := postgres.Open(made, postgres.Options{Shards: 3})
-		if err != nil {
-			return nil, err
-		}
-		if err := first.Close(); err != nil {
-			return nil, err
-		}
-	}
-	return postgres.Open(string(address), postgres.Options{Shards: 3, Shard: 1})
+	storetest.Test(t, prepared(postgres.Options{Shards: 3}, postgres.Options{Shards: 3, Shard: 1}))
 }
 
 func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
@@ -250,10 +221,7 @@ func TestShardsShareTheRecords(t *testing.T) {
 // TestAnImportIsSetAsideWhileOthersHaveTheRecords is a regression test: each staged chunk of an import and the other
 // shards waited for each other's locks on the records.
 func TestAnImportIsSetAsideWhileOthersHaveTheRecords(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	var dbs [2]*postgres.DB
 	for shard := range dbs {
 		db, err := postgres.Open(address, postgres.Options{Shard: shard, Shards: len(dbs)})

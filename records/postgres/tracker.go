@@ -30,7 +30,7 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 			hangUp(s.Conn)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.server.ConnectTimeout)
 	defer cancel()
 	held, err := tryLock(ctx, s, db.shard)
 	if err != nil {

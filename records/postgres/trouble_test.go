@@ -18,10 +18,7 @@ import (
 // TestASlowNetworkLosesNothing checks that a slow network only slows a store down, because waiting writes are
 // batched.
 func TestASlowNetworkLosesNothing(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	line := newLine(t, server)
 	db := openedSoon(t, line.through(address))
 	line.slow(20 * time.Millisecond)
@@ -47,10 +44,7 @@ func TestASlowNetworkLosesNothing(t *testing.T) {
 // TestWhatIsUnderWayIsReadTogether is a regression test: opening took a round trip for each batch and up to five for
 // each job. With thousands of them on a slow network, no tracker could open the database again.
 func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
-	address, err := server.Database()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := databases.Borrow(t)
 	line := newLine(t, server)
 	db := opened(t, line.through(address))
 	const n = 600

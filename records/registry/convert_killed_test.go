@@ -37,6 +37,9 @@ func (process) Helper() {}
 // Context implements tester.
 func (process) Context() context.Context { return context.Background() }
 
+// Cleanup implements tester.
+func (process) Cleanup(func()) {}
+
 // Fatal implements tester.
 func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 

@@ -262,8 +262,12 @@ func TestADamagedSourceIsNotConverted(t *testing.T) {
 }
 
 func TestWhatIsNoStoreIsNotConverted(t *testing.T) {
-	empty, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
-	_, err := convert(t.Context(), t, empty, to, nil)
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty, to := place{choice: address}, newPlace(t, "bolt", t.TempDir())
+	_, err = convert(t.Context(), t, empty, to, nil)
 	refuses(t, err, nil, "it has no records of Tilth")
 	if _, err := os.Stat(to.path); err == nil {
 		t.Error("a file was made")

@@ -26,7 +26,7 @@ func newPlace(t tester, kind, folder string) place {
 	dir, err := os.MkdirTemp(folder, kind)
 	p := place{choice: kind, path: filepath.Join(dir, "r.db")}
 	if err == nil && kind == "postgres" {
-		p.choice, err = server.Database()
+		p.choice = databases.Borrow(t)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +40,7 @@ type tester interface {
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 	Context() context.Context
+	Cleanup(func())
 }
 
 func (p place) kind(t tester) registry.Kind {

@@ -258,10 +258,11 @@ func (s *Server) Stop() error {
 // Socket returns the path of the server's socket.
 func (s *Server) Socket() string { return filepath.Join(s.folder, ".s.PGSQL.5432") }
 
-// Database creates an empty database and returns its address.
+// Database creates an empty database and returns its address. Copying files takes a third of the processor time of
+// writing pages to the log, the default.
 func (s *Server) Database() (address string, err error) {
 	name := "d" + strings.ToLower(rand.Text())
-	return s.Address(s.folder, name), s.Do(context.Background(), "CREATE DATABASE "+name)
+	return s.Address(s.folder, name), s.Do(context.Background(), "CREATE DATABASE "+name+" STRATEGY FILE_COPY")
 }
 
 // Do executes a statement in the default database.

@@ -10,7 +10,7 @@ import (
 )
 
 func aBatchIsUnderWayClosedOrGone(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	s := k.opened(t, folder)
 	w := &records.Write{}
 	putNew(w, "job-1", "ana", "r")
@@ -64,7 +64,7 @@ func aBatchIsUnderWayClosedOrGone(t *testing.T, k Kind) {
 }
 
 func agentsAndDevicesAreKeptByName(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	s := k.opened(t, folder)
 	w := &records.Write{}
 	for _, name := range []string{"b", "a", "c", "a"} {

@@ -13,7 +13,8 @@ import (
 // writesAreStoredInTheOrderOfTheCommits runs many writers that each update a row of their own repeatedly.
 func writesAreStoredInTheOrderOfTheCommits(t *testing.T, k Kind) {
 	s := fresh(t, k)
-	const writers, rounds = 8, 100
+	const writers = 8
+	rounds := QuickOr(20, 100)
 	var told [writers][]int
 	var all sync.WaitGroup
 	for n := range writers {
@@ -57,7 +58,7 @@ func readersSeeWholeWrites(t *testing.T, k Kind) {
 	w := &records.Write{}
 	putNew(w, "job", "ana", "r")
 	commit(t, s, w)
-	const rounds = 50
+	rounds := QuickOr(15, 50)
 	written := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -86,7 +87,7 @@ func readersSeeWholeWrites(t *testing.T, k Kind) {
 	}
 	close(written)
 	readers.Wait()
-	if best, err := s.BestAllowed("cpu", records.Digest([]byte("conv")), ""); err != nil || best.GetMeasurement().GetLatencySeconds() != 1.0/rounds {
+	if best, err := s.BestAllowed("cpu", records.Digest([]byte("conv")), ""); err != nil || best.GetMeasurement().GetLatencySeconds() != 1/float64(rounds) {
 		t.Errorf("the best is %v, %v", best, err)
 	}
 }
@@ -127,7 +128,7 @@ func aStoreThatIsClosedTakesNothing(t *testing.T, k Kind) {
 }
 
 func generationHasAUniqueName(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	generations := map[string]bool{}
 	for range 3 {
 		s := k.opened(t, folder)

@@ -56,7 +56,7 @@ func numbered(w *records.Write, n int) {
 // TestCrash kills a process that writes to a store. It verifies that acknowledged writes are present, and that writes
 // are stored completely or not at all, without gaps.
 func TestCrash(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	for round := range QuickOr(2, 4) {
 		told := killed(t, folder, 100+150*round)
 		s := k.opened(t, folder)

@@ -34,7 +34,7 @@ func rowOf(id string, state tilthv1.JobState, request []byte) *storev1.JobRow {
 }
 
 func aJobIsWhatWasStoredOfItLast(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	s := k.opened(t, folder)
 	_, err := s.Job("job-1")
 	missing(t, "a job that nobody made", err)
@@ -120,7 +120,7 @@ func jobsComeInPages(t *testing.T, k Kind) {
 }
 
 func aDroppedJobLeavesItsRecords(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	s := k.opened(t, folder)
 	w := &records.Write{}
 	putNew(w, "job-1", "ana", "r")

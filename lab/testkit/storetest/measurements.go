@@ -13,7 +13,7 @@ import (
 )
 
 func bestIsTheFastestVerifiedRecord(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	s := k.opened(t, folder)
 	Add(t, s,
 		Record("cpu", "conv", 1, 0.3), Record("cpu", "conv", 2, 0.1), Record("cpu", "conv", 3, 0.2),

@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -73,11 +72,7 @@ func (g *modelGroup) again() {
 // store.
 func theStoreSaysWhatAModelOfItSays(t *testing.T, k Kind) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "model")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
+		dir := k.folder(t)
 		db := k.opened(t, dir)
 		m := &model{groups: map[string]*modelGroup{"conv": {}, "pool": {}}}
 		t.Repeat(map[string]func(*rapid.T){

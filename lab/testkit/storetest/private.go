@@ -21,7 +21,7 @@ func named(rs []*tilthv1.Record) (names []string) {
 
 // Private records form groups with bests of their own, visible only under their owner's name.
 func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	s := k.opened(t, folder)
 	cpu, gpu := records.Private("cpu", "ana"), records.Private("gpu", "ana")
 	Add(t, s,
@@ -77,7 +77,7 @@ func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
 }
 
 func aJobSaysWhetherItIsPrivate(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	s := k.opened(t, folder)
 	conv := []byte("conv")
 	tasks := []*tilthv1.TaskSpec{{Name: "a", WorkloadDigest: records.Digest(conv), Workload: conv}}

@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -17,11 +16,7 @@ import (
 // pruningKeepsWhatItSays checks the guarantees of Prune on random records.
 func pruningKeepsWhatItSays(t *testing.T, k Kind) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "prune")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
+		dir := k.folder(t)
 		db := k.opened(t, dir)
 		w := &records.Write{}
 		w.PutNew("open", []byte("r"), records.EncodeJob(&tilthv1.JobSpec{}, nil))

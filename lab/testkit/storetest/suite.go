@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"flag"
+	"os"
 	"strconv"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 type Kind struct {
 	// Open opens the store in a folder, creating it if necessary.
 	Open func(folder string) (records.Store, error)
+	// Prepare, unless nil, prepares a new folder, whose files the test removes at its end.
+	Prepare func(t Tester, folder string)
 	// Keeps is set if the store persists across reopening.
 	Keeps bool
 }
@@ -64,7 +67,7 @@ func Checks(quick, full int) {
 	_ = flag.Set(name, strconv.Itoa(full))
 	flag.Parse()
 	if testing.Short() && flag.Lookup(name).Value.String() == strconv.Itoa(full) {
-		_ = flag.Set(name, strconv.Itoa(quick))
+		_ = flag.Set(name, strconv.Itoa(5*quick)) // rapid runs a fifth of them
 	}
 }
 
@@ -79,17 +82,31 @@ func QuickOr(quick, full int) int {
 // fresh returns an empty store.
 func fresh(t *testing.T, k Kind) records.Store {
 	t.Helper()
-	return k.opened(t, t.TempDir())
+	return k.opened(t, k.folder(t))
 }
 
-// tester is implemented by *testing.T and *rapid.T.
-type tester interface {
+// Tester is implemented by *testing.T and *rapid.T.
+type Tester interface {
 	Helper()
 	Fatal(args ...any)
 	Cleanup(func())
 }
 
-func (k Kind) opened(t tester, folder string) records.Store {
+// folder returns a new folder.
+func (k Kind) folder(t Tester) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	if k.Prepare != nil {
+		k.Prepare(t, folder)
+	}
+	return folder
+}
+
+func (k Kind) opened(t Tester, folder string) records.Store {
 	t.Helper()
 	s, err := k.Open(folder)
 	if err != nil {
@@ -100,7 +117,7 @@ func (k Kind) opened(t tester, folder string) records.Store {
 }
 
 // reopened closes and reopens a store that persists, and returns other stores unchanged.
-func (k Kind) reopened(t tester, s records.Store, folder string) records.Store {
+func (k Kind) reopened(t Tester, s records.Store, folder string) records.Store {
 	t.Helper()
 	if !k.Keeps {
 		return s

@@ -29,7 +29,7 @@ func bestThatIsRefutedGivesWayToTheNext(t *testing.T, k Kind) {
 
 // The best stays until it is measured again, however briefly, even across reopening.
 func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k Kind) {
-	folder := t.TempDir()
+	folder := k.folder(t)
 	db := k.opened(t, folder)
 	record := func(workload, device string, second int64, samples ...float64) *tilthv1.Record {
 		r := Record("cpu-1", workload, second, 1)
