@@ -15,7 +15,7 @@ func TestDecodeGoesOnWhereRunEnded(t *testing.T) {
 	d := graphfuzz.GenerateDecoder(1, 4)
 	file := filepath.Join(t.TempDir(), "decoder.tar")
 	err := compile(t.Context(), d.Model, frontend.Options{Open: map[string]frontend.Bounds{
-		graphfuzz.StepExtent: {Least: 1, Most: 4}, graphfuzz.PastExtent: {Least: 0, Most: 8}}}, file)
+		graphfuzz.StepExtent: {Min: 1, Max: 4}, graphfuzz.PastExtent: {Min: 0, Max: 8}}}, file)
 	if err != nil {
 		t.Fatal(err)
 	}

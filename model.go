@@ -109,7 +109,7 @@ func (m *Model) Outputs() []Spec { return specs(m.model.Manifest().Outputs) }
 func (m *Model) Extents() []Extent {
 	var list []Extent
 	for _, e := range m.model.Manifest().Extents {
-		list = append(list, Extent{Name: e.Name, Least: e.Least, Most: e.Most})
+		list = append(list, Extent{Name: e.Name, Least: e.Min, Most: e.Max})
 	}
 	return list
 }

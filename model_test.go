@@ -57,7 +57,7 @@ func loaded(t *testing.T) *tilth.Model {
 		Node("twice = Add x x").Node("scaled = Mul twice k").Output("scaled")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "rows"}
 	file := filepath.Join(t.TempDir(), "model.tar")
-	if err := compile(t.Context(), m, frontend.Options{Open: map[string]frontend.Bounds{"rows": {Least: 1, Most: 4}}}, file); err != nil {
+	if err := compile(t.Context(), m, frontend.Options{Open: map[string]frontend.Bounds{"rows": {Min: 1, Max: 4}}}, file); err != nil {
 		t.Fatal(err)
 	}
 	model, err := tilth.LoadWith(file, tilth.Options{Threads: 1})

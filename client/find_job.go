@@ -19,11 +19,11 @@ var jobIDForm = regexp.MustCompile(`^job-([0-9]{1,18})(?:-([a-z0-9]*))?$`)
 const (
 	// jobDigits is the minimum number of digits in an id.
 	jobDigits = 8
-	// mostCandidates is the number of jobs named by the error for an ambiguous prefix.
-	mostCandidates = 5
-	// candidatesPerPage and mostPages bound the search. There are about as many jobs with the same number as
+	// maxCandidates is the number of jobs named by the error for an ambiguous prefix.
+	maxCandidates = 5
+	// candidatesPerPage and maxPages bound the search. There are about as many jobs with the same number as
 	// the database has shards.
-	candidatesPerPage, mostPages = 32, 64
+	candidatesPerPage, maxPages = 32, 64
 )
 
 // jobText is a parsed id or prefix: the number and the start of the life.
@@ -80,14 +80,14 @@ func (c *Client) FindJob(ctx context.Context, text string) (string, error) {
 	return only(text, found)
 }
 
-// errManyPages means that the search exceeded mostPages.
+// errManyPages means that the search exceeded maxPages.
 var errManyPages = errors.New("too many jobs have this number: give the whole id")
 
 // among returns the matching ids from pages in descending order. It stops after the text's number, or at one
 // id more than an error names. An exact match is returned alone.
 func (t jobText) among(page func(token string) (*tilthv1.ListJobsResponse, error)) (found []string, err error) {
 	token := t.after()
-	for range mostPages {
+	for range maxPages {
 		response, err := page(token)
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (t jobText) among(page func(token string) (*tilthv1.ListJobsResponse, error
 				found = append(found, j.GetId())
 			}
 		}
-		if token = response.GetNextPageToken(); token == "" || len(found) > mostCandidates {
+		if token = response.GetNextPageToken(); token == "" || len(found) > maxCandidates {
 			return found, nil
 		}
 	}
@@ -117,8 +117,8 @@ func only(text string, found []string) (string, error) {
 		return text, nil
 	case len(found) == 1:
 		return found[0], nil
-	case len(found) > mostCandidates:
-		found = append(slices.Clone(found[:mostCandidates]), "...")
+	case len(found) > maxCandidates:
+		found = append(slices.Clone(found[:maxCandidates]), "...")
 	}
 	return "", fmt.Errorf("job %s: several ids begin so: give more of one of %s", text, strings.Join(found, ", "))
 }

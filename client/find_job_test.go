@@ -91,7 +91,7 @@ func TestPagesWithoutEndAreNotFollowedForEver(t *testing.T) {
 
 func TestTheBeginningOfAnIDMeansOneJob(t *testing.T) {
 	const ana, eva = "job-00000001-ana", "job-00000001-eva"
-	many := slices.Repeat([]string{ana}, mostCandidates+1)
+	many := slices.Repeat([]string{ana}, maxCandidates+1)
 	for _, c := range []struct {
 		name, text string
 		found      []string

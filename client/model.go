@@ -53,7 +53,7 @@ func (c *Client) SubmitModels(ctx context.Context, files ModelFiles, spec *tilth
 			return nil, err
 		}
 		job, err := c.Submit(ctx, spec)
-		if err == nil || attempt == mostUploads || wire.Reason(err) != wire.ReasonMissingArtifact {
+		if err == nil || attempt == maxUploads || wire.Reason(err) != wire.ReasonMissingArtifact {
 			return job, err
 		}
 	}

@@ -84,8 +84,8 @@ func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 	return spec, c.CheckFarm(ctx, spec)
 }
 
-// mostUploads is the number of uploads of a package that is evicted before the job exists.
-const mostUploads = 3
+// maxUploads is the number of uploads of a package that is evicted before the job exists.
+const maxUploads = 3
 
 // submitRun uploads the packages and submits the job. It repeats uploads that were evicted in between.
 func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
@@ -94,7 +94,7 @@ func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*
 			return nil, err
 		}
 		job, err := c.Submit(ctx, spec)
-		if err == nil || attempt == mostUploads || wire.Reason(err) != wire.ReasonMissingArtifact {
+		if err == nil || attempt == maxUploads || wire.Reason(err) != wire.ReasonMissingArtifact {
 			return job, err
 		}
 	}

@@ -47,12 +47,12 @@ const (
 	manyTasks = 100
 	// Each tree sees a part of the features and of the samples.
 	featureFraction, rowFraction = 0.5, 0.8
-	// leastShare is the minimum share of the total weight in a leaf. leastWeight is the minimum weight if
+	// minShare is the minimum share of the total weight in a leaf. minWeight is the minimum weight if
 	// there are few samples.
-	leastShare, leastWeight = 0.002, 2
-	// leastCurvature is the minimum sum of second derivatives in a leaf for the pairwise loss, whose
+	minShare, minWeight = 0.002, 2
+	// minCurvature is the minimum sum of second derivatives in a leaf for the pairwise loss, whose
 	// derivatives are small.
-	leastCurvature = 1e-2
+	minCurvature = 1e-2
 	// apart is the minimum distance, as a base-2 logarithm, of two latencies whose order is learned.
 	// steepness scales the distance, and pairs is the number of comparisons per sample and tree.
 	apart, steepness, pairs = 0.02, 6, 16
@@ -103,13 +103,13 @@ func (o Options) params(d *gbdt.Data) gbdt.Params {
 		p.LearningRate = o.LearningRate
 	}
 	if o.Loss == Order {
-		p.MinWeight = leastCurvature
+		p.MinWeight = minCurvature
 		return p
 	}
 	weight := 0.0
 	for _, w := range d.Weights {
 		weight += float64(w)
 	}
-	p.MinWeight = max(leastShare*weight, leastWeight)
+	p.MinWeight = max(minShare*weight, minWeight)
 	return p
 }

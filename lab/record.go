@@ -55,7 +55,7 @@ func newRecord() *cobra.Command {
 	}
 	c.Flags().StringVar(&f.choice.Tasks, "tasks", "", "tasks to record: `numbers`, ranges and parts of names (default all)")
 	c.Flags().IntVar(&f.choice.Every, "every", 1, "record only every Nth of these tasks")
-	c.Flags().Float64Var(&f.choice.MostGFLOP, "most-gflop", 0, "skip tasks with more operations (default none)")
+	c.Flags().Float64Var(&f.choice.MaxGFLOP, "most-gflop", 0, "skip tasks with more operations (default none)")
 	c.Flags().StringVar(&f.numerics, "numerics", schedule.Default.String(), "algorithms allowed: strict, default or fast")
 	c.Flags().StringVarP(&f.dir, "output", "o", "sets", "`folder` of the sets")
 	targetFlags(c, &f.target, &f.compiler)

@@ -26,17 +26,17 @@ const (
 	maxEventBytes = 48 << 20
 	// maxListedBytes bounds a job in a listing, so that it fits a page.
 	maxListedBytes = 1 << 20
-	// mostListedTasks bounds the tasks of a job that would exceed maxListedBytes.
-	mostListedTasks = 1000
+	// maxListedTasks bounds the tasks of a job that would exceed maxListedBytes.
+	maxListedTasks = 1000
 )
 
-// Cut truncates text to at most most bytes, with a note that it was cut.
-func Cut(text string, most int) string {
-	if len(text) <= most {
+// Cut truncates text to at most limit bytes, with a note that it was cut.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
 	note := fmt.Sprintf(" … (cut, it had %d bytes)", len(text))
-	end := most - len(note)
+	end := limit - len(note)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
@@ -106,8 +106,8 @@ func CutListed(job *tilthv1.Job) {
 	if proto.Size(job) <= maxListedBytes {
 		return
 	}
-	job.Spec.Tasks = job.Spec.Tasks[:min(mostListedTasks, len(job.Spec.Tasks))]
-	job.Progress = job.Progress[:min(mostListedTasks, len(job.Progress))]
+	job.Spec.Tasks = job.Spec.Tasks[:min(maxListedTasks, len(job.Spec.Tasks))]
+	job.Progress = job.Progress[:min(maxListedTasks, len(job.Progress))]
 	if proto.Size(job) > maxListedBytes {
 		job.Spec.Tasks, job.Progress, job.DeadLetters, job.Result = nil, nil, nil, nil
 	}

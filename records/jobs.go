@@ -41,21 +41,21 @@ func (b *OpenBatch) Take(p *tilthv1.BatchProposed) {
 type JobQuery struct {
 	// States selects jobs by state; none selects all.
 	States []tilthv1.JobState
-	// Sees selects jobs by owner; nil selects all. Skipped jobs count only towards MostSeen, and no page names them.
+	// Sees selects jobs by owner; nil selects all. Skipped jobs count only towards MaxSeen, and no page names them.
 	Sees func(Owner) bool
 	// Before selects jobs older than the one with this id; empty starts at the newest.
 	Before string
-	// Most and MostBytes bound the jobs of a page and their encoded size, except for a single larger job.
-	Most, MostBytes int
-	// MostSeen bounds the jobs examined for a page, selected or not; 0 means 20,000.
-	MostSeen int
+	// Max and MaxBytes bound the jobs of a page and their encoded size, except for a single larger job.
+	Max, MaxBytes int
+	// MaxSeen bounds the jobs examined for a page, selected or not; 0 means 20,000.
+	MaxSeen int
 }
 
-// mostJobsSeen is the default of JobQuery.MostSeen.
-const mostJobsSeen = 20000
+// maxJobsSeen is the default of JobQuery.MaxSeen.
+const maxJobsSeen = 20000
 
 // SeenEnough reports whether a page must end after examining seen jobs.
-func (q *JobQuery) SeenEnough(seen int) bool { return seen >= cmp.Or(q.MostSeen, mostJobsSeen) }
+func (q *JobQuery) SeenEnough(seen int) bool { return seen >= cmp.Or(q.MaxSeen, maxJobsSeen) }
 
 // EndsAt returns the mark of a page that ends at an unselected job; false if the page began there and must continue.
 func (q *JobQuery) EndsAt(id string) (next string, is bool) {

@@ -88,26 +88,26 @@ type Measurements interface {
 	// returns ErrInvalid for an unknown level.
 	BestAllowed(target, workloadDigest, numerics string) (*tilthv1.Record, error)
 	// BestPage returns the best record of every workload on a target (empty for all targets), sorted by target and
-	// workload: at most most records and mostBytes encoded bytes, except for a single larger record, starting after a
+	// workload: at most limit records and maxBytes encoded bytes, except for a single larger record, starting after a
 	// mark ("" for the beginning). next is the mark for the following page, "" after the last. Records added meanwhile
 	// may or may not be included.
-	BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error)
+	BestPage(target, after string, limit, maxBytes int) (best []*tilthv1.Record, next string, err error)
 	// List visits all matching records, grouped by target and workload, oldest first within a group. An empty target
 	// or workload matches all. The first record of each group has the workload's canonical form. Records added
 	// meanwhile may or may not be visited. visit may be slow.
 	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error
-	// GroupPage returns at most most groups that have records, sorted by target and workload, on a target (empty for
+	// GroupPage returns at most limit groups that have records, sorted by target and workload, on a target (empty for
 	// all), starting after a mark ("" for the beginning). next is the mark for the following page, "" after the last.
 	// A page may be empty although others follow.
-	GroupPage(target, after string, most int) (groups []Group, next string, err error)
-	// KeyPage returns at most most keys of a group's records from a key on, in order; none only after the last.
-	KeyPage(of Group, from Key, most int) ([]Key, error)
-	// Some returns those records of the given keys that exist. It stops after mostBytes encoded bytes, but examines at
+	GroupPage(target, after string, limit int) (groups []Group, next string, err error)
+	// KeyPage returns at most limit keys of a group's records from a key on, in order; none only after the last.
+	KeyPage(of Group, from Key, limit int) ([]Key, error)
+	// Some returns those records of the given keys that exist. It stops after maxBytes encoded bytes, but examines at
 	// least one key; looked is the number of keys examined. The first record has the workload's canonical form.
-	Some(of Group, keys []Key, mostBytes int) (found []*tilthv1.Record, looked int, err error)
-	// Known summarizes the newest records of a workload on a target, at most most: the best that a level of numerics
+	Some(of Group, keys []Key, maxBytes int) (found []*tilthv1.Record, looked int, err error)
+	// Known summarizes the newest records of a workload on a target, at most limit: the best that a level of numerics
 	// allows (empty for any), and the latency of a candidate, if a digest is given.
-	Known(target, workloadDigest, numerics, candidate string, most int) (Known, error)
+	Known(target, workloadDigest, numerics, candidate string, limit int) (Known, error)
 	// Import adds the records that next returns until io.EOF, all or none, and skips existing ones. After an error of
 	// next, of a record (ErrInvalid) or of ctx, the store is unchanged.
 	Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error)

@@ -11,9 +11,9 @@ const (
 	disturbedRatio = 1.1
 	// fairSamples suffice for a measurement to replace one from a disturbed device.
 	fairSamples = 5
-	// mostLuck bounds how much slower than measured a candidate can really be. A repeated measurement that is slower
+	// maxLuck bounds how much slower than measured a candidate can really be. A repeated measurement that is slower
 	// still was disturbed between two undisturbed calibrations.
-	mostLuck = 2
+	maxLuck = 2
 )
 
 // Supersedes reports whether a verified measurement makes its candidate the best of a workload on a target, given the
@@ -38,7 +38,7 @@ func Supersedes(m, best *tilthv1.Measurement) bool {
 	if disturbed(m) != disturbed(best) {
 		return disturbed(best) && samples >= min(had, fairSamples)
 	}
-	if Cost(m) > mostLuck*Cost(best) {
+	if Cost(m) > maxLuck*Cost(best) {
 		return false
 	}
 	return samples > had || samples == had && m.GetAt().AsTime().After(best.GetAt().AsTime())

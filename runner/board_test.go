@@ -184,7 +184,7 @@ func TestABoardThatIsLostCostsNoCandidate(t *testing.T) {
 // cut returns a link that ends after a number of frames.
 func cut(t *testing.T, line *os.File) *os.File {
 	t.Helper()
-	const most = 2000
+	const limit = 2000
 	far, err := unix.FcntlInt(line.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func cut(t *testing.T, line *os.File) *os.File {
 		_, _ = io.Copy(harness, board) // until the deadline
 	}()
 	go func() {
-		_, _ = io.CopyN(board, harness, most) // the harness may end first
+		_, _ = io.CopyN(board, harness, limit) // the harness may end first
 		_ = board.SetReadDeadline(time.Unix(1, 0))
 		<-answers
 		_, _ = harness.Close(), board.Close()

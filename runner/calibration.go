@@ -18,14 +18,14 @@ type Calibration struct {
 // If a neighbour stays, or the device is permanently slower, waiting does not help.
 const waitShare = 0.125
 
-// patience returns how much time, in seconds, the next plan may spend waiting, at most most.
-func (c *Calibration) patience(most float64) float64 {
+// patience returns how much time, in seconds, the next plan may spend waiting, at most limit.
+func (c *Calibration) patience(limit float64) float64 {
 	if c == nil {
-		return most
+		return limit
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(0, most-c.debt)
+	return max(0, limit-c.debt)
 }
 
 // account records the duration of a plan and the part that it spent waiting.

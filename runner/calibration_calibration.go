@@ -22,9 +22,9 @@ const (
 	// samples is the number of samples per kernel, taken in turns.
 	samples = 15
 	// The buffers of all threads together are timesCache times the last-level cache, within these bounds.
-	timesCache  = 2
-	leastBuffer = 16 << 20
-	mostBuffer  = 128 << 20
+	timesCache = 2
+	minBuffer  = 16 << 20
+	maxBuffer  = 128 << 20
 )
 
 // CalibrationKernels are the calibration kernels configured for a machine.
@@ -57,7 +57,7 @@ func change(from, to []float64) float64 {
 // its last-level cache (0 if unknown), and the logical processors to use (nil means any).
 func NewCalibrationKernels(threads int, cacheBytes int64, cpus []int) *CalibrationKernels {
 	threads = max(1, min(threads, runtime.GOMAXPROCS(0)))
-	return &CalibrationKernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, leastBuffer), mostBuffer)), cpus: cpus}
+	return &CalibrationKernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, minBuffer), maxBuffer)), cpus: cpus}
 }
 
 // Name identifies the kernels, including the compiler. Only times with the same name are comparable.

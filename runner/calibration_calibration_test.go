@@ -41,7 +41,7 @@ func TestNamesTellWhatCanBeCompared(t *testing.T) {
 	if NewCalibrationKernels(1, 0, nil).Name() == NewCalibrationKernels(1, 1<<30, nil).Name() {
 		t.Error("buffers of different sizes have one name")
 	}
-	if NewCalibrationKernels(1, 1<<40, nil).bufferBytes != mostBuffer || NewCalibrationKernels(0, 0, nil).threads != 1 {
+	if NewCalibrationKernels(1, 1<<40, nil).bufferBytes != maxBuffer || NewCalibrationKernels(0, 0, nil).threads != 1 {
 		t.Errorf("kernels are not bounded: %s", NewCalibrationKernels(0, 1<<40, nil).Name())
 	}
 }

@@ -66,9 +66,9 @@ func (p Plan) reserved() int64 {
 // trusted.
 func (p Plan) linked() bool { return p.Device != nil && p.Device.Link }
 
-// mostLosses is how often a device may be lost while a plan or an examination runs, before the failure is
+// maxLosses is how often a device may be lost while a plan or an examination runs, before the failure is
 // reported.
-const mostLosses = 2
+const maxLosses = 2
 
 // lost returns the error of an event that reports a lost device.
 func (e event) lost() error {

@@ -111,11 +111,11 @@ func TestCountersAreAddedUpAndBeginAgain(t *testing.T) {
 	inner := time.Now()
 	write(rapl+"intel-rapl:0/energy_uj", "1000000") // 2 J later
 	write(rapl+"intel-rapl:1/energy_uj", "1500000") // 1 J later
-	least := time.Since(inner).Seconds()
+	shortest := time.Since(inner).Seconds()
 	watts, err := r.End()
-	most := time.Since(outer).Seconds()
-	if err != nil || watts*most < 3 || watts*least > 3*(1+1e-9) {
-		t.Errorf("%v W for 3 J in %v to %v s, %v", watts, least, most, err)
+	longest := time.Since(outer).Seconds()
+	if err != nil || watts*longest < 3 || watts*shortest > 3*(1+1e-9) {
+		t.Errorf("%v W for 3 J in %v to %v s, %v", watts, shortest, longest, err)
 	}
 	r, err = m.Begin()
 	if err != nil {

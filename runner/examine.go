@@ -113,7 +113,7 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 
 // exam examines a candidate, again if the device was lost meanwhile.
 func (m *measurement) exam(ctx context.Context, k int) (seconds float64, failed *Outcome, err error) {
-	for range mostLosses + 1 {
+	for range maxLosses + 1 {
 		x := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results}
 		seconds, failed, err = x.run(ctx)
 		if !errors.As(err, new(*lostError)) {
@@ -209,7 +209,7 @@ func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) 
 // time runs the kernel on all sets, group by group, and returns the shortest time of a group, or a wrong
 // result. Each group is verified before the next starts; otherwise a process could deliver one group during
 // another and appear to take no time.
-func (x *exam) time(proc *process) (least time.Duration, wrong string, err error) {
+func (x *exam) time(proc *process) (shortest time.Duration, wrong string, err error) {
 	limit := x.plan.candidateLimit() + x.plan.Limits.Reference
 	for k := 0; k < x.results.Exams; k += x.results.Group {
 		w := command{op: cmdRunSets, seed: x.results.seed(practiceSets + k), slot: uint64(k), n: uint64(x.results.Group)}
@@ -220,11 +220,11 @@ func (x *exam) time(proc *process) (least time.Duration, wrong string, err error
 		if wrong := x.wrong(k); wrong != "" {
 			return 0, wrong, nil
 		}
-		if k == 0 || took < least {
-			least = took
+		if k == 0 || took < shortest {
+			shortest = took
 		}
 	}
-	return least, "", nil
+	return shortest, "", nil
 }
 
 // group returns the time from starting a group until its outputs are out of the process's reach.

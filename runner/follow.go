@@ -57,7 +57,7 @@ type measurement struct {
 func (m *measurement) run(ctx context.Context) error {
 	for losses := 0; ; {
 		done, err := m.process(ctx)
-		if errors.As(err, new(*lostError)) && losses < mostLosses {
+		if errors.As(err, new(*lostError)) && losses < maxLosses {
 			losses++
 			m.current, m.loading = -1, -1
 			continue
@@ -330,8 +330,8 @@ func (m *measurement) settled(ctx context.Context) error {
 	return m.release(ctx, m.before)
 }
 
-// mostSpeedUp is the maximum plausible speed-up of a device after the first calibration of a process.
-const mostSpeedUp = 1.25
+// maxSpeedUp is the maximum plausible speed-up of a device after the first calibration of a process.
+const maxSpeedUp = 1.25
 
 // believed limits a calibration to a plausible value. The first one of a process precedes all candidates and
 // is trusted.
@@ -339,7 +339,7 @@ func (m *measurement) believed(seconds float64) float64 {
 	if m.clean == 0 {
 		m.clean = seconds
 	}
-	return max(seconds, m.clean/mostSpeedUp)
+	return max(seconds, m.clean/maxSpeedUp)
 }
 
 // calibrated handles a calibration, which settles the outcomes since the previous one. The process waits

@@ -120,7 +120,7 @@ func FuzzReport(f *testing.F) {
 			if o == nil || o.Error != none {
 				continue
 			}
-			if v := m.judge.verdicts[k]; v == nil || v.asked < leastVerdicts || v.wrong != "" || len(o.Samples) == 0 || !(median(o) > 0) {
+			if v := m.judge.verdicts[k]; v == nil || v.asked < minVerdicts || v.wrong != "" || len(o.Samples) == 0 || !(median(o) > 0) {
 				t.Errorf("kernel %d is right by %+v: %v", k, v, o)
 			}
 		}

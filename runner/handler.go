@@ -71,15 +71,15 @@ func NewHandler(config Config) *Handler {
 	return &Handler{Config: config, calibrations: map[string]*Calibration{}}
 }
 
-// mostCalibrations bounds the remembered calibrations. One more resets them all.
-const mostCalibrations = 64
+// maxCalibrations bounds the remembered calibrations. One more resets them all.
+const maxCalibrations = 64
 
 // calibration returns the calibrations of a device, by its name within its origin.
 func (h *Handler) calibration(device string) *Calibration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.calibrations[device] == nil {
-		if len(h.calibrations) >= mostCalibrations {
+		if len(h.calibrations) >= maxCalibrations {
 			clear(h.calibrations)
 		}
 		h.calibrations[device] = &Calibration{}

@@ -112,7 +112,7 @@ func (b *bench) lie(t *testing.T, kernel string, mode func(*Plan)) Outcome {
 	p.Candidates = []string{b.hostile(t, "hostile.so", []string{kernel}, fmt.Sprintf("-DPRACTICE=%d", practiceSets)), p.Candidates[0]}
 	p.Kernels, p.Calibration = []string{kernel, "slow"}, &Calibration{}
 	// Some report wrong times, so the harness never reaches the requested duration.
-	p.Limits.Candidate, p.Limits.Sample, p.Limits.Samples, p.Limits.LeastSamples = 60*time.Second, 20*time.Microsecond, 3, 3
+	p.Limits.Candidate, p.Limits.Sample, p.Limits.Samples, p.Limits.MinSamples = 60*time.Second, 20*time.Microsecond, 3, 3
 	p.Limits.Budget = 20 * time.Second // on a busy machine, a lengthened sample may otherwise be the only one
 	mode(&p)
 	outcomes := measureAll(t, p)

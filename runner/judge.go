@@ -78,8 +78,8 @@ func (j *judge) verify(proc *process, e event) error {
 // forget discards a kernel's verdict at the start of its turn.
 func (j *judge) forget(kernel int) { delete(j.verdicts, kernel) }
 
-// leastVerdicts is the minimum number of verifications of a correct kernel: before and after its samples.
-const leastVerdicts = 2
+// minVerdicts is the minimum number of verifications of a correct kernel: before and after its samples.
+const minVerdicts = 2
 
 // of returns the verdict on a kernel. ok is false if the harness's status contradicts it.
 func (j *judge) of(kernel int, status string) (v verdict, ok bool) {
@@ -88,7 +88,7 @@ func (j *judge) of(kernel int, status string) (v verdict, ok bool) {
 	}
 	switch status {
 	case "ok":
-		return v, v.wrong == "" && v.asked >= leastVerdicts
+		return v, v.wrong == "" && v.asked >= minVerdicts
 	case "wrong":
 		return v, v.wrong != ""
 	}

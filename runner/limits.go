@@ -27,9 +27,9 @@ type Limits struct {
 	Budget time.Duration
 	// Samples is the maximum number of samples, up to 64; by default 10, or 40 for finalists.
 	Samples int
-	// LeastSamples is the number of samples of a candidate that seems slightly slower than the best, by
+	// MinSamples is the number of samples of a candidate that seems slightly slower than the best, by
 	// default 3. Finalists get at least 15, more than a search takes, even if the race is decided.
-	LeastSamples int
+	MinSamples int
 	// Patience limits how long a plan waits for a disturbed device to become calm; by default 250 ms.
 	// Afterwards the device is measured as it is, and the outcomes report that, so that permanently busy
 	// machines make progress.
@@ -46,23 +46,23 @@ const (
 	defaultSample    = 500 * time.Microsecond
 	defaultBudget    = 15 * time.Millisecond
 	defaultSamples   = 10
-	defaultLeast     = 3
+	defaultMin       = 3
 	defaultPatience  = 250 * time.Millisecond
 	finalistSample   = time.Millisecond
 	finalistBudget   = 150 * time.Millisecond
 	finalistSamples  = 40
-	finalistLeast    = 15
+	finalistMin      = 15
 	// maxSlowdown is the maximum time of a candidate's single run relative to the incumbent. Verification
 	// runs it twice.
 	maxSlowdown = 10
 	// spareThreads is the allowance for the threads of an emulator and of other runners whose harnesses
 	// belong to the same user.
-	spareThreads  = 256
-	mostOpenFiles = 256
-	// mostResultsBytes limits the reference's results.
-	mostResultsBytes = 8 << 30
-	defaultLoad      = 10 * time.Second
-	defaultCompile   = 20 * time.Second
+	spareThreads = 256
+	maxOpenFiles = 256
+	// maxResultsBytes limits the reference's results.
+	maxResultsBytes = 8 << 30
+	defaultLoad     = 10 * time.Second
+	defaultCompile  = 20 * time.Second
 )
 
 func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
@@ -71,12 +71,12 @@ func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 	}
 	if finalists {
 		l.Sample, l.Budget = cmp.Or(l.Sample, finalistSample), cmp.Or(l.Budget, finalistBudget)
-		l.Samples, l.LeastSamples = cmp.Or(l.Samples, finalistSamples), cmp.Or(l.LeastSamples, finalistLeast)
+		l.Samples, l.MinSamples = cmp.Or(l.Samples, finalistSamples), cmp.Or(l.MinSamples, finalistMin)
 	}
 	l.Candidate, l.Reference = cmp.Or(l.Candidate, defaultCandidate), cmp.Or(l.Reference, defaultReference)
 	l.Load, l.Compile = cmp.Or(l.Load, defaultLoad), cmp.Or(l.Compile, defaultCompile)
 	l.Sample, l.Budget = cmp.Or(l.Sample, defaultSample), cmp.Or(l.Budget, defaultBudget)
-	l.Samples, l.LeastSamples = cmp.Or(l.Samples, defaultSamples), cmp.Or(l.LeastSamples, defaultLeast)
+	l.Samples, l.MinSamples = cmp.Or(l.Samples, defaultSamples), cmp.Or(l.MinSamples, defaultMin)
 	l.Patience = cmp.Or(l.Patience, defaultPatience)
 	l.MemoryBytes = cmp.Or(l.MemoryBytes, sandbox.MachineMemory()/4*3)
 	return l
@@ -96,7 +96,7 @@ const (
 func (l Limits) forLinks() Limits {
 	l.Candidate, l.Load = cmp.Or(l.Candidate, linkedCandidate), cmp.Or(l.Load, linkedLoad)
 	l.Sample, l.Budget = cmp.Or(l.Sample, time.Nanosecond), cmp.Or(l.Budget, linkedBudget)
-	l.Samples, l.LeastSamples = cmp.Or(l.Samples, linkedSamples), cmp.Or(l.LeastSamples, linkedSamples-1)
+	l.Samples, l.MinSamples = cmp.Or(l.Samples, linkedSamples), cmp.Or(l.MinSamples, linkedSamples-1)
 	return l
 }
 
@@ -109,7 +109,7 @@ func (p Plan) candidateLimit() time.Duration {
 		own += 2 * p.Meter.Window()
 	}
 	if p.Finalists {
-		own *= wire.MostFinalists
+		own *= wire.MaxFinalists
 	}
 	return own + p.Limits.Patience
 }

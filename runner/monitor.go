@@ -61,7 +61,7 @@ func (m *Monitored) Surroundings(ctx context.Context) *tilthv1.Surroundings {
 		s.Temperatures = append(s.Temperatures, &tilthv1.Temperature{Sensor: device, Celsius: celsius})
 	}
 	for _, c := range h.Clocks {
-		s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: device + " " + c.Part, Hertz: c.Hertz, MostHertz: c.Most})
+		s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: device + " " + c.Part, Hertz: c.Hertz, MostHertz: c.Max})
 	}
 	if h.Slowed != nil {
 		now := &tilthv1.Throttling{Source: device + " now"}

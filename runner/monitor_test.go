@@ -30,7 +30,7 @@ func (s *scripted) Look(context.Context) (backend.Look, error) {
 func TestADevicesHealthIsReported(t *testing.T) {
 	slowed := true
 	seen := &scripted{health: backend.Health{
-		Celsius: []float64{91}, Clocks: []backend.DeviceClock{{Part: "memory", Hertz: 2e9, Most: 3e9}}, Slowed: &slowed,
+		Celsius: []float64{91}, Clocks: []backend.DeviceClock{{Part: "memory", Hertz: 2e9, Max: 3e9}}, Slowed: &slowed,
 		Errors: &backend.MemoryErrors{Corrected: 4}, Impairments: []string{"is slowed down to cool"},
 	}}
 	host := func(context.Context) *tilthv1.Surroundings {

@@ -54,8 +54,8 @@ type worker struct {
 const (
 	// poolProcesses is 3: one measures, one examines, and one replaces either when a candidate ends it.
 	poolProcesses = 3
-	// mostServed limits the plans of a process, and thereby leaks of its driver.
-	mostServed  = 256
+	// maxServed limits the plans of a process, and thereby leaks of its driver.
+	maxServed  = 256
 	defaultIdle = 20 * time.Second
 	// becomeReady is the time limit for opening a device.
 	becomeReady = 30 * time.Second
@@ -192,7 +192,7 @@ func newServing(p Plan) (*worker, error) {
 		return nil, err
 	}
 	command := p.sandboxed(append([]string{"--serve", "1"}, p.common()...))
-	command.Limits.ProcessorTime *= mostServed
+	command.Limits.ProcessorTime *= maxServed
 	proc, err := start(p.Sandbox, command, memory.File)
 	if err != nil {
 		return nil, errors.Join(err, memory.Close())
@@ -230,7 +230,7 @@ func (w *worker) release(ctx context.Context, well bool) (ending string) {
 	if w.pool == nil {
 		return w.end()
 	}
-	well = well && !w.foreign && w.served < mostServed && w.stop() && w.becomesReady(ctx, becomeReady) && w.memory.Clear() == nil
+	well = well && !w.foreign && w.served < maxServed && w.stop() && w.becomesReady(ctx, becomeReady) && w.memory.Clear() == nil
 	if w.pool.receive(w, well) {
 		return ""
 	}

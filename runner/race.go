@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// mostRaces limits the races of finalists on a drifting device. The last race counts, and the tracker is
+// maxRaces limits the races of finalists on a drifting device. The last race counts, and the tracker is
 // informed about the device.
-const mostRaces = 3
+const maxRaces = 3
 
 // race measures finalists between two calibrations, and repeats the race if the calibrations differ by more
 // than limit.
@@ -24,7 +24,7 @@ func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *batchRe
 		if err == nil {
 			after, err = h.Watch.run(ctx)
 		}
-		if changed := CalibrationChange(before, after); err == nil && changed > limit && n < mostRaces {
+		if changed := CalibrationChange(before, after); err == nil && changed > limit && n < maxRaces {
 			again = fmt.Sprintf("%s: the device changed by %.1f %% while finalists raced, over %.1f %%", h.Device, 100*changed, 100*limit)
 			h.Logger.Info("finalists race again", "reason", again)
 			before = after

@@ -44,10 +44,10 @@ const (
 	practiceSets = 3
 	// The number of examination sets covers one examination and a minimum for busy machines, within bounds of
 	// time and memory.
-	leastExams    = 4
-	mostExams     = 32
-	mostExamBytes = 8 << 20
-	mostExamTime  = 200 * time.Millisecond
+	minExams     = 4
+	maxExams     = 32
+	maxExamBytes = 8 << 20
+	maxExamTime  = 200 * time.Millisecond
 	// Faster references run in groups.
 	quick      = time.Millisecond
 	quickGroup = 4
@@ -136,7 +136,7 @@ func readResults(path string, want resultsHeader) *results {
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil || info.Size() > mostResultsBytes || info.Size() < resultsAlign {
+	if err != nil || info.Size() > maxResultsBytes || info.Size() < resultsAlign {
 		return nil
 	}
 	all, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
@@ -168,7 +168,7 @@ func (r *results) parse(all []byte) bool {
 
 // sound reports whether the examination sets form whole groups.
 func (h *resultsHeader) sound() bool {
-	return h.Group >= 1 && h.Exams >= h.Group && h.Exams <= mostExams && h.Exams%h.Group == 0
+	return h.Group >= 1 && h.Exams >= h.Group && h.Exams <= maxExams && h.Exams%h.Group == 0
 }
 
 // computeResults runs the reference in a harness on each set.
@@ -215,11 +215,11 @@ func (r *results) compute(proc *process, p Plan, memory *Memory) error {
 	}
 	r.Workload = *workload
 	size := r.SlotBytes()
-	most := int(min(max(mostExamBytes/size, leastExams), mostExams))
-	if size*int64(practiceSets+most) > mostResultsBytes {
-		return &infraError{fmt.Sprintf("the workload's outputs have %d bytes, %d sets of them are too many", size, practiceSets+most)}
+	maxCount := int(min(max(maxExamBytes/size, minExams), maxExams))
+	if size*int64(practiceSets+maxCount) > maxResultsBytes {
+		return &infraError{fmt.Sprintf("the workload's outputs have %d bytes, %d sets of them are too many", size, practiceSets+maxCount)}
 	}
-	if err := memory.Grow(size * int64(practiceSets+most)); err != nil {
+	if err := memory.Grow(size * int64(practiceSets+maxCount)); err != nil {
 		return err
 	}
 	if err := proc.send(command{op: cmdContinue, seed: r.seed(0)}); err != nil {
@@ -235,7 +235,7 @@ func (r *results) compute(proc *process, p Plan, memory *Memory) error {
 		}
 	}
 	began := time.Now()
-	for r.Exams < most-most%r.Group && (r.Exams < leastExams || r.Exams%r.Group != 0 || time.Since(began) < mostExamTime) {
+	for r.Exams < maxCount-maxCount%r.Group && (r.Exams < minExams || r.Exams%r.Group != 0 || time.Since(began) < maxExamTime) {
 		if _, err := r.one(proc, practiceSets+r.Exams, limit); err != nil {
 			return err
 		}

@@ -85,8 +85,8 @@ type Outcome struct {
 // fails alone. An object that does so while being loaded fails its candidates, which are reported last. An error
 // means that the device or the artifacts are at fault, or that ctx ended; unreported candidates are then unmeasured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
-	if p.Finalists && len(p.Kernels) > wire.MostFinalists {
-		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MostFinalists)
+	if p.Finalists && len(p.Kernels) > wire.MaxFinalists {
+		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MaxFinalists)
 	}
 	if p.linked() {
 		p.Limits = p.Limits.forLinks()
@@ -125,11 +125,11 @@ func (p Plan) show() error {
 // patience returns how many seconds a harness process may wait for a calm device. Finalists, being few,
 // always get the maximum.
 func (p Plan) patience() float64 {
-	most := p.Limits.Patience.Seconds()
+	limit := p.Limits.Patience.Seconds()
 	if p.Finalists {
-		return most
+		return limit
 	}
-	return p.Calibration.patience(most)
+	return p.Calibration.patience(limit)
 }
 
 // command returns the harness command for the kernels without an outcome.
@@ -141,7 +141,7 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 		"--calibration-seconds", float(p.Calibration.BestSeconds()), "--patience-seconds", float(patience),
 		"--sample-seconds", float(p.Limits.Sample.Seconds()),
 		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples),
-		"--least-samples", strconv.Itoa(p.Limits.LeastSamples))
+		"--least-samples", strconv.Itoa(p.Limits.MinSamples))
 	if p.Alike || p.Meter != nil {
 		args = append(args, "--alike", "1")
 	}
@@ -165,7 +165,7 @@ func (p Plan) common() []string {
 func (p Plan) sandboxed(args []string) sandbox.Command {
 	return sandbox.Command{Launcher: p.Emulator, Program: p.Harness, Args: args, Files: append([]string{p.Reference}, p.Candidates...),
 		Limits: sandbox.Limits{MemoryBytes: p.Limits.MemoryBytes, ReservedBytes: p.reserved(), ProcessorTime: p.processorTime(),
-			Processes: p.Threads + spareThreads, OpenFiles: mostOpenFiles}}
+			Processes: p.Threads + spareThreads, OpenFiles: maxOpenFiles}}
 }
 
 // left returns the arguments that mark kernels as done.

@@ -255,8 +255,8 @@ func TestCandidatesHardlyBehindGetFewSamples(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "good")
 	p.Limits.Budget = time.Hour // irrelevant on a busy machine
 	p.BestSeconds, p.BestSamples = 1e-9, []float64{1e-9, 1e-9, 1e-9, 10, 10}
-	if got := measureAll(t, p)[0]; len(got.Samples) != defaultLeast {
-		t.Errorf("%d samples, want %d", len(got.Samples), defaultLeast)
+	if got := measureAll(t, p)[0]; len(got.Samples) != defaultMin {
+		t.Errorf("%d samples, want %d", len(got.Samples), defaultMin)
 	}
 	p.BestSeconds = 1000 // longer than any execution
 	if got := measureAll(t, p)[0]; len(got.Samples) != defaultSamples {

@@ -16,8 +16,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostReadings limits the readings of each kind; large servers have hundreds.
-const mostReadings = 64
+// maxReadings limits the readings of each kind; large servers have hundreds.
+const maxReadings = 64
 
 // SurroundingsReader reads a machine's surroundings.
 type SurroundingsReader struct {
@@ -45,9 +45,9 @@ func (r *SurroundingsReader) Read(ctx context.Context) *tilthv1.Surroundings {
 	if len(s.GetTemperatures())+len(s.GetClocks())+len(s.GetThrottling())+len(s.GetPower()) == 0 {
 		return nil
 	}
-	s.Temperatures = s.Temperatures[:min(len(s.Temperatures), mostReadings)]
-	s.Clocks = s.Clocks[:min(len(s.Clocks), mostReadings)]
-	s.Throttling = s.Throttling[:min(len(s.Throttling), mostReadings)]
+	s.Temperatures = s.Temperatures[:min(len(s.Temperatures), maxReadings)]
+	s.Clocks = s.Clocks[:min(len(s.Clocks), maxReadings)]
+	s.Throttling = s.Throttling[:min(len(s.Throttling), maxReadings)]
 	return s
 }
 
@@ -79,9 +79,9 @@ func (r *SurroundingsReader) clocks() (list []*tilthv1.Clock) {
 		if !ok {
 			continue
 		}
-		most, _ := r.number(path.Join(policy, "cpuinfo_max_freq"))
+		limit, _ := r.number(path.Join(policy, "cpuinfo_max_freq"))
 		list = append(list, &tilthv1.Clock{
-			Domain: "cpu " + ranges(r.text(path.Join(policy, "affected_cpus"))), Hertz: now * 1e3, MostHertz: most * 1e3,
+			Domain: "cpu " + ranges(r.text(path.Join(policy, "affected_cpus"))), Hertz: now * 1e3, MostHertz: limit * 1e3,
 			Governor: r.text(path.Join(policy, "scaling_governor")),
 		})
 	}

@@ -56,8 +56,8 @@ func (r *SurroundingsReader) gpus(ctx context.Context, s *tilthv1.Surroundings) 
 			s.Temperatures = append(s.Temperatures, &tilthv1.Temperature{Sensor: name, Celsius: t})
 		}
 		if now, err := strconv.ParseFloat(fields[2], 64); err == nil {
-			most, _ := strconv.ParseFloat(fields[3], 64) // 0 if unknown
-			s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: name, Hertz: now * 1e6, MostHertz: most * 1e6})
+			limit, _ := strconv.ParseFloat(fields[3], 64) // 0 if unknown
+			s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: name, Hertz: now * 1e6, MostHertz: limit * 1e6})
 		}
 		if reasons, err := strconv.ParseUint(fields[4], 0, 64); err == nil {
 			throttled := &tilthv1.Throttling{Source: name + " now"}

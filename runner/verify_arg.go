@@ -48,9 +48,9 @@ type Workload struct {
 }
 
 const (
-	mostArgs     = 256
-	mostArgBytes = 1 << 40
-	slotAlign    = 64
+	maxArgs     = 256
+	maxArgBytes = 1 << 40
+	slotAlign   = 64
 )
 
 // elementBytes holds the element sizes by data type.
@@ -58,14 +58,14 @@ var elementBytes = [...]int64{0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1}
 
 // Check returns an error if a harness's description of a workload is invalid.
 func (w *Workload) Check() error {
-	if len(w.Args) < 1 || len(w.Args) > mostArgs {
-		return fmt.Errorf("the workload has %d arguments, not 1 to %d", len(w.Args), mostArgs)
+	if len(w.Args) < 1 || len(w.Args) > maxArgs {
+		return fmt.Errorf("the workload has %d arguments, not 1 to %d", len(w.Args), maxArgs)
 	}
 	for _, a := range w.Args {
 		switch {
 		case a.Role < Input || a.Role > Output, a.DType < 1 || int(a.DType) >= len(elementBytes):
 			return fmt.Errorf("argument %q has role %d and type %d", a.Name, a.Role, a.DType)
-		case a.Elements < 0 || a.Elements > mostArgBytes || a.Bytes != a.Elements*elementBytes[a.DType] || a.Bytes > mostArgBytes:
+		case a.Elements < 0 || a.Elements > maxArgBytes || a.Bytes != a.Elements*elementBytes[a.DType] || a.Bytes > maxArgBytes:
 			return fmt.Errorf("argument %q has %d elements in %d bytes", a.Name, a.Elements, a.Bytes)
 		case !(a.Tolerance >= 0) || math.IsInf(a.Tolerance, 1), !(a.Rounding >= 0) || math.IsInf(a.Rounding, 1):
 			return fmt.Errorf("argument %q has the tolerances %v and %v", a.Name, a.Tolerance, a.Rounding)

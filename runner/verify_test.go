@@ -142,7 +142,7 @@ func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 	}
 	for name, w := range map[string]*Workload{
 		"no arguments":   {},
-		"too many":       {Args: make([]Arg, mostArgs+1)},
+		"too many":       {Args: make([]Arg, maxArgs+1)},
 		"no outputs":     {Args: edit(func(a *Arg) { a.Role = Input })},
 		"other role":     {Args: edit(func(a *Arg) { a.Role = 3 })},
 		"other type":     {Args: edit(func(a *Arg) { a.DType = 14 })},

@@ -81,8 +81,8 @@ func (c *inProcess) copyRequest(method string, from, to any) error {
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	if most := wire.RequestBytes(method); len(encoded) > most {
-		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than the limit of %d", len(encoded), most)
+	if limit := wire.RequestBytes(method); len(encoded) > limit {
+		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than the limit of %d", len(encoded), limit)
 	}
 	if err := c.bounds.Wire(request, encoded); err != nil {
 		return err

@@ -28,10 +28,10 @@ import (
 // Limits for the pages of a large farm: bytes sent per page, nodes and bytes of the browser's memory, and height in
 // pixels at desktop width.
 const (
-	mostPageBytes = 4 << 20
-	mostNodes     = 60_000
-	mostHeapBytes = 64 << 20
-	mostPixels    = 20_000
+	maxPageBytes = 4 << 20
+	maxNodes     = 60_000
+	maxHeapBytes = 64 << 20
+	maxPixels    = 20_000
 )
 
 // joinMany joins many runners.
@@ -147,9 +147,9 @@ func (v *visit) open(path string) {
 	pixels := v.number(`document.documentElement.scrollHeight`)
 	nodes, heap := v.kept()
 	v.Logf("%s: %d bytes, first painted after %.0f ms, %d nodes, %d bytes of memory, %d pixels", path, sent, paint, nodes, heap, pixels)
-	if sent > mostPageBytes || nodes > mostNodes || heap > mostHeapBytes || pixels > mostPixels {
+	if sent > maxPageBytes || nodes > maxNodes || heap > maxHeapBytes || pixels > maxPixels {
 		v.Errorf("%s takes %d bytes, %d nodes, %d bytes of memory and %d pixels, at most %d, %d, %d and %d are promised",
-			path, sent, nodes, heap, pixels, mostPageBytes, mostNodes, mostHeapBytes, mostPixels)
+			path, sent, nodes, heap, pixels, maxPageBytes, maxNodes, maxHeapBytes, maxPixels)
 	}
 }
 
@@ -177,7 +177,7 @@ func (v *visit) again(times int) {
 			document.dispatchEvent(new Event("visibilitychange"));
 		})`, chromedp.EvalAwaitPromise)))
 	}
-	if nodes, heap := v.kept(); nodes > before*int64(times)/2 || heap > mostHeapBytes {
+	if nodes, heap := v.kept(); nodes > before*int64(times)/2 || heap > maxHeapBytes {
 		v.Errorf("loaded %d times again, the page has %d nodes, %d before, and %d bytes of memory", times, nodes, before, heap)
 	}
 }

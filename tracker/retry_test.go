@@ -191,11 +191,11 @@ func TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches(t *testing.T) {
 		bad := f.joinAs("bad", builderKind)
 		const attempts = 4 // the tracker's default limit
 		failures := map[string]int{}
-		for most := 0; most <= attempts; {
+		for limit := 0; limit <= attempts; {
 			for w := f.build(bad); w != nil; w = f.build(bad) { // several failures blame the agent
 				f.broken(w)
 				failures[w.GetLease().GetSubject()]++
-				most = max(most, failures[w.GetLease().GetSubject()])
+				limit = max(limit, failures[w.GetLease().GetSubject()])
 			}
 			if dead := f.jobOf(job).GetDeadLetters(); len(dead) > 0 {
 				t.Fatalf("after failures %v there are dead letters: %v", failures, dead)

@@ -190,12 +190,12 @@ func (t *Tracker) sources() telemetry.Sources {
 			t.engine.Read(func(m *state.Machine) { f = m.Figures() })
 			return f
 		},
-		Jobs: func(most int) (jobs []state.JobFigures) {
-			t.engine.Read(func(m *state.Machine) { jobs = m.OldestJobs(most) })
+		Jobs: func(limit int) (jobs []state.JobFigures) {
+			t.engine.Read(func(m *state.Machine) { jobs = m.OldestJobs(limit) })
 			return jobs
 		},
-		Devices: func(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures) {
-			t.engine.Read(func(m *state.Machine) { states, warned, furthest = m.Devices(most) })
+		Devices: func(limit int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures) {
+			t.engine.Read(func(m *state.Machine) { states, warned, furthest = m.Devices(limit) })
 			return states, warned, furthest
 		},
 		Streams: t.engine.Watches().Count, Store: t.cfg.Store, Artifacts: t.engine.Artifacts().Stats, FreeBytes: t.engine.FreeBytes,

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// mostFinalists is the maximum number of finalists that one batch measures in turns.
-	mostFinalists = 4
+	// maxFinalists is the maximum number of finalists that one batch measures in turns.
+	maxFinalists = 4
 	// reserved is the divisor of the job's budget, in trials or time, that yields the reserve for finalists.
 	reserved = 20
 )
@@ -36,7 +36,7 @@ func (r *rivals) add(m *tilthv1.Measurement) {
 	}
 	r.list = append(r.list, rival{m.GetCandidate(), i.GetLowSeconds(), m.GetLatencySeconds(), i.GetHighSeconds()})
 	slices.SortStableFunc(r.list, func(a, b rival) int { return cmp.Compare(a.median, b.median) })
-	r.list = r.list[:min(len(r.list), 2*mostFinalists)]
+	r.list = r.list[:min(len(r.list), 2*maxFinalists)]
 }
 
 // finalists returns the candidates that the measurements cannot separate, best first, or nil if they can.
@@ -50,7 +50,7 @@ func (r *rivals) finalists() (list []*tilthv1.Candidate) {
 		return nil
 	}
 	list = append(list, best.candidate)
-	for _, o := range close[:min(len(close), mostFinalists-1)] {
+	for _, o := range close[:min(len(close), maxFinalists-1)] {
 		list = append(list, o.candidate)
 	}
 	return list
@@ -58,11 +58,11 @@ func (r *rivals) finalists() (list []*tilthv1.Candidate) {
 
 // stake returns how many seconds of the job's weighted latency a race of the task may change.
 func (t *task) stake() float64 {
-	least := t.rivals.list[0].low
+	smallest := t.rivals.list[0].low
 	for _, o := range t.rivals.list {
-		least = min(least, o.low)
+		smallest = min(smallest, o.low)
 	}
-	return t.weight * (t.rivals.list[0].high - least)
+	return t.weight * (t.rivals.list[0].high - smallest)
 }
 
 // undecided returns the task whose finalists should be measured next: the one with the highest stake. waits

@@ -18,20 +18,20 @@ const (
 	firstNoise = 1.0 / 30
 	// priorWeight is the number of observations that the prior's variance is worth.
 	priorWeight = 2
-	// leastVariance keeps the covariance matrix well conditioned.
-	leastVariance = 1e-4
+	// minVariance keeps the covariance matrix well conditioned.
+	minVariance = 1e-4
 	// fitPasses is the number of passes over the scales.
 	fitPasses = 2
-	// fewest is the minimum number of observations to fit scales to.
-	fewest = 6
+	// minObservations is the minimum number of observations to fit scales to.
+	minObservations = 6
 )
 
 // FitGaussianProcess returns a process conditioned on all observations. Its scales maximise the likelihood of the
 // first fit observations, by coordinate ascent.
 func FitGaussianProcess(prior GaussianPrior, xs [][]float64, ys []float64, fit int) *GaussianProcess {
-	s := scales{trends: prior.Trends, lengths: slices.Repeat([]float64{firstLength}, prior.Dimensions), signal: max(prior.signal(ys), leastVariance)}
-	s.noise = max(s.signal*firstNoise, leastVariance)
-	if fit = min(fit, len(xs)); fit >= fewest {
+	s := scales{trends: prior.Trends, lengths: slices.Repeat([]float64{firstLength}, prior.Dimensions), signal: max(prior.signal(ys), minVariance)}
+	s.noise = max(s.signal*firstNoise, minVariance)
+	if fit = min(fit, len(xs)); fit >= minObservations {
 		newAscent(&s, xs[:fit], ys[:fit]).climb()
 	}
 	return condition(s, xs, ys)
@@ -102,7 +102,7 @@ func (a *ascent) length(k int, by float64) bool {
 // scale multiplies a variance by a factor if that increases the likelihood.
 func (a *ascent) scale(v *float64, by float64) bool {
 	old := *v
-	*v = max(old*by, leastVariance/100)
+	*v = max(old*by, minVariance/100)
 	if a.better() {
 		return true
 	}
@@ -134,7 +134,7 @@ func (a *ascent) likelihood() float64 {
 			rest -= c * c
 			pair++
 		}
-		own[i] = math.Sqrt(max(rest, leastVariance*1e-3))
+		own[i] = math.Sqrt(max(rest, minVariance*1e-3))
 		half[i] = (y - dot(own[:i], half)) / own[i]
 		sum -= math.Log(own[i]) + half[i]*half[i]/2
 		row += i + 1

@@ -256,19 +256,19 @@ const firstBatch = 4
 
 // A batch has an overhead of a tenth of a second for starting the compiler and linking, so it should be
 // large. Its duration is limited to batchSeconds because other tasks and the search wait for it, but it has
-// at least leastBatch candidates.
+// at least minBatch candidates.
 const (
 	batchSeconds = 1.5
-	leastBatch   = 8
+	minBatch     = 8
 )
 
 // batchSize returns the maximum size of the next batch of a task.
 func (r *round) batchSize(t *task) int {
-	most := r.BatchSize
+	limit := r.BatchSize
 	if t.seconds > 0 {
-		most = min(most, max(leastBatch, int(batchSeconds*float64(t.recorded)/t.seconds)))
+		limit = min(limit, max(minBatch, int(batchSeconds*float64(t.recorded)/t.seconds)))
 	}
-	return min(most, r.job.searchable(), max(firstBatch, t.proposed))
+	return min(limit, r.job.searchable(), max(firstBatch, t.proposed))
 }
 
 // batch holds the candidates of a search with its duration, or finalists.

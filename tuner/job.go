@@ -177,8 +177,8 @@ func (j *job) stopped() bool {
 	return n > 0 && j.stale >= n
 }
 
-// leastProgress is the relative decrease of the weighted latency that counts as progress.
-const leastProgress = 1e-3
+// minProgress is the relative decrease of the weighted latency that counts as progress.
+const minProgress = 1e-3
 
 // progressed updates the count of trials without progress.
 func (j *job) progressed(first bool) {
@@ -187,7 +187,7 @@ func (j *job) progressed(first bool) {
 		total += t.weight * t.best
 	}
 	j.stale++
-	if first || total < (1-leastProgress)*j.total {
+	if first || total < (1-minProgress)*j.total {
 		j.total, j.stale = total, 0
 	}
 }

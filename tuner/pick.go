@@ -75,7 +75,7 @@ func (g *learner) cheapest(list []Candidate, n int, population []*prospect, cost
 // promising returns the index of the point with the highest value of a measurement among those with a finite
 // time, or -1.
 func (g *learner) promising(times []float64, fastest float64, field *GaussianField) int {
-	most, at := math.Inf(-1), -1
+	largest, at := math.Inf(-1), -1
 	for k, t := range times {
 		if math.IsInf(t, 1) {
 			continue
@@ -84,8 +84,8 @@ func (g *learner) promising(times []float64, fastest float64, field *GaussianFie
 		if g.mature() {
 			worth = gain(fastest-t, field.Deviation(k))
 		}
-		if worth > most || worth == most && t < times[at] {
-			most, at = worth, k
+		if worth > largest || worth == largest && t < times[at] {
+			largest, at = worth, k
 		}
 	}
 	if at >= 0 && g.mature() && g.rng.IntN(exploreInterval) == 0 {

@@ -18,7 +18,7 @@ func (j *job) remeasure() *batch {
 		best := t.doubt.GetCandidate()
 		list := []*tilthv1.Candidate{best}
 		for _, r := range t.rivals.list {
-			if r.candidate.GetDigest() != best.GetDigest() && len(list) < mostFinalists {
+			if r.candidate.GetDigest() != best.GetDigest() && len(list) < maxFinalists {
 				list = append(list, r.candidate)
 			}
 		}

@@ -29,13 +29,13 @@ const (
 // next returns the task for the next batch, or nil if all are exhausted or have converged.
 func (s *scheduler) next() *task {
 	var chosen *task
-	most := 0.0
+	largest := 0.0
 	for _, t := range s.tasks {
 		if t.exhausted || t.converged() {
 			continue
 		}
-		if c := s.claim(t); chosen == nil || c > most {
-			chosen, most = t, c
+		if c := s.claim(t); chosen == nil || c > largest {
+			chosen, largest = t, c
 		}
 	}
 	return chosen

@@ -91,7 +91,7 @@ func (a *KernelAdder) first(ctx context.Context, f *family) []int64 {
 			return values
 		}
 	}
-	for values := range choices(k.Knobs, mostLooks) {
+	for values := range choices(k.Knobs, maxChoices) {
 		if ctx.Err() != nil || a.looks == 0 {
 			return nil
 		}
@@ -103,8 +103,8 @@ func (a *KernelAdder) first(ctx context.Context, f *family) []int64 {
 	return nil
 }
 
-// mostLooks is the number of choices of one kernel to check for one workload.
-const mostLooks = 1 << 14
+// maxChoices is the number of choices of one kernel to check for one workload.
+const maxChoices = 1 << 14
 
 // Unused explains, for each kernel that applies to none of the workloads on a target, why that is.
 func (a *KernelAdder) Unused(ctx context.Context, t *target.Target, workloads []*expr.Workload) (reasons []error) {
@@ -154,10 +154,10 @@ type family struct {
 }
 
 // choices iterates over values of all knobs, at most a number of them.
-func choices(knobs []userkernel.Knob, most int) func(yield func([]int64) bool) {
+func choices(knobs []userkernel.Knob, limit int) func(yield func([]int64) bool) {
 	return func(yield func([]int64) bool) {
 		at := make([]int, len(knobs))
-		for range most {
+		for range limit {
 			values := make([]int64, len(at))
 			for i, k := range at {
 				values[i] = knobs[i].Values[k]
@@ -223,20 +223,20 @@ func (f *family) Tiled(space.Tiling) []space.Wish { return nil }
 
 // CountKernelPoints counts the legal choices of a kernel for the workload of a space. It checks at most a number of
 // choices. all is true if these were all of them.
-func CountKernelPoints(s *space.Space, k *userkernel.Kernel, most int) (legal, looked int, all bool) {
+func CountKernelPoints(s *space.Space, k *userkernel.Kernel, limit int) (legal, looked int, all bool) {
 	fit, ok := k.Fit(s.Workload.Text())
 	if !ok {
 		return 0, 0, true
 	}
 	size := 1
 	for _, knob := range k.Knobs {
-		size = min(size*len(knob.Values), most+1)
+		size = min(size*len(knob.Values), limit+1)
 	}
-	for values := range choices(k.Knobs, most) {
+	for values := range choices(k.Knobs, limit) {
 		looked++
 		if fit.Legal(values, s.Target.Threads()) == nil {
 			legal++
 		}
 	}
-	return legal, looked, size <= most
+	return legal, looked, size <= limit
 }

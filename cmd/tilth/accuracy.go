@@ -20,24 +20,24 @@ import (
 // accuracyFlags requests a measurement of a package's error against strict numerics.
 type accuracyFlags struct {
 	inputs string
-	// most is the largest error allowed if limited returns true.
-	most    float64
+	// max is the largest error allowed if limited returns true.
+	max     float64
 	limited func() bool
 }
 
 func (f *accuracyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.inputs, "check", "", "`.npz` file of inputs to measure the error on")
-	c.Flags().Float64Var(&f.most, "max-error", 0, "with --check: highest error allowed, a `number` relative to an output's largest value")
+	c.Flags().Float64Var(&f.max, "max-error", 0, "with --check: highest error allowed, a `number` relative to an output's largest value")
 	f.limited = func() bool { return c.Flags().Changed("max-error") }
 }
 
 // check validates the flags.
 func (f *accuracyFlags) check(model string) error {
 	switch {
-	case f.limited() && !(f.most > 0):
-		return usagef("--max-error %g: want a positive number", f.most)
+	case f.limited() && !(f.max > 0):
+		return usagef("--max-error %g: want a positive number", f.max)
 	case f.limited() && f.inputs == "":
-		return usagef("--max-error %g needs --check INPUTS.npz, on which errors are measured", f.most)
+		return usagef("--max-error %g needs --check INPUTS.npz, on which errors are measured", f.max)
 	case f.inputs == stdio && model == stdio:
 		return usagef("standard input is the model or the inputs of --check: name a file for one of them")
 	}
@@ -113,9 +113,9 @@ func (k *compileCommand) judgeError(got, want map[string]*array.Array) (*aot.Acc
 		return nil, fmt.Errorf("with strict numerics, output %q is all zeros on the inputs of --check, so errors are relative to nothing: name other inputs", output)
 	case math.IsInf(worst, 1):
 		return nil, fmt.Errorf("output %q has values that are not finite where strict numerics have finite ones: %s", output, remedy)
-	case k.accuracy.limited() && worst > k.accuracy.most:
+	case k.accuracy.limited() && worst > k.accuracy.max:
 		return nil, fmt.Errorf("output %q differs from that of strict numerics by %.3g of its largest value, and --max-error allows %g: %s, or allow more",
-			output, worst, k.accuracy.most, remedy)
+			output, worst, k.accuracy.max, remedy)
 	}
 	return a, nil
 }

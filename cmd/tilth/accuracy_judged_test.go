@@ -14,7 +14,7 @@ func TestWhatIsSaidOfAnError(t *testing.T) {
 	nan := float32(math.NaN())
 	for name, c := range map[string]struct {
 		got, want *array.Array
-		most      float64
+		max       float64
 		said      string
 	}{
 		"none":              {values(1, 2), values(1, 2), 0.1, ""},
@@ -26,7 +26,7 @@ func TestWhatIsSaidOfAnError(t *testing.T) {
 		"nothing to divide": {values(0, 1e-3), values(0, 0), 0, "name other inputs"},
 	} {
 		k := &compileCommand{}
-		k.accuracy.most, k.accuracy.limited = c.most, func() bool { return c.most > 0 }
+		k.accuracy.max, k.accuracy.limited = c.max, func() bool { return c.max > 0 }
 		_, err := k.judgeError(map[string]*array.Array{"y": c.got}, map[string]*array.Array{"y": c.want})
 		if (err == nil) != (c.said == "") || err != nil && !strings.HasSuffix(err.Error(), c.said) {
 			t.Errorf("%s: %v, want %q", name, err, c.said)

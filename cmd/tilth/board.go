@@ -111,8 +111,8 @@ func (a *app) printMonitor(made monitorResult, asJSON bool) error {
 	return err
 }
 
-// mostSourceBytes bounds each file that describes a board.
-const mostSourceBytes = 1 << 20
+// maxSourceBytes bounds each file that describes a board.
+const maxSourceBytes = 1 << 20
 
 // board returns the named board or the one that a header describes.
 func (f monitorFlags) board(c *cobra.Command, named string) (monitor.Board, error) {
@@ -173,9 +173,9 @@ func readSource(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostSourceBytes+1))
-	if err == nil && len(text) > mostSourceBytes {
-		err = fmt.Errorf("%s: source of a board has at most %d bytes", path, mostSourceBytes)
+	text, err := io.ReadAll(io.LimitReader(f, maxSourceBytes+1))
+	if err == nil && len(text) > maxSourceBytes {
+		err = fmt.Errorf("%s: source of a board has at most %d bytes", path, maxSourceBytes)
 	}
 	return string(text), err
 }

@@ -104,7 +104,7 @@ type temperatureRow struct {
 type clockRow struct {
 	Domain   string  `json:"domain"`
 	Hertz    float64 `json:"hertz"`
-	Most     float64 `json:"most_hertz,omitempty"`
+	Max      float64 `json:"most_hertz,omitempty"`
 	Governor string  `json:"governor,omitempty"`
 }
 

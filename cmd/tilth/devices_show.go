@@ -186,11 +186,11 @@ func (c *calibrationRow) writeSurroundings(w io.Writer) error {
 		table.Row(t.Sensor, fmt.Sprintf("%.1f °C", t.Celsius))
 	}
 	for _, k := range c.Clocks {
-		most := show.Missing
-		if k.Most > 0 {
-			most = fmt.Sprintf("%.2f GHz", k.Most/1e9)
+		maxText := show.Missing
+		if k.Max > 0 {
+			maxText = fmt.Sprintf("%.2f GHz", k.Max/1e9)
 		}
-		table.Row(k.Domain, fmt.Sprintf("%.2f GHz", k.Hertz/1e9), most, cmp.Or(k.Governor, show.Missing))
+		table.Row(k.Domain, fmt.Sprintf("%.2f GHz", k.Hertz/1e9), maxText, cmp.Or(k.Governor, show.Missing))
 	}
 	for _, t := range c.Throttling {
 		table.Row(t.Source+" throttled", strconv.FormatUint(t.Events, 10))

@@ -26,8 +26,8 @@ func (f *extentsFlag) of(manifests ...*aot.Manifest) (map[string]int64, error) {
 					continue
 				}
 				known = true
-				if n < e.Least || n > e.Most {
-					return nil, usagef("--shape %s=%d: the package was compiled for %d..%d", name, n, e.Least, e.Most)
+				if n < e.Min || n > e.Max {
+					return nil, usagef("--shape %s=%d: the package was compiled for %d..%d", name, n, e.Min, e.Max)
 				}
 			}
 		}

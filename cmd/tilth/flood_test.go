@@ -166,8 +166,8 @@ func TestAnswersThatNobodyReadsDoNotFillATrackersMemory(t *testing.T) {
 	b.farmUnderTest.tilth(ctx, "jobs", "list", "--tracker", b.farmUnderTest.tracker, "--token-file", filepath.Join(b.dir, "root.token")).mustRun()
 	after := b.peak()
 	t.Logf("from %d to %d MiB", before, after)
-	if most := 512 * memoryFactor; after-before > most {
-		t.Errorf("takes %d MiB, want at most %d", after-before, most)
+	if limit := 512 * memoryFactor; after-before > limit {
+		t.Errorf("takes %d MiB, want at most %d", after-before, limit)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestUnfinishedMessagesDoNotFillATrackersMemory(t *testing.T) {
 		connections, calls int
 		method, token      string
 		length             int
-		most               int // growth in MiB
+		max                int // growth in MiB
 	}{
 		{"a stranger, one connection", 1, 40, healthv1.Health_Check_FullMethodName, "", 63 << 20, 32},
 		{"a stranger, 200 connections", 200, 40, healthv1.Health_Check_FullMethodName, "", 63 << 20, 64},
@@ -196,8 +196,8 @@ func TestUnfinishedMessagesDoNotFillATrackersMemory(t *testing.T) {
 		b.attack(ctx, c.connections, c.calls, c.method, c.token, c.length)
 		after := b.peak()
 		t.Logf("%s: from %d to %d MiB", c.name, before, after)
-		if most := c.most * memoryFactor; after-before > most {
-			t.Errorf("%s: takes %d MiB, want at most %d", c.name, after-before, most)
+		if limit := c.max * memoryFactor; after-before > limit {
+			t.Errorf("%s: takes %d MiB, want at most %d", c.name, after-before, limit)
 		}
 	}
 	list := b.farmUnderTest.tilth(ctx, "jobs", "list", "--tracker", b.farmUnderTest.tracker, "--token-file", filepath.Join(b.dir, "alice.token"))

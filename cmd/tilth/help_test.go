@@ -40,16 +40,16 @@ func helpText(t *testing.T, c *cobra.Command, flag string) string {
 func TestHelpFitsItsColumns(t *testing.T) {
 	const exampleColumns = 99 // for examples and lists of subcommands
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
-		most := helpColumns
+		limit := helpColumns
 		for line := range strings.Lines(helpText(t, c, helpAllFlag)) {
 			switch line = strings.TrimSuffix(line, "\n"); {
 			case strings.HasSuffix(line, "xamples:"), strings.HasSuffix(line, "ommands:"), slices.ContainsFunc(c.Groups(), func(g *cobra.Group) bool { return g.Title == line }):
-				most = exampleColumns
+				limit = exampleColumns
 			case strings.HasSuffix(line, ":") && !strings.HasPrefix(line, " "):
-				most = helpColumns
+				limit = helpColumns
 			}
-			if utf8.RuneCountInString(line) > most {
-				t.Errorf("%s: more than %d columns: %s", c.CommandPath(), most, line)
+			if utf8.RuneCountInString(line) > limit {
+				t.Errorf("%s: more than %d columns: %s", c.CommandPath(), limit, line)
 			}
 		}
 	}

@@ -34,8 +34,8 @@ it computes, how many knob settings are legal for each, and whether its default 
 and computes the correct result. The kernel runs in a sandbox, in turns with the default
 schedule.`
 
-// mostCounted bounds the knob settings that are enumerated.
-const mostCounted = 1 << 17
+// maxCounted bounds the knob settings that are enumerated.
+const maxCounted = 1 << 17
 
 // kernelsCheck is 'tilth kernels check'.
 type kernelsCheck struct {
@@ -156,7 +156,7 @@ func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *user
 	if err != nil {
 		return nil, false, err
 	}
-	legal, looked, all := tuner.CountKernelPoints(base, kernel, mostCounted)
+	legal, looked, all := tuner.CountKernelPoints(base, kernel, maxCounted)
 	count := fmt.Sprintf("%d of %d", legal, looked)
 	if !all {
 		count += "+"

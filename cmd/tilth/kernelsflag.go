@@ -54,8 +54,8 @@ func (f *kernelsFlag) GetSlice() []string { return f.folders }
 
 // read reads the folders.
 func (f *kernelsFlag) read() error {
-	if len(f.folders) > wire.MostKernels {
-		return usagef("--kernels: want at most %d folders", wire.MostKernels)
+	if len(f.folders) > wire.MaxKernels {
+		return usagef("--kernels: want at most %d folders", wire.MaxKernels)
 	}
 	f.list = nil
 	for i, folder := range f.folders {

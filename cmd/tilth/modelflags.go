@@ -184,8 +184,8 @@ func shapesFor(m *onnx.Model, o frontend.Options) frontend.Options {
 func (f *modelFlags) parse() (o frontend.Options, err error) {
 	o.Shapes, o.Open = map[string][]int64{}, map[string]frontend.Bounds{}
 	for name, text := range f.shapes {
-		if least, most, isOpen := strings.Cut(text, ".."); isOpen {
-			if o.Open[name], err = parseBounds(least, most); err != nil {
+		if lo, hi, isOpen := strings.Cut(text, ".."); isOpen {
+			if o.Open[name], err = parseBounds(lo, hi); err != nil {
 				return o, usagef("--shape %s=%s: %w", name, text, err)
 			}
 			continue
@@ -199,8 +199,8 @@ func (f *modelFlags) parse() (o frontend.Options, err error) {
 
 // parseBounds parses the bounds of an extent. After a colon may follow the caps of specialised kernels,
 // joined by +, or a file with the frequency of each extent.
-func parseBounds(least, most string) (b frontend.Bounds, err error) {
-	most, more, _ := strings.Cut(most, ":")
+func parseBounds(lo, hi string) (b frontend.Bounds, err error) {
+	hi, more, _ := strings.Cut(hi, ":")
 	if strings.Trim(more, "0123456789+") == "" {
 		b.Caps, err = parseCaps(more)
 	} else {
@@ -209,10 +209,10 @@ func parseBounds(least, most string) (b frontend.Bounds, err error) {
 	if err != nil {
 		return b, err
 	}
-	if b.Least, err = strconv.ParseInt(least, 10, 64); err == nil {
-		b.Most, err = strconv.ParseInt(most, 10, 64)
+	if b.Min, err = strconv.ParseInt(lo, 10, 64); err == nil {
+		b.Max, err = strconv.ParseInt(hi, 10, 64)
 	}
-	if err != nil || b.Least < 0 || b.Most <= b.Least {
+	if err != nil || b.Min < 0 || b.Max <= b.Min {
 		return b, fmt.Errorf("want two numbers from 0 on, the larger behind, such as 1..512")
 	}
 	return b, nil

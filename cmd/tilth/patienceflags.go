@@ -16,8 +16,8 @@ type patienceFlags struct {
 	attempts                   int
 }
 
-// leastLease is three heartbeats.
-const leastLease = 3 * tracker.DefaultHeartbeat
+// minLease is three heartbeats.
+const minLease = 3 * tracker.DefaultHeartbeat
 
 func (f *patienceFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.lease, "lease-timeout", tracker.DefaultLeaseTimeout, "how long an agent may be silent before its work goes to others")
@@ -29,8 +29,8 @@ func (f *patienceFlags) add(c *cobra.Command) {
 
 func (f *patienceFlags) check() error {
 	switch {
-	case f.lease < leastLease:
-		return usagef("--lease-timeout %s: want at least %s, which is three heartbeats", f.lease, leastLease)
+	case f.lease < minLease:
+		return usagef("--lease-timeout %s: want at least %s, which is three heartbeats", f.lease, minLease)
 	case f.grace < f.lease:
 		return usagef("--grace %s: want at least the --lease-timeout, %s", f.grace, f.lease)
 	case f.outage <= 0:

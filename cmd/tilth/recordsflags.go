@@ -122,13 +122,13 @@ func (f *recordsFlags) complete(given string, found map[string]bool) error {
 
 // someDigests formats a few digests like tables do.
 func someDigests(digests map[string]bool) string {
-	const most = 5
+	const limit = 5
 	all := slices.Sorted(maps.Keys(digests))
 	var shown []string
-	for _, d := range all[:min(len(all), most)] {
+	for _, d := range all[:min(len(all), limit)] {
 		shown = append(shown, show.Digest(d))
 	}
-	if len(all) > most {
+	if len(all) > limit {
 		shown = append(shown, "...")
 	}
 	return strings.Join(shown, ", ")

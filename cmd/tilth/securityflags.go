@@ -36,8 +36,8 @@ type securityFlags struct {
 	callsPerSecond              float64
 }
 
-// leastRequestMiB is the memory for the longest message, which must fit into the share of one connection.
-const leastRequestMiB = 256
+// minRequestMiB is the memory for the longest message, which must fit into the share of one connection.
+const minRequestMiB = 256
 
 func (f *securityFlags) add(c *cobra.Command) {
 	flags := c.Flags()
@@ -73,8 +73,8 @@ func (f *securityFlags) check(addrs ...string) error {
 		return usagef("--max-connections-per-host %d: want at least 1", f.limits.PerHost)
 	case f.limits.Streams < 1:
 		return usagef("--max-streams %d: want at least 1", f.limits.Streams)
-	case f.requestMiB < leastRequestMiB:
-		return usagef("--max-request-mib %d: want at least %d, an eighth of which holds the longest message", f.requestMiB, leastRequestMiB)
+	case f.requestMiB < minRequestMiB:
+		return usagef("--max-request-mib %d: want at least %d, an eighth of which holds the longest message", f.requestMiB, minRequestMiB)
 	case !(f.callsPerSecond >= 0) || math.IsInf(f.callsPerSecond, 1) || f.callsPerSecond > 0 && f.callsPerSecond < 1:
 		return usagef("--max-calls-per-second %v: want 0 or at least 1", f.callsPerSecond)
 	case f.limits.Stall <= 0:

@@ -99,8 +99,8 @@ func (f *serveFlags) check() error {
 	if _, err := registry.Of(f.store); err != nil {
 		return usagef("--store: %v", err)
 	}
-	if f.shards < 1 || f.shards > wire.MostShards {
-		return usagef("--shards is %d: want 1 to %d", f.shards, wire.MostShards)
+	if f.shards < 1 || f.shards > wire.MaxShards {
+		return usagef("--shards is %d: want 1 to %d", f.shards, wire.MaxShards)
 	}
 	if kind, _ := registry.Of(f.store); f.shards > 1 && kind.Shard == nil {
 		return usagef("--shards is %d: only a database has shards, and --store names none", f.shards)

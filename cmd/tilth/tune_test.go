@@ -40,7 +40,7 @@ func TestAFullLogLeavesNoJobUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	jobs, _, err := file.Jobs(records.JobQuery{Most: 10, MostBytes: 1 << 20})
+	jobs, _, err := file.Jobs(records.JobQuery{Max: 10, MaxBytes: 1 << 20})
 	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
 		t.Errorf("here: jobs are %v, %v; want one, cancelled", jobs, err)
 	}

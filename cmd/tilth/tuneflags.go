@@ -61,7 +61,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.device, "device", "", "device `name`, class or label (rack=3)")
 	c.Flags().StringVar(&f.name, "name", "", "name of the job in listings (default the file names of the models)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
-		fmt.Sprintf("the job's share among your other jobs, 1 to %d", wire.MostPriority))
+		fmt.Sprintf("the job's share among your other jobs, 1 to %d", wire.MaxPriority))
 	f.kernels.add(c, "`folder` of a hand-written kernel to try; repeatable")
 	c.Flags().BoolVar(&f.private, "private", false, "hide the job and its records from all but you and the admins")
 }
@@ -75,8 +75,8 @@ func (f *tuneFlags) check(models int) error {
 		return usagef("--early-stop %d: want a positive number", f.earlyStop)
 	case f.time < 0:
 		return usagef("--time %s: want a positive time", f.time)
-	case f.priority < 1 || f.priority > wire.MostPriority:
-		return usagef("--priority %d: want 1 to %d", f.priority, wire.MostPriority)
+	case f.priority < 1 || f.priority > wire.MaxPriority:
+		return usagef("--priority %d: want 1 to %d", f.priority, wire.MaxPriority)
 	case f.threads < 0:
 		return usagef("--threads %d: want a positive number", f.threads)
 	case !slices.Contains(tuner.Names(), f.tuner):

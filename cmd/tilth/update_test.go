@@ -180,20 +180,20 @@ func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
 }
 
 func TestALabelOfAnUpdateFits(t *testing.T) {
-	long := withLabel(nil, updateLabel, strings.Repeat("x", mostLabel-1)+"é")[updateLabel]
-	if !utf8.ValidString(long) || len(long) != mostLabel-1 {
+	long := withLabel(nil, updateLabel, strings.Repeat("x", maxLabel-1)+"é")[updateLabel]
+	if !utf8.ValidString(long) || len(long) != maxLabel-1 {
 		t.Errorf("%q", long)
 	}
 	full := map[string]string{}
-	for k := range mostLabels {
+	for k := range maxLabels {
 		full[fmt.Sprint(k)] = "x"
 	}
-	if got := withLabel(full, updateLabel, "failed"); len(got) != mostLabels {
+	if got := withLabel(full, updateLabel, "failed"); len(got) != maxLabels {
 		t.Errorf("a device has %d labels", len(got))
 	}
 	delete(full, "0")
 	full[updateLabel] = "mine"
-	if got := withLabel(full, updateLabel, "failed"); len(got) != mostLabels || got[updateLabel] != "failed" {
+	if got := withLabel(full, updateLabel, "failed"); len(got) != maxLabels || got[updateLabel] != "failed" {
 		t.Errorf("labels are %v", got)
 	}
 }

@@ -37,12 +37,12 @@ func (f *updateFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.downgrade, "update-downgrade", false, "take older releases, too")
 }
 
-// mostUpdateTime bounds the durations.
-const mostUpdateTime = 30 * 24 * time.Hour
+// maxUpdateTime bounds the durations.
+const maxUpdateTime = 30 * 24 * time.Hour
 
 func (f *updateFlags) check() error {
-	if f.every <= 0 || f.trial <= 0 || f.every > mostUpdateTime || f.trial > mostUpdateTime {
-		return usagef("--update-every %s, --update-trial %s: want positive times of at most %s", f.every, f.trial, mostUpdateTime)
+	if f.every <= 0 || f.trial <= 0 || f.every > maxUpdateTime || f.trial > maxUpdateTime {
+		return usagef("--update-every %s, --update-trial %s: want positive times of at most %s", f.every, f.trial, maxUpdateTime)
 	}
 	return nil
 }
@@ -69,11 +69,11 @@ func (f *updateFlags) updater(log *slog.Logger, lock *hostlock.Lock) (*update.Up
 // updateLabel is the label of devices whose update failed. Its value is the reason.
 const updateLabel = "update"
 
-// mostLabel bounds the label's value, in bytes. A device has at most 64 labels, two of which runners add
+// maxLabel bounds the label's value, in bytes. A device has at most 64 labels, two of which runners add
 // themselves.
 const (
-	mostLabel  = 200
-	mostLabels = 62
+	maxLabel  = 200
+	maxLabels = 62
 )
 
 // run runs a runner with updates. It does not return after replacing the program.
@@ -114,10 +114,10 @@ func (f *updateFlags) run(ctx context.Context, cfg farm.RunnerConfig) error {
 
 // withLabel adds a label and shortens its value if necessary. It omits the label if there is no room.
 func withLabel(labels map[string]string, key, value string) map[string]string {
-	if _, has := labels[key]; !has && len(labels) >= mostLabels {
+	if _, has := labels[key]; !has && len(labels) >= maxLabels {
 		return labels
 	}
-	all := map[string]string{key: strings.ToValidUTF8(value[:min(len(value), mostLabel)], "")}
+	all := map[string]string{key: strings.ToValidUTF8(value[:min(len(value), maxLabel)], "")}
 	for k, v := range labels {
 		if k != key {
 			all[k] = v

@@ -16,7 +16,7 @@ const forever = "forever"
 // waitFlag selects whether and how long to wait for missing agents.
 type waitFlag struct {
 	waits bool
-	most  time.Duration // 0 means no limit
+	max   time.Duration // 0 means no limit
 }
 
 func (f *waitFlag) add(c *cobra.Command) {
@@ -29,20 +29,20 @@ func (f *waitFlag) String() string {
 	switch {
 	case !f.waits:
 		return ""
-	case f.most == 0:
+	case f.max == 0:
 		return forever
 	}
-	return f.most.String()
+	return f.max.String()
 }
 
 // Set implements pflag.Value.
 func (f *waitFlag) Set(text string) error {
-	f.waits, f.most = true, 0
+	f.waits, f.max = true, 0
 	if text == forever {
 		return nil
 	}
 	var err error
-	if f.most, err = time.ParseDuration(text); err != nil || f.most <= 0 {
+	if f.max, err = time.ParseDuration(text); err != nil || f.max <= 0 {
 		return fmt.Errorf("want a positive time, such as --wait=10m, or --wait alone")
 	}
 	return nil
@@ -53,7 +53,7 @@ func (f *waitFlag) Type() string { return "duration" }
 
 // patience returns the configuration, which prints reasons for waiting.
 func (f *waitFlag) patience(a *app) client.Patience {
-	return client.Patience{Waits: f.waits, Most: f.most, Report: func(message string) {
+	return client.Patience{Waits: f.waits, Most: f.max, Report: func(message string) {
 		fmt.Fprintln(a.stderr, "waits: "+message)
 	}}
 }

@@ -22,9 +22,9 @@ const (
 	// LargestTolerance is the largest error allowed to any candidate, regardless of its algorithm: zeros in place
 	// of outputs, which have an error of 1, are never accepted.
 	LargestTolerance = 0.25
-	// MostGrowth limits the factor by which an algorithm may extend the tolerance of direct sums. bfloat16 products
+	// MaxGrowth limits the factor by which an algorithm may extend the tolerance of direct sums. bfloat16 products
 	// need this much.
-	MostGrowth = 1 << 12
+	MaxGrowth = 1 << 12
 	// OfFactors is the part of a float32 sum's tolerance for its terms, independent of their number: errors of
 	// rounded factors have this size, times the algorithm's growth.
 	OfFactors = 64 * 0x1p-24
@@ -33,7 +33,7 @@ const (
 // Times returns the tolerance of a candidate with the given error growth relative to direct sums, see
 // schedule.Schedule.ErrorGrowth.
 func (o Tolerance) Times(growth float64) float64 {
-	return min(o.Sums*min(max(growth, 1), MostGrowth)+o.Rounding, LargestTolerance)
+	return min(o.Sums*min(max(growth, 1), MaxGrowth)+o.Rounding, LargestTolerance)
 }
 
 // integerSteps is the allowed difference of an integer that was rounded from slightly different floats: one step if
@@ -46,7 +46,7 @@ func (o Tolerance) OfIntegers(growth, largest float64) float64 {
 	if growth <= 1 || largest == 0 {
 		return 0
 	}
-	return min(max(integerSteps/largest, max(o.Sums, OfFactors)*min(growth, MostGrowth)), LargestTolerance)
+	return min(max(integerSteps/largest, max(o.Sums, OfFactors)*min(growth, MaxGrowth)), LargestTolerance)
 }
 
 // Tolerances returns the tolerance of each output of a workload. Rounding errors of a sum grow with the square root

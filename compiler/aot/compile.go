@@ -268,7 +268,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 func (c *compilation) manifest(l *layout) *Manifest {
 	m := &Manifest{Format: formatOf(c.program), Model: c.program.Name, Prefix: c.options.Prefix, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
 		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
-		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Weights: c.options.Weights, Accuracy: c.accuracy,
+		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaMin, WeightsBytes: l.weightsBytes, Weights: c.options.Weights, Accuracy: c.accuracy,
 		Provenance: c.options.Provenance}
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
@@ -289,24 +289,24 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		m.Decoding = &Decoding{Past: c.program.Extents[d.Past].Name, Step: c.program.Extents[d.Step].Name}
 	}
 	for _, e := range c.program.Extents {
-		m.Extents = append(m.Extents, Extent{Name: e.Name, Least: e.Least, Most: e.Most})
+		m.Extents = append(m.Extents, Extent{Name: e.Name, Min: e.Min, Max: e.Max})
 	}
 	for _, call := range c.program.Calls {
 		info := CallInfo{Name: call.Name, Task: call.Task, Counts: c.counts(call)}
-		most := map[string]int64{}
+		maxima := map[string]int64{}
 		for _, e := range c.program.Extents {
-			most[e.Name] = e.Most
+			maxima[e.Name] = e.Max
 		}
 		for _, v := range call.Variants {
 			upTo := map[string]int64{}
 			for _, limit := range v.Caps {
-				upTo[c.program.Extents[limit.Extent].Name] = limit.Most
+				upTo[c.program.Extents[limit.Extent].Name] = limit.Max
 			}
 			info.Variants = append(info.Variants, CallVariant{Task: v.Task, UpTo: upTo})
 			m.Tasks[v.Task].depends(c.program.Tasks[v.Task].Workload, upTo)
 		}
 		if w := c.program.Tasks[call.Task].Workload; len(call.Variants) > 0 || w.IsOpen() {
-			m.Tasks[call.Task].depends(w, most)
+			m.Tasks[call.Task].depends(w, maxima)
 		}
 		m.Calls = append(m.Calls, info)
 	}
@@ -321,7 +321,7 @@ func (t *TaskInfo) depends(w *expr.Workload, extents map[string]int64) {
 // counts returns the names of the extents that a call's counts correspond to.
 func (c *compilation) counts(call program.Call) (names []string) {
 	for i, in := range c.program.Tasks[call.Task].Workload.Inputs {
-		if in.Most == 0 {
+		if in.Max == 0 {
 			continue
 		}
 		for _, e := range c.program.Extents {

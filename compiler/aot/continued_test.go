@@ -35,7 +35,7 @@ func decoder() *onnx.Model {
 func openDecoder(t *testing.T) *program.Program {
 	t.Helper()
 	p, err := frontend.Import(decoder(), frontend.Options{Verify: true, Open: map[string]frontend.Bounds{
-		"sequence": {Least: 1, Most: 6, Caps: []int64{1}}, "past": {Least: 0, Most: 9}}})
+		"sequence": {Min: 1, Max: 6, Caps: []int64{1}}, "past": {Min: 0, Max: 9}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestHostileDecoding(t *testing.T) {
 func TestAPastBehindItselfIsNoDecoder(t *testing.T) {
 	m := sketch.New().Input("p", 4, 2).Node("y = Concat p p", sketch.Int("axis", 0)).Output("y")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
-	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 0, Most: 8}}})
+	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Min: 0, Max: 8}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func largest(parts []part) string {
 
 // alive returns the values and the scratch of the call with the largest memory use.
 func (s *source) alive() (parts []part) {
-	most := int64(-1)
+	peak := int64(-1)
 	for k, c := range s.program.Calls {
 		var now []part
 		all := int64(0)
@@ -64,8 +64,8 @@ func (s *source) alive() (parts []part) {
 				all += u.bytes
 			}
 		}
-		if all > most {
-			most, parts = all, now
+		if all > peak {
+			peak, parts = all, now
 			for i := range parts {
 				if parts[i].name == "" {
 					parts[i].name = "scratch of " + c.Name

@@ -18,8 +18,8 @@ func (m *Model) Continue(inputs map[string]*array.Array) error {
 		return fmt.Errorf("model %s: there is nothing to go on from: execute it after its inputs were set", m.manifest.Model)
 	}
 	after := map[string]int64{d.Past: m.extents[d.Past] + m.extents[d.Step]}
-	if e := m.manifest.extent(d.Past); after[d.Past] > e.Most {
-		return fmt.Errorf("model %s: it has %d positions, and the package was compiled for at most %d before those of an execution", m.manifest.Model, after[d.Past], e.Most)
+	if e := m.manifest.extent(d.Past); after[d.Past] > e.Max {
+		return fmt.Errorf("model %s: it has %d positions, and the package was compiled for at most %d before those of an execution", m.manifest.Model, after[d.Past], e.Max)
 	}
 	for name, n := range m.extents {
 		if name != d.Past {

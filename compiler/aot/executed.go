@@ -55,7 +55,7 @@ func (t TaskInfo) totals(extents map[string]int64, counts []string) (expr.Totals
 	}
 	numbers := map[*expr.Tensor]int64{}
 	for _, in := range w.Inputs {
-		if in.Most == 0 {
+		if in.Max == 0 {
 			continue
 		}
 		if len(counts) == 0 {
@@ -71,8 +71,8 @@ func (t TaskInfo) totals(extents map[string]int64, counts []string) (expr.Totals
 }
 
 func (v CallVariant) suffices(extents map[string]int64) bool {
-	for name, most := range v.UpTo {
-		if extents[name] > most {
+	for name, limit := range v.UpTo {
+		if extents[name] > limit {
 			return false
 		}
 	}

@@ -17,10 +17,10 @@ func TestOperationsAreThoseOfTheExtents(t *testing.T) {
 		}
 		return flop, bytes
 	}
-	most, bytes := sum(6)
+	limit, bytes := sum(6)
 	for _, rows := range []int64{1, 2, 3, 4, 5} {
-		if f, b := sum(rows); f <= most*float64(rows-1)/6 || f >= most*float64(rows+1)/6 || b*6 != bytes*rows {
-			t.Errorf("%d rows: %g operations on %d bytes, where 6 rows have %g on %d", rows, f, b, most, bytes)
+		if f, b := sum(rows); f <= limit*float64(rows-1)/6 || f >= limit*float64(rows+1)/6 || b*6 != bytes*rows {
+			t.Errorf("%d rows: %g operations on %d bytes, where 6 rows have %g on %d", rows, f, b, limit, bytes)
 		}
 	}
 	for what, spoil := range map[string]func(task *TaskInfo, call *CallInfo){

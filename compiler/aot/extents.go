@@ -11,24 +11,24 @@ import (
 
 // checkVarying checks the dynamic axes of a tensor.
 func (m *Manifest) checkVarying(t Tensor) error {
-	least, most := map[int]int64{}, map[int]int64{}
+	lo, hi := map[int]int64{}, map[int]int64{}
 	for _, v := range t.Varying {
 		e := m.extent(v.Extent)
 		switch {
 		case v.Axis < 0 || v.Axis >= len(t.Shape):
 			return fmt.Errorf("axis %d of rank %d cannot vary", v.Axis, len(t.Shape))
-		case e == nil || e.Least < 0 || e.Most < e.Least:
+		case e == nil || e.Min < 0 || e.Max < e.Min:
 			return fmt.Errorf("axis %d has extent %q, which has no bounds", v.Axis, v.Extent)
-		case v.Times < 1 || v.Plus > t.Shape[v.Axis] || e.Most > (t.Shape[v.Axis]-v.Plus)/v.Times:
+		case v.Times < 1 || v.Plus > t.Shape[v.Axis] || e.Max > (t.Shape[v.Axis]-v.Plus)/v.Times:
 			return fmt.Errorf("axis %d has not %v elements of at most %d", v.Axis, v, t.Shape[v.Axis])
 		}
-		least[v.Axis] += v.elements(e.Least)
-		most[v.Axis] += v.elements(e.Most)
-		if most[v.Axis] > t.Shape[v.Axis] {
+		lo[v.Axis] += v.elements(e.Min)
+		hi[v.Axis] += v.elements(e.Max)
+		if hi[v.Axis] > t.Shape[v.Axis] {
 			return fmt.Errorf("axis %d has more than %d elements", v.Axis, t.Shape[v.Axis])
 		}
 	}
-	for axis, n := range least {
+	for axis, n := range lo {
 		if n < 0 {
 			return fmt.Errorf("axis %d has %d elements", axis, n)
 		}
@@ -76,7 +76,7 @@ func (t Tensor) ShapeWith(extents map[string]int64) []int64 {
 func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 	all := map[string]int64{}
 	for _, e := range m.Extents {
-		all[e.Name] = e.Most
+		all[e.Name] = e.Max
 	}
 	maps.Copy(all, extents)
 	return t.ShapeWith(all)
@@ -87,7 +87,7 @@ func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error) {
 	list := make([]program.Extent, len(m.Extents))
 	for k, e := range m.Extents {
-		list[k] = program.Extent{Name: e.Name, Least: e.Least, Most: e.Most}
+		list[k] = program.Extent{Name: e.Name, Min: e.Min, Max: e.Max}
 	}
 	var axes []program.Axis
 	for _, t := range m.Inputs {
@@ -160,7 +160,7 @@ func (m *Model) setExtents(extents map[string]int64) error {
 	for k, e := range m.manifest.Extents {
 		n, given := extents[e.Name]
 		if !given {
-			n = e.Most
+			n = e.Max
 		}
 		m.extents[e.Name] = n
 		if m.api.setExtent(m.handle, int32(k), n) != 0 {

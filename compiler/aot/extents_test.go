@@ -20,7 +20,7 @@ func openSoftmax(t *testing.T) (*program.Program, Options) {
 	for _, in := range m.Graph.Inputs {
 		in.Shape[0] = onnx.Dim{Value: -1, Param: "rows"}
 	}
-	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"rows": {Least: 1, Most: 6, Caps: []int64{1, 2}}}, Verify: true})
+	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"rows": {Min: 1, Max: 6, Caps: []int64{1, 2}}}, Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

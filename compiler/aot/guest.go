@@ -48,12 +48,12 @@ type guest struct {
 // beginning keeps the first bytes written to it.
 type beginning struct{ kept []byte }
 
-// mostSaid limits the bytes kept of a process's standard error.
-const mostSaid = 4 << 10
+// maxSaid limits the bytes kept of a process's standard error.
+const maxSaid = 4 << 10
 
 // Write accepts everything.
 func (b *beginning) Write(p []byte) (int, error) {
-	b.kept = append(b.kept, p[:min(len(p), mostSaid-len(b.kept))]...)
+	b.kept = append(b.kept, p[:min(len(p), maxSaid-len(b.kept))]...)
 	return len(p), nil
 }
 
@@ -155,7 +155,7 @@ func (g *guest) introduced(m *Manifest) error {
 		g.shapes = append(g.shapes, make([]int64, len(t.Shape)))
 	}
 	for _, e := range m.Extents {
-		g.names, g.extents = append(g.names, e.Name), append(g.extents, e.Most)
+		g.names, g.extents = append(g.names, e.Name), append(g.extents, e.Max)
 	}
 	return nil
 }

@@ -113,11 +113,11 @@ func TestAGuestEndsWithItsContext(t *testing.T) {
 func TestWhatAGuestSaysIsBounded(t *testing.T) {
 	var said beginning
 	for range 3 {
-		if n, err := said.Write(make([]byte, mostSaid)); n != mostSaid || err != nil {
+		if n, err := said.Write(make([]byte, maxSaid)); n != maxSaid || err != nil {
 			t.Fatalf("took %d bytes: %v", n, err)
 		}
 	}
-	if len(said.kept) != mostSaid {
+	if len(said.kept) != maxSaid {
 		t.Errorf("%d bytes are kept", len(said.kept))
 	}
 }

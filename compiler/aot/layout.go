@@ -47,7 +47,7 @@ type layout struct {
 	byContent    map[string]int64
 	weightsBytes int64
 	arenaBytes   int64
-	arenaLeast   int64
+	arenaMin     int64
 	// checksLibraries is set if the package contains the function that checks its libraries.
 	checksLibraries bool
 	// uses lists the contents of the arena with their lifetimes, for reports of memory use.
@@ -127,7 +127,7 @@ func (l *layout) planArena() {
 	for root, k := range spanOf {
 		l.values[root] = spot{offset: offsets[k]}
 	}
-	l.workspace, l.arenaBytes, l.arenaLeast = offsets[scratch:], total, l.alignment.lowerBound(spans)
+	l.workspace, l.arenaBytes, l.arenaMin = offsets[scratch:], total, l.alignment.lowerBound(spans)
 }
 
 // planOutputs places constant outputs in the weights.

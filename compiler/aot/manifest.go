@@ -112,9 +112,9 @@ type Tensor struct {
 
 // Extent is a bounded extent that each execution chooses.
 type Extent struct {
-	Name  string `json:"name"`
-	Least int64  `json:"least"`
-	Most  int64  `json:"most"`
+	Name string `json:"name"`
+	Min  int64  `json:"least"`
+	Max  int64  `json:"most"`
 }
 
 // Decoding names the extents of a decoder: the kept positions of the past, and those of an execution.

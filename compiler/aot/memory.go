@@ -50,9 +50,9 @@ func (a alignment) place(spans []span) (offsets []int64, total int64) {
 			best = p
 		}
 	}
-	least, random := a.lowerBound(spans), rand.New(rand.NewPCG(1, 1))
+	smallest, random := a.lowerBound(spans), rand.New(rand.NewPCG(1, 1))
 	for range min(maxRounds, maxPlacingSteps/(1+len(spans)*len(spans))) {
-		if best.total <= least {
+		if best.total <= smallest {
 			break
 		}
 		if p := a.placeInOrder(spans, a.raised(best, spans, random)); p.total <= best.total {
@@ -136,7 +136,7 @@ func (a alignment) raised(p placement, spans []span, random *rand.Rand) []int {
 
 // lowerBound returns the peak of live bytes over all calls: no placement is smaller.
 func (a alignment) lowerBound(spans []span) int64 {
-	var most int64
+	var peak int64
 	for _, s := range spans { // the maximum is reached at the start of some span
 		var alive int64
 		for _, o := range spans {
@@ -144,7 +144,7 @@ func (a alignment) lowerBound(spans []span) int64 {
 				alive += a.up(o.bytes)
 			}
 		}
-		most = max(most, alive)
+		peak = max(peak, alive)
 	}
-	return most
+	return peak
 }

@@ -29,10 +29,10 @@ func TestPlansOfModelsAreTight(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := newLayout(p, make([]backend.Info, len(p.Tasks)), 1, onProcessors)
-			if l.arenaBytes > l.arenaLeast+l.arenaLeast/10 {
-				t.Errorf("%d bytes where %d are in use at a time", l.arenaBytes, l.arenaLeast)
+			if l.arenaBytes > l.arenaMin+l.arenaMin/10 {
+				t.Errorf("%d bytes where %d are in use at a time", l.arenaBytes, l.arenaMin)
 			}
-			t.Logf("%d calls, %d bytes, at least %d", len(p.Calls), l.arenaBytes, l.arenaLeast)
+			t.Logf("%d calls, %d bytes, at least %d", len(p.Calls), l.arenaBytes, l.arenaMin)
 		})
 	}
 }

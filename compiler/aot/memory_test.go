@@ -15,8 +15,8 @@ func TestPlaceSharesMemoryOnlyOverTime(t *testing.T) {
 		}
 		a := []alignment{onProcessors, onDevices}[seed%2]
 		offsets, total := a.place(spans)
-		if least := a.lowerBound(spans); total < least {
-			t.Fatalf("seed %d: %d bytes are less than the %d in use at a time", seed, total, least)
+		if smallest := a.lowerBound(spans); total < smallest {
+			t.Fatalf("seed %d: %d bytes are less than the %d in use at a time", seed, total, smallest)
 		}
 		for k := range spans {
 			if offsets[k]%int64(a) != 0 {

@@ -301,8 +301,8 @@ type Launch struct {
 	Occupancy float64 `json:"occupancy"`
 }
 
-// mostLaunches limits the launches of one execution.
-const mostLaunches = 1 << 24
+// maxLaunches limits the launches of one execution.
+const maxLaunches = 1 << 24
 
 // Launches returns the launches of the last Profile in order; nil for a model that runs on the CPU.
 func (m *Model) Launches() []Launch {
@@ -311,7 +311,7 @@ func (m *Model) Launches() []Launch {
 	}
 	var n int32
 	first := m.api.launches(m.handle, &n)
-	if first == nil || n < 0 || n > mostLaunches {
+	if first == nil || n < 0 || n > maxLaunches {
 		return nil
 	}
 	var list []Launch

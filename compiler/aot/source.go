@@ -105,7 +105,7 @@ func (l *layout) holds(conditions []program.Condition) string {
 func (l *layout) within(v program.Variant) string {
 	list := make([]string, len(v.Caps))
 	for k, c := range v.Caps {
-		list[k] = fmt.Sprintf("%s <= %d", l.count(c.Extent), c.Most)
+		list[k] = fmt.Sprintf("%s <= %d", l.count(c.Extent), c.Max)
 	}
 	return strings.Join(list, " && ")
 }
@@ -149,7 +149,7 @@ func (l *layout) openOutputs(b *strings.Builder, results []int) {
 func (l *layout) extents(b *strings.Builder) {
 	b.WriteString("static const struct tilth_extent extents[] = {")
 	for _, e := range l.program.Extents {
-		fmt.Fprintf(b, "{%s, %d, %d, %d}, ", quote(e.Name), e.Least, e.Most, l.value(e.Value).offset)
+		fmt.Fprintf(b, "{%s, %d, %d, %d}, ", quote(e.Name), e.Min, e.Max, l.value(e.Value).offset)
 	}
 	b.WriteString("{0, 0, 0, 0}};\n")
 	for _, table := range []struct {

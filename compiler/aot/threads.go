@@ -17,8 +17,8 @@ type Threads struct {
 	CPUs []int
 }
 
-// mostCPUs limits a list of processors.
-const mostCPUs = 1 << 16
+// maxCPUs limits a list of processors.
+const maxCPUs = 1 << 16
 
 // options returns the options for the C interface, which older packages lack; nil for the zero value.
 func (t Threads) options(known bool) (*coptions, error) {
@@ -27,8 +27,8 @@ func (t Threads) options(known bool) (*coptions, error) {
 		return nil, nil
 	case t.Count < 0 || t.Count > math.MaxInt32:
 		return nil, fmt.Errorf("%d threads: want at least 1, or 0 for as many as the model was compiled for", t.Count)
-	case len(t.CPUs) > mostCPUs:
-		return nil, fmt.Errorf("%d processors: want at most %d", len(t.CPUs), mostCPUs)
+	case len(t.CPUs) > maxCPUs:
+		return nil, fmt.Errorf("%d processors: want at most %d", len(t.CPUs), maxCPUs)
 	case !known:
 		return nil, errors.New("threads and processors cannot be chosen for a package of an older version: compile the model again")
 	}

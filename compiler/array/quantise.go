@@ -2,18 +2,18 @@ package array
 
 import "math"
 
-// Quantise converts floats to i8 integers from least to most, with a float32 scale for each block of neighbours
-// along an axis: an element is approximately its integer times its scale. Integers have the shape of w. If least is
-// -most, the element of the largest magnitude in a block becomes most, with its sign. If least is one less, that
-// element becomes least, and its scale has the opposite sign, which gives smaller steps. Scales have one position
+// Quantise converts floats to i8 integers from lo to hi, with a float32 scale for each block of neighbours
+// along an axis: an element is approximately its integer times its scale. Integers have the shape of w. If lo is
+// -hi, the element of the largest magnitude in a block becomes hi, with its sign. If lo is one less, that
+// element becomes lo, and its scale has the opposite sign, which gives smaller steps. Scales have one position
 // for each block on the axis, of which the last may be shorter; that of a block of zeros is zero. Elements must be
 // finite.
-func Quantise(w *Array, axis int, block, least, most int64) (integers, scales *Array) {
+func Quantise(w *Array, axis int, block, lo, hi int64) (integers, scales *Array) {
 	depth, inner := w.Shape[axis], Elements(w.Shape[axis+1:])
 	shape := append([]int64{}, w.Shape...)
 	shape[axis] = (depth + block - 1) / block
 	integers, scales = New(Int8, w.Shape...), New(Float32, shape...)
-	q := &quantiser{values: w.As(Float32).Float32s(), integers: integers.Data, scales: scales, inner: inner, least: float64(least), most: float64(most)}
+	q := &quantiser{values: w.As(Float32).Float32s(), integers: integers.Data, scales: scales, inner: inner, min: float64(lo), max: float64(hi)}
 	for outer := range Elements(w.Shape[:axis]) {
 		for b := range shape[axis] {
 			first := outer*depth + b*block
@@ -29,8 +29,8 @@ type quantiser struct {
 	integers []byte
 	scales   *Array
 	inner    int64
-	// Integers range from least to most.
-	least, most float64
+	// Integers range from lo to hi.
+	min, max float64
 }
 
 // block quantises the rows from first to end, whose scales also form a row.
@@ -52,7 +52,7 @@ func (q *quantiser) block(first, end, scales int64) {
 		to := q.integers[k*q.inner:]
 		for i, v := range q.values[k*q.inner : (k+1)*q.inner] {
 			if each[i] != 0 {
-				to[i] = byte(int8(max(q.least, min(math.RoundToEven(float64(v)/each[i]), q.most))))
+				to[i] = byte(int8(max(q.min, min(math.RoundToEven(float64(v)/each[i]), q.max))))
 			}
 		}
 	}
@@ -60,8 +60,8 @@ func (q *quantiser) block(first, end, scales int64) {
 
 // scale returns the scale of a block, given its element of the largest magnitude.
 func (q *quantiser) scale(peak float64) float64 {
-	if q.least == -q.most {
-		return math.Abs(peak) / q.most
+	if q.min == -q.max {
+		return math.Abs(peak) / q.max
 	}
-	return peak / q.least
+	return peak / q.min
 }

@@ -42,10 +42,10 @@ type Health struct {
 	Impairments []string
 }
 
-// DeviceClock is a clock of a part of a device. Most is its maximum, or 0.
+// DeviceClock is a clock of a part of a device. Max is its maximum, or 0.
 type DeviceClock struct {
-	Part        string
-	Hertz, Most float64
+	Part       string
+	Hertz, Max float64
 }
 
 // MemoryErrors counts a memory's errors since the driver started.

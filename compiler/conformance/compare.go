@@ -57,13 +57,13 @@ func compare(got, want *array.Array, rounded float64) (worst float64, err error)
 }
 
 // largest returns the magnitude of the largest finite element.
-func largest(a *array.Array) (most float64) {
+func largest(a *array.Array) (magnitude float64) {
 	for i := range a.Len() {
-		if v := math.Abs(a.Float(i)); !math.IsInf(v, 0) && v > most {
-			most = v
+		if v := math.Abs(a.Float(i)); !math.IsInf(v, 0) && v > magnitude {
+			magnitude = v
 		}
 	}
-	return most
+	return magnitude
 }
 
 // difference returns the distance of an element from the expected one: 0 if they are equal or both NaN, infinite if

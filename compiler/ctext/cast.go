@@ -60,7 +60,7 @@ const toBFloat16 = `  union { float f; uint32_t u; } v = {x};
 
 // Limits are the bounds of an integer type: those of the floating-point values that fit, and its smallest and
 // largest value.
-type Limits struct{ Low, High, Least, Most string }
+type Limits struct{ Low, High, Min, Max string }
 
 // IntegerLimits holds those of the types to which floating-point numbers are cast.
 var IntegerLimits = map[array.DType]Limits{
@@ -72,7 +72,7 @@ var IntegerLimits = map[array.DType]Limits{
 // Truncation returns the expression that casts a floating-point number {x} to an integer, with a semicolon.
 func Truncation(d array.DType) string {
 	l := IntegerLimits[d]
-	return fmt.Sprintf("{x} != {x} ? 0 : {x} >= %s ? %s : {x} < %s ? %s : (%s){x};\n", l.High, l.Most, l.Low, l.Least, types[d].Scalar)
+	return fmt.Sprintf("{x} != {x} ? 0 : {x} >= %s ? %s : {x} < %s ? %s : (%s){x};\n", l.High, l.Max, l.Low, l.Min, types[d].Scalar)
 }
 
 func fromFloat(d array.DType) string {

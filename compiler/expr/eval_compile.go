@@ -115,9 +115,9 @@ func (c *compiler) castInt(n *Cast) intFn {
 // truncate rounds toward zero to an integer that then wraps to type d. Values beyond 32 bits (64 for the types that
 // need more) first become the nearest such integer, and NaN zero: the behaviour of processors, made uniform.
 func truncate(d array.DType, v float64) int64 {
-	limit, most, least := float64(1<<31), int64(math.MaxInt32), int64(math.MinInt32)
+	limit, hi, lo := float64(1<<31), int64(math.MaxInt32), int64(math.MinInt32)
 	if d == array.Int64 || d == array.Uint32 || d == array.Uint64 {
-		limit, most, least = 1<<63, math.MaxInt64, math.MinInt64
+		limit, hi, lo = 1<<63, math.MaxInt64, math.MinInt64
 	}
 	switch {
 	case v != v:
@@ -128,9 +128,9 @@ func truncate(d array.DType, v float64) int64 {
 		}
 		return int64(uint64(v))
 	case v >= limit:
-		return most
+		return hi
 	case v < -limit:
-		return least
+		return lo
 	}
 	return int64(v)
 }

@@ -196,15 +196,15 @@ func BenchmarkEvaluateTranspose(b *testing.B) {
 
 // TestIntegersHaveAnAnswerForEveryOperand: none traps or depends on the machine.
 func TestIntegersHaveAnAnswerForEveryOperand(t *testing.T) {
-	const least = -128
+	const floor = -128
 	for _, c := range []struct {
 		op         BinaryOp
 		a, b, want int64
 	}{
-		{Div, 5, 0, 0}, {Mod, 5, 0, 0}, {FloorDiv, -5, 0, 0}, {FloorMod, -5, 0, 0}, {Div, least, -1, least}, {Mod, least, -1, 0},
-		{FloorDiv, least, -1, least}, {FloorMod, -5, 3, 1}, {Add, 127, 1, least}, {Sub, least, 1, 127}, {Mul, 64, 4, 0},
+		{Div, 5, 0, 0}, {Mod, 5, 0, 0}, {FloorDiv, -5, 0, 0}, {FloorMod, -5, 0, 0}, {Div, floor, -1, floor}, {Mod, floor, -1, 0},
+		{FloorDiv, floor, -1, floor}, {FloorMod, -5, 3, 1}, {Add, 127, 1, floor}, {Sub, floor, 1, 127}, {Mul, 64, 4, 0},
 		{ShiftLeft, 1, 8, 0}, {ShiftRight, -1, 100, -1}, {ShiftRight, 64, 8, 0}, {ShiftLeft, 1, -1, 0},
-		{Pow, 2, 7, least}, {Pow, 3, 5, -13}, {Pow, 2, -1, 0}, {Pow, -1, -3, -1}, {Pow, 1, -3, 1}, {Pow, 0, 0, 1},
+		{Pow, 2, 7, floor}, {Pow, 3, 5, -13}, {Pow, 2, -1, 0}, {Pow, -1, -3, -1}, {Pow, 1, -3, 1}, {Pow, 0, 0, 1},
 	} {
 		a, b := NewInput("a", array.Int8), NewInput("b", array.Int8)
 		w, err := NewWorkload([]*Tensor{Compute("o", nil, func([]Expr) Expr { return Bin(c.op, a.At(), b.At()) })}, a, b)

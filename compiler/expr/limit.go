@@ -55,7 +55,7 @@ func checkLimit(v *Var) (err error) {
 		case *Var:
 			err = fmt.Errorf("the limit of axis %s depends on %s", v.Name, n.Name)
 		case *Load:
-			if n.Tensor.Most == 0 {
+			if n.Tensor.Max == 0 {
 				err = fmt.Errorf("the limit of axis %s is read from %s, which is no count", v.Name, n.Tensor.Name)
 			}
 		}
@@ -67,8 +67,8 @@ func checkLimit(v *Var) (err error) {
 func (w *Workload) Counts() map[*Tensor]int64 {
 	counts := map[*Tensor]int64{}
 	for _, t := range w.Inputs {
-		if t.Most > 0 {
-			counts[t] = t.Most
+		if t.Max > 0 {
+			counts[t] = t.Max
 		}
 	}
 	return counts

@@ -142,7 +142,7 @@ func (p *parser) limits(t *Tensor, text string) error {
 
 // parseType parses the output of typeText.
 func parseType(tensor, s string) (*Tensor, error) {
-	s, most, isCount := strings.Cut(s, "<=")
+	s, limit, isCount := strings.Cut(s, "<=")
 	dense, strides, isPart := strings.Cut(s, "@")
 	name, shape, ok := strings.Cut(dense, "[")
 	d := array.ParseDType(name)
@@ -160,9 +160,9 @@ func parseType(tensor, s string) (*Tensor, error) {
 		}
 	}
 	if isCount {
-		t.Most, err = strconv.ParseInt(most, 10, 64)
-		if err != nil || t.Most < 1 || d != array.Int64 || len(extents) > 0 || isPart {
-			return nil, fmt.Errorf("%q is no count", s+"<="+most)
+		t.Max, err = strconv.ParseInt(limit, 10, 64)
+		if err != nil || t.Max < 1 || d != array.Int64 || len(extents) > 0 || isPart {
+			return nil, fmt.Errorf("%q is no count", s+"<="+limit)
 		}
 	}
 	_, err = array.CheckedBytes(d, extents)

@@ -44,9 +44,9 @@ func (t *Tensor) checkStrides() error {
 	if len(t.Strides) != len(t.Shape) {
 		return fmt.Errorf("%d strides for shape %v", len(t.Strides), t.Shape)
 	}
-	least := int64(1)
+	smallest := int64(1)
 	for k := len(t.Shape) - 1; k >= 0; k-- {
-		if t.Strides[k] < least {
+		if t.Strides[k] < smallest {
 			return fmt.Errorf("strides %v of shape %v overlap", t.Strides, t.Shape)
 		}
 		if t.Shape[k] <= 0 {
@@ -55,7 +55,7 @@ func (t *Tensor) checkStrides() error {
 		if _, err := array.CheckedBytes(t.DType, []int64{t.Strides[k], t.Shape[k]}); err != nil {
 			return fmt.Errorf("strides %v of shape %v: %w", t.Strides, t.Shape, err)
 		}
-		least = t.Strides[k] * t.Shape[k]
+		smallest = t.Strides[k] * t.Shape[k]
 	}
 	return nil
 }

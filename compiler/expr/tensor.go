@@ -75,9 +75,9 @@ type Tensor struct {
 	// is only that of its elements. Strides affect the location of elements, not their values.
 	Strides []int64
 	Role    Role
-	// Most is set for a count, a scalar integer input that gives an extent of the execution, from 1 to Most. Limits
+	// Max is set for a count, a scalar integer input that gives an extent of the execution, from 1 to Max. Limits
 	// of axes are expressions of counts.
-	Most int64
+	Max int64
 	// Axes has one variable per dimension of a computed tensor.
 	Axes     []*Var
 	Reduce   []*Var
@@ -92,8 +92,8 @@ func NewInput(name string, d array.DType, shape ...int64) *Tensor {
 }
 
 // NewCount returns a scalar input that gives an extent of an execution.
-func NewCount(name string, most int64) *Tensor {
-	return &Tensor{Name: name, DType: array.Int64, Role: Input, Most: most}
+func NewCount(name string, limit int64) *Tensor {
+	return &Tensor{Name: name, DType: array.Int64, Role: Input, Max: limit}
 }
 
 // NewConstant returns a tensor whose values are known at compile time.

@@ -83,8 +83,8 @@ func typeText(t *Tensor) string {
 	if t.Strides != nil {
 		text += "@" + shapeText(t.Strides)
 	}
-	if t.Most > 0 {
-		text += "<=" + strconv.FormatInt(t.Most, 10)
+	if t.Max > 0 {
+		text += "<=" + strconv.FormatInt(t.Max, 10)
 	}
 	return text
 }

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// leastStep is the ratio between consecutive kernel sizes if the distribution of extents is unknown, and
-	// mostStep the limit to which it grows if there would be too many kernels. closeStep, which is tried first, is
+	// minStep is the ratio between consecutive kernel sizes if the distribution of extents is unknown, and
+	// maxStep the limit to which it grows if there would be too many kernels. closeStep, which is tried first, is
 	// a ratio of 2 with additional kernels for heights.
-	closeStep, leastStep, mostStep = 1, 2, 1 << 24
-	// leastShare is the weight of kernels without known executions, since some may still occur.
-	leastShare = 1e-3
+	closeStep, minStep, maxStep = 1, 2, 1 << 24
+	// minShare is the weight of kernels without known executions, since some may still occur.
+	minShare = 1e-3
 	// maxVariants limits the kernels of a task, one for each combination of caps.
 	maxVariants = 32
 )
@@ -38,15 +38,15 @@ func (b Bounds) caps(step int64) ([]int64, error) {
 		for _, q := range quantiles {
 			caps = append(caps, b.quantile(q))
 		}
-	case b.Least == 0: // extents that may be empty grow from run to run, and kernels accept any
+	case b.Min == 0: // extents that may be empty grow from run to run, and kernels accept any
 	default:
-		ratio := max(step, leastStep)
-		for n := b.Most / ratio; n > b.Least; n /= ratio {
+		ratio := max(step, minStep)
+		for n := b.Max / ratio; n > b.Min; n /= ratio {
 			caps = append(caps, n)
 		}
-		caps = append(caps, b.Least)
+		caps = append(caps, b.Min)
 		for _, n := range heights {
-			if step == closeStep && n > b.Least && n <= b.Most/ratio {
+			if step == closeStep && n > b.Min && n <= b.Max/ratio {
 				caps = append(caps, n)
 			}
 		}
@@ -54,16 +54,16 @@ func (b Bounds) caps(step int64) ([]int64, error) {
 	slices.Sort(caps)
 	caps = slices.Compact(caps)
 	for _, n := range caps {
-		if n < max(b.Least, 1) || n > b.Most {
-			return nil, fmt.Errorf("there cannot be kernels for up to %d, which is not within %d..%d", n, max(b.Least, 1), b.Most)
+		if n < max(b.Min, 1) || n > b.Max {
+			return nil, fmt.Errorf("there cannot be kernels for up to %d, which is not within %d..%d", n, max(b.Min, 1), b.Max)
 		}
 	}
 	for n := range b.Frequencies {
-		if n < b.Least || n > b.Most {
-			return nil, fmt.Errorf("an extent of %d is not within %d..%d", n, b.Least, b.Most)
+		if n < b.Min || n > b.Max {
+			return nil, fmt.Errorf("an extent of %d is not within %d..%d", n, b.Min, b.Max)
 		}
 	}
-	return slices.DeleteFunc(caps, func(n int64) bool { return n == b.Most }), nil
+	return slices.DeleteFunc(caps, func(n int64) bool { return n == b.Max }), nil
 }
 
 // quantile returns the smallest extent that the given share of all executions does not exceed.
@@ -77,7 +77,7 @@ func (b Bounds) quantile(share float64) int64 {
 			return n
 		}
 	}
-	return b.Most
+	return b.Max
 }
 
 // shares returns the share of executions for each cap, followed by that of the maximum; all are equal if the
@@ -92,7 +92,7 @@ func (b Bounds) shares(caps []int64) []float64 {
 	}
 	for k := range shares {
 		if total > 0 {
-			shares[k] = max(shares[k]/total, leastShare)
+			shares[k] = max(shares[k]/total, minShare)
 		} else {
 			shares[k] = 1 / float64(len(shares))
 		}
@@ -102,7 +102,7 @@ func (b Bounds) shares(caps []int64) []float64 {
 
 // choose sets the caps and shares of extents, with steps large enough to limit the number of kernels.
 func choose(extents []program.Extent, open map[string]Bounds) (err error) {
-	for step := int64(closeStep); step <= mostStep; step *= 2 {
+	for step := int64(closeStep); step <= maxStep; step *= 2 {
 		for k := range extents {
 			e, b := &extents[k], open[extents[k].Name]
 			if e.Caps, err = b.caps(step); err != nil {
@@ -116,7 +116,7 @@ func choose(extents []program.Extent, open map[string]Bounds) (err error) {
 	}
 	e := extents[0]
 	return fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s=%d..%d:%d",
-		combinations(extents), maxVariants, e.Name, e.Least, e.Most, e.Least)
+		combinations(extents), maxVariants, e.Name, e.Min, e.Max, e.Min)
 }
 
 func combinations(extents []program.Extent) int {

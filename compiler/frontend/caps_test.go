@@ -8,13 +8,13 @@ func TestCaps(t *testing.T) {
 		step   int64
 		caps   []int64
 	}{
-		{Bounds{Least: 1, Most: 512}, closeStep, []int64{1, 2, 4, 6, 8, 10, 16, 32, 64, 128, 256}},
-		{Bounds{Least: 1, Most: 512}, leastStep, []int64{1, 2, 4, 8, 16, 32, 64, 128, 256}},
-		{Bounds{Least: 1, Most: 512}, 4, []int64{1, 2, 8, 32, 128}},
-		{Bounds{Least: 1, Most: 12}, closeStep, []int64{1, 3, 6}},
-		{Bounds{Least: 100, Most: 512}, closeStep, []int64{100, 128, 256}},
-		{Bounds{Least: 1, Most: 512, Caps: []int64{64, 8, 512}}, closeStep, []int64{8, 64}},
-		{Bounds{Least: 1, Most: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, closeStep, []int64{12, 37, 128}},
+		{Bounds{Min: 1, Max: 512}, closeStep, []int64{1, 2, 4, 6, 8, 10, 16, 32, 64, 128, 256}},
+		{Bounds{Min: 1, Max: 512}, minStep, []int64{1, 2, 4, 8, 16, 32, 64, 128, 256}},
+		{Bounds{Min: 1, Max: 512}, 4, []int64{1, 2, 8, 32, 128}},
+		{Bounds{Min: 1, Max: 12}, closeStep, []int64{1, 3, 6}},
+		{Bounds{Min: 100, Max: 512}, closeStep, []int64{100, 128, 256}},
+		{Bounds{Min: 1, Max: 512, Caps: []int64{64, 8, 512}}, closeStep, []int64{8, 64}},
+		{Bounds{Min: 1, Max: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, closeStep, []int64{12, 37, 128}},
 	} {
 		caps, err := c.bounds.caps(c.step)
 		if err != nil {

@@ -15,11 +15,11 @@ type Stage struct{ Name, Text string }
 func Dump(m *onnx.Model, opts Options) (stages []Stage, err error) {
 	last := ""
 	var extents []program.Extent
-	var most []int64
+	var maxima []int64
 	for name, b := range opts.Open {
-		extents, most = append(extents, program.Extent{Name: name}), append(most, b.Most)
+		extents, maxima = append(extents, program.Extent{Name: name}), append(maxima, b.Max)
 	}
-	opts = opts.at(extents, most)
+	opts = opts.at(extents, maxima)
 	_, err = importSeen(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts, func(name string, g *graph.Graph) {
 		if text := g.Text(); text != last {
 			stages, last = append(stages, Stage{name, text}), text

@@ -15,7 +15,7 @@ import (
 
 // Bounds holds the bounds of an open extent and, if known, its distribution.
 type Bounds struct {
-	Least, Most int64
+	Min, Max int64
 	// Caps lists extents that get kernels of their own; with nil, the compiler chooses.
 	Caps []int64
 	// Frequencies maps extents to their frequency in any unit; nil if unknown.
@@ -38,11 +38,11 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	var extents []program.Extent
 	for _, name := range names {
 		b := opts.Open[name]
-		if b.Least < 0 || b.Most <= b.Least {
-			return nil, fmt.Errorf("%s cannot be in %d..%d: the bounds must be numbers from 0 on, the second of them the larger", name, b.Least, b.Most)
+		if b.Min < 0 || b.Max <= b.Min {
+			return nil, fmt.Errorf("%s cannot be in %d..%d: the bounds must be numbers from 0 on, the second of them the larger", name, b.Min, b.Max)
 		}
-		if b.Most > maxExtent {
-			return nil, fmt.Errorf("%s cannot be up to %d: memory is laid out for the most, which is %d at the largest", name, b.Most, maxExtent)
+		if b.Max > maxExtent {
+			return nil, fmt.Errorf("%s cannot be up to %d: memory is laid out for the most, which is %d at the largest", name, b.Max, maxExtent)
 		}
 		if _, fixed := opts.Shapes[name]; fixed {
 			return nil, fmt.Errorf("%s is fixed and open at once", name)
@@ -50,7 +50,7 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 		if slices.ContainsFunc(m.Graph.Inputs, func(in *onnx.ValueInfo) bool { return in.Name == name }) {
 			return nil, fmt.Errorf("%s is an input: bounds are for the symbols of its open extents", name)
 		}
-		extents = append(extents, program.Extent{Name: name, Least: b.Least, Most: b.Most})
+		extents = append(extents, program.Extent{Name: name, Min: b.Min, Max: b.Max})
 	}
 	if err := choose(extents, opts.Open); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	for k, near := range neighbours {
 		var at [][]int64
 		for _, e := range extents {
-			at = append(at, near(e.Most))
+			at = append(at, near(e.Max))
 		}
 		p, wrong := importSamples(m, opts, extents, at)
 		if wrong == nil {
@@ -76,27 +76,27 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 
 // neighbours returns two other values for each extent, in the order in which they are tried. Decisions of passes
 // that depend on sizes and divisors differ least at half and three quarters of the maximum.
-var neighbours = []func(most int64) []int64{
-	func(most int64) []int64 { return []int64{max(2, most/2), max(3, most*3/4)} },
-	func(most int64) []int64 { return []int64{most - 1, most - 2} },
-	func(most int64) []int64 { return []int64{2 * most, 3 * most} },
-	func(most int64) []int64 { return []int64{most + 1, most + 2} },
+var neighbours = []func(limit int64) []int64{
+	func(limit int64) []int64 { return []int64{max(2, limit/2), max(3, limit*3/4)} },
+	func(limit int64) []int64 { return []int64{limit - 1, limit - 2} },
+	func(limit int64) []int64 { return []int64{2 * limit, 3 * limit} },
+	func(limit int64) []int64 { return []int64{limit + 1, limit + 2} },
 }
 
 // importSamples imports a model with the maximum of each extent, with two other values of each alone, and with
 // other values of all.
 func importSamples(m *onnx.Model, opts Options, extents []program.Extent, at [][]int64) (*program.Program, error) {
-	var most, all []int64
+	var maxima, all []int64
 	for k, e := range extents {
-		if at[k][0] == at[k][1] || slices.Contains(at[k], e.Most) || slices.Min(at[k]) < 2 {
-			return nil, fmt.Errorf("%s cannot be open with at most %d: there are too few numbers to tell how the model depends on it", e.Name, e.Most)
+		if at[k][0] == at[k][1] || slices.Contains(at[k], e.Max) || slices.Min(at[k]) < 2 {
+			return nil, fmt.Errorf("%s cannot be open with at most %d: there are too few numbers to tell how the model depends on it", e.Name, e.Max)
 		}
-		most, all = append(most, e.Most), append(all, at[k][k%2]) // by different steps
+		maxima, all = append(maxima, e.Max), append(all, at[k][k%2]) // by different steps
 	}
-	choices := [][]int64{most}
+	choices := [][]int64{maxima}
 	for k := range extents {
 		for _, n := range at[k] {
-			choices = append(choices, replaced(most, k, n))
+			choices = append(choices, replaced(maxima, k, n))
 		}
 	}
 	if len(extents) > 1 {
@@ -134,13 +134,13 @@ func (o Options) at(extents []program.Extent, numbers []int64) Options {
 // checkForms rejects a model that depends on its extents other than by factors and sums. It probes values
 // throughout the bounds, including odd ones, which reveal clipping, rounding and comparisons.
 func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
-	var most []int64
+	var maxima []int64
 	for _, e := range extents {
-		most = append(most, e.Most)
+		maxima = append(maxima, e.Max)
 	}
-	choices := [][]int64{most}
+	choices := [][]int64{maxima}
 	for k, e := range extents { // each extent alone
-		choices = append(choices, replaced(most, k, leastSeen(e)))
+		choices = append(choices, replaced(maxima, k, minSeen(e)))
 	}
 	for q := range probes {
 		var choice []int64
@@ -150,10 +150,10 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 		choices = append(choices, choice)
 	}
 	for corner := range 1 << len(extents) {
-		choice := most
+		choice := maxima
 		for k, e := range extents {
 			if corner>>k&1 == 1 {
-				choice = replaced(choice, k, leastSeen(e))
+				choice = replaced(choice, k, minSeen(e))
 			}
 		}
 		choices = append(choices, choice)
@@ -165,11 +165,11 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	if err := emit.CheckForms(extents, choices, graphs); err != nil {
 		return err
 	}
-	none := most
+	none := maxima
 	for k, e := range extents {
-		if e.Least == 0 {
+		if e.Min == 0 {
 			none = replaced(none, k, 0)
-			choices = append(choices, replaced(most, k, 0), none)
+			choices = append(choices, replaced(maxima, k, 0), none)
 		}
 	}
 	empty, err := opts.graphs(m, extents, choices[len(graphs):])
@@ -179,9 +179,9 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	return emit.CheckResults(extents, choices, append(graphs, empty...), len(graphs))
 }
 
-// leastSeen returns the smallest value of an extent that leaves the operators unchanged: those on empty values are
+// minSeen returns the smallest value of an extent that leaves the operators unchanged: those on empty values are
 // dropped.
-func leastSeen(e program.Extent) int64 { return max(e.Least, 1) }
+func minSeen(e program.Extent) int64 { return max(e.Min, 1) }
 
 func replaced(list []int64, k int, n int64) []int64 {
 	list = slices.Clone(list)
@@ -208,15 +208,15 @@ const probes = 16
 func probe(e program.Extent, q int) int64 {
 	switch q {
 	case 0:
-		return min(e.Least+1, e.Most)
+		return min(e.Min+1, e.Max)
 	case 1:
-		return max(e.Most-1, leastSeen(e))
+		return max(e.Max-1, minSeen(e))
 	}
-	n := e.Least + (e.Most-e.Least)/probes*int64(q) + (e.Most-e.Least)%probes*int64(q)/probes
+	n := e.Min + (e.Max-e.Min)/probes*int64(q) + (e.Max-e.Min)%probes*int64(q)/probes
 	if q%4 > 0 {
 		n |= 1
 	}
-	return min(max(n, leastSeen(e)), e.Most)
+	return min(max(n, minSeen(e)), e.Max)
 }
 
 // with adds the values of the extents to an error.

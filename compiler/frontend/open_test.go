@@ -43,9 +43,9 @@ func TestModelsThatCannotBeOpen(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.model.Graph.Inputs[0]
 			axis := len(in.Shape) - 2
-			most := in.Shape[axis].Value
+			limit := in.Shape[axis].Value
 			in.Shape[axis] = onnx.Dim{Value: -1, Param: "n"}
-			_, err := frontend.Import(c.model, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 1, Most: most}}})
+			_, err := frontend.Import(c.model, frontend.Options{Open: map[string]frontend.Bounds{"n": {Min: 1, Max: limit}}})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want an error that says %q", err, c.says)
 			}
@@ -59,7 +59,7 @@ func TestTwoExtentsThatCannotBeOpen(t *testing.T) {
 		Node("y = Slice x zero length zero").Output("y")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 	m.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
-	_, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 1, Most: 8}, "m": {Least: 1, Most: 512}}})
+	_, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Min: 1, Max: 8}, "m": {Min: 1, Max: 512}}})
 	if err == nil || !strings.Contains(err.Error(), "not in proportion") {
 		t.Errorf("%v, want an error that says that it is not in proportion", err)
 	}
@@ -70,12 +70,12 @@ func TestBoundsThatCannotBe(t *testing.T) {
 		bounds frontend.Bounds
 		says   string
 	}{
-		{frontend.Bounds{Least: 1, Most: 1 << 40}, "laid out for the most"},
-		{frontend.Bounds{Least: -1, Most: 8}, "numbers from 0 on"},
-		{frontend.Bounds{Least: 0, Most: 8, Caps: []int64{0}}, "not within 1..8"},
-		{frontend.Bounds{Least: 8, Most: 8}, "the larger"},
-		{frontend.Bounds{Least: 1, Most: 8, Caps: []int64{9}}, "not within 1..8"},
-		{frontend.Bounds{Least: 1, Most: 8, Frequencies: map[int64]float64{9: 1}}, "not within 1..8"},
+		{frontend.Bounds{Min: 1, Max: 1 << 40}, "laid out for the most"},
+		{frontend.Bounds{Min: -1, Max: 8}, "numbers from 0 on"},
+		{frontend.Bounds{Min: 0, Max: 8, Caps: []int64{0}}, "not within 1..8"},
+		{frontend.Bounds{Min: 8, Max: 8}, "the larger"},
+		{frontend.Bounds{Min: 1, Max: 8, Caps: []int64{9}}, "not within 1..8"},
+		{frontend.Bounds{Min: 1, Max: 8, Frequencies: map[int64]float64{9: 1}}, "not within 1..8"},
 	} {
 		m := sketch.New().Input("x", 8, 2).Node("y = Relu x").Output("y")
 		m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
@@ -95,8 +95,8 @@ func behind() sketch.Model {
 	return m
 }
 
-func importBehind(m *onnx.Model, least int64) error {
-	_, err := frontend.Import(m, frontend.Options{Verify: true, Open: map[string]frontend.Bounds{"n": {Least: least, Most: 40}, "m": {Least: 0, Most: 12}}})
+func importBehind(m *onnx.Model, floor int64) error {
+	_, err := frontend.Import(m, frontend.Options{Verify: true, Open: map[string]frontend.Bounds{"n": {Min: floor, Max: 40}, "m": {Min: 0, Max: 12}}})
 	return err
 }
 

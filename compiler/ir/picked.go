@@ -57,8 +57,8 @@ func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int6
 	return first, offsets
 }
 
-// mostPicked is the largest number of vectors that lanes are picked from.
-const mostPicked = 4
+// maxPicked is the largest number of vectors that lanes are picked from.
+const maxPicked = 4
 
 // Pick picks for each lane the element of a tensor at the given offset from the first. The sources are a repeated
 // short vector, two elements or words, whose loads need no register for other steps, two vectors with as many
@@ -78,14 +78,14 @@ func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *P
 	return few
 }
 
-// leastRun is the length in bytes of the shortest run of elements that a load repeats.
-const leastRun = 16
+// minRun is the length in bytes of the shortest run of elements that a load repeats.
+const minRun = 16
 
 // pickRun picks the elements of a vector shorter than the lanes repeatedly, by a broadcast load; nil if the lanes
 // do not repeat.
 func pickRun(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
 	run := repeated(offsets)
-	if run*t.DType.Bytes() < leastRun || run == lane.Extent {
+	if run*t.DType.Bytes() < minRun || run == lane.Extent {
 		return nil
 	}
 	p := &Picked{Sources: Sources{Lane: lane, Width: run, From: []*expr.Load{t.At(first.Plus(expr.Linear{Const: offsets[0]}, 1).Expr()).(*expr.Load)}}}
@@ -115,7 +115,7 @@ func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []in
 	block := blockOf(first, t.Shape[0], lane.Extent)
 	start, end := floor(first.Const+slices.Min(offsets), block), floor(first.Const+slices.Max(offsets), block)+block
 	width, count := vectors(end-start, lane.Extent)
-	if count > mostPicked {
+	if count > maxPicked {
 		return nil
 	}
 	p := &Picked{Sources: Sources{Lane: lane, Width: width}, Picks: make([]int64, len(offsets))}
@@ -137,14 +137,14 @@ func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []in
 func pickElements(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
 	width := wordOf(t.DType, offsets)
 	p := &Picked{Sources: Sources{Lane: lane, Width: width}, Picks: make([]int64, len(offsets))}
-	most := min(mostPicked, int64(len(offsets))/width/2)
+	limit := min(maxPicked, int64(len(offsets))/width/2)
 	var distinct []int64
 	for k, offset := range offsets {
 		within := int64(k) % width
 		offset -= within
 		at := slices.Index(distinct, offset)
 		if at < 0 {
-			if at = len(distinct); int64(at) == most {
+			if at = len(distinct); int64(at) == limit {
 				return nil
 			}
 			distinct = append(distinct, offset)
@@ -199,8 +199,8 @@ func floor(n, multiple int64) int64 {
 	return n - ((n%multiple)+multiple)%multiple
 }
 
-// MostTurns is the largest number of interleaved vectors.
-const MostTurns = mostPicked
+// MaxTurns is the largest number of interleaved vectors.
+const MaxTurns = maxPicked
 
 // TakeTurns interleaves vectors that are step elements apart: it picks their first elements, then their second
 // ones, and so on.

@@ -24,5 +24,5 @@ func (r *Range) Rewritten(f func(expr.Expr) expr.Expr) *Range {
 // Tiles describes the tiles that the blocks of a launch share: their number, and the share of the block with most.
 type Tiles struct {
 	Count int64
-	Most  float64
+	Max   float64
 }

@@ -24,7 +24,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		return n
 	}
 	tiled := func(n *ir.For) *ir.For {
-		n.Tiles = &ir.Tiles{Count: 9, Most: 2}
+		n.Tiles = &ir.Tiles{Count: 9, Max: 2}
 		return n
 	}
 	for want, body := range map[string]ir.Block{

@@ -53,7 +53,7 @@ func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	body, err := l.tile(n, pos, tile)
 	share := ir.Range{First: block, End: expr.I(tiles), Every: walkers, Mean: float64(tiles) / float64(walkers)}
 	return ir.Block{&ir.For{Var: block, Extent: walkers, Kind: ir.Blocks,
-		Tiles: &ir.Tiles{Count: tiles, Most: math.Ceil(share.Mean)},
+		Tiles: &ir.Tiles{Count: tiles, Max: math.Ceil(share.Mean)},
 		Body:  ir.Block{&ir.For{Var: tile, Extent: tiles, Kind: ir.Persistent, Range: &share, Body: body}}}}, err
 }
 

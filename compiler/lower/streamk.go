@@ -56,7 +56,7 @@ func (l *lowerer) streamKLaunches(n *nest, pos int, tiles int64, acc *schedule.S
 // computeShares returns the launch that computes sums and parts of them.
 func (l *lowerer) computeShares(n *nest, pos int, s *streamK) (ir.Stmt, error) {
 	block := &expr.Var{Name: "block", Extent: s.blocks}
-	round := &expr.Var{Name: "round", Extent: s.wholeRounds + s.mostPieces}
+	round := &expr.Var{Name: "round", Extent: s.wholeRounds + s.maxPieces}
 	tile, lo, hi, lets := s.piece(block, round)
 	l.partial.slot = expr.AddE(block, expr.SubE(tile, expr.I(s.wholeTiles)))
 	l.partial.whole = expr.Bin(expr.And, expr.Bin(expr.Eq, lo, expr.I(0)), expr.Bin(expr.Eq, hi, expr.I(s.steps)))
@@ -69,7 +69,7 @@ func (l *lowerer) computeShares(n *nest, pos int, s *streamK) (ir.Stmt, error) {
 	} else {
 		body = append(ir.Block{&ir.Let{Var: round, Value: expr.I(0)}}, body...)
 	}
-	return &ir.For{Var: block, Extent: s.blocks, Kind: ir.Blocks, Tiles: &ir.Tiles{Count: s.tiles, Most: s.mostSteps()}, Body: body}, err
+	return &ir.For{Var: block, Extent: s.blocks, Kind: ir.Blocks, Tiles: &ir.Tiles{Count: s.tiles, Max: s.maxSteps()}, Body: body}, err
 }
 
 // addParts returns the launch that adds up the parts of divided sums, in block order.

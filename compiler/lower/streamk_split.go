@@ -17,9 +17,9 @@ type streamK struct {
 	wholeRounds, wholeTiles int64
 	// perBlock is the number of steps of the remaining tiles per block, and longer the number of blocks with one more.
 	perBlock, longer int64
-	// mostPieces is the largest number of pieces of the remaining tiles in a block, and pieces the number over all
+	// maxPieces is the largest number of pieces of the remaining tiles in a block, and pieces the number over all
 	// tiles.
-	mostPieces, pieces int64
+	maxPieces, pieces int64
 	// parts is the average number of blocks that share one of these tiles, among tiles with at least two.
 	parts float64
 }
@@ -55,7 +55,7 @@ func (s *streamK) count() {
 	for b := range s.blocks {
 		begin, end := s.begin(b), s.begin(b+1)
 		n := (end-1)/s.steps - begin/s.steps + 1
-		s.mostPieces, s.pieces = max(s.mostPieces, n), s.pieces+n
+		s.maxPieces, s.pieces = max(s.maxPieces, n), s.pieces+n
 		if tile := begin / s.steps; begin%s.steps > 0 && tile != last {
 			cut, last = cut+1, tile
 		}
@@ -64,13 +64,13 @@ func (s *streamK) count() {
 	s.parts = float64(s.pieces-whole) / float64(max(1, cut))
 }
 
-// mostSteps returns the largest number of steps of a block, in tiles.
-func (s *streamK) mostSteps() float64 {
-	most := s.wholeRounds*s.steps + s.perBlock
+// maxSteps returns the largest number of steps of a block, in tiles.
+func (s *streamK) maxSteps() float64 {
+	largest := s.wholeRounds*s.steps + s.perBlock
 	if s.longer > 0 {
-		most++
+		largest++
 	}
-	return float64(most) / float64(s.steps)
+	return float64(largest) / float64(s.steps)
 }
 
 // beginOf returns begin as an expression.

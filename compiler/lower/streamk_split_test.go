@@ -81,7 +81,7 @@ func (x indices) names(lets ir.Block) {
 // is so.
 func TestSharesCoverAllSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		small := func(name string, most int64) int64 { return rapid.Int64Range(1, most).Draw(t, name) }
+		small := func(name string, limit int64) int64 { return rapid.Int64Range(1, limit).Draw(t, name) }
 		acc := &schedule.Stage{StreamKRounds: small("rounds", 4)}
 		s, err := newStreamK(acc, small("tiles", 40), small("steps", 12), small("blocks", 30))
 		if err != nil {
@@ -91,11 +91,11 @@ func TestSharesCoverAllSteps(t *testing.T) {
 		tile, lo, hi, lets := s.piece(block, round)
 		x := indices{t, map[*expr.Var]int64{}}
 		walk, done, parts := s.walk(block), map[[2]int64]int64{}, map[int64]int64{}
-		pieces, most := int64(0), int64(0)
+		pieces, largest := int64(0), int64(0)
 		for b := range s.blocks {
 			x.values[block] = b
 			end := x.value(walk.End)
-			pieces, most = pieces+end-s.wholeRounds, max(most, end-s.wholeRounds)
+			pieces, largest = pieces+end-s.wholeRounds, max(largest, end-s.wholeRounds)
 			for r := range end {
 				x.values[round] = r
 				x.names(lets)
@@ -119,8 +119,8 @@ func TestSharesCoverAllSteps(t *testing.T) {
 				cut, all = cut+1, all+n
 			}
 		}
-		if int64(len(done)) != s.tiles*s.steps || s.pieces != pieces || s.mostPieces != most || s.parts != float64(all)/float64(max(1, cut)) {
-			t.Fatalf("%d of %d steps; %+v, of %d pieces, %d at most, %d parts of %d tiles", len(done), s.tiles*s.steps, *s, pieces, most, all, cut)
+		if int64(len(done)) != s.tiles*s.steps || s.pieces != pieces || s.maxPieces != largest || s.parts != float64(all)/float64(max(1, cut)) {
+			t.Fatalf("%d of %d steps; %+v, of %d pieces, %d at largest, %d parts of %d tiles", len(done), s.tiles*s.steps, *s, pieces, largest, all, cut)
 		}
 	})
 }

@@ -64,8 +64,8 @@ func byColumn(w *array.Array) *array.Array {
 // blocksOf returns rows of weights as codes of the given width, the first of a byte lowest, with a scale per block.
 // Zero codes fill the last block of a row.
 func blocksOf(w *array.Array, bits int64) (codes, scales *array.Array) {
-	most := int64(1)<<(bits-1) - 1
-	integers, scales := array.Quantise(w, 1, weightBlock, -most, most)
+	limit := int64(1)<<(bits-1) - 1
+	integers, scales := array.Quantise(w, 1, weightBlock, -limit, limit)
 	rows, depth, blocks := w.Shape[0], w.Shape[1], scales.Shape[1]
 	codes = array.New(array.Uint8, rows, blocks, weightBlock*bits/8)
 	for i := range rows * blocks * weightBlock {

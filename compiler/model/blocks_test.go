@@ -33,7 +33,7 @@ func TestWeightsInBlocksAreNearlyThoseOfFloats(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := floats["logits"]
-	for bits, least := range map[int64]float64{8: 0.02, 4: 0.4} {
+	for bits, smallest := range map[int64]float64{8: 0.02, 4: 0.4} {
 		p := imported(t, "llama-tiny", Options{Seq: 5, Bits: bits})
 		packed := 0
 		for _, task := range p.Tasks {
@@ -54,8 +54,8 @@ func TestWeightsInBlocksAreNearlyThoseOfFloats(t *testing.T) {
 		for i := range want.Len() {
 			errors, squares = errors+math.Pow(got.Float(i)-want.Float(i), 2), squares+math.Pow(want.Float(i), 2)
 		}
-		if e := math.Sqrt(errors / squares); e == 0 || e > least {
-			t.Errorf("%d bits: the error is %.3f of what scores are, want less than %.3f", bits, e, least)
+		if e := math.Sqrt(errors / squares); e == 0 || e > smallest {
+			t.Errorf("%d bits: the error is %.3f of what scores are, want less than %.3f", bits, e, smallest)
 		}
 	}
 }

@@ -73,8 +73,8 @@ func read(t *testing.T, p *program.Program, tokens []int64, from, to int, presen
 func TestTokensMayBeReadInParts(t *testing.T) {
 	tokens := []int64{3, 14, 15, 9, 26, 5}
 	for name, d := range decoders {
-		m := decoder(d.build, size{batch: 1, seq: 6, most: 16, past: true, fused: d.fused})
-		open := map[string]frontend.Bounds{"sequence": {Least: 1, Most: 6}, "past": {Least: 0, Most: 5}}
+		m := decoder(d.build, size{batch: 1, seq: 6, max: 16, past: true, fused: d.fused})
+		open := map[string]frontend.Bounds{"sequence": {Min: 1, Max: 6}, "past": {Min: 0, Max: 5}}
 		general, err := frontend.Import(m, frontend.Options{Shapes: map[string][]int64{"batch": {1}}, Open: open, Verify: true})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -125,9 +125,9 @@ func takeWeights(to, from *onnx.Model) {
 func TestAPastChangesNothingElse(t *testing.T) {
 	tokens := []int64{3, 14, 15, 9, 26, 5}
 	for name, d := range decoders {
-		with := decoder(d.build, size{batch: 1, seq: 6, most: 16, past: true, fused: d.fused})
+		with := decoder(d.build, size{batch: 1, seq: 6, max: 16, past: true, fused: d.fused})
 		want := decode(t, with, tokens, 0, 6, nil)["logits"]
-		without := decoder(d.build, size{batch: 1, seq: 6, most: 16})
+		without := decoder(d.build, size{batch: 1, seq: 6, max: 16})
 		takeWeights(without, with)
 		outs, err := importEncoded(t, without).Evaluate(map[string]*array.Array{"input_ids": array.FromInt64(tokens, 1, 6)})
 		if err != nil {
@@ -136,7 +136,7 @@ func TestAPastChangesNothingElse(t *testing.T) {
 		if err := sketch.Compare(outs["logits"], want); err != nil {
 			t.Errorf("%s without a past: %v", name, err)
 		}
-		last := decoder(d.build, size{batch: 1, seq: 6, most: 16, past: true, fused: d.fused, last: true})
+		last := decoder(d.build, size{batch: 1, seq: 6, max: 16, past: true, fused: d.fused, last: true})
 		takeWeights(last, with)
 		end := array.New(array.Float32, 1, 1, 50)
 		copy(end.Data, want.Data[len(want.Data)-len(end.Data):])

@@ -12,7 +12,7 @@ func (t llama) fused(b *builder, s size, x, tokens string) (string, *past) {
 	head := t.width / t.heads
 	p := b.pastOf(tokens, t.layers, s.batch, t.keyHeads, head)
 	lengths, total := p.lengths()
-	cosine, sine := b.angles(s.most, head/2)
+	cosine, sine := b.angles(s.max, head/2)
 	y := b.simplifiedNorm(x)
 	for range t.layers {
 		q, k, v := b.unbiased(y, t.width), b.unbiased(y, t.keyHeads*head), b.unbiased(y, t.keyHeads*head)

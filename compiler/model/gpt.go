@@ -28,7 +28,7 @@ func (t gpt) build(b *builder, s size) {
 		causal = func() string { return mask }
 	case b.open:
 		x = b.sum(x, b.upTo(positions, tokens, []int64{s.seq, t.width}, 0))
-		mask := b.upTo(b.constant("causal", lowerTriangle(s.most)), tokens, []int64{1, 1, s.seq, s.seq}, 2, 3)
+		mask := b.upTo(b.constant("causal", lowerTriangle(s.max)), tokens, []int64{1, 1, s.seq, s.seq}, 2, 3)
 		causal = func() string { return mask }
 	default:
 		x = b.sum(x, b.add("Slice", []int64{s.seq, t.width}, []string{positions, b.indices(0), b.indices(s.seq), b.indices(0)}))

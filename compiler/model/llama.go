@@ -45,7 +45,7 @@ func (t llama) plain(b *builder, s size, x, tokens string) (string, *past) {
 	}
 	length := s.seq
 	if b.open {
-		length = s.most
+		length = s.max
 	}
 	cosine, sine := b.rotations(length, head)
 	mask := b.hidden(length)

@@ -141,7 +141,7 @@ func assemble(name string, o Options) (*onnx.Model, *builder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := size{batch: max(1, o.Batch), seq: o.Seq, most: n.maxSeq, past: o.Past, fused: o.Fused, last: o.Last}
+	s := size{batch: max(1, o.Batch), seq: o.Seq, max: n.maxSeq, past: o.Past, fused: o.Fused, last: o.Last}
 	if s.seq == 0 {
 		s.seq = n.Seq
 	}

@@ -17,8 +17,8 @@ type network struct {
 // size holds the user's choices.
 type size struct {
 	batch, seq int64
-	// most is the largest number of tokens that the network reads.
-	most int64
+	// max is the largest number of tokens that the network reads.
+	max int64
 	// past, fused and last are as in Options.
 	past, fused, last bool
 }

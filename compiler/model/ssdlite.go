@@ -104,16 +104,16 @@ func (b *builder) boxes(offsets, from string) string {
 
 // detect outputs the boxes of each class that overlap no better one, their scores and their classes.
 func (n ssdlite) detect(b *builder, boxes, scores string) {
-	const overlap, least = 0.55, 0.001
+	const overlap, floor = 0.55, 0.001
 	s := b.shapes[scores]
-	most := s[0] * s[1] * min(n.detections, s[2])
-	found := b.add("NonMaxSuppression", []int64{most, 3}, []string{boxes, scores, b.indices(n.detections), b.scalar(overlap), b.scalar(least)})
+	limit := s[0] * s[1] * min(n.detections, s[2])
+	found := b.add("NonMaxSuppression", []int64{limit, 3}, []string{boxes, scores, b.indices(n.detections), b.scalar(overlap), b.scalar(floor)})
 	column := func(k int64) string {
-		return b.add("Squeeze", []int64{most}, []string{b.gather(found, b.indices(k), 1), b.indices(1)})
+		return b.add("Squeeze", []int64{limit}, []string{b.gather(found, b.indices(k), 1), b.indices(1)})
 	}
 	pairs := b.gather(found, b.indices(0, 2), 1)
-	b.typedOutput(b.add("GatherND", []int64{most, 4}, []string{boxes, pairs}), "boxes", array.Float32, "detections")
-	b.typedOutput(b.add("GatherND", []int64{most}, []string{scores, found}), "scores", array.Float32, "detections")
+	b.typedOutput(b.add("GatherND", []int64{limit, 4}, []string{boxes, pairs}), "boxes", array.Float32, "detections")
+	b.typedOutput(b.add("GatherND", []int64{limit}, []string{scores, found}), "scores", array.Float32, "detections")
 	b.typedOutput(column(1), "labels", array.Int64, "detections")
 	b.typedOutput(column(0), "images", array.Int64, "detections")
 }

@@ -32,7 +32,7 @@ func transposedWindow(n *Node, x, w []int64) (window, error) {
 				return win, fmt.Errorf("kernel, stride or dilation %d is outside 1 to %d", v, maxWindow)
 			}
 		}
-		if least := min(pads[k], pads[k+rank], extra[k]); least < -maxWindow || max(pads[k], pads[k+rank], extra[k]) > maxWindow {
+		if smallest := min(pads[k], pads[k+rank], extra[k]); smallest < -maxWindow || max(pads[k], pads[k+rank], extra[k]) > maxWindow {
 			return win, fmt.Errorf("pads %v or output_padding %v are too large", pads, extra)
 		}
 		if x[2+k] > 1<<32 {

@@ -234,11 +234,11 @@ func areZeros(a *array.Array) bool {
 }
 
 func largest(codes *array.Array) byte {
-	most := byte(0)
+	highest := byte(0)
 	for _, b := range codes.Data {
-		most = max(most, b)
+		highest = max(highest, b)
 	}
-	return most
+	return highest
 }
 
 // everyBlock returns scales or zero points of weights as (blocks, N), one for each block of a column.

@@ -22,10 +22,10 @@ func (e *expansion) matMulNBits() []*Item {
 	return only(result)
 }
 
-// least and most bound the block size, which is a power of two.
+// minBlock and maxBlock bound the block size, which is a power of two.
 const (
-	leastBlock = 16
-	mostBlock  = 1 << 16
+	minBlock = 16
+	maxBlock = 1 << 16
 )
 
 // packedWeights returns the weights of a MatMulNBits.
@@ -41,8 +41,8 @@ func (e *expansion) packedWeights() (w blockWeights) {
 		e.fail("input 0 %v does not have K=%d elements in each row, or N=%d is not positive", x.Type, depth, columns)
 	case w.bits != 4 && w.bits != 8:
 		e.fail("weights of %d bits are not supported: quantise to 4 or 8", w.bits)
-	case w.block < leastBlock || w.block > mostBlock || w.block&(w.block-1) != 0:
-		e.fail("block_size %d is no power of two from %d to %d", w.block, leastBlock, mostBlock)
+	case w.block < minBlock || w.block > maxBlock || w.block&(w.block-1) != 0:
+		e.fail("block_size %d is no power of two from %d to %d", w.block, minBlock, maxBlock)
 	case codes.Const == nil || scales.Const == nil || !isKnown(zeros):
 		e.fail("weights, scales or zero points are no constants: save the model with them as initializers")
 	}

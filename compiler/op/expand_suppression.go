@@ -83,8 +83,8 @@ type candidates struct{ scores, corners, numbers *Value }
 // small.
 func (e *expansion) suppressed(corners, scores *Value, rounds int64) *Value {
 	limit := e.parameter(3, scores.DType, 0)
-	least := e.parameter(4, scores.DType, math.Inf(-1))
-	left := e.op(Where, nil, e.op(Greater, nil, scores, least), scores, e.scalar(scores.DType, math.Inf(-1)))
+	smallest := e.parameter(4, scores.DType, math.Inf(-1))
+	left := e.op(Where, nil, e.op(Greater, nil, scores, smallest), scores, e.scalar(scores.DType, math.Inf(-1)))
 	all := func() *Value { return e.rounds(candidates{left, corners, nil}, corners, limit, rounds) }
 	if e.failed() || !pools(scores.Shape[2], rounds) {
 		return all()

@@ -165,22 +165,22 @@ func readSizes(n *Node, k int, axes []resizedAxis) error {
 	if len(sizes) != len(axes) {
 		return fmt.Errorf("%d sizes for %d axes", len(sizes), len(axes))
 	}
-	least, most := math.Inf(1), 0.0
+	lo, hi := math.Inf(1), 0.0
 	for k := range axes {
 		a := &axes[k]
 		if sizes[k] < 0 || sizes[k] > maxSamples || a.in == 0 {
 			return fmt.Errorf("size %d is out of range for axis %d of %v", sizes[k], a.axis, n.In[0].Type)
 		}
 		a.out, a.scale = sizes[k], float64(sizes[k])/float64(a.in)
-		least, most = min(least, a.scale), max(most, a.scale)
+		lo, hi = min(lo, a.scale), max(hi, a.scale)
 	}
-	common := least
+	common := lo
 	switch policy := n.Text("keep_aspect_ratio_policy", "stretch"); policy {
 	case "stretch":
 		return nil
 	case "not_larger":
 	case "not_smaller":
-		common = most
+		common = hi
 	default:
 		return fmt.Errorf("keep_aspect_ratio_policy %q is unknown", policy)
 	}

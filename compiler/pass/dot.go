@@ -180,7 +180,7 @@ func (e elements) load(terms int64) *ir.Define {
 // takeTurns interleaves the terms of neighbouring lanes, each loaded as a vector of its own; it returns nil if the
 // lanes are not neighbours.
 func (e elements) takeTurns(lane *expr.Var, terms int64) expr.Expr {
-	if e.step == 0 || terms > ir.MostTurns || !e.sideBySide(1) {
+	if e.step == 0 || terms > ir.MaxTurns || !e.sideBySide(1) {
 		return nil
 	}
 	return ir.TakeTurns(lane, e.tensor, e.first, e.step, terms)

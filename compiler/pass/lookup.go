@@ -15,9 +15,9 @@ const ManyLookups = 20
 const (
 	// places is the number of 8-bit values.
 	places = 256
-	// mostNodes and mostParts bound the search. Functions in models have about a hundred nodes and depend on one of
+	// maxNodes and maxParts bound the search. Functions in models have about a hundred nodes and depend on one of
 	// their smallest parts.
-	mostNodes, mostParts = 600, 8
+	maxNodes, maxParts = 600, 8
 )
 
 // simple lists the functions that cost one operation.
@@ -26,25 +26,25 @@ var simple = []expr.UnaryOp{expr.Neg, expr.Abs, expr.Not, expr.Sqrt, expr.Rsqrt,
 // Lookup replaces each 8-bit value that is a function of one 8-bit value by an ir.Lookup in a table of 256 entries,
 // if computing it takes at least the given number of operations. Examples are a sigmoid between two quantisations
 // and a product of a value with its sigmoid.
-func Lookup(f *ir.Func, least int) *ir.Func {
-	return f.With(ir.Rewrite(f.Body, func(e expr.Expr) expr.Expr { return replaced(e, least) }))
+func Lookup(f *ir.Func, floor int) *ir.Func {
+	return f.With(ir.Rewrite(f.Body, func(e expr.Expr) expr.Expr { return replaced(e, floor) }))
 }
 
 // replaced returns e with table lookups for its largest suitable parts.
-func replaced(e expr.Expr, least int) expr.Expr {
+func replaced(e expr.Expr, floor int) expr.Expr {
 	if isByte(e.DType()) {
-		if l := lookup(e, least); l != nil {
+		if l := lookup(e, floor); l != nil {
 			return l
 		}
 	}
-	return expr.Map(e, func(x expr.Expr) expr.Expr { return replaced(x, least) })
+	return expr.Map(e, func(x expr.Expr) expr.Expr { return replaced(x, floor) })
 }
 
 func isByte(d array.DType) bool { return d == array.Uint8 || d == array.Int8 }
 
 // lookup returns e as a lookup by the smallest part that determines it, or nil if no part does or e is cheap.
-func lookup(e expr.Expr, least int) *ir.Lookup {
-	if operations(e) < least || expr.Size(e) > mostNodes {
+func lookup(e expr.Expr, floor int) *ir.Lookup {
+	if operations(e) < floor || expr.Size(e) > maxNodes {
 		return nil
 	}
 	var parts []expr.Expr
@@ -56,11 +56,11 @@ func lookup(e expr.Expr, least int) *ir.Lookup {
 		}
 	})
 	slices.SortStableFunc(parts, func(a, b expr.Expr) int { return cmp.Compare(expr.Size(a), expr.Size(b)) })
-	for _, part := range parts[:min(len(parts), mostParts)] {
+	for _, part := range parts[:min(len(parts), maxParts)] {
 		byPart := expr.NewInput("x", part.DType(), places)
 		place := &expr.Var{Name: "i", Extent: places}
 		function := lookupSubstituted(e, part, byPart.At(place))
-		if lookupUses(function, place) && operations(function) >= least {
+		if lookupUses(function, place) && operations(function) >= floor {
 			if table := tabulated(function, byPart, place); table != nil {
 				return &ir.Lookup{Table: table, At: part}
 			}

@@ -14,7 +14,7 @@ import (
 // minimum: convolutions of 14x14 and 28x28 were as fast with 4 as with 12.
 const (
 	maxPartitions    = 12
-	leastPartitions  = 4
+	minPartitions    = 4
 	mappedStatements = 64
 )
 
@@ -60,7 +60,7 @@ func versions(n *ir.For) int {
 			return maxPartitions
 		}
 	}
-	return int(min(maxPartitions, max(leastPartitions, mappedStatements/max(1, statements(n.Body)))))
+	return int(min(maxPartitions, max(minPartitions, mappedStatements/max(1, statements(n.Body)))))
 }
 
 func (p *partitioner) block(b ir.Block) ir.Block {
@@ -161,7 +161,7 @@ func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool)
 		rest.Const--
 	}
 	// The comparison holds where coef*v + rest < 0.
-	least := expr.Bin(expr.FloorDiv, expr.SubE(expr.I(coef-1), rest.Expr()), expr.I(coef))
+	smallest := expr.Bin(expr.FloorDiv, expr.SubE(expr.I(coef-1), rest.Expr()), expr.I(coef))
 	at := &expr.Var{Name: "whole"}
 	p.budget--
 	first := decide(n, c, 1)
@@ -173,7 +173,7 @@ func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool)
 	p.kept = append(p.kept, expr.Substitute(c, map[*expr.Var]expr.Expr{n.Var: v}).(*expr.Binary))
 	tail := p.loop(last)
 	p.kept = p.kept[:len(p.kept)-1]
-	let := &ir.Let{Var: at, Value: expr.Simplify(expr.MaxE(expr.I(0), expr.MinE(least, n.Range.End)))}
+	let := &ir.Let{Var: at, Value: expr.Simplify(expr.MaxE(expr.I(0), expr.MinE(smallest, n.Range.End)))}
 	return append(append(ir.Block{let}, p.loop(first)...), tail...), true
 }
 
@@ -258,12 +258,12 @@ func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool
 	if !ok || coef == 0 || len(hi.Terms) > 0 {
 		return 0, false
 	}
-	least := int64(0) // the smallest bound for which the comparison fails
+	smallest := int64(0) // the smallest bound for which the comparison fails
 	if c.Op == expr.Le {
-		least = 1
+		smallest = 1
 	}
 	for _, rest := range []int64{hi.Const, lo.Const} {
-		if at := crossing(coef, least-rest); at > 0 && at < n.Extent {
+		if at := crossing(coef, smallest-rest); at > 0 && at < n.Extent {
 			return at, true
 		}
 	}

@@ -18,11 +18,11 @@ func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
 		if !isLet || ok || !usedIn(conditions, let.Var) {
 			return
 		}
-		least, isMin := let.Value.(*expr.Binary)
-		if !isMin || least.Op != expr.Min {
+		smallest, isMin := let.Value.(*expr.Binary)
+		if !isMin || smallest.Op != expr.Min {
 			return
 		}
-		difference := expr.Linearize(expr.SubE(least.A, least.B))
+		difference := expr.Linearize(expr.SubE(smallest.A, smallest.B))
 		if len(difference.Terms) != 1 || difference.Terms[0].Atom != expr.Expr(n.Var) {
 			return
 		}

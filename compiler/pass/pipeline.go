@@ -142,8 +142,8 @@ func (l *pipelineLoop) fillsMore(b ir.Block) (found bool) {
 	return found
 }
 
-// leastBytes is the smallest size of an asynchronous copy.
-const leastBytes = 4
+// minBytes is the smallest size of an asynchronous copy.
+const minBytes = 4
 
 // copied reports whether statements store only values that can be copied asynchronously from global memory.
 func (inside near) copied(b ir.Block) bool {
@@ -153,9 +153,9 @@ func (inside near) copied(b ir.Block) bool {
 		case *ir.For, *ir.If, *ir.Let:
 		case *ir.Store:
 			from, _, ok := schedule.CopyOf(n.Value)
-			all = all && ok && !inside.tensors[from.Tensor] && from.Tensor.DType.Bytes() >= leastBytes
+			all = all && ok && !inside.tensors[from.Tensor] && from.Tensor.DType.Bytes() >= minBytes
 		case *ir.Copy:
-			all = all && !inside.tensors[n.From.Tensor] && n.Elements*n.From.Tensor.DType.Bytes() >= leastBytes
+			all = all && !inside.tensors[n.From.Tensor] && n.Elements*n.From.Tensor.DType.Bytes() >= minBytes
 		default:
 			all = false
 		}

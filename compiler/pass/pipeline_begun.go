@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// leastAsync is the smallest size of an asynchronous copy in bytes.
-const leastAsync = 4
+// minAsync is the smallest size of an asynchronous copy in bytes.
+const minAsync = 4
 
 // PipelineBegin starts all copies of a step that is fetched on demand, and waits for them together. Waiting for
 // each copy would cost a round trip to global memory each. Launches that fetch ahead stay unchanged, since they
@@ -160,7 +160,7 @@ func (o pipelineTensors) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
 	default:
 		return nil, false
 	}
-	return c, c.Elements*c.To.Tensor.DType.Bytes() >= leastAsync
+	return c, c.Elements*c.To.Tensor.DType.Bytes() >= minAsync
 }
 
 // fills reports whether a statement writes to shared memory from a source other than shared memory and registers.

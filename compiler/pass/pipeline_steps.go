@@ -124,11 +124,11 @@ func (l *pipelineLoop) ready(step expr.Expr) ir.Block {
 
 // threads returns the number of threads that copy or compute.
 func (l *pipelineLoop) threads() int64 {
-	most := int64(1)
+	largest := int64(1)
 	ir.Visit(l.Body, func(st ir.Stmt) {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
-			most = max(most, n.Extent)
+			largest = max(largest, n.Extent)
 		}
 	})
-	return most
+	return largest
 }

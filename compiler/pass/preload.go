@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// mostLoaded limits the elements that a nest loads ahead, since they occupy registers.
-	mostLoaded = 32
-	// leastLoaded is the smallest number of elements that are worth loading ahead.
-	leastLoaded = 4
+	// maxLoaded limits the elements that a nest loads ahead, since they occupy registers.
+	maxLoaded = 32
+	// minLoaded is the smallest number of elements that are worth loading ahead.
+	minLoaded = 4
 )
 
 // Preload loads the operands of several results before a thread computes the first one. It applies to nests of
@@ -75,7 +75,7 @@ func (l preloadLaunch) nest(n *ir.For) (loaded ir.Block, rest ir.Stmt, ok bool) 
 			total += count(axes(x, loops))
 		}
 	}
-	if total < leastLoaded || total > mostLoaded {
+	if total < minLoaded || total > maxLoaded {
 		return nil, nil, false
 	}
 	value := st.Value

@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// mostTried limits the number of index values for which distinct is checked exhaustively.
-const mostTried = 1 << 12
+// maxTried limits the number of index values for which distinct is checked exhaustively.
+const maxTried = 1 << 12
 
 // trial enumerates the values of an index.
 type trial struct {
@@ -32,7 +32,7 @@ func tried(index expr.Expr, elements int64, of *expr.Var) bool {
 	})
 	count := elements
 	for _, v := range t.vars {
-		if v.Extent < 1 || v.Extent > mostTried/count {
+		if v.Extent < 1 || v.Extent > maxTried/count {
 			return false
 		}
 		count *= v.Extent

@@ -16,7 +16,7 @@ type StorageLimits struct {
 // worker's own. Buffers with disjoint scopes share space. The body of a parallel loop is a function of its own.
 func Storage(f *ir.Func, l StorageLimits) *ir.Func {
 	p := &storagePlacer{limits: l, places: map[*ir.Alloc]storagePlace{}}
-	p.block(f.Body, &frame{space: ir.Workspace, most: &p.workspaceBytes})
+	p.block(f.Body, &frame{space: ir.Workspace, max: &p.workspaceBytes})
 	out := f.With(ir.Rebind(f.Body, func(a *ir.Alloc, _ ir.Block) *ir.Buffer {
 		at, ok := p.places[a]
 		if !ok {
@@ -43,9 +43,9 @@ type storagePlacer struct {
 
 // frame is the memory of one function.
 type frame struct {
-	// space is the memory space of buffers outside the stack, most the peak size in it.
+	// space is the memory space of buffers outside the stack, max the peak size in it.
 	space ir.Space
-	most  *int64
+	max   *int64
 	// used is the current size of the workspace, stack that of the stack.
 	used, stack int64
 }
@@ -64,7 +64,7 @@ func (p *storagePlacer) block(b ir.Block, f *frame) {
 		case *ir.For:
 			inner := f
 			if n.Kind == ir.Parallel {
-				inner = &frame{space: ir.Worker, most: &p.workerBytes}
+				inner = &frame{space: ir.Worker, max: &p.workerBytes}
 			}
 			p.block(n.Body, inner)
 		}
@@ -79,6 +79,6 @@ func (p *storagePlacer) place(b *ir.Buffer, scope ir.Block, f *frame) storagePla
 	}
 	offset := f.used
 	f.used += (b.Bytes() + p.limits.AlignBytes - 1) / p.limits.AlignBytes * p.limits.AlignBytes
-	*f.most = max(*f.most, f.used)
+	*f.max = max(*f.max, f.used)
 	return storagePlace{f.space, offset}
 }

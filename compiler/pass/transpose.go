@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// mostLanes limits the lanes of a square: compilers take seconds for shuffles of long vectors of bytes.
-const mostLanes = 16
+// maxLanes limits the lanes of a square: compilers take seconds for shuffles of long vectors of bytes.
+const maxLanes = 16
 
 // Transpose finds squares of elements that are copied with rows and columns exchanged, and transposes them in
 // registers. It merges vector copies from memory to memory that gather their lanes, each from the neighbours of the
@@ -43,7 +43,7 @@ func square(b ir.Block, in ir.Allocated) *ir.Transpose {
 	var lanes int64
 	for k, st := range b {
 		c, ok := copiedBy(st, in)
-		if !ok || c.step < 2 || c.lanes < 2 || c.lanes > mostLanes {
+		if !ok || c.step < 2 || c.lanes < 2 || c.lanes > maxLanes {
 			return nil
 		}
 		if t == nil {

@@ -11,10 +11,10 @@ import (
 type Extent struct {
 	// Name is its symbol in the model.
 	Name string
-	// Least and Most bound it.
-	Least, Most int64
-	// Caps lists the extents, ascending and below Most, that have kernels of their own. Shares holds the share of
-	// executions that need the kernels for each of them, followed by those for Most.
+	// Min and Max bound it.
+	Min, Max int64
+	// Caps lists the extents, ascending and below Max, that have kernels of their own. Shares holds the share of
+	// executions that need the kernels for each of them, followed by those for Max.
 	Caps   []int64
 	Shares []float64
 	// Value is an index in Values, of a scalar of type i64.
@@ -139,8 +139,8 @@ func Solve(extents []Extent, axes []Axis) ([]int64, error) {
 			}
 			e := extents[unknown]
 			n := left / a.Times[unknown]
-			if n*a.Times[unknown] != left || n < e.Least || n > e.Most {
-				return nil, fmt.Errorf("input %q has %d elements on axis %d, which none of %s in %d..%d has", a.Input, a.Elements, a.Axis, e.Name, e.Least, e.Most)
+			if n*a.Times[unknown] != left || n < e.Min || n > e.Max {
+				return nil, fmt.Errorf("input %q has %d elements on axis %d, which none of %s in %d..%d has", a.Input, a.Elements, a.Axis, e.Name, e.Min, e.Max)
 			}
 			found[unknown], known[unknown] = n, true
 		}

@@ -66,7 +66,7 @@ func (j *joiner) add(k int, p *Program) {
 		for i, v := range c.Variants {
 			variants[i].Task = numbers[v.Task]
 			for _, limit := range v.Caps {
-				variants[i].Caps = append(variants[i].Caps, Cap{Extent: limit.Extent + extents, Most: limit.Most})
+				variants[i].Caps = append(variants[i].Caps, Cap{Extent: limit.Extent + extents, Max: limit.Max})
 			}
 		}
 		c.Variants = variants

@@ -107,7 +107,7 @@ type Variant struct {
 // Cap is the maximum of an extent, given by its index in the program's Extents.
 type Cap struct {
 	Extent int
-	Most   int64
+	Max    int64
 }
 
 // Tasks returns the tasks of the call: the one for all extents, and then the variants'.

@@ -30,8 +30,8 @@ type Store struct {
 // MemoryBytes is the capacity of the last store: far above any cache.
 const MemoryBytes = 1 << 40
 
-// Most returns the higher of each pair of rates. Rates of other stores are ignored.
-func (r Rates) Most(o Rates) Rates {
+// Max returns the higher of each pair of rates. Rates of other stores are ignored.
+func (r Rates) Max(o Rates) Rates {
 	r.FlopPerSecond = max(r.FlopPerSecond, o.FlopPerSecond)
 	r.Stores = slices.Clone(r.Stores)
 	for i, s := range r.Stores {

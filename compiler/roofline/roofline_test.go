@@ -49,7 +49,7 @@ func TestTheMostOfTwoMeasurements(t *testing.T) {
 		return Rates{FlopPerSecond: flop, Stores: []Store{{"L2", 4096, cache}, {"memory", MemoryBytes, memory}}}
 	}
 	one, other := rates(10, 100, 20), rates(12, 90, 30)
-	if got, want := one.Most(other), rates(12, 100, 30); !slices.Equal(got.Stores, want.Stores) || got.FlopPerSecond != 12 {
+	if got, want := one.Max(other), rates(12, 100, 30); !slices.Equal(got.Stores, want.Stores) || got.FlopPerSecond != 12 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if one.Stores[1].BytesPerSecond != 20 {
@@ -57,7 +57,7 @@ func TestTheMostOfTwoMeasurements(t *testing.T) {
 	}
 	larger := rates(10, 1000, 10)
 	larger.Stores[0].Bytes *= 2
-	if got := one.Most(larger).Stores[0]; got != one.Stores[0] {
+	if got := one.Max(larger).Stores[0]; got != one.Stores[0] {
 		t.Errorf("the rate of another cache is taken: %+v", got)
 	}
 }

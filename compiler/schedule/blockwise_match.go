@@ -229,11 +229,11 @@ func (p *blockProduct) blockOf(l *expr.Load) (int64, error) {
 // group returns the number of neighbours in a row that are quantised with one scale: 32, or a block size that is
 // not a multiple of 32 and not much larger; 0 if no size fits.
 func (p *blockProduct) group() int64 {
-	const usual, most = 32, 64
+	const usual, limit = 32, 64
 	switch {
 	case p.block%usual == 0:
 		return usual
-	case p.block <= most && p.block%p.step() == 0:
+	case p.block <= limit && p.block%p.step() == 0:
 		return p.block
 	}
 	return 0

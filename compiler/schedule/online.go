@@ -220,11 +220,11 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 		return within(i[n], r[0], x(i[:n], i[n], r[0]), expr.Maximum.Identity(d))
 	}))
 	// At least the lowest finite number, so that no difference is one of infinities.
-	least := expr.F(d, leastFinite(d))
+	smallest := expr.F(d, minFinite(d))
 	running := s.keep(f, expr.Compute(f.largest.Tensor.Name+"_running", shape, func(i []expr.Expr) expr.Expr {
-		return expr.MaxE(largest.Tensor.At(i...), least)
+		return expr.MaxE(largest.Tensor.At(i...), smallest)
 	}))
-	running.Body = expr.MaxE(running.Body, expr.Sel(isLater(running.Axes[n]), before(running, running.Axes), least))
+	running.Body = expr.MaxE(running.Body, expr.Sel(isLater(running.Axes[n]), before(running, running.Axes), smallest))
 	exp := s.added(expr.Compute(f.exp.Tensor.Name, append(slices.Clone(shape), piece), func(i []expr.Expr) expr.Expr {
 		difference := expr.SubE(x(i[:n], i[n], i[n+1]), running.Tensor.At(i[:n+1]...))
 		return within(i[n], i[n+1], expr.Un(expr.Exp, difference), expr.Zero(d))
@@ -259,8 +259,8 @@ func before[E expr.Expr](g *Stage, index []E) expr.Expr {
 	return g.Tensor.At(at...)
 }
 
-// leastFinite returns the lowest finite number of a type.
-func leastFinite(d array.DType) float64 {
+// minFinite returns the lowest finite number of a type.
+func minFinite(d array.DType) float64 {
 	if d == array.Float64 {
 		return -math.MaxFloat64
 	}

@@ -39,10 +39,10 @@ func (s *Schedule) Trim(stageID, iterID int) error {
 }
 
 // Iterations returns the remaining iterations, first to end (exclusive), of a reduction loop of the given extent
-// while the axis Along has values from least to most.
-func (w Window) Iterations(least, most, extent int64) (first, end int64) {
-	first = max(0, ceilDiv(w.First-w.Stride*most, w.Step))
-	return first, max(first, min(extent, ceilDiv(w.End-w.Stride*least, w.Step)))
+// while the axis Along has values from lo to hi.
+func (w Window) Iterations(lo, hi, extent int64) (first, end int64) {
+	first = max(0, ceilDiv(w.First-w.Stride*hi, w.Step))
+	return first, max(first, min(extent, ceilDiv(w.End-w.Stride*lo, w.Step)))
 }
 
 // Kept returns the average share of the remaining iterations, if the axis Along has the given number of values and

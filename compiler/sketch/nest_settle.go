@@ -22,11 +22,11 @@ func Settle(s *schedule.Schedule, f space.Family) error {
 	}
 	for range 3 {
 		for k, knob := range knobs {
-			best, least := values[k], cost()
+			best, smallest := values[k], cost()
 			for _, v := range knob.Values {
 				values[k] = v
-				if c := cost(); c < least {
-					best, least = v, c
+				if c := cost(); c < smallest {
+					best, smallest = v, c
 				}
 			}
 			values[k] = best

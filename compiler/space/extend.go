@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// LeastOwn is the smallest number of a user-written algorithm. Texts of points with such a number are meaningless
+// MinOwn is the smallest number of a user-written algorithm. Texts of points with such a number are meaningless
 // in spaces without it.
-const LeastOwn = 1 << 40
+const MinOwn = 1 << 40
 
-// With returns the space with further families, of algorithms from LeastOwn on. The starting point of a search, the
+// With returns the space with further families, of algorithms from MinOwn on. The starting point of a search, the
 // default, remains that of s.
 func (s *Space) With(families ...Family) *Space {
 	if len(families) == 0 {
@@ -28,7 +28,7 @@ func (s *Space) With(families ...Family) *Space {
 }
 
 // Own reports whether a point uses a user-written algorithm.
-func (s *Space) Own(p Point) bool { return s.Algorithm(p).Number >= LeastOwn }
+func (s *Space) Own(p Point) bool { return s.Algorithm(p).Number >= MinOwn }
 
 // extendedDefaults returns the defaults of the base space, and the first seed of each further family.
 func (s *Space) extendedDefaults() (list []Point) {

@@ -223,7 +223,7 @@ func (s *Space) Parse(text string) (p Point, ok bool) {
 			wanted[name] = n
 		}
 	}
-	if n := wanted[algorithmKnob]; n >= LeastOwn && !(s.chooses() && slices.Contains(s.Knobs[0].Values, n)) {
+	if n := wanted[algorithmKnob]; n >= MinOwn && !(s.chooses() && slices.Contains(s.Knobs[0].Values, n)) {
 		return nil, false // user-written algorithms have no nearest choice
 	}
 	p = make(Point, len(s.Knobs))

@@ -37,8 +37,8 @@ const (
 	PositionsOutside Outside = "positions"
 )
 
-// mostTile limits the numbers of a tiling.
-const mostTile = 1 << 20
+// maxTile limits the numbers of a tiling.
+const maxTile = 1 << 20
 
 // Valid returns an error if a tiling is invalid.
 func (t Tiling) Valid() error {
@@ -46,8 +46,8 @@ func (t Tiling) Valid() error {
 		return errors.New("a tiling has no channels")
 	}
 	for _, n := range []int64{t.Channels, t.Columns, t.Rows, t.ChannelTiles, t.ColumnTiles, t.RowTiles, t.Reduce, t.Unroll} {
-		if n < 0 || n > mostTile {
-			return fmt.Errorf("%d of a tiling is not from 0 to %d", n, mostTile)
+		if n < 0 || n > maxTile {
+			return fmt.Errorf("%d of a tiling is not from 0 to %d", n, maxTile)
 		}
 	}
 	if !slices.Contains([]Outside{UnknownOutside, ChannelsOutside, PositionsOutside}, t.Outside) {
@@ -83,14 +83,14 @@ func (s *Space) Tiled(t Tiling) (p Point, ok bool) {
 	return nil, false
 }
 
-// mostFar limits the combinations of desired values that near tries.
-const mostFar = 2048
+// maxFar limits the combinations of desired values that near tries.
+const maxFar = 2048
 
 // near tries combinations in order of their distance from the desired values, the weighted sum of logarithmic
 // ratios, until one is legal.
 func (s *Space) near(f *member, start Point, wishes []Wish) (Point, bool) {
 	n := newNearness(s, f, wishes)
-	for range mostFar {
+	for range maxFar {
 		c, ok := n.next()
 		if !ok {
 			break

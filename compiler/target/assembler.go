@@ -25,10 +25,10 @@ func (t *Target) Assembles(version string) bool {
 	if !t.Assembled() {
 		return false
 	}
-	least := assemblers[t.GPU.Arch]
+	smallest := assemblers[t.GPU.Arch]
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	a, err := strconv.Atoi(major)
 	b, bad := strconv.Atoi(minor)
-	return err == nil && bad == nil && (a > least[0] || a == least[0] && b >= least[1])
+	return err == nil && bad == nil && (a > smallest[0] || a == smallest[0] && b >= smallest[1])
 }

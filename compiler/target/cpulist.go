@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mostCPU bounds processor numbers, to detect typing errors.
-const mostCPU = 1 << 16
+// maxCPU bounds processor numbers, to detect typing errors.
+const maxCPU = 1 << 16
 
 var errCPUs = errors.New("want numbers and ranges, such as 0,2-5")
 
@@ -25,14 +25,14 @@ func ParseCPUs(text string) (list []int, err error) {
 		if err == nil && isRange {
 			high, err = strconv.Atoi(to)
 		}
-		if err != nil || low < 0 || high < low || high > mostCPU {
+		if err != nil || low < 0 || high < low || high > maxCPU {
 			return nil, errCPUs
 		}
 		for cpu := low; cpu <= high; cpu++ {
 			list = append(list, cpu)
 		}
-		if len(list) > mostCPU {
-			return nil, fmt.Errorf("more than %d processors", mostCPU)
+		if len(list) > maxCPU {
+			return nil, fmt.Errorf("more than %d processors", maxCPU)
 		}
 	}
 	return list, nil

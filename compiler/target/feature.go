@@ -97,7 +97,7 @@ func (c *CPU) setVectors() {
 		// vectors of 16 bytes.
 		c.VectorBytes, c.VectorRegisters = 8, 16
 	case c.Has("v"):
-		c.VectorBytes, c.VectorRegisters = c.leastLength(), 32
+		c.VectorBytes, c.VectorRegisters = c.minLength(), 32
 	case c.sveBytes() > 0:
 		c.VectorBytes, c.VectorRegisters = c.sveBytes(), 32
 	default: // Neon, which is as wide as the shortest SVE; elsewhere the compiler splits vectors into scalars
@@ -112,8 +112,8 @@ var lengths = []struct {
 	bytes   int
 }{{"zvl1024b", 128}, {"zvl512b", 64}, {"zvl256b", 32}}
 
-// leastLength returns the minimum register length of the V extension in bytes.
-func (c *CPU) leastLength() int {
+// minLength returns the minimum register length of the V extension in bytes.
+func (c *CPU) minLength() int {
 	for _, l := range lengths {
 		if c.Has(l.feature) {
 			return l.bytes

@@ -61,8 +61,8 @@ func (g *GPU) check() error {
 		return fmt.Errorf("target: the GPU's driver says more of itself than %d bytes", maxDriverText)
 	}
 	counts := []struct {
-		name       string
-		have, most int64
+		name      string
+		have, max int64
 	}{
 		{"multiprocessors", int64(g.Multiprocessors), 1 << 16},
 		{"warp_threads", int64(g.WarpThreads), 128},
@@ -75,8 +75,8 @@ func (g *GPU) check() error {
 		{"l2_bytes", g.L2Bytes, maxCacheBytes},
 	}
 	for _, c := range counts {
-		if c.have < 1 || c.have > c.most {
-			return fmt.Errorf("target: %s %d is not between 1 and %d", c.name, c.have, c.most)
+		if c.have < 1 || c.have > c.max {
+			return fmt.Errorf("target: %s %d is not between 1 and %d", c.name, c.have, c.max)
 		}
 	}
 	if g.BlockThreads%g.WarpThreads != 0 {

@@ -10,16 +10,16 @@ import (
 	"sync"
 )
 
-// leastDeviceClang is the first version of clang that compiles plain C to kernels for current GPUs.
-const leastDeviceClang = 19
+// minDeviceClang is the first version of clang that compiles plain C to kernels for current GPUs.
+const minDeviceClang = 19
 
 // device compiles the only source of a build for a device.
 func (tc *Toolchain) device(ctx context.Context, b Build, dir string) error {
 	source := b.Sources[0].Name
 	step := fmt.Sprintf("compiling %s with %s", source, tc.Name)
-	if major, _, _ := strings.Cut(strings.TrimPrefix(tc.Name, "clang-"), "."); !atLeast(major, leastDeviceClang) {
+	if major, _, _ := strings.Cut(strings.TrimPrefix(tc.Name, "clang-"), "."); !atLeast(major, minDeviceClang) {
 		return &Error{Kind: Infra, Step: step,
-			Message: fmt.Sprintf("kernels for GPUs need clang %d or later; install it, or name it with --compiler or %s", leastDeviceClang, Variable)}
+			Message: fmt.Sprintf("kernels for GPUs need clang %d or later; install it, or name it with --compiler or %s", minDeviceClang, Variable)}
 	}
 	args := append(append([]string{}, b.Flags...), "-fno-crash-diagnostics", "-w", source, "-o", linked)
 	if err := b.Limits.run(ctx, step, program{dir: dir, path: tc.path, args: args, box: tc.box, loaded: tc.servers}); err != nil {
@@ -81,7 +81,7 @@ func (tc *Toolchain) embed(ctx context.Context, b Build, dir string) error {
 }
 
 // atLeast reports whether a text is a number of at least the given value.
-func atLeast(text string, least int) bool {
+func atLeast(text string, floor int) bool {
 	n, err := strconv.Atoi(text)
-	return err == nil && n >= least
+	return err == nil && n >= floor
 }

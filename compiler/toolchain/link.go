@@ -117,7 +117,7 @@ const (
 )
 
 func needsOf(dir string, objects []string) needs {
-	most := needsNothing
+	largest := needsNothing
 	for _, name := range objects {
 		undefined, err := undefinedSymbols(filepath.Join(dir, name))
 		if err != nil {
@@ -129,11 +129,11 @@ func needsOf(dir string, objects []string) needs {
 			case strings.HasPrefix(symbol, "__"):
 				return needsDriver
 			default:
-				most = needsLibraries
+				largest = needsLibraries
 			}
 		}
 	}
-	return most
+	return largest
 }
 
 func undefinedSymbols(path string) ([]string, error) {

@@ -17,9 +17,9 @@ import (
 
 // Limits on libraries that are queried for their versions.
 const (
-	answerTime      = 10 * time.Second
-	mostAnswerBytes = 4 << 10
-	mostMemory      = 4 << 30
+	answerTime     = 10 * time.Second
+	maxAnswerBytes = 4 << 10
+	maxMemory      = 4 << 30
 )
 
 // PinLibraries returns a kernel with the versions that its libraries have on this machine. The error names a
@@ -89,7 +89,7 @@ func runProbe(ctx context.Context, dir, program string) (_ string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	defer context.AfterFunc(ctx, p.KillGroup)()
-	text, failed := io.ReadAll(io.LimitReader(read, mostAnswerBytes))
+	text, failed := io.ReadAll(io.LimitReader(read, maxAnswerBytes))
 	state, _, err := p.Finish()
 	switch err = errors.Join(err, failed); {
 	case ctx.Err() != nil:
@@ -107,5 +107,5 @@ func startProbe(box *sandbox.Sandbox, program string, output *os.File) (*sandbox
 	}
 	defer null.Close()
 	return box.Start(sandbox.Command{Program: program, Environment: []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"},
-		Descriptors: []*os.File{null, output, null}, Limits: sandbox.Limits{MemoryBytes: mostMemory, ProcessorTime: answerTime, OpenFiles: 64}})
+		Descriptors: []*os.File{null, output, null}, Limits: sandbox.Limits{MemoryBytes: maxMemory, ProcessorTime: answerTime, OpenFiles: 64}})
 }

@@ -101,7 +101,7 @@ var frame = regexp.MustCompile(`([^:\s]+)\t(\d+)\t`)
 // stackUse estimates the stack of the deepest calls: the sum of the largest frames of kernel entry points, of
 // functions that run their loops, and of all others.
 func stackUse(dir string, sources []File) (int64, error) {
-	var most [3]int64
+	var largest [3]int64
 	outermost := int64(0)
 	for k, source := range sources {
 		f, err := os.Open(filepath.Join(dir, strings.TrimSuffix(source.Name, ".c")+".su"))
@@ -123,13 +123,13 @@ func stackUse(dir string, sources []File) (int64, error) {
 				continue
 			}
 			kind := frameKind(found[1])
-			most[kind] = max(most[kind], bytes)
+			largest[kind] = max(largest[kind], bytes)
 		}
 		if err := f.Close(); err != nil {
 			return 0, err
 		}
 	}
-	return outermost + most[0] + most[1] + most[2], nil
+	return outermost + largest[0] + largest[1] + largest[2], nil
 }
 
 func frameKind(function string) int {

@@ -41,7 +41,7 @@ type split struct {
 // best returns the split of a feature with the largest gain, or a gain of 0.
 func (h *histogram) best(feature, bins int, total sums, p *Params) split {
 	best := split{feature: feature}
-	l2, least := p.L2, p.MinWeight
+	l2, minWeight := p.L2, p.MinWeight
 	whole := total.score(l2)
 	most := whole
 	var left sums
@@ -50,10 +50,10 @@ func (h *histogram) best(feature, bins int, total sums, p *Params) split {
 		left.first += s.first
 		left.second += s.second
 		right := total.minus(left)
-		if left.second < least {
+		if left.second < minWeight {
 			continue
 		}
-		if right.second < least {
+		if right.second < minWeight {
 			break
 		}
 		// The comparison of the children's scores avoids their two divisions, which would dominate the run

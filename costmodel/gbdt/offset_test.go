@@ -49,11 +49,11 @@ func TestPairsThatMayBeApartByChanceTeachNothing(t *testing.T) {
 func TestASteeperOrderSpreadsLess(t *testing.T) {
 	d := friedman(400, 6, 1)
 	spread := func(steepness float64) float64 {
-		least, most := math.Inf(1), math.Inf(-1)
+		lo, hi := math.Inf(1), math.Inf(-1)
 		for _, v := range predict(t, train(t, d, Rank{Steepness: steepness}, DefaultParams(), nil), d.Rows) {
-			least, most = min(least, v), max(most, v)
+			lo, hi = min(lo, v), max(hi, v)
 		}
-		return most - least
+		return hi - lo
 	}
 	if flat, steep := spread(1), spread(8); !(steep < flat/2) {
 		t.Errorf("predictions spread over %.2f, and over %.2f when the loss is eight times as steep", flat, steep)

@@ -75,7 +75,7 @@ func TestAnAgentThatIsOfflineForDaysComesBack(t *testing.T) {
 		if err != nil || o.joined != 2 {
 			t.Errorf("joined %d times: %v", o.joined, err)
 		}
-		if most := int(6 * day / time.Second); o.called > most {
+		if maxCalls := int(6 * day / time.Second); o.called > maxCalls {
 			t.Errorf("%d calls in %v, want at most one a second", o.called, 6*day)
 		}
 		if lines := strings.Count(log.String(), "\n"); lines > 2000 {

@@ -15,12 +15,12 @@ import (
 // tooLong returns an error for a message that exceeds the tracker's limit, before it is sent.
 func tooLong(method string, message any) error {
 	m, is := message.(proto.Message)
-	most := wire.RequestBytes(method)
-	if !is || most == 0 {
+	limit := wire.RequestBytes(method)
+	if !is || limit == 0 {
 		return nil
 	}
-	if n := proto.Size(m); n > most {
-		return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d", path.Base(method), most, n)
+	if n := proto.Size(m); n > limit {
+		return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d", path.Base(method), limit, n)
 	}
 	return nil
 }

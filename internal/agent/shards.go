@@ -43,7 +43,7 @@ func (s *shards) unary(ctx context.Context, method string, req, reply any, conn 
 		}
 		err := invoke(to, method, req, reply, conn, opts...)
 		count, several := wire.Shard(err, wire.ReasonShards)
-		if !several || count < 2 || count > wire.MostShards {
+		if !several || count < 2 || count > wire.MaxShards {
 			return err
 		}
 		s.count.Store(int32(count))

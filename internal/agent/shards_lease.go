@@ -20,9 +20,9 @@ type turns struct {
 	virtual float64
 	held    map[string]turn // by the lease's subject
 	// seconds is the moving average of the duration of a shard's leases, which a new lease is charged.
-	seconds [wire.MostShards]float64
-	tags    [wire.MostShards]float64
-	failed  [wire.MostShards]time.Time // time of each shard's latest failure or refusal
+	seconds [wire.MaxShards]float64
+	tags    [wire.MaxShards]float64
+	failed  [wire.MaxShards]time.Time // time of each shard's latest failure or refusal
 }
 
 // passedOver is how long a shard that did not answer is skipped when asking for immediate work.
@@ -47,8 +47,8 @@ type turn struct {
 	seconds, weight float64
 }
 
-// mostTurns bounds the remembered leases; an agent holds few.
-const mostTurns = 4096
+// maxTurns bounds the remembered leases; an agent holds few.
+const maxTurns = 4096
 
 // served records that a shard granted work, with the weight of the waiting owners. A shard without work gains
 // no credit.
@@ -64,7 +64,7 @@ func (t *turns) served(shard int, r *tilthv1.LeaseWorkResponse) {
 		of.seconds = 1
 	}
 	t.tags[shard] = t.virtual + of.seconds/of.weight
-	if t.held == nil || len(t.held) >= mostTurns {
+	if t.held == nil || len(t.held) >= maxTurns {
 		t.held = map[string]turn{}
 	}
 	t.held[r.GetLease().GetSubject()] = of

@@ -38,9 +38,9 @@ const (
 	maintainEvery = 10 * time.Second
 	// tidyAfter is the age at which a transfer counts as interrupted.
 	tidyAfter = 24 * time.Hour
-	// mostFailures is the number of consecutive failures to renew or remove artifacts at which the object store counts
+	// maxFailures is the number of consecutive failures to renew or remove artifacts at which the object store counts
 	// as unavailable.
-	mostFailures = 8
+	maxFailures = 8
 	// renewTries is how often other stores may win the race to rename an artifact.
 	renewTries = 32
 )
@@ -227,7 +227,7 @@ func forEach[T any](ctx context.Context, items []T, do func(T) error) (failed []
 			continue
 		}
 		failed = append(failed, err)
-		if inARow++; inARow == mostFailures {
+		if inARow++; inARow == maxFailures {
 			return failed, err
 		}
 	}

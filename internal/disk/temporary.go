@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// mostAtOnce bounds the concurrent writers of a file whose temporary names the next writer knows.
-const mostAtOnce = 16
+// maxAtOnce bounds the concurrent writers of a file whose temporary names the next writer knows.
+const maxAtOnce = 16
 
 // temporary creates a temporary file that will replace the one at path. It is locked while its process lives,
 // and has a predictable name, so that the next writer of path removes files of killed processes.
 func temporary(path string) (f *os.File, err error) {
 	dir, base := filepath.Split(path)
-	for n := 0; n < mostAtOnce; n++ {
+	for n := 0; n < maxAtOnce; n++ {
 		name := fmt.Sprintf("%s.%s.%d.part", dir, base, n)
 		for abandoned(name) && f == nil {
 			if f, err = claim(name); err != nil {

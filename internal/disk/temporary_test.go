@@ -113,7 +113,7 @@ func TestManyWriteOneFileAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	var all sync.WaitGroup
-	for range mostAtOnce + 8 {
+	for range maxAtOnce + 8 {
 		all.Go(func() {
 			for range 5 {
 				writeText(t, path, newText)

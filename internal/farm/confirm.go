@@ -63,8 +63,8 @@ type Confirmation struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// mostFound bounds the folder of results. A confirmation takes about a hundred bytes.
-const mostFound = 16 << 20
+// maxFound bounds the folder of results. A confirmation takes about a hundred bytes.
+const maxFound = 16 << 20
 
 // OpenConfirmer returns a confirmer. The caller must close it.
 func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
@@ -75,7 +75,7 @@ func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
 	if c.seed, err = dataSeed(); err != nil {
 		return nil, err
 	}
-	if c.found, err = disk.OpenLRU(filepath.Join(cfg.CacheDir, "confirmed"), mostFound); err != nil {
+	if c.found, err = disk.OpenLRU(filepath.Join(cfg.CacheDir, "confirmed"), maxFound); err != nil {
 		return nil, fmt.Errorf("confirm: %w", err)
 	}
 	cache, err := builder.OpenCache(filepath.Join(cfg.CacheDir, "builds"), 0)

@@ -36,16 +36,16 @@ type Doctor struct {
 }
 
 const (
-	// leastFiles is the number of open files that a tracker with a dozen agents may need.
-	leastFiles = 4096
-	// mostNoise is the acceptable noise relative to a latency. The rule that drops slow candidates assumes at
+	// minFiles is the number of open files that a tracker with a dozen agents may need.
+	minFiles = 4096
+	// maxNoise is the acceptable noise relative to a latency. The rule that drops slow candidates assumes at
 	// least 1 %.
-	mostNoise = 0.02
-	// mostWait is how long to wait for another process to finish measuring before the noise is left unknown.
-	mostWait = 3 * time.Second
+	maxNoise = 0.02
+	// maxWait is how long to wait for another process to finish measuring before the noise is left unknown.
+	maxWait = 3 * time.Second
 )
 
-// Examine runs all checks. It takes about a second, plus up to mostWait if another process measures. It
+// Examine runs all checks. It takes about a second, plus up to maxWait if another process measures. It
 // returns an error if ctx ended.
 func (d Doctor) Examine(ctx context.Context) ([]Finding, error) {
 	findings := []Finding{d.compiler(ctx)}
@@ -154,9 +154,9 @@ func (d Doctor) noise(ctx context.Context) Finding {
 // errBusy means that other processes held the machine for too long.
 var errBusy = errors.New("another process measures")
 
-// await acquires the lock, waiting for at most mostWait.
+// await acquires the lock, waiting for at most maxWait.
 func (d Doctor) await(ctx context.Context) (release func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, mostWait, errBusy)
+	ctx, cancel := context.WithTimeoutCause(ctx, maxWait, errBusy)
 	defer cancel()
 	return d.Lock.Time(ctx)
 }
@@ -165,7 +165,7 @@ func scatter(times runner.CalibrationTimes) Finding {
 	_, compute := stat.Steady(times.Compute)
 	_, memory := stat.Steady(times.Memory)
 	found := fmt.Sprintf("%.1f %% in computing, %.1f %% in memory", 100*compute, 100*memory)
-	return judged("noise", found, max(compute, memory) <= mostNoise,
+	return judged("noise", found, max(compute, memory) <= maxNoise,
 		"smaller differences between candidates need more samples to be told, and some are never told",
 		"end other programs, use fewer --threads than cores, and see what else here is not well")
 }
@@ -178,12 +178,12 @@ func openFiles() Finding {
 	return filesWithin(limit.Max) // Go programs raise their soft limit to the hard one
 }
 
-func filesWithin(most uint64) Finding {
-	found := fmt.Sprintf("%d at most", most)
-	if most == unix.RLIM_INFINITY {
+func filesWithin(limit uint64) Finding {
+	found := fmt.Sprintf("%d at limit", limit)
+	if limit == unix.RLIM_INFINITY {
 		found = "unlimited"
 	}
-	return judged("open files", found, most >= leastFiles,
+	return judged("open files", found, limit >= minFiles,
 		"a tracker refuses connections of agents when it has no file left",
-		fmt.Sprintf("ulimit -Hn %d, or LimitNOFILE in the unit", leastFiles))
+		fmt.Sprintf("ulimit -Hn %d, or LimitNOFILE in the unit", minFiles))
 }

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// leastFree is the free space, in bytes, needed for packages, objects and records of a few models.
-	leastFree = 2 << 30
-	// mostSync is the longest acceptable time of a synced write.
-	mostSync = 20 * time.Millisecond
+	// minFree is the free space, in bytes, needed for packages, objects and records of a few models.
+	minFree = 2 << 30
+	// maxSync is the longest acceptable time of a synced write.
+	maxSync = 20 * time.Millisecond
 	// syncs is the number of timed writes, of which the median counts.
 	syncs = 5
 )
@@ -47,7 +47,7 @@ func freeSpace(folder string) Finding {
 	if err != nil {
 		return Finding{Check: spaceCheck, State: Unknown, Found: err.Error(), Remedy: foldersRemedy}
 	}
-	return judged(spaceCheck, fmt.Sprintf("%s free for %s", show.Bytes(free), folder), free >= leastFree,
+	return judged(spaceCheck, fmt.Sprintf("%s free for %s", show.Bytes(free), folder), free >= minFree,
 		"tuning ends when the disk is full",
 		spaceRemedy)
 }
@@ -57,7 +57,7 @@ func syncTime(folder string) Finding {
 	if err != nil {
 		return notWritten(folder, err)
 	}
-	return judged(syncCheck, show.Seconds(taken.Seconds())+" a write", taken <= mostSync,
+	return judged(syncCheck, show.Seconds(taken.Seconds())+" a write", taken <= maxSync,
 		"what is measured is on the disk before it counts, so each batch waits for it",
 		"put the data on a local SSD with XDG_DATA_HOME, or 'tilth tracker --data'")
 }

@@ -121,7 +121,7 @@ func TestLimitsOfOpenFilesAreJudged(t *testing.T) {
 	if f := filesWithin(unix.RLIM_INFINITY); f.State != Well || f.Found != "unlimited" {
 		t.Errorf("no limit is %+v", f)
 	}
-	if f := filesWithin(leastFiles - 1); f.State != Costly || f.Found != "4095 at most" {
+	if f := filesWithin(minFiles - 1); f.State != Costly || f.Found != "4095 at most" {
 		t.Errorf("a low limit is %+v", f)
 	}
 }

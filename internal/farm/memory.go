@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// leastMemoryBytes is the memory that a tracker may use before garbage collection becomes more frequent.
+	// minMemoryBytes is the memory that a tracker may use before garbage collection becomes more frequent.
 	// A tracker with 10,000 connected agents has more than half of it in use.
-	leastMemoryBytes = 960 << 20
+	minMemoryBytes = 960 << 20
 	// memoryInterval is the interval at which the limit is adjusted.
 	memoryInterval = 5 * time.Second
 )
@@ -23,7 +23,7 @@ func limitMemory(ctx context.Context) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	before := debug.SetMemoryLimit(leastMemoryBytes)
+	before := debug.SetMemoryLimit(minMemoryBytes)
 	defer debug.SetMemoryLimit(before)
 	ticker := time.NewTicker(memoryInterval)
 	defer ticker.Stop()
@@ -36,6 +36,6 @@ func limitMemory(ctx context.Context) {
 		}
 		metrics.Read(inUse)
 		used := int64(inUse[0].Value.Uint64() + inUse[1].Value.Uint64())
-		debug.SetMemoryLimit(max(leastMemoryBytes, used+used/4))
+		debug.SetMemoryLimit(max(minMemoryBytes, used+used/4))
 	}
 }

@@ -53,7 +53,7 @@ func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (
 	case err != nil:
 		return rates, err
 	case known:
-		rates = rates.Most(kept)
+		rates = rates.Max(kept)
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
 		_ = disk.WriteFile(path, func(w io.Writer) error { // on failure, the next command measures again

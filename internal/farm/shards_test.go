@@ -73,8 +73,8 @@ func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		why         error
-		least, most int // attempts in an hour
+		why      error
+		min, max int // attempts in an hour
 	}{
 		"damaged": {fmt.Errorf("a row: %w", records.ErrDamaged), 60, 70},
 		"away":    {errors.New("connection refused"), 3600, 3601},
@@ -94,7 +94,7 @@ func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
 				if err := s.serve(ctx, 0); err != nil {
 					t.Error(err)
 				}
-				if tries < c.least || tries > c.most {
+				if tries < c.min || tries > c.max {
 					t.Errorf("it is tried %d times", tries)
 				}
 			})

@@ -24,11 +24,11 @@ func LaterStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCo
 	return &laterStream{ClientStream: stream, ctx: ctx, begin: begin}, nil
 }
 
-// mostResent bounds the bytes kept for resending. The other side does not read a deferred stream, so no more
+// maxResent bounds the bytes kept for resending. The other side does not read a deferred stream, so no more
 // than this is in flight: a window, gRPC's buffer ahead of it (writeQuota), the message started last, and the
 // next, waiting one.
 const (
-	mostResent = wire.WindowBytes + writeQuota + 2*(wire.PieceBytes+1<<10)
+	maxResent  = wire.WindowBytes + writeQuota + 2*(wire.PieceBytes+1<<10)
 	writeQuota = 64 << 10
 )
 
@@ -74,7 +74,7 @@ func (s *laterStream) keep(m any) {
 	if s.settled || !is {
 		return
 	}
-	if s.bytes += proto.Size(message); s.bytes > mostResent {
+	if s.bytes += proto.Size(message); s.bytes > maxResent {
 		s.settle()
 		return
 	}

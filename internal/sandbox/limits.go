@@ -63,13 +63,13 @@ func (s *script) anyPriority() {
 	for _, l := range []struct {
 		what     string
 		resource int
-		most     uint64
+		max      uint64
 	}{{"real-time priority", unix.RLIMIT_RTPRIO, 99}, {"priority", unix.RLIMIT_NICE, 40}} {
 		var own unix.Rlimit
 		if err := unix.Getrlimit(l.resource, &own); err == nil && unix.Geteuid() != 0 {
-			l.most = min(l.most, own.Max)
+			l.max = min(l.max, own.Max)
 		}
-		s.limit(l.what, l.resource, l.most)
+		s.limit(l.what, l.resource, l.max)
 		s.calls[len(s.calls)-1].optional = true
 	}
 }

@@ -30,7 +30,7 @@ func OwnMemory() int64 {
 
 // ownMemory returns the lowest limit of the groups and their ancestors.
 func ownMemory(machine int64, root, groups string) int64 {
-	least := machine
+	smallest := machine
 	for line := range strings.Lines(groups) {
 		group, unified := strings.CutPrefix(strings.TrimSpace(line), "0::")
 		if !unified {
@@ -38,14 +38,14 @@ func ownMemory(machine int64, root, groups string) int64 {
 		}
 		for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 			text, err := os.ReadFile(path.Join(root, dir, "memory.max"))
-			most, notNumber := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-			if err == nil && notNumber == nil && (least == 0 || most < least) {
-				least = most
+			limit, notNumber := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+			if err == nil && notNumber == nil && (smallest == 0 || limit < smallest) {
+				smallest = limit
 			}
 			if dir == "/" {
 				break
 			}
 		}
 	}
-	return least
+	return smallest
 }

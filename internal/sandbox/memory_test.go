@@ -8,11 +8,11 @@ import (
 
 func TestOwnMemoryIsTheLeastThatAGroupAllows(t *testing.T) {
 	root := t.TempDir()
-	for dir, most := range map[string]string{"": "4000", "a": "max", "a/b": "3000", "c": "9000"} {
+	for dir, limit := range map[string]string{"": "4000", "a": "max", "a/b": "3000", "c": "9000"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(root, dir, "memory.max"), []byte(most+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, dir, "memory.max"), []byte(limit+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,9 +48,9 @@ type RequestLimits struct {
 }
 
 const (
-	// mostComplaintBytes limits the other output of a process.
-	mostComplaintBytes = 1 << 20
-	mostOpenFiles      = 256
+	// maxComplaintBytes limits the other output of a process.
+	maxComplaintBytes = 1 << 20
+	maxOpenFiles      = 256
 	// SpareThreads is the number of threads beyond one per processor: those of the runtime, and of other
 	// agents whose processes may belong to the same user.
 	SpareThreads = 512
@@ -145,7 +145,7 @@ func (s *Server) Run(ctx context.Context, p *Request, order []byte, files []stri
 		return nil, err
 	case p.exhausted:
 		return nil, Failed("crashes: uses up its memory")
-	case int64(len(p.said)) > l.AnswerBytes || len(p.complains) > mostComplaintBytes:
+	case int64(len(p.said)) > l.AnswerBytes || len(p.complains) > maxComplaintBytes:
 		return nil, Failed("crashes: floods its output")
 	case !p.state.Success():
 		return nil, p.Crash()
@@ -175,7 +175,7 @@ func (s *Server) serve(ctx context.Context, p *Request, order []byte, files []st
 		Limits: Limits{
 			MemoryBytes: p.limits.MemoryBytes, ReservedBytes: ReservedBytes,
 			ProcessorTime: time.Duration(p.limits.Processors) * p.limits.Time, Processes: p.limits.Processors + SpareThreads,
-			OpenFiles: mostOpenFiles, FileBytes: p.limits.FileBytes,
+			OpenFiles: maxOpenFiles, FileBytes: p.limits.FileBytes,
 		},
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *Server) serve(ctx context.Context, p *Request, order []byte, files []st
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { p.said = gather(began, answer, p.limits.AnswerBytes) })
-	reading.Go(func() { p.complains = gather(began, complaint, mostComplaintBytes) })
+	reading.Go(func() { p.complains = gather(began, complaint, maxComplaintBytes) })
 	p.state, p.exhausted, err = began.Finish()
 	end := time.Now().Add(lingering)
 	err = errors.Join(err, answer.SetReadDeadline(end), complaint.SetReadDeadline(end))
@@ -197,9 +197,9 @@ func (s *Server) serve(ctx context.Context, p *Request, order []byte, files []st
 }
 
 // gather reads the output of a process, and kills a process that exceeds the limit.
-func gather(p *Process, from *os.File, most int64) []byte {
-	text, _ := io.ReadAll(io.LimitReader(from, most+1)) // until its end or the deadline
-	if int64(len(text)) > most {
+func gather(p *Process, from *os.File, limit int64) []byte {
+	text, _ := io.ReadAll(io.LimitReader(from, limit+1)) // until its end or the deadline
+	if int64(len(text)) > limit {
 		p.KillGroup()
 	}
 	return text

@@ -261,7 +261,7 @@ func TestMeansAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	for what, most := range map[string]int{"memory": 256, "threads": 20, "descriptors": 64, "file": 1024} {
+	for what, limit := range map[string]int{"memory": 256, "threads": 20, "descriptors": 64, "file": 1024} {
 		t.Run(what, func(t *testing.T) {
 			if what == "threads" {
 				need(t, s, User)
@@ -271,8 +271,8 @@ func TestMeansAreBounded(t *testing.T) {
 				return // killed by its control group without output
 			}
 			var got int
-			if _, err := fmt.Sscan(did, &got); err != nil || got > most {
-				t.Errorf("used up %q, %v; want at most %d", did, err, most)
+			if _, err := fmt.Sscan(did, &got); err != nil || got > limit {
+				t.Errorf("used up %q, %v; want at most %d", did, err, limit)
 			}
 		})
 	}
@@ -317,12 +317,12 @@ func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := Limits{Processes: 20}
-	hold := func(most int) *Process {
+	hold := func(limit int) *Process {
 		p, err := s.Start(Command{Program: program, Args: []string{"use-up", "threads"}, Limits: limits, Descriptors: []*os.File{write, write, write}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for threads, before := 0, -1; threads != before || threads < most; time.Sleep(20 * time.Millisecond) {
+		for threads, before := 0, -1; threads != before || threads < limit; time.Sleep(20 * time.Millisecond) {
 			list, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.Pid))
 			if err != nil {
 				t.Fatal(err)

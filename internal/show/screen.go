@@ -23,10 +23,10 @@ type Screen struct {
 }
 
 const (
-	// leastScreen is the row width, in columns, at which eliding stops.
-	leastScreen = 60
-	// leastCell is the minimum width of an elided cell in columns.
-	leastCell = 9
+	// minScreen is the row width, in columns, at which eliding stops.
+	minScreen = 60
+	// minCell is the minimum width of an elided cell in columns.
+	minCell = 9
 	// columnGap is the space between columns.
 	columnGap = 2
 )
@@ -37,10 +37,10 @@ func (s *Screen) fit(widths []int, elidable func(column int) bool) {
 	for _, w := range widths {
 		total += w + columnGap
 	}
-	for excess := total - max(s.Width, leastScreen); excess > 0; excess-- {
+	for excess := total - max(s.Width, minScreen); excess > 0; excess-- {
 		widest := -1
 		for i, w := range widths {
-			if elidable(i) && w > leastCell && (widest < 0 || w >= widths[widest]) {
+			if elidable(i) && w > minCell && (widest < 0 || w >= widths[widest]) {
 				widest = i
 			}
 		}

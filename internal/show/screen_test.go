@@ -40,8 +40,8 @@ func TestATableFitsItsScreenAndCellsKeepBothEnds(t *testing.T) {
 }
 
 func TestARowIsNotElidedBelowTheLeastWidth(t *testing.T) {
-	if narrow, least := written(t, jobs(), Screen{Width: 20}), written(t, jobs(), Screen{Width: leastScreen}); narrow[1] != least[1] {
-		t.Errorf("on 20 columns the row is %q, on %d it is %q", narrow[1], leastScreen, least[1])
+	if narrow, smallest := written(t, jobs(), Screen{Width: 20}), written(t, jobs(), Screen{Width: minScreen}); narrow[1] != smallest[1] {
+		t.Errorf("on 20 columns the row is %q, on %d it is %q", narrow[1], minScreen, smallest[1])
 	}
 }
 

@@ -85,13 +85,13 @@ func OpenRegular(path string) (*os.File, error) {
 
 // Sealed copies at most the given number of bytes of in to sealed memory. The copy is positioned at its start
 // and immutable.
-func Sealed(in io.Reader, most int64) (*os.File, error) {
+func Sealed(in io.Reader, limit int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("tilth-verified", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("memory for a copy: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "tilth-verified")
-	_, err = io.Copy(f, io.LimitReader(in, most))
+	_, err = io.Copy(f, io.LimitReader(in, limit))
 	if err == nil {
 		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}

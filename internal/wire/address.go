@@ -9,14 +9,14 @@ import (
 // Addresses splits a comma-separated list of addresses.
 func Addresses(list string) []string { return strings.Split(list, ",") }
 
-// mostAddresses bounds a list of addresses.
-const mostAddresses = 16
+// maxAddresses bounds a list of addresses.
+const maxAddresses = 16
 
 // CheckAddresses checks a comma-separated list of addresses to dial.
 func CheckAddresses(list string) error {
 	all := Addresses(list)
-	if len(all) > mostAddresses {
-		return fmt.Errorf("there are %d addresses: want %d at most", len(all), mostAddresses)
+	if len(all) > maxAddresses {
+		return fmt.Errorf("there are %d addresses: want %d at most", len(all), maxAddresses)
 	}
 	for _, addr := range all {
 		if err := CheckAddress(addr); err != nil {

@@ -71,7 +71,7 @@ var errEncoding = &fault{text: "the message is not encoded as protocol buffers a
 
 // check walks the encoding of a message field by field. Unknown fields are skipped: decoding drops them.
 func (p *plan) check(b []byte) *fault {
-	var counts [mostCounted]int
+	var counts [maxCounted]int
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 || kind == protowire.StartGroupType || kind == protowire.EndGroupType {
@@ -106,7 +106,7 @@ func (p *plan) check(b []byte) *fault {
 }
 
 // check checks a length-delimited value against the field's bounds.
-func (f *field) check(counts *[mostCounted]int, value []byte) *fault {
+func (f *field) check(counts *[maxCounted]int, value []byte) *fault {
 	switch {
 	case f.message != nil:
 		if fault := f.count(counts, 1); fault != nil {
@@ -144,7 +144,7 @@ func blank(text []byte) {
 	}
 }
 
-func (f *field) count(counts *[mostCounted]int, more int) *fault {
+func (f *field) count(counts *[maxCounted]int, more int) *fault {
 	if counts[f.counted] += more; counts[f.counted] <= f.items {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (f *field) count(counts *[mostCounted]int, more int) *fault {
 }
 
 // within prepends the field to the path of a fault.
-func (f *field) within(inner *fault, counts *[mostCounted]int) *fault {
+func (f *field) within(inner *fault, counts *[maxCounted]int) *fault {
 	if inner == nil {
 		return nil
 	}

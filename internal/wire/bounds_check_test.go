@@ -186,13 +186,13 @@ func TestTextsHaveNoControlCharacters(t *testing.T) {
 // TestNumbersOfAListAreCountedHoweverTheyCome mixes packed and unpacked encodings.
 func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
 	c := checker(t)
-	const most = 1000
+	const limit = 1000
 	var single, mixed []byte
-	for range most + 1 {
+	for range limit + 1 {
 		single = protowire.AppendFixed64(protowire.AppendTag(single, 2, protowire.Fixed64Type), 1)
 	}
 	for range 2 {
-		mixed = protowire.AppendBytes(protowire.AppendTag(mixed, 2, protowire.BytesType), make([]byte, 8*(most/2+1)))
+		mixed = protowire.AppendBytes(protowire.AppendTag(mixed, 2, protowire.BytesType), make([]byte, 8*(limit/2+1)))
 	}
 	for name, encoded := range map[string][]byte{"one by one": single, "in parts": mixed} {
 		if err := c.Wire(&tilthv1.CalibrationReport{}, encoded); status.Code(err) != codes.InvalidArgument {

@@ -51,8 +51,8 @@ func boundOf(d protoreflect.FieldDescriptor) bound {
 	return bound{}
 }
 
-// mostCounted bounds the number of lists, maps and messages among a message's fields.
-const mostCounted = 16
+// maxCounted bounds the number of lists, maps and messages among a message's fields.
+const maxCounted = 16
 
 // plan describes how to check a message.
 type plan struct {
@@ -112,8 +112,8 @@ func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*pl
 			}
 		}
 		if f.list || f.message != nil {
-			if f.counted = counted; counted == mostCounted {
-				return nil, fmt.Errorf("bounds: %s has more than %d lists, maps and messages", m.FullName(), mostCounted)
+			if f.counted = counted; counted == maxCounted {
+				return nil, fmt.Errorf("bounds: %s has more than %d lists, maps and messages", m.FullName(), maxCounted)
 			}
 			counted++
 		}

@@ -4,21 +4,21 @@ import "time"
 
 // Limits of a job.
 const (
-	// DefaultPriority is the priority of jobs that request none, MostPriority the highest.
+	// DefaultPriority is the priority of jobs that request none, MaxPriority the highest.
 	DefaultPriority = 10
-	MostPriority    = 100
+	MaxPriority     = 100
 )
 
 // Limits of kernels written by a job's owner.
 const (
-	MostKernels = 16
+	MaxKernels = 16
 	// KernelBytes bounds a kernel with its source, so that a trace that contains it stays within its own bound.
 	KernelBytes = 48 << 10
 )
 
 // Limits of a task's seeds: their number, and the length of each.
 const (
-	MostSeeds = 8
+	MaxSeeds  = 8
 	SeedBytes = 4 << 10
 )
 
@@ -26,17 +26,17 @@ const (
 const (
 	// BatchCandidates is the default number of candidates that a tuner proposes together.
 	BatchCandidates = 32
-	// MostFinalists bounds the candidates that are measured in turn: all are in a device's memory at once.
-	MostFinalists = 8
+	// MaxFinalists bounds the candidates that are measured in turn: all are in a device's memory at once.
+	MaxFinalists = 8
 )
 
-// MostOffers bounds the toolchains, device classes or tuners of an agent: each has a queue that is searched for work.
-const MostOffers = 256
+// MaxOffers bounds the toolchains, device classes or tuners of an agent: each has a queue that is searched for work.
+const MaxOffers = 256
 
-// Record keys have RecordKeyBytes bytes; a message has at most MostRecordKeys.
+// Record keys have RecordKeyBytes bytes; a message has at most MaxRecordKeys.
 const (
 	RecordKeyBytes = 16
-	MostRecordKeys = 2048
+	MaxRecordKeys  = 2048
 )
 
 // LongestWait bounds long polls: for work, or for a device to drain.

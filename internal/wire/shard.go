@@ -9,8 +9,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// MostShards bounds the shards of a store. Every agent has a session with each.
-const MostShards = 16
+// MaxShards bounds the shards of a store. Every agent has a session with each.
+const MaxShards = 16
 
 // ShardHeader is the header that names the shard of a call.
 const ShardHeader = "tilth-shard"
@@ -41,7 +41,7 @@ func ShardOf(id string) int {
 		return 0
 	}
 	shard := strings.IndexByte(GenerationLetters, generation[0])*len(GenerationLetters) + strings.IndexByte(GenerationLetters, generation[1])
-	if shard >= MostShards {
+	if shard >= MaxShards {
 		return 0
 	}
 	return shard

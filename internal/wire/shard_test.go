@@ -9,7 +9,7 @@ import (
 )
 
 func TestIDsTellTheirShard(t *testing.T) {
-	for shard := range wire.MostShards {
+	for shard := range wire.MaxShards {
 		life := wire.ShardMark(shard) + "abc234"
 		for _, id := range []string{"job-00000007-" + life, "job-00000007-" + life + ".00000001", "job-00000007-" + life + ".00000001-" + wire.ShardMark(3) + "zzzzzz"} {
 			if got := wire.ShardOf(id); got != shard {

@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostJobs exceeds the number of jobs in any round.
-const mostJobs = 1000
+// maxJobs exceeds the number of jobs in any round.
+const maxJobs = 1000
 
 // Verdict is the result of checking the promises in a round.
 type Verdict struct {
@@ -105,7 +105,7 @@ func (c *checker) read(journals string, watched map[string][]*tilthv1.JobEvent) 
 	if c.db, err = c.keeping.open(); err != nil {
 		return err
 	}
-	stored, _, err := c.db.Jobs(records.JobQuery{Most: mostJobs, MostBytes: 1 << 30})
+	stored, _, err := c.db.Jobs(records.JobQuery{Max: maxJobs, MaxBytes: 1 << 30})
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (c *checker) checkControl() {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(histories)) {
-		switch porcupine.CheckOperationsTimeout(jobModel, histories[id], mostTime) {
+		switch porcupine.CheckOperationsTimeout(jobModel, histories[id], maxTime) {
 		case porcupine.Illegal:
 			c.violation("job %s: what was answered about it has no order: %s", id, describeRequests(histories[id]))
 		case porcupine.Unknown:

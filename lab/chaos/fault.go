@@ -358,12 +358,12 @@ func (r *round) setClocks() (told []string) {
 
 // skews draws the offset of each agent's wall clock.
 func (d *draw) skews() (out []time.Duration) {
-	all := []time.Duration{0, 0, 0, -mostSkew, -90 * time.Second, 90 * time.Second, mostSkew}
+	all := []time.Duration{0, 0, 0, -maxSkew, -90 * time.Second, 90 * time.Second, maxSkew}
 	for range kinds {
 		out = append(out, all[d.IntN(len(all))])
 	}
 	return out
 }
 
-// mostSkew is the maximum offset of an agent's wall clock. The campaign shifts the tracker's far less.
-const mostSkew = 240 * time.Hour
+// maxSkew is the maximum offset of an agent's wall clock. The campaign shifts the tracker's far less.
+const maxSkew = 240 * time.Hour

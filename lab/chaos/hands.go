@@ -91,8 +91,8 @@ var handsModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// mostTime limits the check of one subject.
-const mostTime = 10 * time.Second
+// maxTime limits the check of one subject.
+const maxTime = 10 * time.Second
 
 // checkHands checks that each subject's history is consistent with one holder at a time.
 func (c *checker) checkHands() {
@@ -127,7 +127,7 @@ func (c *checker) checkHands() {
 	}
 	slices.Sort(subjects)
 	for _, id := range subjects {
-		switch porcupine.CheckOperationsTimeout(handsModel, histories[id], mostTime) {
+		switch porcupine.CheckOperationsTimeout(handsModel, histories[id], maxTime) {
 		case porcupine.Illegal:
 			c.violation("%s: was in two hands at once: %s", id, describe(histories[id]))
 		case porcupine.Unknown:

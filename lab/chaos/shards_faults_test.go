@@ -26,7 +26,7 @@ type shardDraw struct {
 const clientHost = "client"
 
 func newShardDraw(d *draw) *shardDraw {
-	s := &shardDraw{draw: d, trackers: 2 + d.IntN(mostTrackers-1), skewed: d.skews()}
+	s := &shardDraw{draw: d, trackers: 2 + d.IntN(maxTrackers-1), skewed: d.skews()}
 	s.hosts = []string{serverAt(0), serverAt(1)}
 	for n := range s.trackers {
 		s.hosts = append(s.hosts, trackerAt(n))

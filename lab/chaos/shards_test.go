@@ -26,8 +26,8 @@ var (
 )
 
 const (
-	someShards   = 4
-	mostTrackers = 3
+	someShards  = 4
+	maxTrackers = 3
 	// shardJobs is two per shard.
 	shardJobs = 2 * someShards
 	// shardFaultsWithin is several times the time after which a silent tracker loses its shards.

@@ -102,7 +102,7 @@ func (c *checker) readEvent(id string, j *storedJob, e *tilthv1.JobEvent) {
 		if t.recorded {
 			c.violation("job %s: trial %d of batch %s is recorded twice", id, t.number, b.id)
 		}
-		if at := m.GetAt().AsTime(); time.Since(at).Abs() > mostSkew/2 {
+		if at := m.GetAt().AsTime(); time.Since(at).Abs() > maxSkew/2 {
 			c.violation("job %s: trial %d of batch %s is dated %v, by an agent's calendar", id, t.number, b.id, at)
 		}
 		c.Trials++

@@ -37,11 +37,11 @@ func (w *wild) learn(m protoreflect.Message) {
 	})
 }
 
-// mostWords bounds the strings per field.
-const mostWords = 12
+// maxWords bounds the strings per field.
+const maxWords = 12
 
 func (w *wild) keepWord(field, word string) {
-	if len(w.words[field]) < mostWords && len(word) < 200 && !slices.Contains(w.words[field], word) {
+	if len(w.words[field]) < maxWords && len(word) < 200 && !slices.Contains(w.words[field], word) {
 		w.words[field] = append(w.words[field], word)
 	}
 }
@@ -106,15 +106,15 @@ func (w *wild) madeUp(d protoreflect.MessageDescriptor, depth int) proto.Message
 	return m
 }
 
-// mostItems is the length of an oversized list.
-const mostItems = 5000
+// maxItems is the length of an oversized list.
+const maxItems = 5000
 
-// mostDepth limits the nesting of made-up messages.
-const mostDepth = 4
+// maxDepth limits the nesting of made-up messages.
+const maxDepth = 4
 
 func (w *wild) set(m protoreflect.Message, f protoreflect.FieldDescriptor, depth int) {
 	switch {
-	case depth == mostDepth && f.Message() != nil:
+	case depth == maxDepth && f.Message() != nil:
 	case f.IsMap():
 		value := f.MapValue()
 		key := w.scalar(f.MapKey()).MapKey()
@@ -133,7 +133,7 @@ func (w *wild) set(m protoreflect.Message, f protoreflect.FieldDescriptor, depth
 			}
 		}
 		if rapid.IntRange(0, 15).Draw(w.T, "many") == 0 {
-			for range mostItems {
+			for range maxItems {
 				list.Append(list.NewElement()) // empty, because there are many
 			}
 		}

@@ -127,7 +127,7 @@ func checkStore(t *rapid.T, path string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	jobs, _, err := db.Jobs(records.JobQuery{Most: 1 << 20, MostBytes: 1 << 30})
+	jobs, _, err := db.Jobs(records.JobQuery{Max: 1 << 20, MaxBytes: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,8 +206,8 @@ func (w *wild) send(m protoreflect.MethodDescriptor, request proto.Message) {
 	w.checkCode(pathOf(m), requests, w.stream(ctx, m, requests))
 }
 
-// mostAnswers limits the answers read from a stream, which may be endless.
-const mostAnswers = 3
+// maxAnswers limits the answers read from a stream, which may be endless.
+const maxAnswers = 3
 
 // stream calls a streaming method and returns the final error.
 func (w *wild) stream(ctx context.Context, m protoreflect.MethodDescriptor, requests []any, opts ...grpc.CallOption) error {
@@ -226,7 +226,7 @@ func (w *wild) stream(ctx context.Context, m protoreflect.MethodDescriptor, requ
 		}
 	}
 	_ = s.CloseSend()
-	for range mostAnswers {
+	for range maxAnswers {
 		var answer any = new(raw)
 		if len(opts) == 0 {
 			answer = newMessage(m.Output())

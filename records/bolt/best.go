@@ -35,7 +35,7 @@ func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 }
 
 // BestPage implements records.Measurements.
-func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
+func (db *DB) BestPage(target, after string, limit, maxBytes int) (best []*tilthv1.Record, next string, err error) {
 	from, beyond := records.NamesOf(target)
 	err = db.view(func(tx *txn) error {
 		last, size := "", 0
@@ -56,7 +56,7 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 			if err != nil {
 				return err
 			}
-			if size += proto.Size(record); len(best) > 0 && (len(best) == most || size > mostBytes) {
+			if size += proto.Size(record); len(best) > 0 && (len(best) == limit || size > maxBytes) {
 				next = last
 				return nil
 			}

@@ -12,8 +12,8 @@ func damagedRow(bucket, key []byte, err error) error {
 	return &records.Damage{Bucket: string(bucket), Key: bytes.Clone(key), Err: err}
 }
 
-// mostNoted bounds the remembered damaged rows; further ones are reported repeatedly.
-const mostNoted = 10_000
+// maxNoted bounds the remembered damaged rows; further ones are reported repeatedly.
+const maxNoted = 10_000
 
 // OnDamage implements records.File.
 func (db *DB) OnDamage(f func(*records.Damage)) {
@@ -63,12 +63,12 @@ func (db *DB) note(d *records.Damage) bool {
 		db.mu.Unlock()
 		return false
 	}
-	if len(db.noted) < mostNoted {
+	if len(db.noted) < maxNoted {
 		db.noted[name] = true
 	}
 	db.damaged++
 	tell := db.onDamage
-	if tell == nil && len(db.early) < mostDamage {
+	if tell == nil && len(db.early) < maxDamage {
 		db.early = append(db.early, d)
 	}
 	db.mu.Unlock()

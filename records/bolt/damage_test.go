@@ -119,7 +119,7 @@ func content(db *DB) map[string]proto.Message {
 	}
 	_ = db.Agents(func(a *tilthv1.Agent) { keep("agent "+a.GetSpec().GetName(), a, nil) })
 	_ = db.Devices(func(name string, row *storev1.DeviceRow) { keep("device "+name, row, nil) })
-	_, _, _ = db.Jobs(records.JobQuery{Most: 100, MostBytes: 1 << 20})
+	_, _, _ = db.Jobs(records.JobQuery{Max: 100, MaxBytes: 1 << 20})
 	_, _, _ = db.ClosedJobs()
 	_, _ = db.LastJobID()
 	return all

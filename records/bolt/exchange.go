@@ -10,7 +10,7 @@ import (
 )
 
 // GroupPage implements records.Measurements.
-func (db *DB) GroupPage(target, after string, most int) (groups []records.Group, next string, err error) {
+func (db *DB) GroupPage(target, after string, limit int) (groups []records.Group, next string, err error) {
 	from, beyond := records.NamesOf(target)
 	err = db.view(func(tx *txn) error {
 		rows, looked := tx.table(bucketGroups), 0
@@ -20,7 +20,7 @@ func (db *DB) GroupPage(target, after string, most int) (groups []records.Group,
 			key, stored = c.Next()
 		}
 		for ; key != nil && string(key) < beyond; key, stored = c.Next() {
-			if looked == most {
+			if looked == limit {
 				return nil
 			}
 			looked, next = looked+1, string(key)
@@ -39,7 +39,7 @@ func (db *DB) GroupPage(target, after string, most int) (groups []records.Group,
 }
 
 // KeyPage implements records.Measurements.
-func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []records.Key, err error) {
+func (db *DB) KeyPage(of records.Group, from records.Key, limit int) (keys []records.Key, err error) {
 	err = db.view(func(tx *txn) error {
 		number := tx.groupNumber(groupKey(of.Target, of.Workload))
 		if number == nil {
@@ -47,7 +47,7 @@ func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []reco
 		}
 		all := tx.table(bucketRecords)
 		c := all.cursor()
-		for k, v := c.Seek(recordKey(number, from)); bytes.HasPrefix(k, number) && len(keys) < most; k, v = c.Next() {
+		for k, v := c.Seek(recordKey(number, from)); bytes.HasPrefix(k, number) && len(keys) < limit; k, v = c.Next() {
 			if _, err := all.open(k, v); tx.skipDamage(err) {
 				continue // so that another side may send it again
 			}
@@ -59,12 +59,12 @@ func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []reco
 }
 
 // Some implements records.Measurements.
-func (db *DB) Some(of records.Group, keys []records.Key, mostBytes int) (found []*tilthv1.Record, looked int, err error) {
+func (db *DB) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
 	group := groupKey(of.Target, of.Workload)
 	err = db.view(func(tx *txn) error {
 		number := tx.groupNumber(group)
 		all := tx.table(bucketRecords)
-		for size := 0; looked < len(keys) && (looked == 0 || size < mostBytes); looked++ {
+		for size := 0; looked < len(keys) && (looked == 0 || size < maxBytes); looked++ {
 			key := recordKey(number, keys[looked])
 			if number == nil || !all.has(key) {
 				continue

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	fillProcessEnv  = "TILTH_TEST_FILL"
-	fillLimitEnv    = "TILTH_TEST_FILL_BYTES"
-	fillBatch       = 20
-	fillDiskBytes   = 1 << 20
-	fillSuccessors  = 5
-	fillMostBatches = 10000
+	fillProcessEnv = "TILTH_TEST_FILL"
+	fillLimitEnv   = "TILTH_TEST_FILL_BYTES"
+	fillBatch      = 20
+	fillDiskBytes  = 1 << 20
+	fillSuccessors = 5
+	fillMaxBatches = 10000
 )
 
 // fillProcess writes records in a child process until the store fails. It prints each acknowledged write, and finally
@@ -44,7 +44,7 @@ func fillProcess(path string) {
 		return
 	}
 	failed := 0
-	for batch := range fillMostBatches {
+	for batch := range fillMaxBatches {
 		w := &records.Write{}
 		for i := range fillBatch {
 			w.AddRecord(storetest.Record("cpu", "conv", int64(1+batch*fillBatch+i), 0.5))

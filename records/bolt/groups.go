@@ -13,8 +13,8 @@ import (
 // groups and best records, and after a failed transaction it never writes again, so the cache cannot be stale.
 type groups struct{ known map[records.Group]*group }
 
-// mostGroups bounds the cache. A group takes less than a kilobyte.
-const mostGroups = 1 << 15
+// maxGroups bounds the cache. A group takes less than a kilobyte.
+const maxGroups = 1 << 15
 
 func newGroups() *groups { return &groups{known: map[records.Group]*group{}} }
 
@@ -70,7 +70,7 @@ func (s *groups) begin(tx *txn, of records.Group) (*group, error) {
 
 // keep caches a group.
 func (s *groups) keep(of records.Group, g *group) {
-	if len(s.known) >= mostGroups {
+	if len(s.known) >= maxGroups {
 		clear(s.known)
 	}
 	s.known[of] = g

@@ -20,7 +20,7 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 		c := q.bucket(tx).cursor()
 		for k, seen := q.first(c), 0; k != nil; k, _ = c.Prev() {
 			last := q.SeenEnough(seen)
-			if len(jobs) >= q.Most || last && len(jobs) > 0 {
+			if len(jobs) >= q.Max || last && len(jobs) > 0 {
 				return nil
 			}
 			seen++
@@ -31,7 +31,7 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 				return err
 			}
 			if job != nil {
-				if size += proto.Size(job); size > q.MostBytes && len(jobs) > 0 {
+				if size += proto.Size(job); size > q.MaxBytes && len(jobs) > 0 {
 					return nil
 				}
 				jobs, next = append(jobs, job), string(k)

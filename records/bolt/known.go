@@ -10,7 +10,7 @@ import (
 )
 
 // Known implements records.Measurements. It decodes only few of the records.
-func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known records.Known, err error) {
+func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit int) (known records.Known, err error) {
 	level, err := records.AllowedLevel(numerics)
 	if err != nil {
 		return known, err
@@ -31,7 +31,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int
 		}
 		rows := tx.table(bucketRecords)
 		c := rows.cursor()
-		for k, v := lastOf(c, number); bytes.HasPrefix(k, number) && known.Trials < most; k, v = c.Prev() {
+		for k, v := lastOf(c, number); bytes.HasPrefix(k, number) && known.Trials < limit; k, v = c.Prev() {
 			read += int64(len(v))
 			value, err := rows.open(k, v)
 			if tx.skipDamage(err) {

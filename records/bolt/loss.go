@@ -34,7 +34,7 @@ func (l *Loss) countJobs(tx, there *txn) error {
 			return nil
 		}
 		l.JobCount++
-		if len(l.Jobs) < mostLostJobs {
+		if len(l.Jobs) < maxLostJobs {
 			l.Jobs = append(l.Jobs, string(id))
 		}
 		return nil

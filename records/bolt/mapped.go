@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// mostMappedBytes approximates the resident part of the mapped file. The kernel keeps evicted pages in its cache
+	// maxMappedBytes approximates the resident part of the mapped file. The kernel keeps evicted pages in its cache
 	// while memory is free, so reusing them costs a minor fault without I/O.
-	mostMappedBytes = 32 << 20
+	maxMappedBytes = 32 << 20
 	// mappedPerPage is the ratio of pages that become resident to pages touched: the kernel maps neighbouring cached
 	// pages as well.
 	mappedPerPage = 4
@@ -21,7 +21,7 @@ type mapped struct{ touched atomic.Int64 }
 // touch records bytes as touched and releases all pages once there are many. It must not be called within a
 // transaction.
 func (db *DB) touch(bytes int64) {
-	if db.mapped.touched.Add(mappedPerPage*bytes) < mostMappedBytes {
+	if db.mapped.touched.Add(mappedPerPage*bytes) < maxMappedBytes {
 		return
 	}
 	db.mapped.touched.Store(0)

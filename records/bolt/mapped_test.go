@@ -44,7 +44,7 @@ func TestPagesThatWereGivenBackAreReadAgain(t *testing.T) {
 		if err := db.maintain(fill).Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		db.touch(mostMappedBytes)
+		db.touch(maxMappedBytes)
 		if got, want := entries(t, db, bucketWorkloads), (round+1)*500*1000; got != want {
 			t.Errorf("round %d: %d bytes, want %d", round, got, want)
 		}

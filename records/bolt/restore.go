@@ -38,7 +38,7 @@ type Loss struct {
 const (
 	restoringSuffix = ".restoring"
 	replacedSuffix  = ".replaced-"
-	mostLostJobs    = 100
+	maxLostJobs     = 100
 )
 
 // Restore verifies a copy of the backup and atomically replaces the records file at path with it, keeping the old file

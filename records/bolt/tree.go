@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostDepth bounds the branches above a leaf. A deeper file would have more pages than any disk.
-const mostDepth = 64
+// maxDepth bounds the branches above a leaf. A deeper file would have more pages than any disk.
+const maxDepth = 64
 
 // tree checks the page structure of a bbolt file from the root: each page is used once and is not free, keys are in
 // order, and entries lie within their pages. bbolt trusts all of this, and crashes or loops forever otherwise.
@@ -130,7 +130,7 @@ func (t *tree) entries(bucket string, page *boltPage, keys span, depth int) {
 		for _, e := range all {
 			t.row(bucket, e.key, e.value, e.flags)
 		}
-	case page.flags == branchFlag && depth < mostDepth && len(all) > 0:
+	case page.flags == branchFlag && depth < maxDepth && len(all) > 0:
 		t.children(bucket, all, keys, depth)
 	case page.flags != leafFlag:
 		t.found(page.id, bucket, fmt.Errorf("%w: it is neither a leaf nor a branch", records.ErrDamaged))

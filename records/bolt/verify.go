@@ -19,8 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostDamage bounds the list in a report.
-const mostDamage = 100
+// maxDamage bounds the list in a report.
+const maxDamage = 100
 
 // Verify reads all pages and rows of the records file at path and reports damage; see Report. It writes nothing, needs
 // a few megabytes of memory for any file size, and continues after damage, which is not an error. It returns
@@ -69,7 +69,7 @@ func lockShared(ctx context.Context, f *os.File) error {
 
 func (r *verification) found(d *records.Damage) {
 	r.Damaged++
-	if len(r.Damage) < mostDamage {
+	if len(r.Damage) < maxDamage {
 		r.Damage = append(r.Damage, d)
 	}
 }

@@ -37,13 +37,13 @@ func (r *Report) refuse(err error) {
 		r.refused = map[string]*Refusal{}
 	}
 	if r.refused[reason] == nil {
-		r.refused[reason] = &Refusal{Reason: reason, First: records.Cut(err.Error(), mostReasonBytes)}
+		r.refused[reason] = &Refusal{Reason: reason, First: records.Cut(err.Error(), maxReasonBytes)}
 	}
 	r.refused[reason].Records++
 }
 
-// mostReasonBytes bounds the text of a refusal.
-const mostReasonBytes = 512
+// maxReasonBytes bounds the text of a refusal.
+const maxReasonBytes = 512
 
 // Refused returns the refusals sorted by reason.
 func (r *Report) Refused() (all []Refusal) {

@@ -10,8 +10,8 @@ import (
 
 // Keyed is the part of a store that summaries need; see records.Measurements.
 type Keyed interface {
-	GroupPage(target, after string, most int) (groups []records.Group, next string, err error)
-	KeyPage(of records.Group, from records.Key, most int) ([]records.Key, error)
+	GroupPage(target, after string, limit int) (groups []records.Group, next string, err error)
+	KeyPage(of records.Group, from records.Key, limit int) ([]records.Key, error)
 }
 
 // Summary summarizes the records of a group. Sides with equal summaries have the same records.
@@ -26,17 +26,17 @@ type Summary struct {
 const (
 	// groupsPerLook and keysPerLook bound one read.
 	groupsPerLook = 512
-	keysPerLook   = wire.MostRecordKeys
+	keysPerLook   = wire.MaxRecordKeys
 	// A page of summaries ends at groupsPerPage, or with the group that reaches keysPerPage, which takes a fraction of
 	// a second to read.
 	groupsPerPage = 512
 	keysPerPage   = 1 << 19
 )
 
-// Summaries implements Catalogue.Groups for a store. most bounds the page; 0 means the default.
-func Summaries(s Keyed, f Filter, after string, most int) (page []Summary, next string, err error) {
-	if most <= 0 || most > groupsPerPage {
-		most = groupsPerPage
+// Summaries implements Catalogue.Groups for a store. limit bounds the page; 0 means the default.
+func Summaries(s Keyed, f Filter, after string, limit int) (page []Summary, next string, err error) {
+	if limit <= 0 || limit > groupsPerPage {
+		limit = groupsPerPage
 	}
 	for keys := uint64(0); ; after = next {
 		groups, more, err := s.GroupPage(f.Target, after, groupsPerLook)
@@ -47,7 +47,7 @@ func Summaries(s Keyed, f Filter, after string, most int) (page []Summary, next 
 			if !f.Wants(g) {
 				continue
 			}
-			if len(page) == most || keys >= keysPerPage {
+			if len(page) == limit || keys >= keysPerPage {
 				return page, page[len(page)-1].Name(), nil
 			}
 			sum, err := summarise(s, g)

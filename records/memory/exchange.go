@@ -10,7 +10,7 @@ import (
 )
 
 // GroupPage implements records.Measurements.
-func (s *Store) GroupPage(target, after string, most int) (groups []records.Group, next string, err error) {
+func (s *Store) GroupPage(target, after string, limit int) (groups []records.Group, next string, err error) {
 	from, beyond := records.NamesOf(target)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -19,8 +19,8 @@ func (s *Store) GroupPage(target, after string, most int) (groups []records.Grou
 		case key >= beyond:
 			return groups, "", nil
 		case after != "" && key == after || g.rows.count == 0:
-		case len(groups) == most:
-			return groups, groupKey(groups[most-1]), nil
+		case len(groups) == limit:
+			return groups, groupKey(groups[limit-1]), nil
 		default:
 			groups = append(groups, g.Group)
 		}
@@ -29,7 +29,7 @@ func (s *Store) GroupPage(target, after string, most int) (groups []records.Grou
 }
 
 // KeyPage implements records.Measurements.
-func (s *Store) KeyPage(of records.Group, from records.Key, most int) (keys []records.Key, err error) {
+func (s *Store) KeyPage(of records.Group, from records.Key, limit int) (keys []records.Key, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	g, there := s.groups.get(groupKey(of))
@@ -37,7 +37,7 @@ func (s *Store) KeyPage(of records.Group, from records.Key, most int) (keys []re
 		return nil, nil
 	}
 	for key := range g.rows.from(string(from[:])) {
-		if len(keys) == most {
+		if len(keys) == limit {
 			break
 		}
 		keys = append(keys, records.Key([]byte(key)))
@@ -46,14 +46,14 @@ func (s *Store) KeyPage(of records.Group, from records.Key, most int) (keys []re
 }
 
 // Some implements records.Measurements.
-func (s *Store) Some(of records.Group, keys []records.Key, mostBytes int) (found []*tilthv1.Record, looked int, err error) {
+func (s *Store) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	g, there := s.groups.get(groupKey(of))
 	if !there {
 		return nil, len(keys), nil
 	}
-	for size := 0; looked < len(keys) && (looked == 0 || size < mostBytes); looked++ {
+	for size := 0; looked < len(keys) && (looked == 0 || size < maxBytes); looked++ {
 		if _, there := g.rows.get(string(keys[looked][:])); !there {
 			continue
 		}

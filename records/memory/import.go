@@ -39,7 +39,7 @@ func (s *Store) collect(ctx context.Context, next func() (*tilthv1.Record, error
 	if err != nil {
 		return nil, err
 	}
-	for room := s.most - s.SizeBytes(); ; {
+	for room := s.max - s.SizeBytes(); ; {
 		r, err := next()
 		if errors.Is(err, io.EOF) {
 			return all, context.Cause(ctx)
@@ -55,7 +55,7 @@ func (s *Store) collect(ctx context.Context, next func() (*tilthv1.Record, error
 		}
 		add := records.NewAddRecord(r)
 		if room -= int64(len(add.Record.Row)) + rowBytes; room < 0 {
-			return nil, fmt.Errorf("the records take more than %d bytes of memory: keep them in a file", s.most)
+			return nil, fmt.Errorf("the records take more than %d bytes of memory: keep them in a file", s.max)
 		}
 		all = append(all, add)
 	}

@@ -188,7 +188,7 @@ func (s *Store) Sweep(ctx context.Context) error { return context.Cause(ctx) }
 // Jobs implements records.Jobs.
 func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	size, before := 0, q.Before
-	for seen := 0; len(jobs) < q.Most; seen++ {
+	for seen := 0; len(jobs) < q.Max; seen++ {
 		last := q.SeenEnough(seen)
 		if last && len(jobs) > 0 {
 			break
@@ -203,7 +203,7 @@ func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err 
 			return jobs, next, err
 		}
 		if job != nil {
-			if size += proto.Size(job); size > q.MostBytes && len(jobs) > 0 {
+			if size += proto.Size(job); size > q.MaxBytes && len(jobs) > 0 {
 				return jobs, next, nil
 			}
 			jobs, next = append(jobs, job), r.id

@@ -41,7 +41,7 @@ func (s *Store) best(g *group, level int) (*tilthv1.Record, error) {
 }
 
 // BestPage implements records.Measurements.
-func (s *Store) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
+func (s *Store) BestPage(target, after string, limit, maxBytes int) (best []*tilthv1.Record, next string, err error) {
 	from, beyond := records.NamesOf(target)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -60,7 +60,7 @@ func (s *Store) BestPage(target, after string, most, mostBytes int) (best []*til
 		if err != nil {
 			return nil, "", err
 		}
-		if size += proto.Size(r); len(best) > 0 && (len(best) == most || size > mostBytes) {
+		if size += proto.Size(r); len(best) > 0 && (len(best) == limit || size > maxBytes) {
 			return best, last, nil
 		}
 		best, last = append(best, r), key
@@ -119,7 +119,7 @@ func (s *Store) eachRecord(ctx context.Context, g *group, visit func(r *stored) 
 }
 
 // Known implements records.Measurements.
-func (s *Store) Known(target, workloadDigest, numerics, candidate string, most int) (known records.Known, err error) {
+func (s *Store) Known(target, workloadDigest, numerics, candidate string, limit int) (known records.Known, err error) {
 	best, err := s.BestAllowed(target, workloadDigest, numerics)
 	if err != nil && !errors.Is(err, records.ErrNotFound) {
 		return known, err
@@ -132,7 +132,7 @@ func (s *Store) Known(target, workloadDigest, numerics, candidate string, most i
 		return known, nil
 	}
 	for _, row := range g.rows.backward() {
-		if known.Trials == most {
+		if known.Trials == limit {
 			break
 		}
 		known.Trials++

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// mostInChunk bounds the elements that an insertion moves.
-const mostInChunk = 512
+// maxInChunk bounds the elements that an insertion moves.
+const maxInChunk = 512
 
 // sorted is an ordered map, stored as a list of non-empty chunks. The zero value is empty.
 type sorted[K cmp.Ordered, V any] struct {
@@ -57,7 +57,7 @@ func (s *sorted[K, V]) put(key K, value V) (before V, replaced bool) {
 		s.chunks = append(s.chunks, nil)
 	}
 	s.chunks[chunk] = slices.Insert(s.chunks[chunk], at, entry[K, V]{key, value})
-	if c := s.chunks[chunk]; len(c) > mostInChunk {
+	if c := s.chunks[chunk]; len(c) > maxInChunk {
 		// Keys mostly grow: a chunk that overflows at its end stays full.
 		cut := len(c) / 2
 		if at == len(c)-1 {

@@ -28,7 +28,7 @@ type Options struct {
 // Store implements records.Store.
 type Store struct {
 	generation string
-	most       int64
+	max        int64
 
 	// writing serializes writers, including their notifications, which keeps these in order.
 	writing sync.Mutex
@@ -54,7 +54,7 @@ type Store struct {
 // New returns an empty store.
 func New(opts Options) *Store {
 	return &Store{
-		generation: cmp.Or(opts.Generation, records.NewGeneration()), most: cmp.Or(opts.MaxSizeBytes, defaultMaxSizeBytes),
+		generation: cmp.Or(opts.Generation, records.NewGeneration()), max: cmp.Or(opts.MaxSizeBytes, defaultMaxSizeBytes),
 		requests: map[string]string{}, workloads: map[string][]byte{},
 	}
 }
@@ -107,8 +107,8 @@ func (s *Store) write(ops []records.Op) error {
 	}
 	begin := time.Now()
 	s.mu.Lock()
-	if s.size > s.most {
-		s.failed = fmt.Errorf("the records take %d bytes of memory, at most %d will do: keep them in a file", s.size, s.most)
+	if s.size > s.max {
+		s.failed = fmt.Errorf("the records take %d bytes of memory, at most %d will do: keep them in a file", s.size, s.max)
 	}
 	for _, op := range ops {
 		if s.failed == nil {

@@ -23,10 +23,10 @@ import (
 const (
 	// defaultConnectTimeout bounds one connection attempt.
 	defaultConnectTimeout = 5 * time.Second
-	// mostReaders bounds the connections used by look-ups.
-	mostReaders = 8
-	// leastReaders is the lower bound when a process divides mostReaders among its shards.
-	leastReaders = 2
+	// maxReaders bounds the connections used by look-ups.
+	maxReaders = 8
+	// minReaders is the lower bound when a process divides maxReaders among its shards.
+	minReaders = 2
 )
 
 // Check validates the address of a database, such as postgres://USER@HOST:PORT/DATABASE or, with several servers,
@@ -100,7 +100,7 @@ func parseOne(address string) (*pgxpool.Config, error) {
 	case err != nil: // it quotes the address
 		return nil, errNoAddress
 	}
-	cfg.MaxConns = mostReaders
+	cfg.MaxConns = maxReaders
 	c := cfg.ConnConfig
 	c.ConnectTimeout = defaultConnectTimeout
 	c.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{

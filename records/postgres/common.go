@@ -59,7 +59,7 @@ const findSQL = `SELECT found.number, found.name FROM unnest($1::bytea[]) AS wan
 
 // find returns the sorted numbers of those groups that exist.
 func (s *groups) find(t *txn, of []records.Group) (numbers []int32, err error) {
-	if len(s.numbers)+len(of) > mostGroups {
+	if len(s.numbers)+len(of) > maxGroups {
 		clear(s.numbers)
 	}
 	var unknown [][]byte

@@ -51,11 +51,11 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 }
 
 // eventRows returns some rows from a sequence on, and the sequence at which the next page starts.
-func eventRows(v *view, jobID string, from int64, mostBytes int) (rows []*storev1.EventRow, next int64, err error) {
+func eventRows(v *view, jobID string, from int64, maxBytes int) (rows []*storev1.EventRow, next int64, err error) {
 	next = from
 	var sequence int64
 	var message []byte
-	err = v.query(eventPage, []any{[]byte(jobID), from, eventRowsPerPage, mostBytes}, []any{&sequence, &message}, func() error {
+	err = v.query(eventPage, []any{[]byte(jobID), from, eventRowsPerPage, maxBytes}, []any{&sequence, &message}, func() error {
 		row := &storev1.EventRow{}
 		rows, next = append(rows, row), sequence+1
 		return decode(message, row)

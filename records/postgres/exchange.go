@@ -10,14 +10,14 @@ import (
 )
 
 // GroupPage implements records.Measurements.
-func (db *DB) GroupPage(target, after string, most int) (groups []records.Group, next string, err error) {
+func (db *DB) GroupPage(target, after string, limit int) (groups []records.Group, next string, err error) {
 	from, beyond := records.NamesOf(target)
 	var name []byte
 	last := ""
 	err = db.all(func(v *view) error {
 		return v.query("SELECT name FROM groups g WHERE "+groupsBetween+` AND EXISTS (SELECT FROM records r WHERE r.grp = g.number)
-			ORDER BY `+groupsOrder+" LIMIT $3", []any{[]byte(max(after, from)), []byte(beyond), most + 1}, []any{&name}, func() error {
-			if len(groups) == most {
+			ORDER BY `+groupsOrder+" LIMIT $3", []any{[]byte(max(after, from)), []byte(beyond), limit + 1}, []any{&name}, func() error {
+			if len(groups) == limit {
 				next = last
 				return nil
 			}
@@ -29,11 +29,11 @@ func (db *DB) GroupPage(target, after string, most int) (groups []records.Group,
 }
 
 // KeyPage implements records.Measurements.
-func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []records.Key, err error) {
+func (db *DB) KeyPage(of records.Group, from records.Key, limit int) (keys []records.Key, err error) {
 	var key []byte
 	err = db.all(func(v *view) error {
 		return v.query(`SELECT r.key FROM groups g JOIN records r ON r.grp = g.number
-			WHERE sha256(g.name) = sha256($1) AND r.key >= $2 ORDER BY r.key LIMIT $3`, []any{nameOfGroup(of), from[:], most}, []any{&key}, func() error {
+			WHERE sha256(g.name) = sha256($1) AND r.key >= $2 ORDER BY r.key LIMIT $3`, []any{nameOfGroup(of), from[:], limit}, []any{&key}, func() error {
 			k, err := keyOf(key)
 			keys = append(keys, k)
 			return err
@@ -46,8 +46,8 @@ func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []reco
 const somePerView = 64
 
 // Some implements records.Measurements.
-func (db *DB) Some(of records.Group, keys []records.Key, mostBytes int) (found []*tilthv1.Record, looked int, err error) {
-	for size := 0; looked < len(keys) && (looked == 0 || size < mostBytes); {
+func (db *DB) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
+	for size := 0; looked < len(keys) && (looked == 0 || size < maxBytes); {
 		var page [][]byte
 		for _, key := range keys[looked:min(looked+somePerView, len(keys))] {
 			page = append(page, key[:])

@@ -19,8 +19,8 @@ type groups struct {
 	numbers map[records.Group]int32
 }
 
-// mostGroups bounds the cache. A group takes less than a kilobyte.
-const mostGroups = 1 << 15
+// maxGroups bounds the cache. A group takes less than a kilobyte.
+const maxGroups = 1 << 15
 
 func newGroups() *groups {
 	return &groups{known: map[records.Group]*group{}, numbers: map[records.Group]int32{}}
@@ -63,10 +63,10 @@ func (s *groups) of(t *txn, of records.Group) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.known) >= mostGroups {
+	if len(s.known) >= maxGroups {
 		clear(s.known)
 	}
-	if len(s.numbers) >= mostGroups {
+	if len(s.numbers) >= maxGroups {
 		clear(s.numbers)
 	}
 	s.known[of], s.numbers[of] = g, g.number

@@ -42,7 +42,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 // nextImport returns the number of the next import. Its remainder identifies the shard, so numbers of different shards
 // never collide.
 func nextImport(last int64, shard int) int64 {
-	return (last/wire.MostShards+1)*wire.MostShards + int64(shard)
+	return (last/wire.MaxShards+1)*wire.MaxShards + int64(shard)
 }
 
 // importing is an import in progress. The database holds its chunks, and a mark that records whether all are present.

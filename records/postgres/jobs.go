@@ -269,7 +269,7 @@ func (p *jobPage) older(v *view, before string) (rows []*lookedAt, err error) {
 func (p *jobPage) take(v *view, rows []*lookedAt) (full bool, err error) {
 	for _, r := range rows {
 		last := p.SeenEnough(p.seen)
-		if len(p.jobs) >= p.Most || last && len(p.jobs) > 0 {
+		if len(p.jobs) >= p.Max || last && len(p.jobs) > 0 {
 			return true, nil
 		}
 		p.seen++
@@ -278,7 +278,7 @@ func (p *jobPage) take(v *view, rows []*lookedAt) (full bool, err error) {
 			return false, err
 		}
 		if job != nil {
-			if p.size += proto.Size(job); p.size > p.MostBytes && len(p.jobs) > 0 {
+			if p.size += proto.Size(job); p.size > p.MaxBytes && len(p.jobs) > 0 {
 				return true, nil
 			}
 			p.jobs, p.next = append(p.jobs, job), r.id

@@ -86,17 +86,17 @@ func complete(r *tilthv1.Record, of records.Group) {
 }
 
 // BestPage implements records.Measurements.
-func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
+func (db *DB) BestPage(target, after string, limit, maxBytes int) (best []*tilthv1.Record, next string, err error) {
 	from, beyond := records.NamesOf(target)
 	err = db.all(func(v *view) error {
 		size, last := 0, ""
 		for names := []byte(max(after, from)); names != nil; {
-			page, following, err := bestAfter(v, names, beyond, mostBytes)
+			page, following, err := bestAfter(v, names, beyond, maxBytes)
 			if err != nil {
 				return err
 			}
 			for _, r := range page {
-				if size += proto.Size(r); len(best) > 0 && (len(best) == most || size > mostBytes) {
+				if size += proto.Size(r); len(best) > 0 && (len(best) == limit || size > maxBytes) {
 					next = last
 					return nil
 				}
@@ -128,9 +128,9 @@ const bestPage = `SELECT name, message, canonical FROM (
 ) AS summed WHERE before < $4 ORDER BY name`
 
 // bestAfter returns the best records of some groups, and the name to continue after, nil after the last.
-func bestAfter(v *view, after []byte, beyond string, mostBytes int) (page []*tilthv1.Record, next []byte, err error) {
+func bestAfter(v *view, after []byte, beyond string, maxBytes int) (page []*tilthv1.Record, next []byte, err error) {
 	var name, message, canonical []byte
-	err = v.query(bestPage, []any{after, []byte(beyond), groupsPerPage, max(mostBytes, 1), records.Levels}, []any{&name, &message, &canonical}, func() error {
+	err = v.query(bestPage, []any{after, []byte(beyond), groupsPerPage, max(maxBytes, 1), records.Levels}, []any{&name, &message, &canonical}, func() error {
 		r := &tilthv1.Record{}
 		err := decode(message, r)
 		complete(r, groupOf(name))
@@ -231,7 +231,7 @@ func (db *DB) eachRecord(ctx context.Context, g numbered, visit func(stored) err
 }
 
 // Known implements records.Measurements.
-func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known records.Known, err error) {
+func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit int) (known records.Known, err error) {
 	level, err := records.AllowedLevel(numerics)
 	if err != nil {
 		return known, err
@@ -248,13 +248,13 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int
 		if err != nil || !there {
 			return err
 		}
-		_, err = one(v, "SELECT count(*) FROM (SELECT FROM records WHERE grp = $1 LIMIT $2) AS newest", []any{group, most}, []any{&known.Trials})
+		_, err = one(v, "SELECT count(*) FROM (SELECT FROM records WHERE grp = $1 LIMIT $2) AS newest", []any{group, limit}, []any{&known.Trials})
 		if err != nil || candidate == "" {
 			return err
 		}
 		var message []byte
 		return v.query(`SELECT message FROM (SELECT key, message FROM records WHERE grp = $1 ORDER BY key DESC LIMIT $2) AS newest
-			WHERE position($3::bytea IN message) > 0 ORDER BY key DESC`, []any{group, most, []byte(candidate)}, []any{&message},
+			WHERE position($3::bytea IN message) > 0 ORDER BY key DESC`, []any{group, limit, []byte(candidate)}, []any{&message},
 			func() error { return known.Look(message, candidate) })
 	})
 	return known, err

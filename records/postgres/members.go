@@ -99,12 +99,12 @@ func (m *Members) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// mostMembers bounds the returned members.
-const mostMembers = 256
+// maxMembers bounds the returned members.
+const maxMembers = 256
 
 func (m *Members) others(ctx context.Context, tx pgx.Tx) (others []records.Member, err error) {
 	rows, err := tx.Query(ctx, "SELECT address, certificate, host FROM members WHERE id <> $1 AND seen > now() - interval '"+memberSilence+
-		"' ORDER BY id LIMIT $2", []byte(m.id), mostMembers)
+		"' ORDER BY id LIMIT $2", []byte(m.id), maxMembers)
 	if err != nil {
 		return nil, err
 	}

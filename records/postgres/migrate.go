@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// leastServer is the oldest supported version of PostgreSQL, in the server's notation.
-	leastServer = 130000
+	// minServer is the oldest supported version of PostgreSQL, in the server's notation.
+	minServer = 130000
 	// migrationLock is the key of the lock for changing the schema. Of several processes that start at once, one
 	// migrates and the others find it done.
 	migrationLock = 2<<56 | advisoryLock
@@ -87,7 +87,7 @@ func (db *DB) prepareSchema(ctx context.Context) (s schema, err error) {
 	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&server); err != nil {
 		return s, err
 	}
-	if server < leastServer {
+	if server < minServer {
 		return s, fmt.Errorf("the server is PostgreSQL %d: want 13 or later", server/10000)
 	}
 	_, err = conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName+`;

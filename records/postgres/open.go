@@ -158,7 +158,7 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		db.servers = append(db.servers, s.ConnConfig)
 	}
 	readers := servers[0].Copy()
-	readers.MaxConns = max(leastReaders, mostReaders/int32(max(opts.Shards, 1)))
+	readers.MaxConns = max(minReaders, maxReaders/int32(max(opts.Shards, 1)))
 	readers.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 		if written := db.written.Load(); written != nil {
 			*c = *written.Copy()

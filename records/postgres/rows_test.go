@@ -146,7 +146,7 @@ func TestRowsThatNobodyStoredAreDamaged(t *testing.T) {
 	if jobs, err := db.OpenJobs(); err != nil || len(jobs) != 1 || !errors.Is(jobs[0].Damage, records.ErrDamaged) {
 		t.Errorf("open are %v, %v", jobs, err)
 	}
-	if jobs, _, err := db.Jobs(records.JobQuery{Most: 1, MostBytes: 1 << 20}); err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].GetReason(), "damaged") {
+	if jobs, _, err := db.Jobs(records.JobQuery{Max: 1, MaxBytes: 1 << 20}); err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].GetReason(), "damaged") {
 		t.Errorf("jobs are %v, %v", jobs, err)
 	}
 	if batches, err := db.OpenBatches(); err != nil || len(batches) != 1 || !errors.Is(batches[0].Damage, records.ErrDamaged) {

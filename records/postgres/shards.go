@@ -65,7 +65,7 @@ var shardOfID = fmt.Sprintf(`coalesce((
 		SELECT (strpos('%[1]s', substr(life, 1, 1)) - 1) * length('%[1]s') + strpos('%[1]s', substr(life, 2, 1)) - 1 AS n
 		FROM (SELECT split_part(split_part(convert_from(id, 'UTF8'), '.', 1), '-', 3) AS life) AS name
 		WHERE life ~ '^[%[1]s]{8}$'
-	) AS marked WHERE n < %[2]d), 0)`, wire.GenerationLetters, wire.MostShards)
+	) AS marked WHERE n < %[2]d), 0)`, wire.GenerationLetters, wire.MaxShards)
 
 func checkShards(has, want int) error {
 	if has == want {

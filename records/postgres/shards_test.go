@@ -81,7 +81,7 @@ func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
 			t.Errorf("shard %d has %d devices, %v", shard, devices, err)
 		}
 		// Every tracker lists the jobs of all shards.
-		all, _, err := db.Jobs(records.JobQuery{Most: 10, MostBytes: 1 << 20})
+		all, _, err := db.Jobs(records.JobQuery{Max: 10, MaxBytes: 1 << 20})
 		if err != nil || len(all) != len(dbs) {
 			t.Errorf("shard %d tells of %d jobs, %v", shard, len(all), err)
 		}

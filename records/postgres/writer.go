@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// mostCommits bounds how long the first of many writers waits for the others.
-	mostCommits = 1024
+	// maxCommits bounds how long the first of many writers waits for the others.
+	maxCommits = 1024
 	// defaultTransactionTimeout bounds a transaction. If it takes longer, the server or its standby counts as
 	// unresponsive, and the transaction is retried.
 	defaultTransactionTimeout = time.Minute
@@ -113,7 +113,7 @@ func (db *DB) write() {
 func (db *DB) take() (group []commit, closing bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	n := min(len(db.queue), mostCommits)
+	n := min(len(db.queue), maxCommits)
 	group, db.queue = db.queue[:n:n], db.queue[n:]
 	if len(db.queue) == 0 {
 		db.queue = nil

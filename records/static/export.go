@@ -19,11 +19,11 @@ import (
 type Files interface {
 	// Name returns the location, for messages.
 	Name() string
-	// Index returns the index, of at most mostIndexBytes.
+	// Index returns the index, of at most maxIndexBytes.
 	Index(ctx context.Context) ([]byte, error)
 	// Chunk returns a verified chunk file at its beginning. The caller must close it.
 	Chunk(ctx context.Context, c Chunk) (*os.File, error)
-	// Signature returns the signature of the index, of at most mostSignatureBytes.
+	// Signature returns the signature of the index, of at most maxSignatureBytes.
 	Signature(ctx context.Context) ([]byte, error)
 }
 

@@ -25,7 +25,7 @@ func (f Folder) Index(context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return readBounded(file, mostIndexBytes)
+	return readBounded(file, maxIndexBytes)
 }
 
 // Signature implements Files.
@@ -35,7 +35,7 @@ func (f Folder) Signature(context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return readBounded(file, mostSignatureBytes)
+	return readBounded(file, maxSignatureBytes)
 }
 
 // Chunk implements Files.

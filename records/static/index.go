@@ -27,12 +27,12 @@ const (
 
 // Bounds on what is read, regardless of who wrote it.
 const (
-	// mostIndexBytes allows for about 150,000 groups.
-	mostIndexBytes = 64 << 20
-	// mostChunkBytes bounds a chunk file, mostContentBytes its decompressed size. Written chunks are far smaller,
+	// maxIndexBytes allows for about 150,000 groups.
+	maxIndexBytes = 64 << 20
+	// maxChunkBytes bounds a chunk file, maxContentBytes its decompressed size. Written chunks are far smaller,
 	// unless single records are as large as allowed.
-	mostChunkBytes   = 64 << 20
-	mostContentBytes = 256 << 20
+	maxChunkBytes   = 64 << 20
+	maxContentBytes = 256 << 20
 )
 
 // Index lists the records and their chunks.
@@ -140,10 +140,10 @@ func (c Chunk) check() error {
 	switch {
 	case !records.ValidDigest(c.Digest):
 		return errors.New("the digest of a chunk is not a sha256")
-	case c.SizeBytes <= 0 || c.SizeBytes > mostChunkBytes:
-		return fmt.Errorf("a chunk has %d bytes, want 1 to %d", c.SizeBytes, mostChunkBytes)
-	case c.ContentBytes <= 0 || c.ContentBytes > mostContentBytes:
-		return fmt.Errorf("a chunk has %d bytes when it is decompressed, want 1 to %d", c.ContentBytes, mostContentBytes)
+	case c.SizeBytes <= 0 || c.SizeBytes > maxChunkBytes:
+		return fmt.Errorf("a chunk has %d bytes, want 1 to %d", c.SizeBytes, maxChunkBytes)
+	case c.ContentBytes <= 0 || c.ContentBytes > maxContentBytes:
+		return fmt.Errorf("a chunk has %d bytes when it is decompressed, want 1 to %d", c.ContentBytes, maxContentBytes)
 	case c.Records == 0:
 		return errors.New("a chunk has no records")
 	}
@@ -157,8 +157,8 @@ func (x *Index) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if text = append(text, '\n'); len(text) > mostIndexBytes {
-		return nil, fmt.Errorf("the index has %d bytes, more than the limit of %d: export fewer targets with --target", len(text), mostIndexBytes)
+	if text = append(text, '\n'); len(text) > maxIndexBytes {
+		return nil, fmt.Errorf("the index has %d bytes, more than the limit of %d: export fewer targets with --target", len(text), maxIndexBytes)
 	}
 	return text, nil
 }

@@ -21,7 +21,7 @@ import (
 const (
 	answerTime     = 30 * time.Second
 	slowestPerTime = 32 << 10 // bytes per second
-	mostRedirects  = 3
+	maxRedirects   = 3
 )
 
 // ServerOptions configures access to a server.
@@ -89,16 +89,16 @@ func (s *Server) checkRedirect(to *http.Request, via []*http.Request) error {
 	if to.URL.Scheme != s.base.Scheme || to.URL.Host != s.base.Host {
 		return fmt.Errorf("it sends readers to another server, %s://%s: name that one if you trust it", to.URL.Scheme, to.URL.Host)
 	}
-	if len(via) > mostRedirects {
-		return fmt.Errorf("it sends readers elsewhere more than %d times", mostRedirects)
+	if len(via) > maxRedirects {
+		return fmt.Errorf("it sends readers elsewhere more than %d times", maxRedirects)
 	}
 	return nil
 }
 
 // Index implements Files.
 func (s *Server) Index(ctx context.Context) (text []byte, err error) {
-	err = s.get(ctx, IndexName, mostIndexBytes, func(body io.Reader) error {
-		text, err = readBounded(body, mostIndexBytes)
+	err = s.get(ctx, IndexName, maxIndexBytes, func(body io.Reader) error {
+		text, err = readBounded(body, maxIndexBytes)
 		return err
 	})
 	return text, err
@@ -106,8 +106,8 @@ func (s *Server) Index(ctx context.Context) (text []byte, err error) {
 
 // Signature implements Files.
 func (s *Server) Signature(ctx context.Context) (text []byte, err error) {
-	err = s.get(ctx, IndexName+signing.Suffix, mostSignatureBytes, func(body io.Reader) error {
-		text, err = readBounded(body, mostSignatureBytes)
+	err = s.get(ctx, IndexName+signing.Suffix, maxSignatureBytes, func(body io.Reader) error {
+		text, err = readBounded(body, maxSignatureBytes)
 		return err
 	})
 	return text, err

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// mostSignatureBytes bounds the signature of an index.
-const mostSignatureBytes = 16 << 10
+// maxSignatureBytes bounds the signature of an index.
+const maxSignatureBytes = 16 << 10
 
 // Signed wraps an export whose index is signed by a key; the index covers all chunks by digest. What it returns is
 // what was verified, even if the files change.

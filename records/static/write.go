@@ -232,18 +232,18 @@ func readIndex(path string) (*Index, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := readBounded(f, mostIndexBytes)
+	text, err := readBounded(f, maxIndexBytes)
 	if err != nil {
 		return nil, err
 	}
 	return Parse(text)
 }
 
-// readBounded reads at most most bytes; more is an error.
-func readBounded(r io.Reader, most int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%w: it has more than %d bytes", records.ErrDamaged, most)
+// readBounded reads at most limit bytes; more is an error.
+func readBounded(r io.Reader, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%w: it has more than %d bytes", records.ErrDamaged, limit)
 	}
 	return text, err
 }

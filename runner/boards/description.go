@@ -54,8 +54,8 @@ func Names() (names []string) {
 	return names
 }
 
-// mostDescriptionBytes bounds a description file.
-const mostDescriptionBytes = 64 << 10
+// maxDescriptionBytes bounds a description file.
+const maxDescriptionBytes = 64 << 10
 
 // Find returns a board by its name or by the path of a JSON description.
 func Find(name string) (Description, error) {
@@ -70,8 +70,8 @@ func Find(name string) (Description, error) {
 	if err != nil {
 		return Description{}, fmt.Errorf("board: %w", err)
 	}
-	if info.Size() > mostDescriptionBytes {
-		return Description{}, fmt.Errorf("board: %s has %d bytes; a description has at most %d", name, info.Size(), mostDescriptionBytes)
+	if info.Size() > maxDescriptionBytes {
+		return Description{}, fmt.Errorf("board: %s has %d bytes; a description has at most %d", name, info.Size(), maxDescriptionBytes)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -34,13 +34,13 @@ func (f Frame) Encode() []byte {
 	return little.AppendUint32(b, crc32.ChecksumIEEE(f.Payload))
 }
 
-// mostNoise bounds the bytes skipped before a frame.
-const mostNoise = 1 << 20
+// maxNoise bounds the bytes skipped before a frame.
+const maxNoise = 1 << 20
 
 // readFrame reads the next valid frame and skips anything else.
 func readFrame(r *bufio.Reader) (Frame, error) {
 	little := binary.LittleEndian
-	for range mostNoise {
+	for range maxNoise {
 		head, err := r.Peek(headerBytes)
 		if err != nil {
 			return Frame{}, ended(err)
@@ -62,7 +62,7 @@ func readFrame(r *bufio.Reader) (Frame, error) {
 			return f, nil
 		}
 	}
-	return Frame{}, fmt.Errorf("the board sends no frame in %d bytes", mostNoise)
+	return Frame{}, fmt.Errorf("the board sends no frame in %d bytes", maxNoise)
 }
 
 func ended(err error) error { return fmt.Errorf("reading from the board: %w", err) }

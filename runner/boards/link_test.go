@@ -32,7 +32,7 @@ func FuzzFrames(f *testing.F) {
 		for {
 			frame, err := readFrame(r)
 			if err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && len(data) < mostNoise {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && len(data) < maxNoise {
 					t.Fatal(err)
 				}
 				return

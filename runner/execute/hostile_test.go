@@ -173,7 +173,7 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 		})
 	}
 	limits := Limits{MemoryBytes: 512 << 20, OutputBytes: 1 << 20}
-	for way, most := range map[string]float64{
+	for way, limit := range map[string]float64{
 		"takes_threads": float64(target.Processors() + sandbox.SpareThreads),
 		"takes_memory":  (512<<20 + sandbox.ReservedBytes) >> 20,
 		"takes_disk":    0,
@@ -183,8 +183,8 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 			if failure := (&Failure{}); errors.As(err, &failure) {
 				return // no memory was left for its outputs or for the runtime
 			}
-			if err != nil || got > most {
-				t.Errorf("took %v, %v; want at most %v", got, err, most)
+			if err != nil || got > limit {
+				t.Errorf("took %v, %v; want at limit %v", got, err, limit)
 			}
 		})
 	}

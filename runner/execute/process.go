@@ -20,8 +20,8 @@ type Failure = sandbox.Failure
 // Executor runs packages in separate processes that call Serve.
 type Executor struct{ sandbox.Server }
 
-// mostAnswerBytes bounds a process's answer, below the tracker's limit of a result.
-const mostAnswerBytes = 6 << 20
+// maxAnswerBytes bounds a process's answer, below the tracker's limit of a result.
+const maxAnswerBytes = 6 << 20
 
 // Try starts a process that runs nothing. It returns why packages cannot run.
 func (e *Executor) Try(ctx context.Context) error {
@@ -50,7 +50,7 @@ func (e *Executor) Run(ctx context.Context, r Request, limits Limits) (*Result, 
 	}
 	said, err := e.Server.Run(ctx, p, text, o.files(), sandbox.RequestLimits{
 		Time: limits.Time, Processors: target.Processors(), Remedy: "allow more time, or ask for fewer executions",
-		MemoryBytes: limits.MemoryBytes, FileBytes: limits.OutputBytes, AnswerBytes: mostAnswerBytes,
+		MemoryBytes: limits.MemoryBytes, FileBytes: limits.OutputBytes, AnswerBytes: maxAnswerBytes,
 	})
 	var failed *Failure
 	switch {

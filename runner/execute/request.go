@@ -57,8 +57,8 @@ func (o order) files() []string {
 
 // Limits of a request.
 const (
-	mostPackages = 64
-	mostTurns    = 1 << 20
+	maxPackages = 64
+	maxTurns    = 1 << 20
 )
 
 // readOrder decodes the order.
@@ -69,12 +69,12 @@ func readOrder(r io.Reader) (*order, error) {
 	if err := dec.Decode(o); err != nil {
 		return nil, err
 	}
-	if n := len(o.Packages); n != len(o.Objects) || n > mostPackages {
-		return nil, fmt.Errorf("%d packages, more than the limit of %d, and %d files for their code", n, mostPackages, len(o.Objects))
+	if n := len(o.Packages); n != len(o.Objects) || n > maxPackages {
+		return nil, fmt.Errorf("%d packages, more than the limit of %d, and %d files for their code", n, maxPackages, len(o.Objects))
 	}
 	for _, n := range []int{o.Repeat, o.Number, o.Profile} {
-		if n < 0 || n > mostTurns {
-			return nil, fmt.Errorf("%d executions, more than the limit of %d", n, mostTurns)
+		if n < 0 || n > maxTurns {
+			return nil, fmt.Errorf("%d executions, more than the limit of %d", n, maxTurns)
 		}
 	}
 	return o, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// leastFreeBytes is the free disk space below which the tracker is not ready. The records file grows in steps of 16
+// minFreeBytes is the free disk space below which the tracker is not ready. The records file grows in steps of 16
 // MiB, and a tracker with a full disk stops.
-const leastFreeBytes = 64 << 20
+const minFreeBytes = 64 << 20
 
 // Alive returns an error once the store has failed, since memory is then ahead of it for good.
 func (e *Engine) Alive() error {
@@ -51,8 +51,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err != nil {
 		return errors.New("the disk of the records cannot be looked at")
 	}
-	if free < leastFreeBytes {
-		return fmt.Errorf("the disk of the records has %s left, less than %s: free some space", show.Bytes(free), show.Bytes(leastFreeBytes))
+	if free < minFreeBytes {
+		return fmt.Errorf("the disk of the records has %s left, less than %s: free some space", show.Bytes(free), show.Bytes(minFreeBytes))
 	}
 	return nil
 }

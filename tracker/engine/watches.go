@@ -16,7 +16,7 @@ const (
 
 // Watches deliver events to the watchers of their jobs once they are on disk.
 type Watches struct {
-	most  int
+	max   int
 	mu    sync.Mutex
 	open  int // subscriptions
 	byJob map[string]map[*Subscription]struct{}
@@ -31,21 +31,21 @@ type Subscription struct {
 	missed bool
 }
 
-func newWatches(most int) *Watches {
-	return &Watches{most: most, byJob: map[string]map[*Subscription]struct{}{}}
+func newWatches(limit int) *Watches {
+	return &Watches{max: limit, byJob: map[string]map[*Subscription]struct{}{}}
 }
 
 // Wake returns a channel that receives when events can be taken.
 func (s *Subscription) Wake() <-chan struct{} { return s.wake }
 
-// Most returns the maximum number of subscriptions.
-func (w *Watches) Most() int { return w.most }
+// Max returns the maximum number of subscriptions.
+func (w *Watches) Max() int { return w.max }
 
 // Subscribe starts buffering a job's events for a watcher. The caller must call End. It returns nil at the limit.
 func (w *Watches) Subscribe(jobID string) *Subscription {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.open >= w.most {
+	if w.open >= w.max {
 		return nil
 	}
 	w.open++

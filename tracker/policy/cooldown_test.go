@@ -72,8 +72,8 @@ func TestCooldownEndsAndTheNextIsLonger(t *testing.T) {
 	r, now := failed("one", "two", "two"), cooldownNow
 	for i := range 5 {
 		wait, begun := cooldownPolicy.Begin(r, now, now, "crashed")
-		if least := cooldownPolicy.First << i / 2; !begun || wait < least {
-			t.Fatalf("rest %d takes %v, at least %v is due", i, wait, least)
+		if smallest := cooldownPolicy.First << i / 2; !begun || wait < smallest {
+			t.Fatalf("rest %d takes %v, at least %v is due", i, wait, smallest)
 		}
 		if _, again := cooldownPolicy.Begin(r, now, now, "crashed"); again {
 			t.Fatal("a rest begins within another")

@@ -118,7 +118,7 @@ func (p Drift) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFig
 	switch noisy := p.noisy(c); {
 	case noisy != "":
 		return p.quarantine(c, f, noisy, suspect)
-	case p.least(c) > p.Noise:
+	case p.min(c) > p.Noise:
 		return DriftVerdict{Next: p.again(c)}
 	case drift > p.Quarantine:
 		return p.quarantine(c, f, fmt.Sprintf("it is %s slower than its reference, over %s", percent(drift), percent(p.Quarantine)), suspect)
@@ -165,13 +165,13 @@ func (p Drift) again(c *tilthv1.DeviceCalibration) time.Duration {
 	return min(p.Confirm<<min(c.GetDisturbed()-1, 8), max(p.Settle/5, p.Confirm))
 }
 
-// least returns the least noise of the recent calibrations.
-func (p Drift) least(c *tilthv1.DeviceCalibration) float64 {
-	least := c.GetRecent()[0].GetNoise()
+// min returns the least noise of the recent calibrations.
+func (p Drift) min(c *tilthv1.DeviceCalibration) float64 {
+	smallest := c.GetRecent()[0].GetNoise()
 	for _, f := range c.GetRecent() {
-		least = min(least, f.GetNoise())
+		smallest = min(smallest, f.GetNoise())
 	}
-	return least
+	return smallest
 }
 
 // noisy returns why the device counts as noisy, or "" unless it has been disturbed for the settling time without
@@ -179,9 +179,9 @@ func (p Drift) least(c *tilthv1.DeviceCalibration) float64 {
 func (p Drift) noisy(c *tilthv1.DeviceCalibration) string {
 	last := c.GetRecent()[len(c.GetRecent())-1].GetAt().AsTime()
 	disturbed := last.Sub(c.GetDisturbedSince().AsTime())
-	if least := p.least(c); c.GetDisturbed() >= believed && disturbed >= p.Settle && least > p.Noise {
+	if smallest := p.min(c); c.GetDisturbed() >= believed && disturbed >= p.Settle && smallest > p.Noise {
 		return fmt.Sprintf("it is noisy: its samples differ by %s or more, over %s, and none of %d calibrations was calm in %s",
-			percent(least), percent(p.Noise), c.GetDisturbed(), disturbed.Round(time.Second))
+			percent(smallest), percent(p.Noise), c.GetDisturbed(), disturbed.Round(time.Second))
 	}
 	return ""
 }

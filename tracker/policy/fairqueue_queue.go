@@ -47,11 +47,11 @@ type owner[T any] struct {
 	served int
 }
 
-const leastSweep = 16
+const minSweep = 16
 
 // NewQueue returns an empty queue.
 func NewQueue[T any]() *Queue[T] {
-	return &Queue[T]{byName: map[string]*node[*owner[T]]{}, sweepAt: leastSweep}
+	return &Queue[T]{byName: map[string]*node[*owner[T]]{}, sweepAt: minSweep}
 }
 
 // Len returns the number of waiting items.

@@ -48,5 +48,5 @@ func (q *Queue[T]) sweep() {
 			delete(q.byName, name)
 		}
 	}
-	q.sweepAt = max(leastSweep, 2*len(q.byName))
+	q.sweepAt = max(minSweep, 2*len(q.byName))
 }

@@ -48,10 +48,10 @@ func (s *Services) BestRecords(ctx context.Context, req *tilthv1.BestRecordsRequ
 		}
 		bytes += proto.Size(best)
 		switch {
-		case req.GetPageSize() == 0 && bytes > mostBestBytes:
+		case req.GetPageSize() == 0 && bytes > maxBestBytes:
 			return nil, status.Errorf(codes.ResourceExhausted, "the best records of %d workloads do not fit a message: ask for them in pages, or for fewer",
 				len(req.GetWorkloadDigests()))
-		case req.GetPageSize() > 0 && len(response.GetRecords()) > 0 && (len(response.GetRecords()) == int(req.GetPageSize()) || bytes > mostListBytes):
+		case req.GetPageSize() > 0 && len(response.GetRecords()) > 0 && (len(response.GetRecords()) == int(req.GetPageSize()) || bytes > maxListBytes):
 			response.NextPageToken = strconv.Itoa(from + i)
 			return response, nil
 		}
@@ -60,8 +60,8 @@ func (s *Services) BestRecords(ctx context.Context, req *tilthv1.BestRecordsRequ
 	return response, nil
 }
 
-// mostBestBytes bounds an unpaged response.
-const mostBestBytes = wire.MaxMessageBytes / 4
+// maxBestBytes bounds an unpaged response.
+const maxBestBytes = wire.MaxMessageBytes / 4
 
 // placeOf returns the index of a page's first workload.
 func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
@@ -92,8 +92,8 @@ func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*til
 			return nil, StoreError(err)
 		}
 	}
-	most := cmp.Or(int(req.GetPageSize()), math.MaxInt)
-	page, next, err := s.engine.Store().BestPage(within, string(mark), most, mostListBytes)
+	limit := cmp.Or(int(req.GetPageSize()), math.MaxInt)
+	page, next, err := s.engine.Store().BestPage(within, string(mark), limit, maxListBytes)
 	if next == "" && !private {
 		next = first
 	}

@@ -61,8 +61,8 @@ func checkOfferCount(spec *tilthv1.AgentSpec) error {
 	for field, n := range map[string]int{
 		"spec.tuners": len(spec.GetTuners()), "spec.toolchains": len(spec.GetToolchains()), "spec.device_classes": len(spec.GetDeviceClasses()),
 	} {
-		if n > wire.MostOffers {
-			return invalid(field, "are %d, more than the limit of %d", n, wire.MostOffers)
+		if n > wire.MaxOffers {
+			return invalid(field, "are %d, more than the limit of %d", n, wire.MaxOffers)
 		}
 	}
 	return nil
@@ -70,8 +70,8 @@ func checkOfferCount(spec *tilthv1.AgentSpec) error {
 
 // checkAgentBytes refuses a spec that is too large.
 func checkAgentBytes(spec *tilthv1.AgentSpec) error {
-	if n := proto.Size(spec); n > state.MostAgentBytes {
-		return invalid("spec", "has %d bytes, more than the limit of %d", n, state.MostAgentBytes)
+	if n := proto.Size(spec); n > state.MaxAgentBytes {
+		return invalid("spec", "has %d bytes, more than the limit of %d", n, state.MaxAgentBytes)
 	}
 	return nil
 }

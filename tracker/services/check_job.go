@@ -38,8 +38,8 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if n := spec.GetNumerics(); !records.ValidNumerics(n) {
 		return invalid("spec.numerics", "is %q, not strict, default or fast", n)
 	}
-	if p := spec.GetPriority(); p > wire.MostPriority {
-		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MostPriority)
+	if p := spec.GetPriority(); p > wire.MaxPriority {
+		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MaxPriority)
 	}
 	time := spec.GetBudget().GetTime()
 	if spec.GetBudget().GetTrials() == 0 && time == nil {

@@ -68,15 +68,15 @@ func checkModelFile(field string, model modelFile) error {
 	return nil
 }
 
-// mostFrequency bounds the frequency of an extent, so that sums stay finite.
-const mostFrequency = math.MaxInt64
+// maxFrequency bounds the frequency of an extent, so that sums stay finite.
+const maxFrequency = math.MaxInt64
 
 func checkFrequencies(field string, b *tilthv1.ExtentBounds) error {
 	if len(b.GetCaps()) > 0 && len(b.GetFrequencies()) > 0 {
 		return invalid(field, "has caps and frequencies: the latter are for the compiler to choose caps by")
 	}
 	for _, n := range slices.Sorted(maps.Keys(b.GetFrequencies())) {
-		if f := b.GetFrequencies()[n]; n < 1 || !isWeight(f) || f > mostFrequency {
+		if f := b.GetFrequencies()[n]; n < 1 || !isWeight(f) || f > maxFrequency {
 			return invalid(field+".frequencies", "says that an extent of %d occurs %v times: want an extent from 1 on, and a number above 0", n, f)
 		}
 	}

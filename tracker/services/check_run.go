@@ -11,9 +11,9 @@ import (
 
 // Bounds of a run.
 const (
-	mostRepeats    = 10_000
-	mostExecutions = 1_000_000
-	longestRun     = time.Hour
+	maxRepeats    = 10_000
+	maxExecutions = 1_000_000
+	longestRun    = time.Hour
 )
 
 // checkRun checks a job that runs packages.
@@ -31,8 +31,8 @@ func checkRun(spec *tilthv1.JobSpec) error {
 	if len(spec.GetKernels()) > 0 {
 		return invalid("spec.kernels", "are there, in a job that runs packages")
 	}
-	if p := spec.GetPriority(); p > wire.MostPriority {
-		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MostPriority)
+	if p := spec.GetPriority(); p > wire.MaxPriority {
+		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MaxPriority)
 	}
 	if spec.GetModel() != nil {
 		return invalid("spec.model", "is there, in a job that runs packages")
@@ -59,14 +59,14 @@ func checkWanted(run *tilthv1.RunSpec) error {
 	switch {
 	case len(run.GetPackages()) > 1 && (run.GetInputs() != nil || run.GetOutputs() || run.GetProfile() > 0):
 		return invalid("spec.run", "wants inputs, outputs or a profile of several packages: one at a time has these")
-	case run.GetRepeat() > mostRepeats:
-		return invalid("spec.run.repeat", "is %d, more than the limit of %d", run.GetRepeat(), mostRepeats)
-	case run.GetNumber() > mostExecutions:
-		return invalid("spec.run.number", "is %d, more than the limit of %d", run.GetNumber(), mostExecutions)
+	case run.GetRepeat() > maxRepeats:
+		return invalid("spec.run.repeat", "is %d, more than the limit of %d", run.GetRepeat(), maxRepeats)
+	case run.GetNumber() > maxExecutions:
+		return invalid("spec.run.number", "is %d, more than the limit of %d", run.GetNumber(), maxExecutions)
 	case run.GetRepeat() > 0 && run.GetNumber() == 0:
 		return invalid("spec.run.number", "is 0: a sample has an execution at least")
-	case run.GetProfile() > mostRepeats:
-		return invalid("spec.run.profile", "is %d, more than the limit of %d", run.GetProfile(), mostRepeats)
+	case run.GetProfile() > maxRepeats:
+		return invalid("spec.run.profile", "is %d, more than the limit of %d", run.GetProfile(), maxRepeats)
 	case limit != nil && (limit.AsDuration() <= 0 || limit.AsDuration() > longestRun):
 		return invalid("spec.run.limit", "is %v, not more than 0 and at most %v", limit.AsDuration(), longestRun)
 	}

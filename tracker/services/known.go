@@ -11,13 +11,13 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// mostKnown bounds the records read for a job. Reading that many takes about a second.
-const mostKnown = 500_000
+// maxKnown bounds the records read for a job. Reading that many takes about a second.
+const maxKnown = 500_000
 
 // firstProgress returns the initial progress of a job's tasks, from existing records of their workloads.
 func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*tilthv1.TaskProgress, error) {
 	progress := make([]*tilthv1.TaskProgress, len(spec.GetTasks()))
-	k := recordLookup{spec: spec, left: mostKnown, seen: map[[2]string]records.Known{}, look: look}
+	k := recordLookup{spec: spec, left: maxKnown, seen: map[[2]string]records.Known{}, look: look}
 	for i, task := range spec.GetTasks() {
 		progress[i] = &tilthv1.TaskProgress{}
 		if spec.GetNoTransfer() {
@@ -50,7 +50,7 @@ type recordLookup struct {
 }
 
 // lookUp has the signature of records.Measurements.Known.
-type lookUp func(target, workload, numerics, candidate string, most int) (records.Known, error)
+type lookUp func(target, workload, numerics, candidate string, limit int) (records.Known, error)
 
 func (k *recordLookup) find(task *tilthv1.TaskSpec) (records.Known, error) {
 	key := [2]string{task.GetWorkloadDigest(), task.GetDefaultDigest()}

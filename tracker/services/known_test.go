@@ -15,8 +15,8 @@ func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
 	const recorded, tasks = 1000, 20_000
 	looked := 0
 	k := recordLookup{spec: &tilthv1.JobSpec{}, left: 3 * recorded, seen: map[[2]string]records.Known{},
-		look: func(_, _, _, _ string, most int) (records.Known, error) {
-			n := min(recorded, most)
+		look: func(_, _, _, _ string, limit int) (records.Known, error) {
+			n := min(recorded, limit)
 			looked += n
 			return records.Known{Trials: n}, nil
 		}}
@@ -33,8 +33,8 @@ func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
 			t.Fatalf("%d trials are known, %v", known.Trials, err)
 		}
 	}
-	if most := 3*recorded + tasks; looked > most {
-		t.Errorf("%d records were looked at, at most %d may be", looked, most)
+	if limit := 3*recorded + tasks; looked > limit {
+		t.Errorf("%d records were looked at, at most %d may be", looked, limit)
 	}
 }
 

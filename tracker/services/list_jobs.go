@@ -30,9 +30,9 @@ func (s *Services) ListJobs(ctx context.Context, req *tilthv1.ListJobsRequest) (
 
 // listJobs returns a page of jobs. Requests without pagination get the newest jobs that fit one message.
 func (s *Services) listJobs(v viewer, req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
-	q := records.JobQuery{States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetPageSize()), MostBytes: mostListBytes}
-	if q.Most == 0 {
-		q.Most = cmp.Or(int(req.GetLimit()), defaultJobsLimit)
+	q := records.JobQuery{States: req.GetStates(), Before: req.GetPageToken(), Max: int(req.GetPageSize()), MaxBytes: maxListBytes}
+	if q.Max == 0 {
+		q.Max = cmp.Or(int(req.GetLimit()), defaultJobsLimit)
 	}
 	if !v.all {
 		q.Sees = v.sees

@@ -17,10 +17,10 @@ func (s *Services) ListRecordKeys(_ context.Context, req *tilthv1.ListRecordKeys
 	if len(req.GetFrom()) > 0 && copy(from[:], req.GetFrom()) != len(from) {
 		return nil, invalid("from", "has %d bytes, not %d", len(req.GetFrom()), len(from))
 	}
-	most := wire.MostRecordKeys
+	limit := wire.MaxRecordKeys
 	if size := int(req.GetPageSize()); size > 0 {
-		most = min(most, size)
+		limit = min(limit, size)
 	}
-	keys, err := s.engine.Store().KeyPage(records.Group{Target: req.GetTarget(), Workload: req.GetWorkloadDigest()}, from, most)
+	keys, err := s.engine.Store().KeyPage(records.Group{Target: req.GetTarget(), Workload: req.GetWorkloadDigest()}, from, limit)
 	return &tilthv1.ListRecordKeysResponse{Keys: records.PackKeys(keys)}, StoreError(err)
 }

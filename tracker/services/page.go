@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// mostListBytes keeps responses below the default limit of gRPC clients, 4 MiB.
-const mostListBytes = 3 << 20
+// maxListBytes keeps responses below the default limit of gRPC clients, 4 MiB.
+const maxListBytes = 3 << 20
 
 // pageRequest is a request for one page of a listing sorted by name.
 type pageRequest interface {
@@ -32,14 +32,14 @@ func page[M proto.Message](
 	s.engine.Read(func(m *state.Machine) { names = all(m) })
 	names = namesAfter(names, req.GetPageToken()) // sort without holding the lock
 	s.engine.Read(func(m *state.Machine) {
-		most, bytes := int(req.GetPageSize()), 0
+		limit, bytes := int(req.GetPageSize()), 0
 		for i, name := range names {
 			item, ok := show(m, name)
 			if !ok {
 				continue // it may just have been forgotten
 			}
 			bytes += proto.Size(item)
-			if len(items) > 0 && (len(items) == most || bytes > mostListBytes) {
+			if len(items) > 0 && (len(items) == limit || bytes > maxListBytes) {
 				next = afterName + names[i-1]
 				return
 			}

@@ -40,12 +40,12 @@ func (s *Services) known(owner string) lookUp {
 	if owner == "" {
 		return store.Known
 	}
-	return func(target, workload, numerics, candidate string, most int) (records.Known, error) {
-		own, err := store.Known(records.Private(target, owner), workload, numerics, candidate, most)
+	return func(target, workload, numerics, candidate string, limit int) (records.Known, error) {
+		own, err := store.Known(records.Private(target, owner), workload, numerics, candidate, limit)
 		if err != nil {
 			return own, err
 		}
-		shared, err := store.Known(target, workload, numerics, candidate, max(most-own.Trials, 1))
+		shared, err := store.Known(target, workload, numerics, candidate, max(limit-own.Trials, 1))
 		shared.Trials += own.Trials
 		if own.Best != nil && (shared.Best == nil || records.Cost(own.Best) < records.Cost(shared.Best)) {
 			shared.Best = own.Best

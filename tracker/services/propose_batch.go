@@ -46,8 +46,8 @@ func checkMode(req *tilthv1.ProposeBatchRequest) error {
 	case tilthv1.BatchMode_BATCH_MODE_UNSPECIFIED, tilthv1.BatchMode_BATCH_MODE_SEARCH:
 		return nil
 	case tilthv1.BatchMode_BATCH_MODE_FINALISTS:
-		if n := len(req.GetCandidates()); n > wire.MostFinalists {
-			return invalid("candidates", "are %d finalists, at most %d may take turns", n, wire.MostFinalists)
+		if n := len(req.GetCandidates()); n > wire.MaxFinalists {
+			return invalid("candidates", "are %d finalists, at most %d may take turns", n, wire.MaxFinalists)
 		}
 		return nil
 	}

@@ -20,8 +20,8 @@ import (
 const (
 	sumsFile       = "SHA256SUMS"
 	signatureFile  = sumsFile + ".minisig"
-	mostSums       = 64 << 10
-	mostSignature  = 4 << 10
+	maxSums        = 64 << 10
+	maxSignature   = 4 << 10
 	longestRelease = 256 // bytes of a file's name
 )
 
@@ -35,11 +35,11 @@ type Releases struct {
 
 // GetRelease implements tilthv1.ReleaseServiceServer.
 func (r *Releases) GetRelease(context.Context, *tilthv1.GetReleaseRequest) (*tilthv1.GetReleaseResponse, error) {
-	sums, err := r.read(sumsFile, mostSums)
+	sums, err := r.read(sumsFile, maxSums)
 	if err != nil {
 		return nil, err
 	}
-	signature, err := r.read(signatureFile, mostSignature)
+	signature, err := r.read(signatureFile, maxSignature)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (r *Releases) GetRelease(context.Context, *tilthv1.GetReleaseRequest) (*til
 
 // DownloadRelease implements tilthv1.ReleaseServiceServer.
 func (r *Releases) DownloadRelease(req *tilthv1.DownloadReleaseRequest, stream grpc.ServerStreamingServer[tilthv1.DownloadReleaseResponse]) error {
-	sums, err := r.read(sumsFile, mostSums)
+	sums, err := r.read(sumsFile, maxSums)
 	if err != nil {
 		return err
 	}
@@ -105,15 +105,15 @@ func (r *Releases) open(name string) (*os.File, error) {
 }
 
 // read returns the contents of a small file.
-func (r *Releases) read(name string, most int64) ([]byte, error) {
+func (r *Releases) read(name string, limit int64) ([]byte, error) {
 	f, err := r.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it has more than %d bytes", limit)
 	}
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "reading %s: %v", name, err)

@@ -56,7 +56,7 @@ func TestFilesOfAReleaseAreSentAndNoOthers(t *testing.T) {
 	if _, err := (&Releases{}).GetRelease(t.Context(), &tilthv1.GetReleaseRequest{}); status.Code(err) != codes.NotFound {
 		t.Errorf("without a folder: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, sumsFile), make([]byte, mostSums+1), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, sumsFile), make([]byte, maxSums+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.GetRelease(t.Context(), &tilthv1.GetReleaseRequest{}); status.Code(err) != codes.Internal {

@@ -29,7 +29,7 @@ func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 	// Subscribe before reading the log, so that no event is lost between the two.
 	if w.events = s.engine.Watches().Subscribe(w.jobID); w.events == nil {
 		return s.status(refusal.Of(refusal.Overloaded, "watches", "the tracker sends %d streams of events, and has no room for more: try again",
-			s.engine.Watches().Most()))
+			s.engine.Watches().Max()))
 	}
 	defer s.engine.Watches().End(w.jobID, w.events)
 	if err := w.checkHistory(req.GetAfter()); err != nil {

@@ -23,9 +23,9 @@ type timeSpent struct {
 }
 
 const (
-	// mostCounted bounds the time counted at once. Ticks are a second apart; whatever delays one, such as a suspended
+	// maxCounted bounds the time counted at once. Ticks are a second apart; whatever delays one, such as a suspended
 	// machine, usually stops the farm as well.
-	mostCounted = 2 * time.Second
+	maxCounted = 2 * time.Second
 	// storeEvery bounds how much of a budget's time a crash may lose.
 	storeEvery = 10 * time.Second
 )
@@ -56,7 +56,7 @@ func (c *Change) countTime(j *job, known *supplies) {
 	if !j.running || since.IsZero() {
 		return
 	}
-	j.spent += min(max(j.counted.Sub(since), 0), mostCounted)
+	j.spent += min(max(j.counted.Sub(since), 0), maxCounted)
 	j.meta.TimeSpent = durationpb.New(j.spent)
 	if _, limited := j.timeLeft(); limited && j.spent-j.stored >= storeEvery {
 		c.touch(j)

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// mostCourse bounds the calibrations in a device's history.
-const mostCourse = 48
+// maxCourse bounds the calibrations in a device's history.
+const maxCourse = 48
 
 // remember appends the latest calibration to the device's history, once there is a reference to compare it with.
 func remember(c *tilthv1.DeviceCalibration, now time.Time) {
@@ -25,8 +25,8 @@ func remember(c *tilthv1.DeviceCalibration, now time.Time) {
 	to.Celsius = last(append(to.Celsius, hottest(c.GetSurroundings())))
 }
 
-// last drops all but the last mostCourse elements, in place.
-func last[T any](all []T) []T { return slices.Delete(all, 0, max(0, len(all)-mostCourse)) }
+// last drops all but the last maxCourse elements, in place.
+func last[T any](all []T) []T { return slices.Delete(all, 0, max(0, len(all)-maxCourse)) }
 
 // hottest returns the highest temperature of all sensors in degrees Celsius, or 0 without sensors.
 func hottest(s *tilthv1.Surroundings) (celsius float32) {

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// mostDeadLetters bounds the dead letters of a job. A job that reaches it fails: the farm cannot tune it.
-const mostDeadLetters = 100
+// maxDeadLetters bounds the dead letters of a job. A job that reaches it fails: the farm cannot tune it.
+const maxDeadLetters = 100
 
 // addDeadLetter gives up a batch and records it as a dead letter of its job.
 func (c *Change) addDeadLetter(b *batch, class tilthv1.ErrorClass, message string) {
@@ -29,8 +29,8 @@ func (c *Change) addDeadLetter(b *batch, class tilthv1.ErrorClass, message strin
 	c.write.CloseBatch(b.id, b.row())
 	c.addFact(GaveUp(class))
 	c.log.Error("batch given up", "batch", b.id, "class", class.String(), "message", message, "agents", b.failedBy)
-	if len(j.meta.GetDeadLetters()) >= mostDeadLetters {
-		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("the farm gave up %d batches, the last: %s", mostDeadLetters, letter.GetMessage()))
+	if len(j.meta.GetDeadLetters()) >= maxDeadLetters {
+		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("the farm gave up %d batches, the last: %s", maxDeadLetters, letter.GetMessage()))
 	}
 }
 

@@ -35,7 +35,7 @@ func (m *Machine) someBuilders(b *batch) iter.Seq[*agent] {
 			return
 		}
 		for a := range q.offering {
-			if asked++; asked > mostOthersAsked || !yield(a) {
+			if asked++; asked > maxOthersAsked || !yield(a) {
 				return
 			}
 		}

@@ -84,9 +84,9 @@ type JobFigures struct {
 	BestSeconds float64
 }
 
-// OldestJobs returns figures of at most most open jobs, oldest first. It omits private jobs, since everyone who can
+// OldestJobs returns figures of at most limit open jobs, oldest first. It omits private jobs, since everyone who can
 // read the metrics sees the result.
-func (m *Machine) OldestJobs(most int) []JobFigures {
+func (m *Machine) OldestJobs(limit int) []JobFigures {
 	oldest := make([]*job, 0, len(m.jobs))
 	for _, j := range m.jobs {
 		if !j.spec.GetPrivate() {
@@ -94,7 +94,7 @@ func (m *Machine) OldestJobs(most int) []JobFigures {
 		}
 	}
 	slices.SortFunc(oldest, func(a, b *job) int { return strings.Compare(a.id, b.id) })
-	figures := make([]JobFigures, 0, min(most, len(oldest)))
+	figures := make([]JobFigures, 0, min(limit, len(oldest)))
 	for _, j := range oldest[:cap(figures)] {
 		figures = append(figures, j.figures())
 	}
@@ -119,9 +119,9 @@ type DeviceFigures struct {
 	Drift, Noise float64
 }
 
-// Devices counts devices by state and devices with warnings. It also returns figures of at most most devices, largest
+// Devices counts devices by state and devices with warnings. It also returns figures of at most limit devices, largest
 // drift first.
-func (m *Machine) Devices(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []DeviceFigures) {
+func (m *Machine) Devices(limit int) (states map[tilthv1.DeviceState]int, warned int, furthest []DeviceFigures) {
 	states = map[tilthv1.DeviceState]int{}
 	for name, d := range m.devices {
 		if m.agents[name] == nil {
@@ -141,5 +141,5 @@ func (m *Machine) Devices(most int) (states map[tilthv1.DeviceState]int, warned 
 	slices.SortFunc(furthest, func(a, b DeviceFigures) int {
 		return cmp.Or(cmp.Compare(b.Drift, a.Drift), cmp.Compare(a.Name, b.Name))
 	})
-	return states, warned, furthest[:min(most, len(furthest))]
+	return states, warned, furthest[:min(limit, len(furthest))]
 }

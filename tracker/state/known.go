@@ -26,13 +26,13 @@ func fail(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	p.Messages[class] = clip(m.GetMessage(), maxMessageBytes)
 }
 
-// clip truncates text to at most most bytes, without splitting a character, and marks the cut with an ellipsis.
-func clip(text string, most int) string {
-	if len(text) <= most {
+// clip truncates text to at most limit bytes, without splitting a character, and marks the cut with an ellipsis.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
 	}
-	return strings.TrimRight(text[:most], " ") + "…"
+	return strings.TrimRight(text[:limit], " ") + "…"
 }

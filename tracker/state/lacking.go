@@ -87,22 +87,22 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 			text += " until " + formatTimestamp(c.GetUntil())
 		}
 		if c.GetReason() != "" {
-			text += ": " + clip(c.GetReason(), mostQuoted)
+			text += ": " + clip(c.GetReason(), maxQuoted)
 		}
 		return text + " ('tilth devices uncordon " + a.name() + "' ends it)"
 	case tilthv1.WaitReason_WAIT_REASON_QUARANTINED:
 		q := a.device.quarantine
 		return fmt.Sprintf("is quarantined since %s, until %s at least: %s ('tilth devices show %s' tells more)",
-			formatTimestamp(q.GetSince()), formatTimestamp(q.GetUntil()), clip(q.GetReason(), mostQuoted), a.name())
+			formatTimestamp(q.GetSince()), formatTimestamp(q.GetUntil()), clip(q.GetReason(), maxQuoted), a.name())
 	case tilthv1.WaitReason_WAIT_REASON_RESTING:
 		until, why, _ := a.failures.Last()
-		return fmt.Sprintf("rests until %s: %s", formatTime(until), clip(why, mostQuoted))
+		return fmt.Sprintf("rests until %s: %s", formatTime(until), clip(why, maxQuoted))
 	}
 	return "is silent since " + formatTime(a.seen)
 }
 
-// mostQuoted bounds a quoted text within a message, in bytes.
-const mostQuoted = 200
+// maxQuoted bounds a quoted text within a message, in bytes.
+const maxQuoted = 200
 
 // describeMismatches describes agents of the right kind that do not fit: devices of other classes, and agents that
 // are gone.
@@ -142,11 +142,11 @@ func (c class) mismatch(a *agent) string {
 	}
 	var names []string
 	for _, o := range a.offers {
-		if !o.runs && !o.reads && o != anyBuilder && len(names) < mostNamed {
+		if !o.runs && !o.reads && o != anyBuilder && len(names) < maxNamed {
 			names = append(names, o.name)
 		}
 	}
-	return "has " + clip(strings.Join(names, ", "), mostQuoted)
+	return "has " + clip(strings.Join(names, ", "), maxQuoted)
 }
 
 // maxWaitBytes bounds the message that explains why a job waits.

@@ -78,7 +78,7 @@ func (m *Machine) toolchains(j *job) []string {
 	}
 	slices.SortFunc(all, strings.Compare)
 	all = slices.Compact(all)
-	return all[:min(len(all), wire.MostOffers)]
+	return all[:min(len(all), wire.MaxOffers)]
 }
 
 func (c *Change) leaseModel(j *job) *tilthv1.LeaseWorkResponse {

@@ -17,9 +17,9 @@ type outage struct {
 	silent, agents         int
 }
 
-// An outage needs at least leastSilent silent agents, and more than half of all. With two agents, two dead ones look
+// An outage needs at least minSilent silent agents, and more than half of all. With two agents, two dead ones look
 // like a broken network, and little is lost either way.
-const leastSilent = 3
+const minSilent = 3
 
 // verdict decides what happens to overdue agents.
 type verdict int
@@ -40,11 +40,11 @@ func (c *Change) judgeOutage(now time.Time, overdue bool) verdict {
 		return outageNone
 	}
 	silent := c.silent(now)
-	most := silent >= leastSilent && 2*silent > len(c.sessions)
+	majority := silent >= minSilent && 2*silent > len(c.sessions)
 	switch o := c.outage; {
-	case !most && o == nil:
+	case !majority && o == nil:
 		return outageNone
-	case !most:
+	case !majority:
 		c.log.Info("most agents are back", "silent", silent, "agents", len(c.sessions))
 		c.Machine.outage = nil
 		return outageNone

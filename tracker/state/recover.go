@@ -25,8 +25,8 @@ type Rows interface {
 	// Agents and Devices iterate over all known agents and devices.
 	Agents(take func(*tilthv1.Agent)) error
 	Devices(take func(name string, row *storev1.DeviceRow)) error
-	// Events returns at most most events of a job, from a sequence number on.
-	Events(jobID string, from uint64, most int) ([]*tilthv1.JobEvent, error)
+	// Events returns at most limit events of a job, from a sequence number on.
+	Events(jobID string, from uint64, limit int) ([]*tilthv1.JobEvent, error)
 }
 
 // Recover loads agents, open jobs and open batches. Existing sessions and leases stay valid for the grace period, so

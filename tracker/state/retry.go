@@ -55,9 +55,9 @@ func (m *Machine) retryDue() {
 	}
 }
 
-// mostOthersAsked bounds how many agents, in random order, are checked for willingness to take failed work. If none of
+// maxOthersAsked bounds how many agents, in random order, are checked for willingness to take failed work. If none of
 // that many is, the work does not wait for the rest.
-const mostOthersAsked = 64
+const maxOthersAsked = 64
 
 // betterElsewhere reports whether work that failed on the agent should be left to another: one is available, and the
 // work has not waited too long for it.
@@ -68,7 +68,7 @@ func (*Machine) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 	}
 	asked := 0
 	for other := range q.offering {
-		if asked++; asked > mostOthersAsked {
+		if asked++; asked > maxOthersAsked {
 			return false
 		}
 		if other.takesWork(now) && !other.failures.CoolsDownFrom(madeFrom(w), now) && !slices.Contains(h.failedBy, other.name()) {

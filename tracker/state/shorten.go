@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// MostAgentBytes bounds the stored spec of an agent, so that several fit one message.
-	MostAgentBytes = 1 << 20
-	// mostHostBytes bounds the host and version strings of a shortened spec.
-	mostHostBytes = 256
+	// MaxAgentBytes bounds the stored spec of an agent, so that several fit one message.
+	MaxAgentBytes = 1 << 20
+	// maxHostBytes bounds the host and version strings of a shortened spec.
+	maxHostBytes = 256
 )
 
 // shorten cuts the spec of an agent that joined before bounds existed, and reports whether it was too large. It keeps
 // the first items that fit, and drops labels, which only inform people.
 func shorten(spec *tilthv1.AgentSpec) bool {
-	if proto.Size(spec) <= MostAgentBytes && offered(spec) <= wire.MostOffers {
+	if proto.Size(spec) <= MaxAgentBytes && offered(spec) <= wire.MaxOffers {
 		return false
 	}
-	left := MostAgentBytes / 2
+	left := MaxAgentBytes / 2
 	fits := func(size int) bool {
 		if size > left {
 			return false
@@ -30,7 +30,7 @@ func shorten(spec *tilthv1.AgentSpec) bool {
 		return true
 	}
 	short := func(name string) bool { return len(name) <= records.MaxNameBytes && fits(len(name)) }
-	spec.Host, spec.Version = clip(spec.GetHost(), mostHostBytes), clip(spec.GetVersion(), mostHostBytes)
+	spec.Host, spec.Version = clip(spec.GetHost(), maxHostBytes), clip(spec.GetVersion(), maxHostBytes)
 	spec.Labels, spec.Sandbox = nil, nil
 	spec.Tuners = few(spec.GetTuners(), short)
 	spec.Toolchains = few(spec.GetToolchains(), short)
@@ -44,7 +44,7 @@ func shorten(spec *tilthv1.AgentSpec) bool {
 // few returns the first items that fit.
 func few[T any](items []T, fits func(T) bool) (out []T) {
 	for _, item := range items {
-		if len(out) == wire.MostOffers {
+		if len(out) == wire.MaxOffers {
 			break
 		}
 		if fits(item) {

@@ -26,16 +26,16 @@ type unavailableAgents struct {
 	some  []*agent // the first few by name
 }
 
-// mostNamed bounds the agents that a message names.
-const mostNamed = 3
+// maxNamed bounds the agents that a message names.
+const maxNamed = 3
 
 // add counts an agent. It keeps the few that come first by name.
 func (k *unavailableAgents) add(a *agent) {
 	k.count++
 	at, _ := slices.BinarySearchFunc(k.some, a, func(x, y *agent) int { return strings.Compare(x.name(), y.name()) })
-	if at < mostNamed {
+	if at < maxNamed {
 		k.some = slices.Insert(k.some, at, a)
-		k.some = k.some[:min(len(k.some), mostNamed)]
+		k.some = k.some[:min(len(k.some), maxNamed)]
 	}
 }
 

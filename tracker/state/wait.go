@@ -89,14 +89,14 @@ func (m *Machine) jobView(j *job) *tilthv1.Job {
 }
 
 const (
-	// maxListedBytes bounds the message of each job in a listing; mostWaitsBytes bounds their total.
+	// maxListedBytes bounds the message of each job in a listing; maxWaitsBytes bounds their total.
 	maxListedBytes = 250
-	mostWaitsBytes = 512 << 10
+	maxWaitsBytes  = 512 << 10
 )
 
 // AddWaits adds to stored jobs why they wait. Once the messages exceed their bound, it adds only the reasons.
 func (m *Machine) AddWaits(detail bool, jobs ...*tilthv1.Job) {
-	known, room := newSupplies(), mostWaitsBytes
+	known, room := newSupplies(), maxWaitsBytes
 	for _, stored := range jobs {
 		j := m.jobs[stored.GetId()]
 		if j == nil {

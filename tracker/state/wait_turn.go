@@ -31,11 +31,11 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 		return text + "; it is waited for until " + formatTime(m.cfg.Now().Add(max(left, 0)))
 	case tilthv1.WaitReason_WAIT_REASON_RETRY:
 		left := h.retry.due.Sub(m.cfg.Clock())
-		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), mostNamed)], ", "),
+		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), maxNamed)], ", "),
 			formatTime(m.cfg.Now().Add(max(left, 0))))
 	case tilthv1.WaitReason_WAIT_REASON_QUOTA:
 		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
-			clip(owner, mostQuoted), m.usageOf(owner).ArtifactBytes, m.cfg.Shares.Of(owner).ArtifactBytes)
+			clip(owner, maxQuoted), m.usageOf(owner).ArtifactBytes, m.cfg.Shares.Of(owner).ArtifactBytes)
 	}
 	return m.describeTurn(w, detail)
 }
@@ -61,14 +61,14 @@ func (m *Machine) describeTurn(w work, detail bool) string {
 	}
 	others, own := q.work.Before(m.flow(w))
 	var before []string
-	for _, o := range others[:min(len(others), mostNamed)] {
-		before = append(before, fmt.Sprintf("%d of %s", o.Items, clip(o.Owner, mostQuoted)))
+	for _, o := range others[:min(len(others), maxNamed)] {
+		before = append(before, fmt.Sprintf("%d of %s", o.Items, clip(o.Owner, maxQuoted)))
 	}
-	if len(others) > mostNamed {
-		before = append(before, fmt.Sprintf("those of %d more owners", len(others)-mostNamed))
+	if len(others) > maxNamed {
+		before = append(before, fmt.Sprintf("those of %d more owners", len(others)-maxNamed))
 	}
 	if own > 0 {
-		before = append(before, fmt.Sprintf("%d of other jobs of %s", own, clip(w.parent().spec.GetOwner(), mostQuoted)))
+		before = append(before, fmt.Sprintf("%d of other jobs of %s", own, clip(w.parent().spec.GetOwner(), maxQuoted)))
 	}
 	if before != nil {
 		text += "; before it come " + strings.Join(before, ", ")
@@ -79,8 +79,8 @@ func (m *Machine) describeTurn(w work, detail bool) string {
 // listed joins the first few names and counts the rest.
 func listed(count int, names []string) string {
 	var out []string
-	for _, name := range names[:min(len(names), mostNamed)] {
-		out = append(out, clip(name, mostQuoted))
+	for _, name := range names[:min(len(names), maxNamed)] {
+		out = append(out, clip(name, maxQuoted))
 	}
 	if more := count - len(out); more > 0 {
 		out = append(out, fmt.Sprintf("%d more owners", more))

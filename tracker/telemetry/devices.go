@@ -13,7 +13,7 @@ const shownDevices = 100
 
 // deviceCollector exports the state of devices and their calibrations.
 type deviceCollector struct {
-	devices               func(most int) (map[tilthv1.DeviceState]int, int, []state.DeviceFigures)
+	devices               func(limit int) (map[tilthv1.DeviceState]int, int, []state.DeviceFigures)
 	states, drifts, noise *prometheus.Desc
 	warned                *prometheus.Desc
 }

@@ -11,7 +11,7 @@ const shownJobs = 200
 
 // jobCollector exports the progress of open jobs. Ended jobs have no metrics, which bounds the number of series.
 type jobCollector struct {
-	jobs               func(most int) []state.JobFigures
+	jobs               func(limit int) []state.JobFigures
 	best, trials, left *prometheus.Desc
 }
 

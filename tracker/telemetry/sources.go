@@ -13,8 +13,8 @@ import (
 type Sources struct {
 	// State, Jobs and Devices are Figures, OldestJobs and Devices of the machine.
 	State   func() state.Figures
-	Jobs    func(most int) []state.JobFigures
-	Devices func(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures)
+	Jobs    func(limit int) []state.JobFigures
+	Devices func(limit int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures)
 	// Streams returns the number of event streams.
 	Streams func() int
 	// Store is the records store. File is its file and Remote its database server; each may be nil. Artifacts returns

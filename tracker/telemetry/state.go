@@ -62,9 +62,9 @@ func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// mostSeries bounds the owners and classes with individual metrics; those with the most jobs or waiting work come
+// maxSeries bounds the owners and classes with individual metrics; those with the most jobs or waiting work come
 // first. Clients choose the names, so their number must be bounded.
-const mostSeries = 1000
+const maxSeries = 1000
 
 // Collect implements prometheus.Collector.
 func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
@@ -104,12 +104,12 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// greatest returns the keys with the largest values, at most mostSeries.
+// greatest returns the keys with the largest values, at most maxSeries.
 func greatest[K comparable, V any](of map[K]V, size func(V) int) []K {
 	keys := slices.Collect(maps.Keys(of))
-	if len(keys) > mostSeries {
+	if len(keys) > maxSeries {
 		slices.SortFunc(keys, func(a, b K) int { return cmp.Compare(size(of[b]), size(of[a])) })
-		keys = keys[:mostSeries]
+		keys = keys[:maxSeries]
 	}
 	return keys
 }

@@ -15,8 +15,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostFormBytes bounds a submitted form.
-const mostFormBytes = 16 << 10
+// maxFormBytes bounds a submitted form.
+const maxFormBytes = 16 << 10
 
 // action is an operation on a job or a device that the pages offer.
 type action struct {
@@ -200,7 +200,7 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, actions []action, nam
 
 // form parses a form and checks that it comes from this site.
 func (s *Site) form(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, mostFormBytes)
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
 		return status.Errorf(codes.InvalidArgument, "read the form: %v", err)
 	}

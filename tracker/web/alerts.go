@@ -107,7 +107,7 @@ var alerts = []alert{
 	{Name: "TilthLeasesExpire", Metrics: []string{"leases_expired_total"}, Limit: 3, Window: 15 * time.Minute,
 		wrong: grewBy("kind", "/devices", "leases of a %s that were lost in 15 minutes: %.0f")},
 	{Name: "TilthDevicesQuarantined", Metrics: []string{"devices"}, For: 30 * time.Minute, wrong: func(a alert, v view) []problem {
-		if n := v.now.most("devices", "state", "quarantined"); n > a.Limit {
+		if n := v.now.max("devices", "state", "quarantined"); n > a.Limit {
 			return one("/devices?state=quarantined", "devices that do not measure as they did, and get no work: %.0f", n)
 		}
 		return nil
@@ -136,7 +136,7 @@ func above(link, text string) func(alert, view) []problem {
 // aboveAnywhere is like above for a gauge that every shard reports for the whole farm: it uses the maximum.
 func aboveAnywhere(link, text string) func(alert, view) []problem {
 	return func(a alert, v view) []problem {
-		if n := v.now.most(a.Metrics[0], "", ""); n > a.Limit {
+		if n := v.now.max(a.Metrics[0], "", ""); n > a.Limit {
 			return []problem{{Text: fill(text, n), Link: link}}
 		}
 		return nil

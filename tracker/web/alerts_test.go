@@ -189,8 +189,8 @@ func TestWhatCountersWereIsBounded(t *testing.T) {
 		now = now.Add(noteEvery)
 		h.note(metrics{}, now)
 	}
-	if n := len(h.notes); n > mostNotes || n < 100 {
-		t.Errorf("there are %d notes, want at most %d", n, mostNotes)
+	if n := len(h.notes); n > maxNotes || n < 100 {
+		t.Errorf("there are %d notes, want at most %d", n, maxNotes)
 	}
 	for _, age := range []time.Duration{time.Minute, 15 * time.Minute, 30 * time.Minute, 24 * time.Hour} {
 		i := slices.IndexFunc(h.notes, func(n note) bool { return now.Sub(n.at) >= age && now.Sub(n.at) <= age+coarseInterval })

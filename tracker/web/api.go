@@ -23,8 +23,8 @@ const (
 	schemaPath = apiPath + "openapi.json"
 )
 
-// mostBodyBytes bounds the body of a JSON call. Larger jobs must be submitted over gRPC.
-const mostBodyBytes = 4 << 20
+// maxBodyBytes bounds the body of a JSON call. Larger jobs must be submitted over gRPC.
+const maxBodyBytes = 4 << 20
 
 // schema is the OpenAPI description.
 //
@@ -96,7 +96,7 @@ func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseW
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && (err != nil || kind != "application/json") {
 		return w, nil, status.Errorf(codes.InvalidArgument, "the content type is %q, not application/json", r.Header.Get("Content-Type"))
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, mostBodyBytes)
+	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
 	if !Streams(r) {
 		return w, func() {}, nil
 	}

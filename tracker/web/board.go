@@ -13,8 +13,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostLive bounds the devices on a board that refreshes itself.
-const mostLive = 2500
+// maxLive bounds the devices on a board that refreshes itself.
+const maxLive = 2500
 
 // tile is a device on a board.
 type tile struct {
@@ -46,7 +46,7 @@ type boardPage struct {
 
 // board renders devices grouped by a label.
 func (s *Site) board(w http.ResponseWriter, r *http.Request, q devicesQuery) error {
-	found, next, err := s.findDevices(r.Context(), q, "", mostDevices)
+	found, next, err := s.findDevices(r.Context(), q, "", maxDevices)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Site) board(w http.ResponseWriter, r *http.Request, q devicesQuery) err
 		p.Shelves = append(p.Shelves, shelf{value, counted(states), byValue[value]})
 	}
 	l := layout{Title: "Devices", Section: "devices", Page: p}
-	if p.Devices <= mostLive {
+	if p.Devices <= maxLive {
 		l.Live = LivePath
 	}
 	return s.render(w, r, http.StatusOK, "board", l)
@@ -141,8 +141,8 @@ func tileClass(d *tilthv1.Device) string {
 	return "idle"
 }
 
-// mostWorkText bounds the description of a device's work, in bytes.
-const mostWorkText = 200
+// maxWorkText bounds the description of a device's work, in bytes.
+const maxWorkText = 200
 
 // workText describes what a device is doing, or returns "".
 func workText(work []*tilthv1.DeviceWork) string {
@@ -154,5 +154,5 @@ func workText(work []*tilthv1.DeviceWork) string {
 		}
 		parts = append(parts, what)
 	}
-	return cut(strings.Join(parts, ", "), mostWorkText)
+	return cut(strings.Join(parts, ", "), maxWorkText)
 }

@@ -18,7 +18,7 @@ const (
 	marginLeft, marginRight         = 64, 12
 	marginTop, marginBottom         = 14, 30
 	sparkWidth, sparkHeight         = 96, 20
-	mostDrawn                       = 1500
+	maxDrawn                        = 1500
 	ticks                           = 4
 	logarithmicFrom         float64 = 8
 )
@@ -155,7 +155,7 @@ func spanText(seconds float64) string {
 
 // thin drops elements until all can be drawn.
 func thin[T any](all []T) []T {
-	for len(all) > mostDrawn {
+	for len(all) > maxDrawn {
 		all = everyOther(all)
 	}
 	return all

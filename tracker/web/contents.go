@@ -19,7 +19,7 @@ func (s *Site) contentsOf(ctx context.Context, digest string) (*manifest, error)
 	from := &remoteFile{ctx: ctx, client: s.artifacts, digest: digest}
 	defer from.stop()
 	archive := tar.NewReader(from)
-	for range mostPassed {
+	for range maxPassed {
 		header, err := archive.Next()
 		switch {
 		case status.Code(err) == codes.NotFound:
@@ -30,12 +30,12 @@ func (s *Site) contentsOf(ctx context.Context, digest string) (*manifest, error)
 			return nil, errors.New("it is not a package")
 		case header.Name != manifestName:
 			continue
-		case header.Size > mostManifestBytes:
-			return nil, fmt.Errorf("its %s has %d bytes, more than the limit of %d", manifestName, header.Size, mostManifestBytes)
+		case header.Size > maxManifestBytes:
+			return nil, fmt.Errorf("its %s has %d bytes, more than the limit of %d", manifestName, header.Size, maxManifestBytes)
 		}
 		return readManifest(archive)
 	}
-	return nil, fmt.Errorf("it has more than %d members before its %s", mostPassed, manifestName)
+	return nil, fmt.Errorf("it has more than %d members before its %s", maxPassed, manifestName)
 }
 
 // remoteFile reads ranges of an artifact.

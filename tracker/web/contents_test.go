@@ -17,13 +17,13 @@ func (openDoor) May(*http.Request, string, string) bool { return true }
 // running ones keep their turn.
 func TestAComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
 	s := New(Config{Door: openDoor{}})
-	for range mostComparisons {
+	for range maxComparisons {
 		s.comparisons <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c := s.compareContents(httptest.NewRequest(http.MethodGet, "/compare", nil).WithContext(ctx), make([]packageRow, 2))
-	if !slices.Equal(c.Failures, []string{"What is in packages was not read: the request ended."}) || len(s.comparisons) != mostComparisons {
+	if !slices.Equal(c.Failures, []string{"What is in packages was not read: the request ended."}) || len(s.comparisons) != maxComparisons {
 		t.Errorf("it ends with %q, while %d read", c.Failures, len(s.comparisons))
 	}
 }

@@ -20,7 +20,7 @@ import (
 const (
 	devicesOfPage = 200
 	devicesOfCall = 1000
-	mostDevices   = 10_000
+	maxDevices    = 10_000
 )
 
 // deviceRow is a device in a list.
@@ -46,10 +46,10 @@ func labelled(labels map[string]string, asked string) bool {
 	return contains(labelsText(labels), asked)
 }
 
-// findDevices returns about most matching devices from a page token on, and the next token.
-func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, most int) (found []deviceRow, next string, err error) {
-	for looked := 0; looked < mostDevices && len(found) < most; {
-		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: uint32(min(most, devicesOfCall)), PageToken: token})
+// findDevices returns about limit matching devices from a page token on, and the next token.
+func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, limit int) (found []deviceRow, next string, err error) {
+	for looked := 0; looked < maxDevices && len(found) < limit; {
+		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: uint32(min(limit, devicesOfCall)), PageToken: token})
 		if err != nil {
 			return nil, "", err
 		}

@@ -19,12 +19,12 @@ import (
 
 // Bounds on the cached state of viewed jobs, and on what a page reads.
 const (
-	// mostFollowed bounds the jobs with cached summaries.
-	mostFollowed = 16
-	// mostPoints bounds the trials kept for a job. Beyond it, all improvements and a sample of the others remain.
-	mostPoints = 20_000
-	// mostRead bounds the events that one page reads. The next page continues.
-	mostRead = 50_000
+	// maxFollowed bounds the jobs with cached summaries.
+	maxFollowed = 16
+	// maxPoints bounds the trials kept for a job. Beyond it, all improvements and a sample of the others remain.
+	maxPoints = 20_000
+	// maxRead bounds the events that one page reads. The next page continues.
+	maxRead = 50_000
 	// maxEventLines bounds the events that are shown.
 	maxEventLines = 40
 )
@@ -77,7 +77,7 @@ func (f *follows) of(job *tilthv1.Job) *follow {
 	defer f.mu.Unlock()
 	one := f.byJob[job.GetId()]
 	if one == nil {
-		if len(f.byJob) >= mostFollowed {
+		if len(f.byJob) >= maxFollowed {
 			oldest := ""
 			for id, other := range f.byJob {
 				if oldest == "" || other.used < f.byJob[oldest].used {
@@ -152,7 +152,7 @@ func (s *Site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
 			f.add(e)
 			n++
 		}
-		if n >= mostRead {
+		if n >= maxRead {
 			f.behind = true
 			return nil
 		}
@@ -163,7 +163,7 @@ func (s *Site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
 func (f *follow) add(e *tilthv1.JobEvent) {
 	f.next, f.last = e.GetSequence()+1, e.GetAt()
 	f.tally.Add(e)
-	if len(f.tally.Curve) > mostPoints {
+	if len(f.tally.Curve) > maxPoints {
 		f.tally.Curve = slices.Clip(everyOther(f.tally.Curve))
 	}
 	if t := e.GetTrial(); t != nil && int(t.GetTaskIndex()) < len(f.tally.Tasks) {
@@ -190,7 +190,7 @@ func (f *follow) keep(p point) {
 		}
 		f.others = 0
 	}
-	if f.points = append(f.points, p); len(f.points) > mostPoints {
+	if f.points = append(f.points, p); len(f.points) > maxPoints {
 		f.points = slices.Clip(everyOtherPoint(f.points))
 		f.every = 2 * max(f.every, 1)
 	}
@@ -212,7 +212,7 @@ func everyOtherPoint(all []point) []point {
 		all[n] = p
 		n++
 	}
-	if n > mostPoints*3/4 {
+	if n > maxPoints*3/4 {
 		return everyOther(all[:n])
 	}
 	return all[:n]

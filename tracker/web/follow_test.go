@@ -72,7 +72,7 @@ func TestTheBestOfEachTaskIsItsOwn(t *testing.T) {
 // TestTheTrialsThatAreKeptLieEvenly is a regression test: early trials were thinned out repeatedly until a task with
 // early trials had none left. Improvements must stay, including the best.
 func TestTheTrialsThatAreKeptLieEvenly(t *testing.T) {
-	const all, tenths = 12*mostPoints + 7, 10
+	const all, tenths = 12*maxPoints + 7, 10
 	f := &follow{every: 1}
 	best := 1.0
 	for i := range all {
@@ -81,7 +81,7 @@ func TestTheTrialsThatAreKeptLieEvenly(t *testing.T) {
 			best /= 2
 			p.latency, p.best = best, best
 		}
-		if f.keep(p); len(f.points) > mostPoints {
+		if f.keep(p); len(f.points) > maxPoints {
 			t.Fatalf("%d trials are kept", len(f.points))
 		}
 	}
@@ -103,7 +103,7 @@ func TestTheTrialsThatAreKeptLieEvenly(t *testing.T) {
 	for i := range all { // each better than the last
 		f.keep(point{trial: uint32(i), latency: 1 / float64(i+1), best: 1 / float64(i+1)})
 	}
-	if n := len(f.points); n > mostPoints || f.points[n-1].trial != all-1 {
+	if n := len(f.points); n > maxPoints || f.points[n-1].trial != all-1 {
 		t.Errorf("%d improvements are kept, the last is of trial %d", n, f.points[n-1].trial)
 	}
 }

@@ -29,8 +29,8 @@ func Public() []string {
 	return []string{signInPath, stylePath, iconPath, wire.LivePath, wire.ReadyPath}
 }
 
-// mostQueryBytes bounds the query of a URL.
-const mostQueryBytes = 4 << 10
+// maxQueryBytes bounds the query of a URL.
+const maxQueryBytes = 4 << 10
 
 // Door authenticates and authorizes the users of pages. Errors are gRPC statuses.
 type Door interface {
@@ -98,7 +98,7 @@ func New(cfg Config) *Site {
 		jobs:   tilthv1.NewJobServiceClient(cfg.Conn), agents: tilthv1.NewAgentServiceClient(cfg.Conn),
 		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn), artifacts: tilthv1.NewArtifactServiceClient(cfg.Conn),
 		follows: follows{byJob: map[string]*follow{}}, streams: streams{byAsker: map[string]int{}}, api: newAPI(cfg),
-		comparisons: make(chan struct{}, mostComparisons),
+		comparisons: make(chan struct{}, maxComparisons),
 	}
 	mux := http.NewServeMux()
 	if cfg.Metrics != nil {

@@ -16,7 +16,7 @@ const (
 	fineFor        = time.Hour
 	coarseInterval = 30 * time.Minute
 	historyLength  = 25 * time.Hour
-	mostNotes      = int(fineFor/noteEvery+historyLength/coarseInterval) + 2
+	maxNotes       = int(fineFor/noteEvery+historyLength/coarseInterval) + 2
 )
 
 // history holds past values of counters, and since when alerts have been firing.
@@ -74,7 +74,7 @@ func (w *history) note(m metrics, now time.Time) {
 		}
 		return old
 	})
-	w.notes = w.notes[max(0, len(w.notes)-mostNotes):]
+	w.notes = w.notes[max(0, len(w.notes)-maxNotes):]
 }
 
 // before returns the counters as of window ago. A tracker that has not run that long started from zero.
@@ -140,8 +140,8 @@ func (m metrics) where(name, label, prefix string) (total float64) {
 	return total
 }
 
-// most returns the largest sum of where over all shards.
-func (m metrics) most(name, label, prefix string) (most float64) {
+// max returns the largest sum of where over all shards.
+func (m metrics) max(name, label, prefix string) (largest float64) {
 	byShard := map[string]float64{}
 	for _, one := range m[name].GetMetric() {
 		if label == "" || hasLabel(one, label, prefix) {
@@ -149,9 +149,9 @@ func (m metrics) most(name, label, prefix string) (most float64) {
 		}
 	}
 	for _, total := range byShard {
-		most = max(most, total)
+		largest = max(largest, total)
 	}
-	return most
+	return largest
 }
 
 // shardOf returns the shard label of a metric, or "".

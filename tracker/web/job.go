@@ -84,7 +84,7 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Tasks = of(p.Part, p.Tasks)
 	p.Failures, p.MoreFailures = mostFrequent(p.Failures)
-	if more := len(j.GetDeadLetters()) - mostFailures; more > 0 {
+	if more := len(j.GetDeadLetters()) - maxFailures; more > 0 {
 		j.DeadLetters, p.MoreDead = j.GetDeadLetters()[more:], more
 	}
 	return s.render(w, r, http.StatusOK, "job", layout{
@@ -92,21 +92,21 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// mostFailures bounds the failures and dead letters on a job's page, mostFailureText the bytes of each message. A
+// maxFailures bounds the failures and dead letters on a job's page, maxFailureText the bytes of each message. A
 // task's page shows messages in full.
 const (
-	mostFailures    = 100
-	mostFailureText = 1 << 10
+	maxFailures    = 100
+	maxFailureText = 1 << 10
 )
 
 // mostFrequent returns the failures to show, the most frequent if there are too many, and the number omitted.
 func mostFrequent(all []failure) (shown []failure, more int) {
-	if more = len(all) - mostFailures; more > 0 {
+	if more = len(all) - maxFailures; more > 0 {
 		slices.SortStableFunc(all, func(a, b failure) int { return cmp.Compare(b.Times, a.Times) })
-		all = all[:mostFailures]
+		all = all[:maxFailures]
 	}
 	for i := range all {
-		all[i].Message = cut(all[i].Message, mostFailureText)
+		all[i].Message = cut(all[i].Message, maxFailureText)
 	}
 	return all, max(more, 0)
 }
@@ -182,8 +182,8 @@ type taskPage struct {
 	Sampled bool
 }
 
-// mostText bounds a displayed workload or schedule, in bytes.
-const mostText = 64 << 10
+// maxText bounds a displayed workload or schedule, in bytes.
+const maxText = 64 << 10
 
 func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 	j, err := s.getJob(r.Context(), r.PathValue("id"))
@@ -220,14 +220,14 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "task", layout{Title: p.Name, Section: "jobs", Live: LivePath + "?job=" + j.GetId(), Page: p})
 }
 
-func shorten(text []byte) string { return cut(string(text), mostText) }
+func shorten(text []byte) string { return cut(string(text), maxText) }
 
-// cut truncates text to at most most bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
+// cut truncates text to at most limit bytes.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + " …"
+	return strings.ToValidUTF8(text[:limit], "") + " …"
 }
 
 // comparePage shows two jobs side by side.

@@ -16,7 +16,7 @@ import (
 // Bounds of a page of jobs: how many it shows, and how many it scans for matches.
 const (
 	jobsOfPage = 50
-	mostLooked = 1000
+	maxLooked  = 1000
 )
 
 // jobRow is a job in a list.
@@ -64,7 +64,7 @@ func (s *Site) classesOf(ctx context.Context, q *jobsQuery) error {
 		return nil
 	}
 	q.classes = map[string]bool{}
-	found, _, err := s.findDevices(ctx, devicesQuery{Label: q.Label}, "", mostDevices)
+	found, _, err := s.findDevices(ctx, devicesQuery{Label: q.Label}, "", maxDevices)
 	for _, d := range found {
 		for _, c := range d.GetAgent().GetSpec().GetDeviceClasses() {
 			q.classes[c.GetName()] = true
@@ -125,9 +125,9 @@ func (s *Site) findJobs(ctx context.Context, q jobsQuery, token string) (found [
 	if err != nil {
 		return nil, "", err
 	}
-	for looked := 0; looked < mostLooked; {
-		most := jobsOfPage - len(found)
-		listed, err := s.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{States: states, PageSize: uint32(most), PageToken: token})
+	for looked := 0; looked < maxLooked; {
+		limit := jobsOfPage - len(found)
+		listed, err := s.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{States: states, PageSize: uint32(limit), PageToken: token})
 		if err != nil {
 			return nil, "", err
 		}

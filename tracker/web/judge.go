@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// mostProblems bounds the problems shown per alert.
-const mostProblems = 10
+// maxProblems bounds the problems shown per alert.
+const maxProblems = 10
 
 // fill formats text with a number if it contains a verb.
 func fill(text string, n float64) string {
@@ -35,7 +35,7 @@ func workWaits(a alert, v view) (out []problem) {
 		if v.now.where("leases_granted_total", "kind", kind) > v.before.where("leases_granted_total", "kind", kind) {
 			continue
 		}
-		if out = append(out, one("/devices", "work waits for a %s of class %s, and none is leased to any: %.0f", kind, class, q.Value)...); len(out) == mostProblems {
+		if out = append(out, one("/devices", "work waits for a %s of class %s, and none is leased to any: %.0f", kind, class, q.Value)...); len(out) == maxProblems {
 			break
 		}
 	}
@@ -45,7 +45,7 @@ func workWaits(a alert, v view) (out []problem) {
 // cannotRun fires while jobs are stuck. It names the viewed jobs, or counts by reason.
 func cannotRun(_ alert, v view) (out []problem) {
 	for _, j := range v.jobs {
-		if j.GetWait().GetNothingCanRun() && len(out) < mostProblems {
+		if j.GetWait().GetNothingCanRun() && len(out) < maxProblems {
 			out = append(out, one("/jobs/"+j.GetId(), "%s waits: %s", j.GetSpec().GetName(), j.GetWait().GetMessage())...)
 		}
 	}
@@ -63,7 +63,7 @@ func cannotRun(_ alert, v view) (out []problem) {
 // deadLetters fires while viewed jobs have dead letters, or if batches were given up recently.
 func deadLetters(_ alert, v view) (out []problem) {
 	for _, j := range v.jobs {
-		if n := len(j.GetDeadLetters()); n > 0 && len(out) < mostProblems {
+		if n := len(j.GetDeadLetters()); n > 0 && len(out) < maxProblems {
 			out = append(out, one("/jobs/"+j.GetId(), "%s: batches given up: %d", j.GetSpec().GetName(), n)...)
 		}
 	}

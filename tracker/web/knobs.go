@@ -9,10 +9,10 @@ import (
 
 // Bounds on stored knobs: per candidate, and distinct sets of knob names per job.
 const (
-	mostKnobs = 64
-	mostForms = 64
-	// mostNeighbours bounds the neighbours that a page shows.
-	mostNeighbours = 40
+	maxKnobs = 64
+	maxForms = 64
+	// maxNeighbours bounds the neighbours that a page shows.
+	maxNeighbours = 40
 )
 
 // forms are the distinct lists of knob names in a job; they differ by algorithm. Candidates store only values, since
@@ -28,7 +28,7 @@ type knobs struct {
 // read parses a candidate's origin, knob=value pairs separated by spaces. Any other text yields unknown knobs.
 func (f *forms) read(text string) knobs {
 	fields := strings.Fields(text)
-	if len(fields) == 0 || len(fields) > mostKnobs {
+	if len(fields) == 0 || len(fields) > maxKnobs {
 		return knobs{}
 	}
 	names, values := make([]string, len(fields)), make([]int32, len(fields))
@@ -42,7 +42,7 @@ func (f *forms) read(text string) knobs {
 	}
 	i := slices.IndexFunc(*f, func(known []string) bool { return slices.Equal(known, names) })
 	if i < 0 {
-		if len(*f) == mostForms {
+		if len(*f) == maxForms {
 			return knobs{}
 		}
 		i = len(*f)
@@ -97,7 +97,7 @@ func (f *follow) neighbours(task int, of knobs) (out []neighbour) {
 	slices.SortStableFunc(out, func(a, b neighbour) int {
 		return cmp.Or(strings.Compare(a.Knob, b.Knob), cmp.Compare(a.rank(), b.rank()))
 	})
-	return out[:min(len(out), mostNeighbours)]
+	return out[:min(len(out), maxNeighbours)]
 }
 
 // rank sorts failures last.

@@ -14,17 +14,17 @@ func TestKnobsAreReadWithinBounds(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"nothing": "", "a word": "tile", "no number": "tile=wide", "a number that is too large": "tile=99999999999",
-		"too many knobs": strings.Repeat("k=1 ", mostKnobs+1),
+		"too many knobs": strings.Repeat("k=1 ", maxKnobs+1),
 	} {
 		if got := f.read(text); got.form != 0 || len(f) != 1 {
 			t.Errorf("%s is read as %v", name, f.show(got))
 		}
 	}
-	for i := range 2 * mostForms {
+	for i := range 2 * maxForms {
 		f.read(fmt.Sprintf("k%d=1", i))
 	}
-	if len(f) != mostForms || f.read("tile=4 unroll=1").form != known.form {
-		t.Errorf("there are %d forms, want %d", len(f), mostForms)
+	if len(f) != maxForms || f.read("tile=4 unroll=1").form != known.form {
+		t.Errorf("there are %d forms, want %d", len(f), maxForms)
 	}
 }
 
@@ -44,10 +44,10 @@ func TestNeighboursDifferInOneKnob(t *testing.T) {
 	if got := f.neighbours(0, knobs{}); got != nil {
 		t.Errorf("what has no knobs has the neighbours %v", got)
 	}
-	for range 2 * mostNeighbours {
+	for range 2 * maxNeighbours {
 		f.points = append(f.points, point{latency: 1, knobs: f.forms.read("a=7 b=1")})
 	}
-	if n := len(f.neighbours(0, f.points[0].knobs)); n != mostNeighbours {
-		t.Errorf("there are %d neighbours, want %d", n, mostNeighbours)
+	if n := len(f.neighbours(0, f.points[0].knobs)); n != maxNeighbours {
+		t.Errorf("there are %d neighbours, want %d", n, maxNeighbours)
 	}
 }

@@ -15,15 +15,15 @@ func remainingTime(job *tilthv1.Job, trials uint32) string {
 	}
 	b, spent := job.GetSpec().GetBudget(), job.GetTimeSpent().AsDuration()
 	text := ""
-	var least time.Duration
+	var shortest time.Duration
 	if b.GetTime() != nil {
-		least = max(b.GetTime().AsDuration()-spent, 0)
-		text = show.Clock(least)
+		shortest = max(b.GetTime().AsDuration()-spent, 0)
+		text = show.Clock(shortest)
 	}
 	if b.GetTrials() > 0 && trials > 0 && spent > 0 {
 		each := float64(spent) / float64(trials)
 		remaining := time.Duration(each * float64(b.GetTrials()-min(trials, b.GetTrials())))
-		if text == "" || remaining < least {
+		if text == "" || remaining < shortest {
 			text = "about " + show.Clock(remaining)
 		}
 	}

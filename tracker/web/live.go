@@ -17,8 +17,8 @@ import (
 
 // Limits and intervals of streams that announce changes, in total and per client.
 const (
-	mostStreams        = 256
-	mostStreamsOfAsker = 32
+	maxStreams        = 256
+	maxStreamsOfAsker = 32
 	// changedEvery is the minimum interval between announcements of a job's changes.
 	changedEvery = time.Second
 	// lookEvery is the refresh interval of lists, and of checks that a client may still listen.
@@ -31,7 +31,7 @@ const (
 func (s *streams) begin(asker string) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open >= mostStreams || s.byAsker[asker] >= mostStreamsOfAsker {
+	if s.open >= maxStreams || s.byAsker[asker] >= maxStreamsOfAsker {
 		return nil, false
 	}
 	s.open++

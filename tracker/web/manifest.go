@@ -13,14 +13,14 @@ import (
 
 // Bounds on what a page reads from packages, which clients upload.
 const (
-	// mostManifestBytes bounds a manifest. Models with a thousand kernels have a few MiB.
-	mostManifestBytes = 4 << 20
-	// mostPassed bounds the members before the manifest.
-	mostPassed = 64
-	// mostKernels and mostMembers bound the lists in a manifest; each item is a row of the page.
-	mostKernels, mostMembers = 16384, 1024
-	// mostComparisons bounds concurrent requests that read packages.
-	mostComparisons = 2
+	// maxManifestBytes bounds a manifest. Models with a thousand kernels have a few MiB.
+	maxManifestBytes = 4 << 20
+	// maxPassed bounds the members before the manifest.
+	maxPassed = 64
+	// maxKernels and maxMembers bound the lists in a manifest; each item is a row of the page.
+	maxKernels, maxMembers = 16384, 1024
+	// maxComparisons bounds concurrent requests that read packages.
+	maxComparisons = 2
 )
 
 // manifestName is the member of a package that describes the others.
@@ -64,7 +64,7 @@ type packageMember struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// readManifest reads a manifest of at most mostManifestBytes. Errors are for display.
+// readManifest reads a manifest of at most maxManifestBytes. Errors are for display.
 func readManifest(r io.Reader) (*manifest, error) {
 	var m manifest
 	err := json.NewDecoder(r).Decode(&m)
@@ -80,22 +80,22 @@ func readManifest(r io.Reader) (*manifest, error) {
 	return &m, nil
 }
 
-// kernels is a list of at most mostKernels.
+// kernels is a list of at most maxKernels.
 type kernels []packageTask
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (k *kernels) UnmarshalJSON(data []byte) error {
 	*k = nil
 	return eachItem(data, func(item packageTask) error {
-		if len(*k) == mostKernels {
-			return &tooManyError{what: "tasks", most: mostKernels}
+		if len(*k) == maxKernels {
+			return &tooManyError{what: "tasks", max: maxKernels}
 		}
 		*k = append(*k, item)
 		return nil
 	})
 }
 
-// members is a list of at most mostMembers.
+// members is a list of at most maxMembers.
 type members struct {
 	list []packageMember
 	// sizes maps names to formatted sizes.
@@ -106,8 +106,8 @@ type members struct {
 func (m *members) UnmarshalJSON(data []byte) error {
 	*m = members{sizes: map[string]string{}}
 	return eachItem(data, func(item packageMember) error {
-		if len(m.list) == mostMembers {
-			return &tooManyError{what: "members", most: mostMembers}
+		if len(m.list) == maxMembers {
+			return &tooManyError{what: "members", max: maxMembers}
 		}
 		if _, is := m.sizes[item.Name]; !is {
 			m.sizes[item.Name] = show.Bytes(item.SizeBytes)
@@ -120,12 +120,12 @@ func (m *members) UnmarshalJSON(data []byte) error {
 // tooManyError reports a list with more items than a page shows.
 type tooManyError struct {
 	what string
-	most int
+	max  int
 }
 
 // Error implements error.
 func (e *tooManyError) Error() string {
-	return fmt.Sprintf("more than %d %s, the most that are shown", e.most, e.what)
+	return fmt.Sprintf("more than %d %s, the most that are shown", e.max, e.what)
 }
 
 // count is the length of a list whose items are discarded.

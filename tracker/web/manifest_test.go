@@ -14,13 +14,13 @@ func items(n int, item string) string {
 
 func TestAManifestIsReadWithinBounds(t *testing.T) {
 	for name, c := range map[string]struct{ text, fails string }{
-		"as many as there may be": {text: `{"tasks":` + items(mostKernels, "{}") + `,"members":` + items(mostMembers, `{"name":"m"}`) + `}`},
+		"as many as there may be": {text: `{"tasks":` + items(maxKernels, "{}") + `,"members":` + items(maxMembers, `{"name":"m"}`) + `}`},
 		"too many kernels": {
-			text:  `{"tasks":` + items(mostKernels+1, "{}") + `}`,
+			text:  `{"tasks":` + items(maxKernels+1, "{}") + `}`,
 			fails: "its manifest.json has more than 16384 tasks, the most that are shown",
 		},
 		"too many members": {
-			text:  `{"members":` + items(mostMembers+1, `{"name":"m"}`) + `}`,
+			text:  `{"members":` + items(maxMembers+1, `{"name":"m"}`) + `}`,
 			fails: "its manifest.json has more than 1024 members, the most that are shown",
 		},
 		"what is no list":  {text: `{"calls":{"a":1}}`, fails: "its manifest.json is not valid"},

@@ -111,7 +111,7 @@ func (m metrics) figures(name string, labels ...string) (out []figure) {
 // Bounds on the interval over which a rate is computed.
 const (
 	rateEvery, rateOver = 2 * time.Second, 30 * time.Second
-	mostSamples         = 16
+	maxSamples          = 16
 )
 
 // rates holds samples of a counter, taken when pages are shown.
@@ -138,7 +138,7 @@ func (r *rates) of(count float64, now time.Time) float64 {
 			rate = max(0, count-r.samples[0].count) / passed.Seconds()
 		}
 	}
-	if n := len(r.samples); n == 0 || n < mostSamples && now.Sub(r.samples[n-1].at) >= rateEvery {
+	if n := len(r.samples); n == 0 || n < maxSamples && now.Sub(r.samples[n-1].at) >= rateEvery {
 		r.samples = append(r.samples, sample{now, count})
 	}
 	return rate

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// leastRanked is the number of trials from which a rank correlation is meaningful.
-	leastRanked = 5
+	// minRanked is the number of trials from which a rank correlation is meaningful.
+	minRanked = 5
 	// fastestShown bounds the fastest trials that are compared with their predictions.
 	fastestShown = 20
 )
@@ -32,7 +32,7 @@ type predictions struct {
 type accuracy struct {
 	Algorithm string
 	Trials    int
-	// Correlation is Spearman's rank correlation; valid for leastRanked trials or more.
+	// Correlation is Spearman's rank correlation; valid for minRanked trials or more.
 	Correlation float64
 	// Off is the factor, at least 1, within which half of the predictions lie.
 	Off float64
@@ -40,7 +40,7 @@ type accuracy struct {
 
 // Rank formats the correlation.
 func (a accuracy) Rank() string {
-	if a.Trials < leastRanked {
+	if a.Trials < minRanked {
 		return show.Missing
 	}
 	return fmt.Sprintf("%.2f", a.Correlation)

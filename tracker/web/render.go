@@ -130,8 +130,8 @@ func (s *Site) page(show func(http.ResponseWriter, *http.Request) error) http.Ha
 
 // checkQuery refuses overlong queries.
 func checkQuery(r *http.Request) error {
-	if n := len(r.URL.RawQuery); n > mostQueryBytes {
-		return status.Errorf(codes.InvalidArgument, "the query has %d bytes, more than the limit of %d", n, mostQueryBytes)
+	if n := len(r.URL.RawQuery); n > maxQueryBytes {
+		return status.Errorf(codes.InvalidArgument, "the query has %d bytes, more than the limit of %d", n, maxQueryBytes)
 	}
 	return nil
 }

@@ -80,14 +80,14 @@ func taskName(number int) string { return fmt.Sprintf("%08d", number) }
 
 // samples returns at most the given number of trials as training samples under a task name: half of them the
 // fastest, the others spread evenly.
-func (t *Task) samples(name string, most int) []costmodel.Sample {
+func (t *Task) samples(name string, limit int) []costmodel.Sample {
 	r := t.derive()
 	list := r.ranked
-	if most = max(most, 2); len(list) > most {
-		picked := append([]Trial{}, list[:most/2]...)
-		rest := list[most/2:]
-		for k := range most - most/2 {
-			picked = append(picked, rest[k*len(rest)/(most-most/2)])
+	if limit = max(limit, 2); len(list) > limit {
+		picked := append([]Trial{}, list[:limit/2]...)
+		rest := list[limit/2:]
+		for k := range limit - limit/2 {
+			picked = append(picked, rest[k*len(rest)/(limit-limit/2)])
 		}
 		list = picked
 	}

@@ -61,7 +61,7 @@ func sourceOf(files Files, name string, m modelFile) (job.Source, error) {
 		s.Shapes[name] = extents.GetExtents()
 	}
 	for name, b := range m.GetOpen() {
-		s.Open[name] = frontend.Bounds{Least: b.GetLeast(), Most: b.GetMost(), Caps: b.GetCaps(), Frequencies: b.GetFrequencies()}
+		s.Open[name] = frontend.Bounds{Min: b.GetLeast(), Max: b.GetMost(), Caps: b.GetCaps(), Frequencies: b.GetFrequencies()}
 	}
 	f, err := files.open(m.GetFile())
 	if err != nil {

@@ -33,8 +33,8 @@ type Reader struct {
 
 const (
 	defaultTime = 10 * time.Minute
-	// mostAnswerBytes bounds the answer of a process by the tracker's limit for a report with a lease.
-	mostAnswerBytes = 16<<20 - 4<<10
+	// maxAnswerBytes bounds the answer of a process by the tracker's limit for a report with a lease.
+	maxAnswerBytes = 16<<20 - 4<<10
 )
 
 // New returns a reader.
@@ -81,7 +81,7 @@ func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
 	defer p.Close()
 	said, err = r.Run(ctx, p, text, slices.Sorted(maps.Values(o.Files)), sandbox.RequestLimits{
 		Time: cmp.Or(r.Time, defaultTime), Processors: target.Processors(), Remedy: "submit a smaller model, or its tasks",
-		MemoryBytes: r.MemoryBytes, FileBytes: 1, AnswerBytes: mostAnswerBytes,
+		MemoryBytes: r.MemoryBytes, FileBytes: 1, AnswerBytes: maxAnswerBytes,
 	})
 	var failed *sandbox.Failure
 	if err != nil && ctx.Err() == nil && !errors.As(err, &failed) {

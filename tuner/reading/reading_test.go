@@ -159,11 +159,11 @@ func TestTasksAreThoseOfACompilerHere(t *testing.T) {
 		},
 		"an open extent": {
 			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 8, Caps: []int64{2}}}},
-			source: job.Source{Open: map[string]frontend.Bounds{"batch": {Least: 1, Most: 8, Caps: []int64{2}}}},
+			source: job.Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 8, Caps: []int64{2}}}},
 		},
 		"an open extent of which it is known what is frequent": {
 			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
-			source: job.Source{Open: map[string]frontend.Bounds{"batch": {Least: 1, Most: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
+			source: job.Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,11 +38,11 @@ const outOfMemory = "out of memory"
 const memoryInterval = 10 * time.Millisecond
 
 // limitMemory ends the process when it exceeds a limit.
-func limitMemory(most int64) {
+func limitMemory(limit int64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for {
 		metrics.Read(samples)
-		if taken := samples[0].Value.Uint64() - samples[1].Value.Uint64(); taken > uint64(most) {
+		if taken := samples[0].Value.Uint64() - samples[1].Value.Uint64(); taken > uint64(limit) {
 			fmt.Fprintln(os.Stderr, outOfMemory)
 			os.Exit(1)
 		}

@@ -114,7 +114,7 @@ func (r remote) Lacking(ctx context.Context, of records.Group, keys []records.Ke
 // unpack decodes keys sent by a tracker.
 func (r remote) unpack(packed []byte) ([]records.Key, error) {
 	keys, err := records.UnpackKeys(packed)
-	if err == nil && len(keys) > wire.MostRecordKeys {
+	if err == nil && len(keys) > wire.MaxRecordKeys {
 		err = fmt.Errorf("%w: there are %d", records.ErrInvalid, len(keys))
 	}
 	if err != nil {

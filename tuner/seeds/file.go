@@ -21,13 +21,13 @@ import (
 const (
 	format  = "tilth-seeds"
 	version = 1
-	// mostLine and mostEntries bound a seeds file.
-	mostLine    = 64 << 10
-	mostEntries = 1 << 16
+	// maxLine and maxEntries bound a seeds file.
+	maxLine    = 64 << 10
+	maxEntries = 1 << 16
 )
 
 // PerOperator is the number of seeds kept per operator.
-const PerOperator = wire.MostSeeds
+const PerOperator = wire.MaxSeeds
 
 // Entry holds the seeds of an operator from one log.
 type Entry struct {
@@ -94,7 +94,7 @@ func Read(path string) (*File, error) {
 // Parse parses a seeds file.
 func Parse(r io.Reader) (*File, error) {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, mostLine)
+	lines.Buffer(nil, maxLine)
 	f := &File{}
 	for number := 1; lines.Scan(); number++ {
 		if number == 1 {
@@ -108,8 +108,8 @@ func Parse(r io.Reader) (*File, error) {
 			continue
 		}
 		e, err := parseEntry(lines.Bytes())
-		if err == nil && len(f.entries) == mostEntries {
-			err = fmt.Errorf("there are more than %d operators", mostEntries)
+		if err == nil && len(f.entries) == maxEntries {
+			err = fmt.Errorf("there are more than %d operators", maxEntries)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
@@ -173,8 +173,8 @@ func Add(path string, entries []Entry) (fresh int, err error) {
 	for _, e := range entries {
 		fresh += f.add(e)
 	}
-	if len(f.entries) > mostEntries {
-		return 0, fmt.Errorf("write seeds to %s: there are more than %d operators: remove the file, and import fewer logs", path, mostEntries)
+	if len(f.entries) > maxEntries {
+		return 0, fmt.Errorf("write seeds to %s: there are more than %d operators: remove the file, and import fewer logs", path, maxEntries)
 	}
 	return fresh, disk.WriteFile(path, f.write)
 }

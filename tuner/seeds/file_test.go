@@ -93,7 +93,7 @@ func TestADamagedFileIsAnError(t *testing.T) {
 		head + `{"anchors":["a"],"tilings":[{"channels":0}]}`:                      "line 2: it is damaged: a tiling has no channels",
 		head + `{"anchors":["a"],"tilings":[{"channels":1,"rows":-1}]}`:            "line 2: it is damaged: -1 of a tiling is not from 0 to 1048576",
 		head + `{"anchors":["a"],"tilings":[{"channels":1,"outside":"sideways"}]}`: `line 2: it is damaged: "sideways" is no order of a tiling`,
-		head + strings.Repeat("x", mostLine+1):                                     "token too long",
+		head + strings.Repeat("x", maxLine+1):                                      "token too long",
 	} {
 		path := filepath.Join(t.TempDir(), "seeds")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -31,9 +31,9 @@ type Window struct {
 }
 
 const (
-	// seedsMostExtent and mostElements bound the tensors in a log.
-	seedsMostExtent = 1 << 20
-	mostElements    = int64(1 << 31)
+	// seedsMaxExtent and maxElements bound the tensors in a log.
+	seedsMaxExtent = 1 << 20
+	maxElements    = int64(1 << 31)
 	// opset is the opset of the operators created here.
 	opset = 17
 )
@@ -105,11 +105,11 @@ func (o *Operator) infer() (err error) {
 func seedsBounded(shape []int64) error {
 	elements := int64(1)
 	for _, e := range shape {
-		if e < 1 || e > seedsMostExtent {
-			return fmt.Errorf("an extent of %v is not from 1 to %d", shape, seedsMostExtent)
+		if e < 1 || e > seedsMaxExtent {
+			return fmt.Errorf("an extent of %v is not from 1 to %d", shape, seedsMaxExtent)
 		}
-		if elements *= e; elements > mostElements {
-			return fmt.Errorf("%v has more than %d elements", shape, mostElements)
+		if elements *= e; elements > maxElements {
+			return fmt.Errorf("%v has more than %d elements", shape, maxElements)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func (f *File) Points(w *expr.Workload, t *target.Target, numerics schedule.Nume
 			points = append(points, text)
 		}
 	}
-	return points[:min(wire.MostSeeds, len(points))]
+	return points[:min(wire.MaxSeeds, len(points))]
 }
 
 // tilings returns the seeds of a workload: the first of each log, then the second of each, and so on.

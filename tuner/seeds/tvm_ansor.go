@@ -85,7 +85,7 @@ func shapesOf(key string) ([]int64, error) {
 		}
 	}
 	for _, e := range shapes {
-		if e < 1 || e > tvmMostExtent {
+		if e < 1 || e > tvmMaxExtent {
 			return nil, refuse(OutOfBounds, "an extent of %d", e)
 		}
 	}
@@ -183,7 +183,7 @@ func (n nest) valid() bool {
 			}
 			left /= l
 		}
-		if left < 1 || s.extent > tvmMostExtent {
+		if left < 1 || s.extent > tvmMaxExtent {
 			return false
 		}
 	}

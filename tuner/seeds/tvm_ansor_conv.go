@@ -124,7 +124,7 @@ func slides(extent, window, results int64) (s slide, err error) {
 			if padding%2 == 1 {
 				pads = append(pads, [2]int64{padding - padding/2, padding / 2})
 			}
-			if len(pads) > mostPads {
+			if len(pads) > maxPads {
 				return s, refuse(Ambiguous, "a window of %d on %d makes %d in many ways", window, extent, results)
 			}
 		}
@@ -143,11 +143,11 @@ func slides(extent, window, results int64) (s slide, err error) {
 	return s, nil
 }
 
-// mostPads bounds the paddings tried per axis.
-const mostPads = 6
+// maxPads bounds the paddings tried per axis.
+const maxPads = 6
 
-// mostAccumulators is the maximum number of results of a register tile: sixteen vectors of eight.
-const mostAccumulators = 128
+// maxAccumulators is the maximum number of results of a register tile: sixteen vectors of eight.
+const maxAccumulators = 128
 
 // tiling converts the levels to a tiling. The innermost spatial level is computed for each step of the inner
 // reduction level, and the level around it for each step of the outer one. The results that stay live during
@@ -160,7 +160,7 @@ func (n nest) tiling(written int64, t space.Tiling) space.Tiling {
 	}
 	tile, tiles := inner, multiply(outermost, outer)
 	vectorized := len(inner) - 1
-	if all := multiply(inner, outer); product(all) <= mostAccumulators {
+	if all := multiply(inner, outer); product(all) <= maxAccumulators {
 		tile, tiles = all, outermost
 	}
 	t.Channels, t.ChannelTiles = tile[vectorized], tiles[vectorized]
@@ -200,7 +200,7 @@ func multiply(a, b []int64) []int64 {
 func product(list []int64) int64 {
 	p := int64(1)
 	for _, n := range list {
-		p = min(tvmMostExtent*tvmMostExtent, p*n)
+		p = min(tvmMaxExtent*tvmMaxExtent, p*n)
 	}
 	return p
 }

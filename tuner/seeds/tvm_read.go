@@ -27,9 +27,9 @@ var LogFormats = []LogFormat{AutoTVM, Ansor}
 
 // Limits of the input.
 const (
-	mostLineBytes = 1 << 20
-	mostLogBytes  = 2 << 30
-	mostOperators = 4096
+	maxLineBytes = 1 << 20
+	maxLogBytes  = 2 << 30
+	maxOperators = 4096
 )
 
 // Log is the content of a log.
@@ -70,8 +70,8 @@ func ReadLog(r io.Reader, format LogFormat) (*Log, error) {
 	read := int64(0)
 	for number := 1; ; number++ {
 		line, size, err := readLine(lines)
-		if read += size; read > mostLogBytes {
-			return nil, fmt.Errorf("the log has more than %d GiB: split it", mostLogBytes>>30)
+		if read += size; read > maxLogBytes {
+			return nil, fmt.Errorf("the log has more than %d GiB: split it", maxLogBytes>>30)
 		}
 		if size > 0 {
 			b.line(number, line, size, parse)
@@ -94,12 +94,12 @@ func plain(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(in)
 }
 
-// readLine returns the next line, truncated to mostLineBytes plus one, and its full size.
+// readLine returns the next line, truncated to maxLineBytes plus one, and its full size.
 func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		size += int64(len(part))
-		line = append(line, part[:min(len(part), mostLineBytes+1-len(line))]...)
+		line = append(line, part[:min(len(part), maxLineBytes+1-len(line))]...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, size, err
 		}
@@ -157,8 +157,8 @@ func (b *builder) line(number int, line []byte, size int64, parse func([]byte) (
 }
 
 func (b *builder) seed(line []byte, size int64, parse func([]byte) (*measured, error)) error {
-	if size > mostLineBytes {
-		return refuse(TooLong, "%d bytes, of at most %d", size, mostLineBytes)
+	if size > maxLineBytes {
+		return refuse(TooLong, "%d bytes, of at most %d", size, maxLineBytes)
 	}
 	m, err := parse(line)
 	if err != nil {
@@ -169,8 +169,8 @@ func (b *builder) seed(line []byte, size int64, parse func([]byte) (*measured, e
 	}
 	o := b.at[m.key]
 	if o == nil {
-		if len(b.at) == mostOperators {
-			return refuse(TooManyOthers, "of at most %d", mostOperators)
+		if len(b.at) == maxOperators {
+			return refuse(TooManyOthers, "of at most %d", maxOperators)
 		}
 		o = b.operator(m)
 	}

@@ -135,7 +135,7 @@ conv2d 1x112x112x96 k3x3 s2x2 depthwise -> 96
 // skipped.
 func TestALineThatIsTooLongIsPassedOver(t *testing.T) {
 	lines := strings.Split(string(logOf(t, "autotvm.log")), "\n")
-	l, err := ReadLog(strings.NewReader(strings.Repeat("x", 3*mostLineBytes)+"\n"+lines[1]+"\n"+strings.Repeat("[", mostLineBytes-1)), AutoTVM)
+	l, err := ReadLog(strings.NewReader(strings.Repeat("x", 3*maxLineBytes)+"\n"+lines[1]+"\n"+strings.Repeat("[", maxLineBytes-1)), AutoTVM)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,13 +41,13 @@ func (r *refusal) Error() string {
 	return string(r.reason) + ": " + r.detail
 }
 
-// mostDetail bounds the quoted part of a line.
-const mostDetail = 120
+// maxDetail bounds the quoted part of a line.
+const maxDetail = 120
 
 func refuse(reason RefusalReason, format string, args ...any) error {
 	detail := fmt.Sprintf(format, args...)
-	if len(detail) > mostDetail {
-		detail = fmt.Sprintf("%.*s...", mostDetail, detail)
+	if len(detail) > maxDetail {
+		detail = fmt.Sprintf("%.*s...", maxDetail, detail)
 	}
 	return &refusal{reason, printable(detail)}
 }

@@ -154,7 +154,7 @@ func unrolled(annotations json.RawMessage, rows, columns int64) int64 {
 	if json.Unmarshal(annotations, &of) != nil || len(of) != 2 || of[1] != "unroll" {
 		return 0
 	}
-	if of[0] == "unroll" && rows > 0 && rows < tvmMostExtent {
+	if of[0] == "unroll" && rows > 0 && rows < tvmMaxExtent {
 		columns *= rows
 	}
 	return columns
@@ -179,7 +179,7 @@ func dense(args list, k *knobs) (*measured, error) {
 		return nil, err
 	}
 	if len(weights) == 3 { // blocked by outputs
-		if weights[0] > tvmMostExtent || weights[2] > tvmMostExtent {
+		if weights[0] > tvmMaxExtent || weights[2] > tvmMaxExtent {
 			return nil, refuse(OutOfBounds, "%v", weights)
 		}
 		weights = []int64{weights[0] * weights[2], weights[1]}

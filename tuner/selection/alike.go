@@ -24,7 +24,7 @@ func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alte
 			continue
 		}
 		done[key] = true
-		least := math.Inf(1)
+		smallest := math.Inf(1)
 		best := map[int]alternative{}
 		for _, all := range tasks[call.Task] {
 			kernels, cost, suits := map[int]alternative{call.Task: all}, 0.0, true
@@ -41,8 +41,8 @@ func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alte
 			for _, k := range call.Tasks() {
 				cost += share(p.Tasks[k]) * kernels[k].seconds / chosen[k].seconds
 			}
-			if cost < least {
-				least, best = cost, kernels
+			if cost < smallest {
+				smallest, best = cost, kernels
 			}
 		}
 		for k, a := range best {

@@ -21,8 +21,8 @@ import (
 const (
 	// version is the version of the format. Version 1, which has no records, can be read, too.
 	version = 2
-	// mostBytes bounds a lock file; a schedule takes about a kilobyte.
-	mostBytes = 64 << 20
+	// maxBytes bounds a lock file; a schedule takes about a kilobyte.
+	maxBytes = 64 << 20
 )
 
 // LockFile is the content of a lock file: schedules by target fingerprint and workload digest, so that models and
@@ -55,12 +55,12 @@ func ReadLock(path string) (*LockFile, error) {
 		return nil, fmt.Errorf("read lock: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read lock %s: %w", path, err)
 	}
-	if len(text) > mostBytes {
-		return nil, fmt.Errorf("lock %s has more than %d MiB: it is none that tilth compile wrote", path, mostBytes>>20)
+	if len(text) > maxBytes {
+		return nil, fmt.Errorf("lock %s has more than %d MiB: it is none that tilth compile wrote", path, maxBytes>>20)
 	}
 	l, err := parse(text)
 	if err != nil {

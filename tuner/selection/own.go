@@ -16,8 +16,8 @@ func (c *chooser) forbids(s *schedule.Schedule) bool {
 	return s.Own != nil && (c.Own == nil || !c.Own(s.Own.Kernel))
 }
 
-// mostConfirmed is the number of schedules of a task measured in place of a record with a forbidden kernel.
-const mostConfirmed = 3
+// maxConfirmed is the number of schedules of a task measured in place of a record with a forbidden kernel.
+const maxConfirmed = 3
 
 // scheduled returns the fastest measured schedule of a task whose best record has a forbidden kernel, or nil
 // if none is usable. Users who do not allow such a kernel thus lose nothing else.
@@ -48,7 +48,7 @@ func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.R
 		if err != nil {
 			return nil, err
 		}
-		if asked++; refused != "" && asked < mostConfirmed {
+		if asked++; refused != "" && asked < maxConfirmed {
 			continue
 		}
 		if refused != "" {

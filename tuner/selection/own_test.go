@@ -83,8 +83,8 @@ func TestAForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
 	if digest, seconds := choose(); digest != digests[1] || seconds != 0.25 {
 		t.Errorf("the first schedule is refused: %s, %v s", digest, seconds)
 	}
-	refuse, asked = mostConfirmed, 0
-	if digest, _ := choose(); digest == digests[0] || digest == digests[1] || digest == digests[2] || asked != mostConfirmed {
+	refuse, asked = maxConfirmed, 0
+	if digest, _ := choose(); digest == digests[0] || digest == digests[1] || digest == digests[2] || asked != maxConfirmed {
 		t.Errorf("all are refused: %s, after %d questions", digest, asked)
 	}
 }

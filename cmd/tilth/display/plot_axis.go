@@ -27,13 +27,13 @@ func (a axis) label(tick float64) string {
 	return strconv.FormatFloat(tick/a.unit, 'f', decimals, 64)
 }
 
-// mostTicks is the maximum number of ticks.
-const mostTicks = 6
+// maxTicks is the maximum number of ticks.
+const maxTicks = 6
 
 // newAxis returns an axis with round ticks in its unit. With widen, both ends are ticks.
 func newAxis(name string, unit, low, high float64, widen bool) axis {
 	a := axis{name: name, low: low, high: high, unit: unit}
-	a.step = roundStep((high-low)/unit/mostTicks) * unit
+	a.step = roundStep((high-low)/unit/maxTicks) * unit
 	first, last := math.Ceil(low/a.step-1e-9), math.Floor(high/a.step+1e-9)
 	if widen {
 		first, last = math.Floor(low/a.step+1e-9), math.Ceil(high/a.step-1e-9)
@@ -45,11 +45,11 @@ func newAxis(name string, unit, low, high float64, widen bool) axis {
 	return a
 }
 
-// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is not below least.
-func roundStep(least float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(least)))
+// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is not below floor.
+func roundStep(floor float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(floor)))
 	for _, factor := range []float64{1, 2, 5} {
-		if factor*power >= least*(1-1e-9) {
+		if factor*power >= floor*(1-1e-9) {
 			return factor * power
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Terminal sizes: defaults for unknown ones, and the smallest plausible ones.
 const (
 	usualWidth, usualHeight = 80, 24
-	leastWidth              = 20
+	minWidth                = 20
 )
 
 // frame renders the job for a terminal of a size (0 if unknown): its tasks, the largest of them if not all
@@ -22,7 +22,7 @@ func frame(s *snapshot, b Budget, elapsed time.Duration, width, height int) []st
 	if height == 0 {
 		height = usualHeight
 	}
-	width = max(width, leastWidth)
+	width = max(width, minWidth)
 	foot := footer(s, b, elapsed, width)
 	lines := append(head(s, width, height-len(foot)-1), foot...) // the cursor needs its own line
 	lines = lines[max(0, len(lines)-max(height-1, 1)):]

@@ -39,9 +39,9 @@ var (
 )
 
 const (
-	// leastName is the width of a task's name below which a narrower layout is used. leastEver is its minimum
+	// minName is the width of a task's name below which a narrower layout is used. minEver is its minimum
 	// in the narrowest layout.
-	leastName, leastEver = 26, 8
+	minName, minEver = 26, 8
 	// progressGap is the space between columns.
 	progressGap = 2
 )
@@ -56,8 +56,8 @@ func table(tasks []task, summed bool, whole float64, width int) []string {
 	for i, columns := range layouts {
 		cells := fill(tasks, summed, whole, columns)
 		name := width - widthOf(cells)
-		if name >= min(longest, leastName) || i == len(layouts)-1 {
-			return write(tasks, columns, cells, min(max(name, leastEver), longest))
+		if name >= min(longest, minName) || i == len(layouts)-1 {
+			return write(tasks, columns, cells, min(max(name, minEver), longest))
 		}
 	}
 	return nil

@@ -23,9 +23,9 @@ const (
 	celsius = iota
 	reasons
 	multiprocessorsNow
-	multiprocessorsMost
+	multiprocessorsMax
 	memoryNow
-	memoryMost
+	memoryMax
 	corrected
 	uncorrected
 	told
@@ -51,7 +51,7 @@ func health(line string) (h backend.Health, err error) {
 	if n[celsius] >= 0 {
 		h.Celsius = []float64{float64(n[celsius])}
 	}
-	h.Clocks = append(clock("multiprocessors", n[multiprocessorsNow], n[multiprocessorsMost]), clock("memory", n[memoryNow], n[memoryMost])...)
+	h.Clocks = append(clock("multiprocessors", n[multiprocessorsNow], n[multiprocessorsMax]), clock("memory", n[memoryNow], n[memoryMax])...)
 	if n[reasons] >= 0 {
 		slowed := n[reasons]&(slowedByPower|slowedByHardware|tooHot|muchTooHot|powerBrake) != 0
 		h.Slowed = &slowed
@@ -67,11 +67,11 @@ func health(line string) (h backend.Health, err error) {
 }
 
 // clock returns a reported clock in MHz.
-func clock(part string, now, most int64) []backend.DeviceClock {
+func clock(part string, now, limit int64) []backend.DeviceClock {
 	if now < 0 {
 		return nil
 	}
-	return []backend.DeviceClock{{Part: part, Hertz: 1e6 * float64(now), Most: 1e6 * float64(max(most, 0))}}
+	return []backend.DeviceClock{{Part: part, Hertz: 1e6 * float64(now), Max: 1e6 * float64(max(limit, 0))}}
 }
 
 // slowdowns returns the abnormal reasons for reduced clocks.

@@ -56,7 +56,7 @@ func TestAMonitorTellsACardsTimesAndHealth(t *testing.T) {
 		t.Errorf("it saw %+v", l)
 	}
 	if !slices.Equal(h.Celsius, []float64{57}) || h.Slowed == nil || *h.Slowed || *h.Errors != (backend.MemoryErrors{}) || len(h.Impairments) > 0 ||
-		!slices.Equal(h.Clocks, []backend.DeviceClock{{Part: "multiprocessors", Hertz: 1.98e9, Most: 1.98e9}, {Part: "memory", Hertz: 2.619e9, Most: 2.619e9}}) {
+		!slices.Equal(h.Clocks, []backend.DeviceClock{{Part: "multiprocessors", Hertz: 1.98e9, Max: 1.98e9}, {Part: "memory", Hertz: 2.619e9, Max: 2.619e9}}) {
 		t.Errorf("a card that is well: %+v", h)
 	}
 	for _, c := range []struct {

@@ -38,7 +38,7 @@ func TestErrorsOfFormatsAreBounded(t *testing.T) {
 	}
 	space := Backend{}.Space(w, on, schedule.Fast)
 	// Upper bounds of the errors: about those of float32, and one unit in the last place of the format.
-	most := map[string]float64{"direct": 1e-6, "compensated TF32": 2e-6, "TF32": 0x1p-10, "BF16": 0x1p-7, "warpgroup TF32": 0x1p-9}
+	limit := map[string]float64{"direct": 1e-6, "compensated TF32": 2e-6, "TF32": 0x1p-10, "BF16": 0x1p-7, "warpgroup TF32": 0x1p-9}
 	for _, by := range space.Algorithms() {
 		part := space.Of(by)
 		made, err := part.Apply(part.Default())
@@ -47,8 +47,8 @@ func TestErrorsOfFormatsAreBounded(t *testing.T) {
 		}
 		found := errorOf(t, w, made, args, want) / largest
 		t.Logf("%s: %.2g", by.Name, found)
-		if allowed := accuracy.Tolerances(w)[0].Times(made.ErrorGrowth()); found > allowed || found > most[by.Name] || found < most[by.Name]/100 {
-			t.Errorf("%s: the error is %.2g, expected at most %.2g and not much less; a candidate may have %.2g", by.Name, found, most[by.Name], allowed)
+		if allowed := accuracy.Tolerances(w)[0].Times(made.ErrorGrowth()); found > allowed || found > limit[by.Name] || found < limit[by.Name]/100 {
+			t.Errorf("%s: the error is %.2g, expected at most %.2g and not much less; a candidate may have %.2g", by.Name, found, limit[by.Name], allowed)
 		}
 	}
 }

@@ -20,24 +20,24 @@ func DrawWholeAttention(t *rapid.T) *expr.Workload { return drawAttention(t, tru
 // DrawTiledAttention draws one in bfloat16 that processors compute in tiles: 16 or more rows, and whole tiles of a
 // score's terms.
 func DrawTiledAttention(t *rapid.T) *expr.Workload {
-	size := func(name string, least, most int64) int64 { return rapid.Int64Range(least, most).Draw(t, name) }
+	size := func(name string, lo, hi int64) int64 { return rapid.Int64Range(lo, hi).Draw(t, name) }
 	return attentionOf(t, array.BFloat16, size("m", 16, 70), size("n", 2, 70), 32*size("d", 1, 2), size("e", 2, 70))
 }
 
 // DrawRowOfAttention draws one with a single row per head, as in decoders, with terms for several vectors.
 func DrawRowOfAttention(t *rapid.T) *expr.Workload {
-	size := func(name string, least, most int64) int64 { return rapid.Int64Range(least, most).Draw(t, name) }
+	size := func(name string, lo, hi int64) int64 { return rapid.Int64Range(lo, hi).Draw(t, name) }
 	return attentionOf(t, array.Float32, 1, size("n", 1, 70), size("d", 1, 70), size("e", 2, 40))
 }
 
 func drawAttention(t *rapid.T, whole bool) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float32, array.BFloat16, array.Float64}).Draw(t, "dtype")
-	size := func(name string, most int64) int64 {
+	size := func(name string, limit int64) int64 {
 		if whole {
 			return rapid.SampledFrom([]int64{16, 32, 64}).Draw(t, name)
 		}
-		return g.int(name, 1, most)
+		return g.int(name, 1, limit)
 	}
 	m := size("m", 70)
 	if !whole && rapid.IntRange(0, 3).Draw(t, "one row") == 0 { // as in decoders

@@ -15,8 +15,8 @@ func Fill(w *expr.Workload, seed uint64) []*array.Array {
 	var args []*array.Array
 	counts := w.Counts()
 	for _, t := range w.Inputs {
-		if most, ok := counts[t]; ok {
-			counts[t] = 1 + rng.Int64N(max(most, 1))
+		if limit, ok := counts[t]; ok {
+			counts[t] = 1 + rng.Int64N(max(limit, 1))
 		}
 	}
 	for _, t := range append(append([]*expr.Tensor{}, w.Inputs...), w.Constants...) {

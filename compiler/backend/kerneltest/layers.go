@@ -82,9 +82,9 @@ func (g *dag) pool() {
 func (g *dag) softmax() {
 	rows, n := g.int("rows", 1, 9), g.int("n", 1, 37)
 	x := g.source(array.Float32, false, rows, n)
-	most := g.add(expr.ReduceOver("most", expr.Maximum, []int64{rows}, []int64{n}, func(i, r []expr.Expr) expr.Expr { return x.At(i[0], r[0]) }))
+	largest := g.add(expr.ReduceOver("most", expr.Maximum, []int64{rows}, []int64{n}, func(i, r []expr.Expr) expr.Expr { return x.At(i[0], r[0]) }))
 	e := g.add(expr.Compute("e", x.Shape, func(i []expr.Expr) expr.Expr {
-		return expr.Un(expr.Exp, expr.SubE(x.At(i...), most.At(i[0])))
+		return expr.Un(expr.Exp, expr.SubE(x.At(i...), largest.At(i[0])))
 	}))
 	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{rows}, []int64{n}, func(i, r []expr.Expr) expr.Expr { return e.At(i[0], r[0]) }))
 	g.add(expr.Compute("softmax", x.Shape, func(i []expr.Expr) expr.Expr { return expr.DivE(e.At(i...), sum.At(i[0])) }))
@@ -132,9 +132,9 @@ func (g *dag) normalized() {
 		return expr.ReduceOver("over", c, kept, own, func(i, r []expr.Expr) expr.Expr { return term(x.At(at(i, r)...), i) })
 	}
 	if rapid.Bool().Draw(g.t, "softmax") {
-		most := over(expr.Maximum, func(e expr.Expr, _ []expr.Expr) expr.Expr { return e })
+		largest := over(expr.Maximum, func(e expr.Expr, _ []expr.Expr) expr.Expr { return e })
 		y := g.add(expr.Compute(name(g), shape, func(i []expr.Expr) expr.Expr {
-			return expr.Un(expr.Exp, expr.SubE(x.At(i...), most.At(outer(i)...)))
+			return expr.Un(expr.Exp, expr.SubE(x.At(i...), largest.At(outer(i)...)))
 		}))
 		x = y
 		sum := over(expr.Sum, func(e expr.Expr, _ []expr.Expr) expr.Expr { return e })

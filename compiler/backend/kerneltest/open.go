@@ -26,7 +26,7 @@ func Opened(t *rapid.T, w *expr.Workload) *expr.Workload {
 	n := expr.NewCount("n", seed.Extent)
 	limit := n.At()
 	if seed.Extent > 1 && rapid.Bool().Draw(t, "pairs") {
-		n.Most /= 2
+		n.Max /= 2
 		limit = expr.MulE(limit, expr.I(2))
 	}
 	for v := range o.axes {

@@ -59,7 +59,7 @@ const farBytes = 256 << 20
 func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates, error) {
 	near := min(t.GPU.L2Bytes, farBytes) / 8
 	r := roofline.Rates{Stores: []roofline.Store{{Name: "cache", Bytes: t.GPU.L2Bytes}, {Name: "memory", Bytes: roofline.MemoryBytes}}}
-	text, err := ask(ctx, q, []string{strconv.FormatInt(max(near, leastCopied), 10), strconv.FormatInt(farBytes, 10)})
+	text, err := ask(ctx, q, []string{strconv.FormatInt(max(near, minCopied), 10), strconv.FormatInt(farBytes, 10)})
 	if err != nil {
 		return r, fmt.Errorf("measuring the OpenCL device: %w", err)
 	}
@@ -69,5 +69,5 @@ func measure(ctx context.Context, q question, t *target.Target) (roofline.Rates,
 	return r, r.Check()
 }
 
-// leastCopied is the minimum size in bytes for a measurable copy.
-const leastCopied = 64 << 10
+// minCopied is the minimum size in bytes for a measurable copy.
+const minCopied = 64 << 10

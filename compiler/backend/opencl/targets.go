@@ -31,16 +31,16 @@ const (
 // and registers.
 const (
 	stepThreads     = 32
-	mostThreads     = 1024
+	maxThreads      = 1024
 	unitThreads     = 2048
 	threadRegisters = 255
 	unitRegisters   = 64 << 10
 )
 
-// mostLocalBytes and mostCacheBytes bound the memory sizes that a device may report.
+// maxLocalBytes and maxCacheBytes bound the memory sizes that a device may report.
 const (
-	mostLocalBytes = 1 << 24
-	mostCacheBytes = 1 << 30
+	maxLocalBytes = 1 << 24
+	maxCacheBytes = 1 << 30
 )
 
 // find returns this machine with its OpenCL device.
@@ -121,8 +121,8 @@ func described(text string) (*target.GPU, error) {
 	return &target.GPU{
 		Arch: target.OpenCL, Model: strings.TrimSpace(lines[1]), Driver: strings.Join([]string{lines[0], lines[2], lines[3]}, ", "),
 		Extensions:      strings.Join(slices.Compact(extensions), " "),
-		Multiprocessors: int(units), WarpThreads: stepThreads, BlockThreads: int(min(threads, mostThreads)) / stepThreads * stepThreads,
+		Multiprocessors: int(units), WarpThreads: stepThreads, BlockThreads: int(min(threads, maxThreads)) / stepThreads * stepThreads,
 		MultiprocessorThreads: unitThreads, ThreadRegisters: threadRegisters, MultiprocessorRegisters: unitRegisters,
-		BlockSharedBytes: min(local, mostLocalBytes), MultiprocessorSharedBytes: min(local, mostLocalBytes), L2Bytes: max(1, min(cache, mostCacheBytes)),
+		BlockSharedBytes: min(local, maxLocalBytes), MultiprocessorSharedBytes: min(local, maxLocalBytes), L2Bytes: max(1, min(cache, maxCacheBytes)),
 	}, nil
 }

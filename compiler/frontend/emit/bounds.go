@@ -13,9 +13,9 @@ func (o *opener) corners() (list [][]int64) {
 	for corner := range 1 << len(o.extents) {
 		at := make([]int64, len(o.extents))
 		for k, e := range o.extents {
-			at[k] = e.Most
+			at[k] = e.Max
 			if corner>>k&1 == 1 {
-				at[k] = e.Least
+				at[k] = e.Min
 			}
 		}
 		list = append(list, at)
@@ -23,8 +23,8 @@ func (o *opener) corners() (list [][]int64) {
 	return list
 }
 
-// anyLeast and anyMost bound unknown values. Sums of a few of them do not overflow.
-const anyLeast, anyMost = math.MinInt32 << 16, math.MaxInt32 << 16
+// anyMin and anyMax bound unknown values. Sums of a few of them do not overflow.
+const anyMin, anyMax = math.MinInt32 << 16, math.MaxInt32 << 16
 
 // between returns bounds of an integer expression for the given extents.
 func (o *opener) between(e expr.Expr, extents []int64) (lo, hi int64) {
@@ -39,12 +39,12 @@ func (o *opener) between(e expr.Expr, extents []int64) (lo, hi int64) {
 		}
 	case *expr.Select:
 		lo, hi = o.between(n.A, extents)
-		other, most := o.between(n.B, extents)
-		return min(lo, other), max(hi, most)
+		other, otherMax := o.between(n.B, extents)
+		return min(lo, other), max(hi, otherMax)
 	case *expr.Binary:
 		return o.betweenOf(n, extents)
 	}
-	return anyLeast, anyMost
+	return anyMin, anyMax
 }
 
 func (o *opener) betweenOf(n *expr.Binary, extents []int64) (lo, hi int64) {
@@ -60,24 +60,24 @@ func (o *opener) betweenOf(n *expr.Binary, extents []int64) (lo, hi int64) {
 	case expr.Max:
 		lo, hi = max(a, c), max(b, d)
 	case expr.Mul:
-		if c != d || max(-a, b) > anyMost/max(1, max(c, -c)) {
-			return anyLeast, anyMost
+		if c != d || max(-a, b) > anyMax/max(1, max(c, -c)) {
+			return anyMin, anyMax
 		}
 		lo, hi = min(a*c, b*c), max(a*c, b*c)
 	case expr.FloorDiv:
 		if c != d || c < 1 {
-			return anyLeast, anyMost
+			return anyMin, anyMax
 		}
 		lo, hi = expr.FloorDivInt(a, c), expr.FloorDivInt(b, c)
 	case expr.FloorMod:
 		if c < 1 {
-			return anyLeast, anyMost
+			return anyMin, anyMax
 		}
 		lo, hi = 0, d-1
 	default:
-		return anyLeast, anyMost
+		return anyMin, anyMax
 	}
-	return max(lo, anyLeast), min(hi, anyMost)
+	return max(lo, anyMin), min(hi, anyMax)
 }
 
 // elements returns the extent of an axis.

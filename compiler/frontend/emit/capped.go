@@ -20,7 +20,7 @@ func variantsOf(extents []program.Extent) (smaller []variant, all variant) {
 	for _, e := range extents {
 		var longer []variant
 		for _, before := range list {
-			for k, n := range append(slices.Clone(e.Caps), e.Most) {
+			for k, n := range append(slices.Clone(e.Caps), e.Max) {
 				longer = append(longer, variant{append(slices.Clone(before.caps), n), before.share * e.Shares[k]})
 			}
 		}
@@ -43,7 +43,7 @@ func (g *general) variants(w *expr.Workload, name string) (list []program.Varian
 		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, g.sayNumbers(x.caps)), own.Merge())}
 		e.program.Tasks[v.Task].Executions += x.share
 		for k, n := range x.caps {
-			v.Caps = append(v.Caps, program.Cap{Extent: k, Most: n})
+			v.Caps = append(v.Caps, program.Cap{Extent: k, Max: n})
 		}
 		list = append(list, v)
 	}
@@ -82,7 +82,7 @@ func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 	}
 	cut := *t
 	if k := slices.Index(c.counts, t); k >= 0 {
-		cut.Most = c.caps[k]
+		cut.Max = c.caps[k]
 		c.tensors[t] = &cut
 		return &cut
 	}
@@ -146,7 +146,7 @@ func (c *capping) rewritten(e expr.Expr) expr.Expr {
 			return x
 		}
 	case *expr.Load:
-		if k := slices.Index(c.counts, n.Tensor); k >= 0 && c.caps[k] == c.extents[k].Least {
+		if k := slices.Index(c.counts, n.Tensor); k >= 0 && c.caps[k] == c.extents[k].Min {
 			return expr.I(c.caps[k])
 		}
 		if t := c.tensors[n.Tensor]; t != nil {

@@ -42,7 +42,7 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 	for k, x := range extents {
 		e.program.Extents = append(e.program.Extents, x)
 		e.program.Extents[k].Value = e.add(program.Value{Name: x.Name, DType: array.Int64, Alias: -1})
-		o.counts = append(o.counts, expr.NewCount(x.Name, x.Most))
+		o.counts = append(o.counts, expr.NewCount(x.Name, x.Max))
 	}
 	for k, kernel := range samples[0].Kernels {
 		if err := o.call(k); err != nil {

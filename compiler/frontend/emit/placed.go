@@ -143,8 +143,8 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 	for _, at := range append(v.corners(), v.at...) {
 		root, ok := v.shapeAt(roots, at)
 		shape, fits := v.shapeAt(shapes, at)
-		most, moves := v.shapeAt(begins, at)
-		if !ok || !fits || !moves || slices.ContainsFunc(most, func(begin int64) bool { return begin < 0 }) {
+		largest, moves := v.shapeAt(begins, at)
+		if !ok || !fits || !moves || slices.ContainsFunc(largest, func(begin int64) bool { return begin < 0 }) {
 			return false
 		}
 		if slices.Contains(shape, 0) {
@@ -152,12 +152,12 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 		}
 		for k, stride := range memoryStrides(v.in(0)) {
 			for d, step := range digits(stride, roots[0]) {
-				most[d] += (shape[k] - 1) * step
+				largest[d] += (shape[k] - 1) * step
 			}
 		}
 		carried := int64(0)
-		for d := len(most) - 1; d >= 0; d-- {
-			total := most[d] + carried
+		for d := len(largest) - 1; d >= 0; d-- {
+			total := largest[d] + carried
 			if root[d] < 1 || total >= root[d] && varies(column(roots, d)) {
 				return false
 			}

@@ -114,9 +114,9 @@ func TestBoxesAreSuppressed(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	boxes := array.FromFloat32([]float32{0, 0, 1, 1, 0, 0.1, 1, 1.1, 1, 11, 0, 10, 2, 2, 2, 2}, 1, 4, 4)
 	for _, c := range []struct {
-		scores            []float32
-		n, overlap, least float32
-		want              []int64
+		scores          []float32
+		n, overlap, min float32
+		want            []int64
 	}{
 		{[]float32{0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.3, 0.4}, 4, 0.5, 0, []int64{0, 0, 0, 0, 0, 2, 0, 0, 3, 0, 1, 3, 0, 1, 2, 0, 1, 1}},
 		{[]float32{0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.3, 0.4}, 1, 0.5, 0, []int64{0, 0, 0, 0, 1, 3}},
@@ -126,7 +126,7 @@ func TestBoxesAreSuppressed(t *testing.T) {
 		{[]float32{nan, inf, inf, inf, nan, nan, 0.3, 0.3}, 4, 0.5, 0, []int64{0, 1, 2, 0, 1, 3}},
 	} {
 		outs := results(t, m, map[string]*array.Array{
-			"boxes": boxes, "scores": array.FromFloat32(c.scores, 1, 2, 4), "n": floats(c.n), "overlap": floats(c.overlap), "least": floats(c.least),
+			"boxes": boxes, "scores": array.FromFloat32(c.scores, 1, 2, 4), "n": floats(c.n), "overlap": floats(c.overlap), "least": floats(c.min),
 		})
 		wantShape(t, outs["rows"], int64(len(c.want)/3), 3)
 		wantInts(t, outs["rows"], c.want...)

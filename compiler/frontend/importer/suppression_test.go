@@ -17,15 +17,15 @@ import (
 type detections struct {
 	batch, classes, count int64
 	centres               int64
-	most                  int64
-	overlap, least        float32
+	max                   int64
+	overlap, min          float32
 	boxes, scores         []float32
 }
 
 func randomDetections(rng *rand.Rand) detections {
 	d := detections{
 		batch: 1 + rng.Int64N(3), classes: 1 + rng.Int64N(4), count: 1 + rng.Int64N(40), centres: rng.Int64N(2),
-		most: rng.Int64N(12), overlap: float32(rng.IntN(5)) / 4, least: float32(rng.IntN(7)-1) / 4,
+		max: rng.Int64N(12), overlap: float32(rng.IntN(5)) / 4, min: float32(rng.IntN(7)-1) / 4,
 	}
 	side := 1 + rng.IntN(8) // boxes in a small square overlap
 	for range 4 * d.batch * d.count {
@@ -73,10 +73,10 @@ func (d detections) selected() []int64 {
 		batch, class := row/d.classes, row%d.classes
 		scores := d.scores[row*d.count:][:d.count]
 		out := make([]bool, d.count)
-		for range d.most {
+		for range d.max {
 			best := int64(-1)
 			for k, score := range scores {
-				if !out[k] && score > d.least && (best < 0 || score > scores[best]) {
+				if !out[k] && score > d.min && (best < 0 || score > scores[best]) {
 					best = int64(k)
 				}
 			}
@@ -98,13 +98,13 @@ func (d detections) model(known bool) (*onnx.Model, map[string]*array.Array) {
 		Input("overlap", 1).Input("least", 1)
 	inputs := map[string]*array.Array{
 		"boxes": array.FromFloat32(d.boxes, d.batch, d.count, 4), "scores": array.FromFloat32(d.scores, d.batch, d.classes, d.count),
-		"overlap": floats(d.overlap), "least": floats(d.least),
+		"overlap": floats(d.overlap), "least": floats(d.min),
 	}
 	if known {
-		m = m.Known("most", array.FromInt64([]int64{d.most}, 1))
+		m = m.Known("most", array.FromInt64([]int64{d.max}, 1))
 	} else {
 		m = m.Input("n", 1).Node("most = Cast n", sketch.Int("to", 7))
-		inputs["n"] = floats(float32(d.most))
+		inputs["n"] = floats(float32(d.max))
 	}
 	return m.Node("rows = NonMaxSuppression boxes scores most overlap least", sketch.Int("center_point_box", d.centres)).Output("rows"), inputs
 }
@@ -133,7 +133,7 @@ func TestAFewOfManyBoxesAreTakenFromAPool(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	made := map[bool]int{} // by whether all boxes were looked at
 	for k := range 24 {
-		d := detections{batch: 1, classes: 1 + rng.Int64N(2), count: 1024 + rng.Int64N(100), most: 2 + rng.Int64N(7), overlap: 0.25, least: 0.1}
+		d := detections{batch: 1, classes: 1 + rng.Int64N(2), count: 1024 + rng.Int64N(100), max: 2 + rng.Int64N(7), overlap: 0.25, min: 0.1}
 		better, alike := rng.Int64N(d.count), float32(2+rng.IntN(1000))
 		for box := range d.count {
 			x, y := float32(rng.IntN(30)), float32(rng.IntN(30))

@@ -61,7 +61,7 @@ func TestWhatDependsOnAnOpenPast(t *testing.T) {
 // checkBehindPast compares a model of n rows behind m, both open, with the same with numbers in their place.
 func checkBehindPast(t *testing.T, m *onnx.Model) {
 	t.Helper()
-	open := map[string]frontend.Bounds{"n": {Least: 1, Most: 8}, "m": {Least: 0, Most: 12}}
+	open := map[string]frontend.Bounds{"n": {Min: 1, Max: 8}, "m": {Min: 0, Max: 12}}
 	general, err := frontend.Import(m, frontend.Options{Open: open, Verify: true})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // type of matrix instructions. Operators still compute in float32, so that sums, softmax and normalisation lose no
 // accuracy. Values are rounded once, when they are stored. The pass narrows
 //
-//   - weights and operands of products with at least leastTerms terms, including attention, and the data of other
+//   - weights and operands of products with at least minTerms terms, including attention, and the data of other
 //     convolutions, which is read many times;
 //   - values that are only moved, or reduced by maxima, before they become such operands.
 //
@@ -27,9 +27,9 @@ func Narrow(as array.Storage) graph.Pass {
 	}}
 }
 
-// leastTerms is the number of terms from which rounding factors pays: matrix instructions take as many 16-bit
+// minTerms is the number of terms from which rounding factors pays: matrix instructions take as many 16-bit
 // terms. Shorter sums, such as those that compute position frequencies, may need full precision.
-const leastTerms = 16
+const minTerms = 16
 
 // narrowing selects memory by its root, the value that contains all others in it.
 type narrowing struct {
@@ -97,13 +97,13 @@ func (n *narrowing) choose(v *graph.Value) {
 	}
 }
 
-// mostFloat16 is the largest finite float16.
-const mostFloat16 = 65504
+// maxFloat16 is the largest finite float16.
+const maxFloat16 = 65504
 
 // fits reports whether all elements of a constant are in the range of a type.
 func fits(c *array.Array, to array.DType) bool {
 	for k := int64(0); to == array.Float16 && k < c.Len(); k++ {
-		if math.Abs(c.Float(k)) > mostFloat16 {
+		if math.Abs(c.Float(k)) > maxFloat16 {
 			return false
 		}
 	}
@@ -132,7 +132,7 @@ func (n *narrowing) onlyMoved(root *graph.Value) bool {
 // narrowFactors returns the factors of a node that are worth rounding.
 func narrowFactors(n *graph.Node) []*graph.Value {
 	if n.Is(op.FusedAttention) {
-		if shape := n.Operands[0].Shape; shape[len(shape)-1] >= leastTerms {
+		if shape := n.Operands[0].Shape; shape[len(shape)-1] >= minTerms {
 			return n.Operands[:3]
 		}
 		return nil
@@ -140,7 +140,7 @@ func narrowFactors(n *graph.Node) []*graph.Value {
 	if _, ok := n.Product(); !ok || array.Elements(n.Out.Shape) == 0 {
 		return nil
 	}
-	if terms := op.Work(n.Node) / 2 / float64(array.Elements(n.Out.Shape)); terms >= leastTerms {
+	if terms := op.Work(n.Node) / 2 / float64(array.Elements(n.Out.Shape)); terms >= minTerms {
 		return n.Operands[:2]
 	}
 	if n.Def().Spatial {

@@ -24,7 +24,7 @@ func TestWhatEachLayerComputesOfExtentsIsComputedOnce(t *testing.T) {
 		Node("y = Mul x a2").Node("z = Add y b2").Node("w = Add z c2").Output("w")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 	m.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
-	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 1, Most: 8}, "m": {Least: 1, Most: 12}}, Verify: true})
+	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Min: 1, Max: 8}, "m": {Min: 1, Max: 12}}, Verify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

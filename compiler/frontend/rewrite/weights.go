@@ -50,12 +50,12 @@ func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass
 }
 
 const (
-	// leastQuantised is the number of elements from which a scale per channel pays.
-	leastQuantised = 1 << 12
-	// leastKernels is the same for convolution kernels, each of which is cast for many positions.
-	leastKernels = 1 << 14
-	// leastNeighbours is the smallest number of neighbours that share a scale, and the exact number in 4 bits.
-	leastNeighbours = 32
+	// minQuantised is the number of elements from which a scale per channel pays.
+	minQuantised = 1 << 12
+	// minKernels is the same for convolution kernels, each of which is cast for many positions.
+	minKernels = 1 << 14
+	// minNeighbours is the smallest number of neighbours that share a scale, and the exact number in 4 bits.
+	minNeighbours = 32
 )
 
 // weightsUse is a constant and the way it is used.
@@ -161,7 +161,7 @@ func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *
 		return nil
 	}
 	q.all[use.Value] = true
-	if !plainly || len(use.Shape) < 2 || use.Const.Len() < leastQuantised {
+	if !plainly || len(use.Shape) < 2 || use.Const.Len() < minQuantised {
 		return nil
 	}
 	w, known := q.made[use]
@@ -183,7 +183,7 @@ func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *
 
 // tableOf returns a table with a scale per row.
 func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
-	if use.Shape[1] < leastNeighbours {
+	if use.Shape[1] < minNeighbours {
 		return nil
 	}
 	integers, scales := array.Quantise(use.Const, 1, use.Shape[1], -127, 127)
@@ -198,7 +198,7 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 func (q *weightQuantiser) kernelsOf(use weightsUse) *quantisedWeights {
 	channels := use.Shape[0]
 	terms := use.Const.Len() / channels
-	if use.Const.Len() < leastKernels || terms < leastNeighbours || channels < 2 || use.Shape[1] == 1 {
+	if use.Const.Len() < minKernels || terms < minNeighbours || channels < 2 || use.Shape[1] == 1 {
 		return nil
 	}
 	rows := &array.Array{DType: use.DType, Shape: []int64{channels, terms}, Data: use.Const.Data}
@@ -220,14 +220,14 @@ func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 		matrix = op.Arrange(matrix, []int{1, 0})
 	}
 	depth := matrix.Shape[0]
-	block, least, most := depth, int64(-127), int64(127)
+	block, lo, hi := depth, int64(-127), int64(127)
 	if q.as.WeightBits == 4 {
-		block, least, most = leastNeighbours, -8, 7
+		block, lo, hi = minNeighbours, -8, 7
 	}
-	if depth < leastNeighbours || depth%block != 0 || matrix.Shape[1] < 2 {
+	if depth < minNeighbours || depth%block != 0 || matrix.Shape[1] < 2 {
 		return nil
 	}
-	codes, scales := array.Quantise(matrix, 0, block, least, most)
+	codes, scales := array.Quantise(matrix, 0, block, lo, hi)
 	if !areFinite(scales) {
 		return nil
 	}
@@ -259,9 +259,9 @@ func areFinite(a *array.Array) bool {
 
 // isNormal reports whether all scales are normal in float16, whose precision exceeds that of 4-bit integers.
 func isNormal(scales *array.Array) bool {
-	const least, most = 0x1p-14, 65504
+	const lo, hi = 0x1p-14, 65504
 	for i := range scales.Len() {
-		if v := math.Abs(scales.Float(i)); v != 0 && (v < least || v > most) {
+		if v := math.Abs(scales.Float(i)); v != 0 && (v < lo || v > hi) {
 			return false
 		}
 	}

@@ -34,8 +34,8 @@ func signed(shape ...int64) *array.Array { return sketch.Wave(0, 1, shape...) }
 
 // rounded are weights [rows, columns] of which each block along an axis is rounded: in 8 bits to steps of a 127th of
 // its largest element, in 4 bits to steps in float16 of which that is the eighth to one side, and 7 are to the other.
-// An element is off by mostSteps of largestStep at most.
-func rounded(w *array.Array, axis int, block, bits int64) (made *array.Array, mostSteps, largestStep float64) {
+// An element is off by maxSteps of largestStep at most.
+func rounded(w *array.Array, axis int, block, bits int64) (made *array.Array, maxSteps, largestStep float64) {
 	made = array.New(array.Float32, w.Shape...)
 	columns := w.Len() / w.Shape[0]
 	largest := map[[2]int64]float64{}
@@ -49,17 +49,17 @@ func rounded(w *array.Array, axis int, block, bits int64) (made *array.Array, mo
 			largest[blockOf(i)] = v
 		}
 	}
-	divisor, most, stored, mostSteps := 127.0, 127.0, array.Float32, 0.5
+	divisor, limit, stored, maxSteps := 127.0, 127.0, array.Float32, 0.5
 	if bits == 4 {
-		divisor, most, stored, mostSteps = -8, 7, array.Float16, 1
+		divisor, limit, stored, maxSteps = -8, 7, array.Float16, 1
 	}
 	for i := range w.Len() {
 		step := array.FromFloat32([]float32{float32(largest[blockOf(i)] / divisor)})
-		integer := min(math.RoundToEven(w.Float(i)/step.Float(0)), most)
+		integer := min(math.RoundToEven(w.Float(i)/step.Float(0)), limit)
 		made.SetFloat(i, integer*step.As(stored).Float(0))
 		largestStep = max(largestStep, math.Abs(step.Float(0)))
 	}
-	return made, mostSteps, largestStep
+	return made, maxSteps, largestStep
 }
 
 // TestWeightsInIntegersMeanTheirRoundedFloats, wherever they are used, and results are off by what rounding explains.

@@ -24,8 +24,8 @@ const (
 	unauthenticatedCalls = 50
 	// recount is how often the sessions of a throttled caller are counted again.
 	recount = 100 * time.Millisecond
-	// mostBuckets bounds the number of buckets.
-	mostBuckets = 1 << 16
+	// maxBuckets bounds the number of buckets.
+	maxBuckets = 1 << 16
 )
 
 // loggedRates limit an identity's calls that are written to the audit log, so that the log covers days.
@@ -103,7 +103,7 @@ func (r *rates) bucket(key bucketKey, now time.Time, first rate) *bucket {
 	if b := r.buckets[key]; b != nil {
 		return b
 	}
-	if r.buckets == nil || len(r.buckets) >= mostBuckets {
+	if r.buckets == nil || len(r.buckets) >= maxBuckets {
 		r.forget(now)
 	}
 	b := &bucket{rate: first, calls: first.burst, at: now}
@@ -118,7 +118,7 @@ func (r *rates) forget(now time.Time) {
 			delete(r.buckets, key)
 		}
 	}
-	if r.buckets == nil || len(r.buckets) >= mostBuckets/2 {
+	if r.buckets == nil || len(r.buckets) >= maxBuckets/2 {
 		r.buckets = map[bucketKey]*bucket{}
 	}
 }

@@ -173,10 +173,10 @@ func TestRefusalsOfAKnownCallerAreWrittenUpToABound(t *testing.T) {
 func TestWhatIsRememberedOfCallersIsBounded(t *testing.T) {
 	var r rates
 	now := time.Now()
-	for i := range 3 * mostBuckets {
+	for i := range 3 * maxBuckets {
 		r.take(bucketKey{who: fmt.Sprint(i)}, now, perSecond(1), nil)
 	}
-	if len(r.buckets) > mostBuckets {
+	if len(r.buckets) > maxBuckets {
 		t.Errorf("%d are remembered", len(r.buckets))
 	}
 }

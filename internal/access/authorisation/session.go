@@ -23,7 +23,7 @@ import (
 // Bounds on browser sessions. Sessions are in memory only: users sign in again after a restart.
 const (
 	sessionLifetime    = 12 * time.Hour
-	mostSessions       = 1024
+	maxSessions        = 1024
 	sessionsOfIdentity = 16
 )
 
@@ -70,7 +70,7 @@ func (s *sessionTable) add(key string, one session) {
 	}
 	if own >= sessionsOfIdentity {
 		delete(s.byKey, oldestOwn)
-	} else if len(s.byKey) >= mostSessions {
+	} else if len(s.byKey) >= maxSessions {
 		delete(s.byKey, oldest)
 	}
 	s.byKey[key] = one

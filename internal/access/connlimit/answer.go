@@ -23,7 +23,7 @@ type answer struct {
 	room   *room
 	taker  account
 	unread *unread
-	most   int64 // estimate of making the answer
+	max    int64 // estimate of making the answer
 
 	mu       sync.Mutex
 	held     int64 // bytes taken from the room
@@ -33,14 +33,14 @@ type answer struct {
 
 // begin takes the estimate from the room, and waits a while for it if necessary.
 func (a *answer) begin(ctx context.Context) error {
-	if a == nil || a.most == 0 {
+	if a == nil || a.max == 0 {
 		return nil
 	}
-	most := min(a.most, a.room.perConn)
-	if err := a.room.await(ctx, a.taker, most); err != nil {
+	limit := min(a.max, a.room.perConn)
+	if err := a.room.await(ctx, a.taker, limit); err != nil {
 		return a.noRoom(ctx)
 	}
-	a.held = most
+	a.held = limit
 	return nil
 }
 
@@ -129,13 +129,13 @@ type trackedMessage struct {
 	pooled  bool
 }
 
-// mostPooled is the size up to which messages use pooled buffers: the pool's next buffer size is a megabyte.
-const mostPooled = 32 << 10
+// maxPooled is the size up to which messages use pooled buffers: the pool's next buffer size is a megabyte.
+const maxPooled = 32 << 10
 
 // encode encodes the message.
 func (p *trackedMessage) encode() (mem.BufferSlice, error) {
 	buf := new([]byte)
-	if p.pooled = p.size <= mostPooled; p.pooled {
+	if p.pooled = p.size <= maxPooled; p.pooled {
 		buf = mem.DefaultBufferPool().Get(p.size)
 	} else {
 		*buf = make([]byte, p.size)
@@ -219,14 +219,14 @@ func (g *Guard) answerTo(ctx context.Context, a Admission, by account) *answer {
 		return nil
 	}
 	by.conn = &f.unread.held
-	return &answer{guard: g, room: g.answers, taker: by, unread: f.unread, most: int64(a.AnswerBytes)}
+	return &answer{guard: g, room: g.answers, taker: by, unread: f.unread, max: int64(a.AnswerBytes)}
 }
 
 // HTTP serves pages within the room for answers, at an estimate of bytes each, on the account of who(request). refuse
 // answers requests for which there is no room.
 func (g *Guard) HTTP(next http.Handler, bytes int, who func(*http.Request) string, refuse func(http.ResponseWriter, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{guard: g, room: g.answers, taker: account{caller: who(r), conn: new(int64)}, most: int64(bytes)}
+		a := &answer{guard: g, room: g.answers, taker: account{caller: who(r), conn: new(int64)}, max: int64(bytes)}
 		if err := a.begin(r.Context()); err != nil {
 			refuse(w, err)
 			return

@@ -107,7 +107,7 @@ func (c *call) messageError() error {
 	case c.intake.compressed.Load():
 		return status.Errorf(codes.Unimplemented, "%s takes no compressed messages: send them as they are", method)
 	case length > 0:
-		return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d", method, c.intake.most, length)
+		return status.Errorf(codes.ResourceExhausted, "%s takes messages of at most %d bytes, and this one has %d", method, c.intake.max, length)
 	}
 	return nil
 }

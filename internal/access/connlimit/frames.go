@@ -21,11 +21,11 @@ type frames struct {
 	// opened is the call whose headers have just arrived, if its request is still to come; 0 = none.
 	opened uint32
 	calls  map[uint32]*intake
-	most   int // number of calls at which ended ones are removed
+	max    int // number of calls at which ended ones are removed
 }
 
 func newFrames(streams uint32) *frames {
-	return &frames{preface: len(http2.ClientPreface), calls: map[uint32]*intake{}, most: 2 * int(streams)}
+	return &frames{preface: len(http2.ClientPreface), calls: map[uint32]*intake{}, max: 2 * int(streams)}
 }
 
 // scan parses b and returns how many bytes may be passed on now. It stops at the end of a call's headers, so that the
@@ -115,7 +115,7 @@ func (f *frames) open(call *intake) {
 		return
 	}
 	f.calls[f.opened] = call
-	if len(f.calls) > f.most { // calls that ended here before their requests did, of peers that send nothing more
+	if len(f.calls) > f.max { // calls that ended here before their requests did, of peers that send nothing more
 		for stream, c := range f.calls {
 			if c.ended() {
 				delete(f.calls, stream)

@@ -119,7 +119,7 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 	}
 	l, f := g.Limits, filterOf(ctx)
 	by := accountOf(a, f)
-	in := &intake{room: g.room, taker: by, most: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
+	in := &intake{room: g.room, taker: by, max: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
 	if !in.open() {
 		g.NoRoom(RequestRoom)
 		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the requests under way leave no room for this one: try again later")

@@ -20,8 +20,8 @@ type intake struct {
 	room  *room
 	taker account
 	ctx   context.Context
-	// most is the maximum length of a message; window is how much the transport accepts before the server reads.
-	most, window int
+	// max is the maximum length of a message; window is how much the transport accepts before the server reads.
+	max, window int
 
 	// Used by the connection's reader only.
 	prefix [prefixBytes]byte
@@ -116,7 +116,7 @@ func (i *intake) follow(b []byte) error {
 			length = math.MaxUint32
 		}
 		i.begun, i.left = 0, int(length)
-		i.note(min(int(length), i.most))
+		i.note(min(int(length), i.max))
 		b = b[took:]
 	}
 	return nil
@@ -128,7 +128,7 @@ func (i *intake) fits(length uint32) bool {
 	switch {
 	case i.prefix[0] != 0:
 		i.compressed.Store(true)
-	case uint64(length) > uint64(i.most):
+	case uint64(length) > uint64(i.max):
 		i.tooLong.Store(length)
 	default:
 		return true

@@ -100,8 +100,8 @@ func (r *room) give(t account, bytes int64) {
 	}
 }
 
-// mostWaiting bounds the waiters of one caller: each is woken by every release.
-const mostWaiting = 256
+// maxWaiting bounds the waiters of one caller: each is woken by every release.
+const maxWaiting = 256
 
 // await takes bytes, and waits a while for them if necessary.
 func (r *room) await(ctx context.Context, t account, bytes int64) error {
@@ -138,7 +138,7 @@ func (r *room) await(ctx context.Context, t account, bytes int64) error {
 
 // addWaiter registers a waiter, and reports whether there may be another. r.mu must be held.
 func (r *room) addWaiter(caller string) bool {
-	if caller != "" && r.waiting[caller] == mostWaiting {
+	if caller != "" && r.waiting[caller] == maxWaiting {
 		return false
 	}
 	r.waiting[caller]++

@@ -25,7 +25,7 @@ import (
 // flooder records the peak of the reserved memory while it sends.
 type flooder struct {
 	*flood.Flood
-	most int64
+	max int64
 }
 
 func startFlood(t *testing.T, addr string, of *service) *flooder {
@@ -35,7 +35,7 @@ func startFlood(t *testing.T, addr string, of *service) *flooder {
 		t.Fatal(err)
 	}
 	f := &flooder{Flood: c}
-	c.Look = func() { f.most = max(f.most, of.guard.HeldBytes()) }
+	c.Look = func() { f.max = max(f.max, of.guard.HeldBytes()) }
 	return f
 }
 
@@ -62,8 +62,8 @@ func emptied(t *testing.T, g *Guard) {
 func TestAStrangersUnfinishedMessagesTakeNoRoom(t *testing.T) {
 	s := &service{}
 	f := startFlood(t, start(t, Limits{RoomWait: time.Minute}, s), s)
-	if dropped := f.unfinished("Public", 40, 63<<20); !dropped && f.Ended != 40 || f.most > strangerConnBytes {
-		t.Errorf("40 messages took %d bytes; the connection was dropped: %v, %d calls were refused", f.most, dropped, f.Ended)
+	if dropped := f.unfinished("Public", 40, 63<<20); !dropped && f.Ended != 40 || f.max > strangerConnBytes {
+		t.Errorf("40 messages took %d bytes; the connection was dropped: %v, %d calls were refused", f.max, dropped, f.Ended)
 	}
 	f.Close()
 	emptied(t, s.guard)
@@ -73,8 +73,8 @@ func TestUnfinishedMessagesTakeAConnectionsShareAtMost(t *testing.T) {
 	const total = 128 << 20
 	s := &service{}
 	f := startFlood(t, start(t, Limits{RequestBytes: total, RoomWait: 100 * time.Millisecond}, s), s)
-	if dropped := f.unfinished("Echo", 40, 63<<20); !dropped || f.most > total/8 || f.most < total/16 {
-		t.Errorf("40 messages took %d bytes; the connection was dropped: %v", f.most, dropped)
+	if dropped := f.unfinished("Echo", 40, 63<<20); !dropped || f.max > total/8 || f.max < total/16 {
+		t.Errorf("40 messages took %d bytes; the connection was dropped: %v", f.max, dropped)
 	}
 	emptied(t, s.guard)
 }
@@ -292,7 +292,7 @@ func FuzzFrames(f *testing.F) {
 			}
 			rest = rest[n:]
 			if fr.opened != 0 {
-				fr.open(&intake{room: r, taker: account{conn: &held}, ctx: t.Context(), most: 1 << 10, window: 1 << 16})
+				fr.open(&intake{room: r, taker: account{conn: &held}, ctx: t.Context(), max: 1 << 10, window: 1 << 16})
 			}
 		}
 		if r.taken() > 4*(1<<16) {

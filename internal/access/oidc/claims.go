@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 )
 
-// mostSubjectBytes bounds a subject (OpenID Connect Core 1.0, section 2).
-const mostSubjectBytes = 255
+// maxSubjectBytes bounds a subject (OpenID Connect Core 1.0, section 2).
+const maxSubjectBytes = 255
 
 // ErrNoRole is wrapped by the error for a valid token whose groups have no role.
 var ErrNoRole = errors.New("is in no group that has a role here")
@@ -17,8 +17,8 @@ var ErrNoRole = errors.New("is in no group that has a role here")
 // identity returns the owner of a token with the given claims.
 func (c Config) identity(claims map[string]any) (access.Identity, error) {
 	subject, _ := claims["sub"].(string)
-	if subject == "" || len(subject) > mostSubjectBytes || strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return access.Identity{}, fmt.Errorf("the token's subject is not 1 to %d printable ASCII characters", mostSubjectBytes)
+	if subject == "" || len(subject) > maxSubjectBytes || strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return access.Identity{}, fmt.Errorf("the token's subject is not 1 to %d printable ASCII characters", maxSubjectBytes)
 	}
 	name, err := c.owner(claims)
 	if err != nil {

@@ -40,8 +40,8 @@ const (
 	defaultRoleClaim  = "groups"
 )
 
-// mostGrants bounds the number of grants.
-const mostGrants = 1024
+// maxGrants bounds the number of grants.
+const maxGrants = 1024
 
 // settings are the fields of Config that Parse sets by name.
 var settings = map[string]func(*Config) *string{
@@ -104,8 +104,8 @@ func (c Config) check() error {
 		return errors.New("role-claim is empty: name the claim that has the caller's groups, such as groups")
 	case len(c.Grants) == 0:
 		return errors.New("no group is given a role, so everybody would be refused: give roles to groups, as GROUP=ROLE")
-	case len(c.Grants) > mostGrants:
-		return fmt.Errorf("%d groups are given roles: want at most %d", len(c.Grants), mostGrants)
+	case len(c.Grants) > maxGrants:
+		return fmt.Errorf("%d groups are given roles: want at most %d", len(c.Grants), maxGrants)
 	}
 	if c.OwnerPrefix == "" {
 		return nil

@@ -41,7 +41,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"half a grant":      {nil, []string{"admins"}, `grant "admins": want GROUP=ROLE`},
 		"a grant to nobody": {nil, []string{"=admin"}, `grant "=admin": want GROUP=ROLE`},
 		"a role of no farm": {nil, []string{"a=king"}, `grant "a=king": role "king" is not one of`},
-		"too many grants":   {nil, strings.Split(strings.Repeat("a=admin ", mostGrants)+"a=admin", " "), "want at most 1024"},
+		"too many grants":   {nil, strings.Split(strings.Repeat("a=admin ", maxGrants)+"a=admin", " "), "want at most 1024"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			named := map[string]string{"issuer": "https://x.test", "audience": "tilth"}

@@ -82,11 +82,11 @@ func FuzzKeys(f *testing.F) {
 	f.Add([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"a","use":"sig"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		keys, err := parseKeys(text)
-		if (err == nil) != (len(keys) > 0) || len(keys) > mostKeys {
+		if (err == nil) != (len(keys) > 0) || len(keys) > maxKeys {
 			t.Errorf("%d keys, and %v", len(keys), err)
 		}
 		for _, k := range keys {
-			if !k.usable() || len(k.id) > mostKeyIDBytes || k.thumbprint == "" {
+			if !k.usable() || len(k.id) > maxKeyIDBytes || k.thumbprint == "" {
 				t.Errorf("key %+v", k)
 			}
 		}

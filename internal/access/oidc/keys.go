@@ -26,9 +26,9 @@ var curves = map[jose.SignatureAlgorithm]elliptic.Curve{
 
 // Bounds on the keys of an issuer.
 const (
-	mostKeys                  = 64
-	mostKeyIDBytes            = 256
-	leastRSABits, mostRSABits = 2048, 8192
+	maxKeys                = 64
+	maxKeyIDBytes          = 256
+	minRSABits, maxRSABits = 2048, 8192
 )
 
 // key is a public key of the issuer.
@@ -50,8 +50,8 @@ func parseKeys(text []byte) ([]key, error) {
 	if err := json.Unmarshal(text, &set); err != nil {
 		return nil, fmt.Errorf("key set: %w", err)
 	}
-	if len(set.Keys) > mostKeys {
-		return nil, fmt.Errorf("key set: it has %d keys, want at most %d", len(set.Keys), mostKeys)
+	if len(set.Keys) > maxKeys {
+		return nil, fmt.Errorf("key set: it has %d keys, want at most %d", len(set.Keys), maxKeys)
 	}
 	var keys []key
 	for _, text := range set.Keys {
@@ -67,7 +67,7 @@ func parseKeys(text []byte) ([]key, error) {
 
 func parseKey(text []byte) (key, bool) {
 	var k jose.JSONWebKey
-	if err := k.UnmarshalJSON(text); err != nil || !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" || len(k.KeyID) > mostKeyIDBytes {
+	if err := k.UnmarshalJSON(text); err != nil || !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" || len(k.KeyID) > maxKeyIDBytes {
 		return key{}, false
 	}
 	print, err := k.Thumbprint(crypto.SHA256)
@@ -93,7 +93,7 @@ func (k key) signs(a jose.SignatureAlgorithm) bool {
 	switch public := k.public.(type) {
 	case *rsa.PublicKey:
 		bits := public.N.BitLen()
-		return (strings.HasPrefix(string(a), "RS") || strings.HasPrefix(string(a), "PS")) && bits >= leastRSABits && bits <= mostRSABits
+		return (strings.HasPrefix(string(a), "RS") || strings.HasPrefix(string(a), "PS")) && bits >= minRSABits && bits <= maxRSABits
 	case *ecdsa.PublicKey:
 		return curves[a] != nil && public.Curve == curves[a]
 	case ed25519.PublicKey:

@@ -18,10 +18,10 @@ import (
 
 // Bounds on requests to an issuer and on its responses.
 const (
-	fetchTimeout      = 10 * time.Second
-	mostDocumentBytes = 64 << 10
-	mostKeySetBytes   = 256 << 10
-	mostHeaderBytes   = 16 << 10
+	fetchTimeout     = 10 * time.Second
+	maxDocumentBytes = 64 << 10
+	maxKeySetBytes   = 256 << 10
+	maxHeaderBytes   = 16 << 10
 )
 
 // discoveryPath is appended to the issuer's URL (OpenID Connect Discovery 1.0, section 4).
@@ -47,7 +47,7 @@ func (s *source) fetch(ctx context.Context) ([]key, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	client := s.client()
-	text, err := get(ctx, client, strings.TrimSuffix(s.issuer, "/")+discoveryPath, mostDocumentBytes)
+	text, err := get(ctx, client, strings.TrimSuffix(s.issuer, "/")+discoveryPath, maxDocumentBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *source) fetch(ctx context.Context) ([]key, error) {
 	if err != nil {
 		return nil, err
 	}
-	if text, err = get(ctx, client, at, mostKeySetBytes); err != nil {
+	if text, err = get(ctx, client, at, maxKeySetBytes); err != nil {
 		return nil, err
 	}
 	return parseKeys(text)
@@ -66,14 +66,14 @@ func (s *source) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.side.Get().Clone(), DisableKeepAlives: true,
-			MaxResponseHeaderBytes: mostHeaderBytes,
+			MaxResponseHeaderBytes: maxHeaderBytes,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// get reads a document of at most most bytes.
-func get(ctx context.Context, client *http.Client, url string, most int64) ([]byte, error) {
+// get reads a document of at most limit bytes.
+func get(ctx context.Context, client *http.Client, url string, limit int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -87,12 +87,12 @@ func get(ctx context.Context, client *http.Client, url string, most int64) ([]by
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("get %s: the answer is %d %s", url, response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+	text, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", url, err)
 	}
-	if int64(len(text)) > most {
-		return nil, fmt.Errorf("get %s: the answer has more than %d bytes", url, most)
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("get %s: the answer has more than %d bytes", url, limit)
 	}
 	return text, nil
 }

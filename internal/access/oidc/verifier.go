@@ -20,8 +20,8 @@ import (
 // skew is the tolerated difference between the clocks of the issuer and this machine.
 const skew = time.Minute
 
-// mostRemembered bounds the cache of verified tokens.
-const mostRemembered = 4096
+// maxRemembered bounds the cache of verified tokens.
+const maxRemembered = 4096
 
 // Token is a verified token.
 type Token struct {
@@ -218,7 +218,7 @@ func (v *Verifier) recall(id [sha256.Size]byte) *Token {
 func (v *Verifier) remember(id [sha256.Size]byte, t *Token) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.remembered) >= mostRemembered {
+	if len(v.remembered) >= maxRemembered {
 		clear(v.remembered)
 	}
 	v.remembered[id] = t

@@ -496,9 +496,9 @@ func TestAnIssuerProvesItselfByItsCertificate(t *testing.T) {
 
 func TestManyTokensAreRememberedWithinABound(t *testing.T) {
 	f := newFarm(t, often)
-	for i := range mostRemembered + 10 {
+	for i := range maxRemembered + 10 {
 		f.remember([32]byte{byte(i), byte(i >> 8)}, &Token{})
-		if n := len(f.remembered); n > mostRemembered {
+		if n := len(f.remembered); n > maxRemembered {
 			t.Fatalf("%d tokens are remembered", n)
 		}
 	}

@@ -18,12 +18,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostArchive and mostProgram bound the download and the unpacked program, in bytes. mostDownload bounds the
+// maxArchive and maxProgram bound the download and the unpacked program, in bytes. maxDownload bounds the
 // download time, because nothing is timed on this host meanwhile.
 const (
-	mostArchive  = 256 << 20
-	mostProgram  = 512 << 20
-	mostDownload = 15 * time.Minute
+	maxArchive  = 256 << 20
+	maxProgram  = 512 << 20
+	maxDownload = 15 * time.Minute
 )
 
 // get downloads an archive, unpacks its program and returns the program's digest. Both steps disturb timings
@@ -36,7 +36,7 @@ func (u *Updater) get(ctx context.Context, client tilthv1.ReleaseServiceClient, 
 		}
 		defer release()
 	}
-	ctx, cancel := context.WithTimeout(ctx, mostDownload)
+	ctx, cancel := context.WithTimeout(ctx, maxDownload)
 	defer cancel()
 	f, err := create(u.archive(), 0o600)
 	if err != nil {
@@ -88,8 +88,8 @@ func receive(stream grpc.ServerStreamingClient[tilthv1.DownloadReleaseResponse],
 		} else if err != nil {
 			return err
 		}
-		if total += len(m.GetData()); total > mostArchive {
-			return fmt.Errorf("it has more than %d bytes", mostArchive)
+		if total += len(m.GetData()); total > maxArchive {
+			return fmt.Errorf("it has more than %d bytes", maxArchive)
 		}
 		if _, err := to.Write(m.GetData()); err != nil {
 			return err
@@ -113,8 +113,8 @@ func unpack(archive io.Reader, member, path string) (digest string, err error) {
 		if header.Name != member || header.Typeflag != tar.TypeReg {
 			continue
 		}
-		if header.Size > mostProgram {
-			return "", fmt.Errorf("%s has more than %d bytes", member, mostProgram)
+		if header.Size > maxProgram {
+			return "", fmt.Errorf("%s has more than %d bytes", member, maxProgram)
 		}
 		return writeProgram(files, path)
 	}

@@ -2,8 +2,8 @@ package update
 
 import "time"
 
-// mostPause bounds how long a failed item is skipped.
-const mostPause = 24 * time.Hour
+// maxPause bounds how long a failed item is skipped.
+const maxPause = 24 * time.Hour
 
 // pause skips a failed item, for longer after each failure.
 type pause struct {
@@ -17,7 +17,7 @@ func (p *pause) failed(of string, first time.Duration) {
 	if p.of != of {
 		*p = pause{of: of}
 	}
-	p.until = time.Now().Add(max(first, min(first<<min(p.times, 8), mostPause)))
+	p.until = time.Now().Add(max(first, min(first<<min(p.times, 8), maxPause)))
 	p.times++
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// mostRefused bounds the number of failed versions kept, and mostWhy the bytes kept of each reason.
+// maxRefused bounds the number of failed versions kept, and maxWhy the bytes kept of each reason.
 const (
-	mostRefused = 16
-	mostWhy     = 512
+	maxRefused = 16
+	maxWhy     = 512
 )
 
 // failure is a version that failed on trial, with the reason.
@@ -28,7 +28,7 @@ func (e laterError) Unwrap() error { return e.error }
 // version is retried later.
 func (u *Updater) Refuse(version string, why error) {
 	defer u.unlock()
-	u.last = failure{version, plain(why.Error(), mostWhy)}
+	u.last = failure{version, plain(why.Error(), maxWhy)}
 	u.tried.failed(version, u.cfg.Every)
 	if err := os.Remove(u.next()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		u.cfg.Logger.Warn("a program that failed on trial stays", "error", err)
@@ -38,11 +38,11 @@ func (u *Updater) Refuse(version string, why error) {
 		return
 	}
 	all := append(u.failures(), u.last)
-	all = all[max(0, len(all)-mostRefused):]
+	all = all[max(0, len(all)-maxRefused):]
 	if err := writeFailures(u.refused(), all); err != nil {
 		u.cfg.Logger.Warn("a release that failed is tried again after the next start of this program", "version", version, "error", err)
 		u.unwritten = append(u.unwritten, u.last)
-		u.unwritten = u.unwritten[max(0, len(u.unwritten)-mostRefused):]
+		u.unwritten = u.unwritten[max(0, len(u.unwritten)-maxRefused):]
 	}
 }
 
@@ -63,13 +63,13 @@ func (u *Updater) failures() []failure {
 		return u.unwritten
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostRefused*2*mostWhy))
+	data, err := io.ReadAll(io.LimitReader(f, maxRefused*2*maxWhy))
 	if err != nil {
 		return u.unwritten
 	}
 	var all []failure
 	for line := range strings.Lines(string(data)) {
-		if version, why, _ := strings.Cut(plain(line, 2*mostWhy), " "); version != "" {
+		if version, why, _ := strings.Cut(plain(line, 2*maxWhy), " "); version != "" {
 			all = append(all, failure{version, why})
 		}
 	}
@@ -88,7 +88,7 @@ func writeFailures(path string, all []failure) error {
 }
 
 // plain reduces a text to one line of valid UTF-8 without control characters, of at most a number of bytes.
-func plain(text string, most int) string {
+func plain(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
@@ -96,5 +96,5 @@ func plain(text string, most int) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	text = strings.Join(strings.Fields(text), " ")
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }

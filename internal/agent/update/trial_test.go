@@ -93,8 +93,8 @@ func TestWhatAProgramSaysIsKeptAsPlainText(t *testing.T) {
 	if _, why := u.Refused(); !strings.HasSuffix(why, "a\uFFFD [1m b") {
 		t.Errorf("%q", why)
 	}
-	for most := range 8 {
-		if text := plain("é€é€", most); !utf8.ValidString(text) || len(text) > most {
+	for limit := range 8 {
+		if text := plain("é€é€", limit); !utf8.ValidString(text) || len(text) > limit {
 			t.Errorf("%q", text)
 		}
 	}
@@ -105,10 +105,10 @@ func TestRefusedVersionsAreBounded(t *testing.T) {
 	if err := os.Remove(u.next()); err != nil { // deleting it is not an error
 		t.Fatal(err)
 	}
-	for k := range mostRefused + 3 {
-		u.Refuse(fmt.Sprintf("v2.0.%d", k), errors.New(strings.Repeat("x ", mostWhy)))
+	for k := range maxRefused + 3 {
+		u.Refuse(fmt.Sprintf("v2.0.%d", k), errors.New(strings.Repeat("x ", maxWhy)))
 	}
-	if all := u.failures(); len(all) != mostRefused || all[0].version != "v2.0.3" || all[mostRefused-1].version != "v2.0.18" {
+	if all := u.failures(); len(all) != maxRefused || all[0].version != "v2.0.3" || all[maxRefused-1].version != "v2.0.18" {
 		t.Errorf("%v", all)
 	}
 	if err := os.Remove(u.refused()); err != nil {
@@ -185,7 +185,7 @@ func TestPausesGrow(t *testing.T) {
 	last := time.Now()
 	for range 200 {
 		p.failed("v2.0.0", time.Minute)
-		if !p.holds("v2.0.0") || p.holds("v3.0.0") || p.until.Before(last) || time.Until(p.until) > mostPause {
+		if !p.holds("v2.0.0") || p.holds("v3.0.0") || p.until.Before(last) || time.Until(p.until) > maxPause {
 			t.Fatalf("until %s", p.until)
 		}
 		last = p.until.Add(-time.Second) // the clock's own steps

@@ -26,9 +26,9 @@ const (
 	transfers = 8
 	// tries is the number of attempts per request, with backoff.
 	tries = 4
-	// answerWithin is the time limit of a call without much data; leastBytesASecond adds time for data.
+	// answerWithin is the time limit of a call without much data; minBytesASecond adds time for data.
 	answerWithin       = time.Minute
-	leastBytesASecond  = 256 << 10
+	minBytesASecond    = 256 << 10
 	listWithin         = 15 * time.Minute
 	dialWithin         = 5 * time.Second
 	identifyWithin     = 5 * time.Second // time limit of the cloud's metadata service
@@ -150,7 +150,7 @@ func (b *Bucket) begin(ctx context.Context) (done func(), err error) {
 
 // timeFor returns the time limit of a transfer.
 func timeFor(bytes int64) time.Duration {
-	return answerWithin + time.Duration(bytes/leastBytesASecond)*time.Second
+	return answerWithin + time.Duration(bytes/minBytesASecond)*time.Second
 }
 
 // Open implements artifact.Blobs.

@@ -277,7 +277,7 @@ func (c *comparison) judge() error {
 		if err := one.ask("profile", &p); err != nil {
 			return err
 		}
-		m.Peak, m.Bytes, m.Kernels = p.Peak, p.Total.Bytes, busiest(p.Calls, mostKernels)
+		m.Peak, m.Bytes, m.Kernels = p.Peak, p.Total.Bytes, busiest(p.Calls, maxKernels)
 		m.judgeTimes(c.peer.samples, one.samples)
 		if c.oneDNN != nil {
 			m.OneDNNSeconds, m.OneDNNRatio = against(c.oneDNN.samples, one.samples)

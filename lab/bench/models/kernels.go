@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// mostKernels is the maximum number of kernels in a result.
-const mostKernels = 12
+// maxKernels is the maximum number of kernels in a result.
+const maxKernels = 12
 
 // kernel sums up all calls of a task in a package.
 type kernel struct {
@@ -60,7 +60,7 @@ func writeLayers(out *strings.Builder, machine string, rows []result, models []s
 				begun = true
 				fmt.Fprintf(out, "\n### Layers on %s\n", machine)
 			}
-			row.writeKernels(out, mostKernels)
+			row.writeKernels(out, maxKernels)
 		}
 	}
 }

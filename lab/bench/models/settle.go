@@ -10,14 +10,14 @@ import (
 // settlePoll is how long a process must use no processor time to count as idle. The kernel counts in ticks of 10 ms.
 const (
 	settlePoll = 30 * time.Millisecond
-	settleMost = 2 * time.Second
+	settleMax  = 2 * time.Second
 )
 
 // settle waits until the contender's process is idle. Threads of a pool may spin for a while after their last work,
 // which would take processor time from the next contender.
 func (c *contender) settle() error {
 	before := ""
-	for deadline := time.Now().Add(settleMost); time.Now().Before(deadline); time.Sleep(settlePoll) {
+	for deadline := time.Now().Add(settleMax); time.Now().Before(deadline); time.Sleep(settlePoll) {
 		used, err := processorTime(c.cmd.Process.Pid)
 		if err != nil || used == before {
 			return err

@@ -29,8 +29,8 @@ type device struct {
 	codes sync.Map
 }
 
-// mostUnknown is the maximum share of a space that may be missing from its set, because rules change.
-const mostUnknown = 0.05
+// maxUnknown is the maximum share of a space that may be missing from its set, because rules change.
+const maxUnknown = 0.05
 
 // newDevice checks that the set covers its space. It matches points by the schedules that they produce: schedules
 // that this version of the compiler treats alike are one.
@@ -63,7 +63,7 @@ func newDevice(set *Set) (*device, error) {
 		}
 	}
 	switch known := len(d.points); {
-	case float64(d.unknown) > mostUnknown*float64(known+d.unknown):
+	case float64(d.unknown) > maxUnknown*float64(known+d.unknown):
 		return nil, fmt.Errorf("%s: the set lacks %d of %d schedules that this version's space has: record it again", set.Task, d.unknown, known+d.unknown)
 	case d.best == 0:
 		return nil, fmt.Errorf("%s: no candidate of the set was right: record it again", set.Task)

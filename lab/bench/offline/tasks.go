@@ -138,15 +138,15 @@ type Choice struct {
 	Tasks string
 	// Every selects every Nth of these tasks.
 	Every int
-	// MostGFLOP skips larger tasks; 0 means no limit.
-	MostGFLOP float64
+	// MaxGFLOP skips larger tasks; 0 means no limit.
+	MaxGFLOP float64
 }
 
 // Load returns the selected tasks of models, or of the standard ones if none is named, for a target that stores
 // factors in storage. A model is an ONNX file, the name of a built-in model, or "all".
 func (c Choice) Load(models []string, storage array.Storage) ([]Task, error) {
-	if c.Every < 1 || c.MostGFLOP < 0 {
-		return nil, fmt.Errorf("--every %d, --most-gflop %g: want positive numbers", c.Every, c.MostGFLOP)
+	if c.Every < 1 || c.MaxGFLOP < 0 {
+		return nil, fmt.Errorf("--every %d, --most-gflop %g: want positive numbers", c.Every, c.MaxGFLOP)
 	}
 	all, err := load(models, storage)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c Choice) Load(models []string, storage array.Storage) ([]Task, error) {
 	}
 	var list []Task
 	for k, t := range named {
-		if k%c.Every == 0 && (c.MostGFLOP == 0 || t.Workload.Flop() <= c.MostGFLOP*1e9) {
+		if k%c.Every == 0 && (c.MaxGFLOP == 0 || t.Workload.Flop() <= c.MaxGFLOP*1e9) {
 			list = append(list, all[t.Index])
 		}
 	}

@@ -70,9 +70,9 @@ type bench struct {
 const (
 	// batchSize is the number of candidates that are built before they are measured.
 	batchSize = 16
-	// sampleTime and mostSamples exceed those of a search, because the first samples after a pause are slow.
-	sampleTime  = 150 * time.Millisecond
-	mostSamples = 60
+	// sampleTime and maxSamples exceed those of a search, because the first samples after a pause are slow.
+	sampleTime = 150 * time.Millisecond
+	maxSamples = 60
 	// atOnce is the number of workloads that are built before they are measured. It bounds the loss of an interrupted
 	// run.
 	atOnce = 4
@@ -99,7 +99,7 @@ func newBench(ctx context.Context, o options, threads int, scratch string) (*ben
 		return nil, err
 	}
 	compiler := &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: target.Processors(), CandidateTime: time.Minute}
-	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime, Budget: sampleTime, Samples: mostSamples}
+	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime, Budget: sampleTime, Samples: maxSamples}
 	return &bench{options: o, target: t, backend: by, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 

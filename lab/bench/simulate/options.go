@@ -71,8 +71,8 @@ type Failures struct {
 const (
 	// batchesInFlight over all jobs suffice for a thousand batches per second with realistic times.
 	batchesInFlight = 1600
-	// mostInFlight is the tracker's limit per job.
-	leastInFlight, mostInFlight = 16, 64
+	// maxInFlight is the tracker's limit per job.
+	minInFlight, maxInFlight = 16, 64
 )
 
 // SetDefaults sets unset options.
@@ -88,7 +88,7 @@ func (o *Options) SetDefaults() {
 	set(&o.Workloads, 1000)
 	set(&o.Trials, 20000)
 	set(&o.Batch, wire.BatchCandidates)
-	set(&o.InFlight, min(mostInFlight, max(leastInFlight, batchesInFlight/max(1, o.Jobs))))
+	set(&o.InFlight, min(maxInFlight, max(minInFlight, batchesInFlight/max(1, o.Jobs))))
 	set(&o.TraceBytes, 300)
 	set(&o.Samples, 8)
 	if o.ReportInterval == 0 {
@@ -153,8 +153,8 @@ func (o *Options) checkStore() error {
 	if kind.Shard == nil {
 		return errors.New("the store is neither empty (a file) nor the address of a database")
 	}
-	if o.Shards > wire.MostShards {
-		return fmt.Errorf("shards is %d: at most %d are possible", o.Shards, wire.MostShards)
+	if o.Shards > wire.MaxShards {
+		return fmt.Errorf("shards is %d: at most %d are possible", o.Shards, wire.MaxShards)
 	}
 	if o.Trackers > o.Shards {
 		return fmt.Errorf("trackers is %d and shards %d: each tracker needs one at least", o.Trackers, o.Shards)

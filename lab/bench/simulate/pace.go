@@ -16,8 +16,8 @@ type pace struct {
 	next time.Time
 }
 
-// mostBehind bounds how far the pace may fall behind the clock and still catch up.
-const mostBehind = time.Second
+// maxBehind bounds how far the pace may fall behind the clock and still catch up.
+const maxBehind = time.Second
 
 // wait blocks until n more events are allowed.
 func (p *pace) wait(ctx context.Context, n int) error {
@@ -26,7 +26,7 @@ func (p *pace) wait(ctx context.Context, n int) error {
 	}
 	p.mu.Lock()
 	now := time.Now()
-	if oldest := now.Add(-mostBehind); p.next.Before(oldest) {
+	if oldest := now.Add(-maxBehind); p.next.Before(oldest) {
 		p.next = oldest
 	}
 	turn := p.next

@@ -19,8 +19,8 @@ const (
 	artifactsName = "artifacts"
 )
 
-// mostConnections allows more connections per host than a farm does, because all agents run here.
-const mostConnections = 1 << 20
+// maxConnections allows more connections per host than a farm does, because all agents run here.
+const maxConnections = 1 << 20
 
 // orders is the configuration of a tracker's process, sent as one line of JSON.
 type orders struct {
@@ -53,7 +53,7 @@ func ServeTracker(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Store: o.Store, Shards: o.Shards, Records: filepath.Join(o.Dir, recordsName), ArtifactsDir: filepath.Join(o.Dir, artifactsName),
-		Listen: o.Listen, HTTP: o.HTTP, Security: farm.Security{Limits: connlimit.Limits{Connections: mostConnections, PerHost: mostConnections}},
+		Listen: o.Listen, HTTP: o.HTTP, Security: farm.Security{Limits: connlimit.Limits{Connections: maxConnections, PerHost: maxConnections}},
 		Keep:   farm.KeepAll(), // dropped jobs would look like lost ones
 		Logger: slog.New(slog.DiscardHandler),
 		Ready: func(rpc, web net.Addr) {

@@ -24,8 +24,8 @@ var (
 		"copy_file_range,sendfile,splice,sync_file_range,mmap"
 )
 
-// mostBytes limits the size of a single write.
-const mostBytes = 1 << 28
+// maxBytes limits the size of a single write.
+const maxBytes = 1 << 28
 
 // Trace is the sequence of calls that changed files below a folder.
 type Trace struct {
@@ -75,7 +75,7 @@ func Run(cmd *exec.Cmd, root string) (*Trace, error) {
 	defer os.Remove(out.Name())
 	defer out.Close()
 	cmd.Args = append([]string{
-		strace, "-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-y", "-xx", "-s", strconv.Itoa(mostBytes), "-o", out.Name(),
+		strace, "-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-y", "-xx", "-s", strconv.Itoa(maxBytes), "-o", out.Name(),
 		"-e", "trace=" + followed + "," + foreign, "--", cmd.Path,
 	}, cmd.Args[1:]...)
 	cmd.Path = strace

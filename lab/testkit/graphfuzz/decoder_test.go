@@ -15,15 +15,15 @@ import (
 // graphsPerDecoder is the ratio of graphs to decoders, because each decoder is a package.
 const graphsPerDecoder = 12
 
-// mostSteps and mostPast bound the new and past positions of an execution.
-const mostSteps, mostPast = 5, 9
+// maxSteps and maxPast bound the new and past positions of an execution.
+const maxSteps, maxPast = 5, 9
 
 // TestRandomDecoders compares a decoder's package with random schedules with the model of fixed length. It runs
 // positions one by one or several at once, with the state of earlier executions in memory.
 func TestRandomDecoders(t *testing.T) {
 	c := newCompiler(t)
 	for k := range drawn() / graphsPerDecoder {
-		d := GenerateDecoder(*seed+uint64(k), mostSteps)
+		d := GenerateDecoder(*seed+uint64(k), maxSteps)
 		if err := checkDecoder(t, c, d); err != nil {
 			report(t, d.Case, err)
 		}
@@ -31,7 +31,7 @@ func TestRandomDecoders(t *testing.T) {
 }
 
 func checkDecoder(t *testing.T, c *Compiler, d *Decoder) error {
-	open := map[string]frontend.Bounds{StepExtent: {Least: 1, Most: mostSteps, Caps: []int64{1}}, PastExtent: {Least: 0, Most: mostPast}}
+	open := map[string]frontend.Bounds{StepExtent: {Min: 1, Max: maxSteps, Caps: []int64{1}}, PastExtent: {Min: 0, Max: maxPast}}
 	p, err := frontend.Import(d.Model, frontend.Options{Open: open, Verify: true})
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
@@ -103,7 +103,7 @@ func (d *Decoder) decode(p *program.Program, m *aot.Model, parts []int64) error 
 		for k, name := range d.Present {
 			present[d.Kept[k]] = want[name]
 		}
-		if past += n; past > mostPast {
+		if past += n; past > maxPast {
 			return nil
 		}
 	}

@@ -25,7 +25,7 @@ func TestAPeerThatAGraphEndsIsStartedAgain(t *testing.T) {
 
 func TestOneGraphInAHundredMayStayUncompared(t *testing.T) {
 	for graphs, want := range map[int]int{1: 1, 48: 1, 100: 1, 199: 1, 200: 2, 8700: 87} {
-		if got := mostUncompared(graphs); got != want {
+		if got := maxUncompared(graphs); got != want {
 			t.Errorf("%d of %d, want %d", got, graphs, want)
 		}
 	}

@@ -25,7 +25,7 @@ func openCases() (cases []openCase) {
 		if !ok {
 			continue
 		}
-		open := map[string]frontend.Bounds{OpenExtent: {Least: 1, Most: most}}
+		open := map[string]frontend.Bounds{OpenExtent: {Min: 1, Max: most}}
 		p, err := frontend.Import(c.Model, frontend.Options{Open: open, Verify: true})
 		if err == nil {
 			c.most, c.program = most, p

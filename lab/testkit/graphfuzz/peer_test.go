@@ -158,8 +158,8 @@ func (p *peer) ask(ctx context.Context, question []byte) ([]byte, error) {
 	return nil, endedError{cmd.ProcessState}
 }
 
-// mostUncompared is the maximum number of graphs without a comparison: one in a hundred, but at least one.
-func mostUncompared(graphs int) int { return max(1, graphs/100) }
+// maxUncompared is the maximum number of graphs without a comparison: one in a hundred, but at least one.
+func maxUncompared(graphs int) int { return max(1, graphs/100) }
 
 // check compares outputs with the peer's. It counts and keeps cases that the peer refuses or that end its process.
 // Too many of them indicate a broken peer.
@@ -186,7 +186,7 @@ func (p *peer) check(t *testing.T, c *Case, got map[string]*array.Array) {
 	}
 	t.Logf("seed %d: ONNX Runtime %.200v", c.Seed, err)
 	keepCase(t, c)
-	if uncompared, most := p.refused+p.ended, mostUncompared(drawn()); uncompared > most {
+	if uncompared, most := p.refused+p.ended, maxUncompared(drawn()); uncompared > most {
 		t.Fatalf("ONNX Runtime did not run %d graphs, more than %d of %d", uncompared, most, drawn())
 	}
 }

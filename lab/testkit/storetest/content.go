@@ -49,7 +49,7 @@ func (c *content) message(what string, m proto.Message, err error) {
 func (c *content) ofJobs(h *History) {
 	last, err := c.s.LastJobID()
 	c.say("last job", err, last)
-	page, _, err := c.s.Jobs(records.JobQuery{Most: 1000, MostBytes: 1 << 30})
+	page, _, err := c.s.Jobs(records.JobQuery{Max: 1000, MaxBytes: 1 << 30})
 	c.say("jobs", err, page)
 	open, err := c.s.OpenJobs()
 	c.say("open jobs", err, len(open))
@@ -81,7 +81,7 @@ func (c *content) ofBatches(h *History) {
 	ids, proposals, err := c.s.ClosedJobs()
 	c.say("jobs of closed batches", err, ids, proposals)
 	for n := range h.jobs {
-		for batch := range mostBatches {
+		for batch := range maxBatches {
 			begin := fmt.Sprintf("%s.0%d", jobName(n), batch)
 			id, row, err := c.s.ClosedProposal(begin)
 			c.say("proposal "+begin, err, id, row)

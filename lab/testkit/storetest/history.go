@@ -26,7 +26,7 @@ type History struct {
 }
 
 // Few names, so that steps often meet the same object.
-const mostAgents, mostBatches = 3, 4
+const maxAgents, maxBatches = 3, 4
 
 // Draw draws up to most steps.
 func (h *History) Draw(t *rapid.T, most int) (steps []Step) {
@@ -124,7 +124,7 @@ func (h *History) batch(t *rapid.T) Step {
 	}
 	h.open[job]++
 	sequence := h.open[job]
-	id := fmt.Sprintf("%s.0%d-life", job, rapid.IntRange(0, mostBatches-1).Draw(t, "batch"))
+	id := fmt.Sprintf("%s.0%d-life", job, rapid.IntRange(0, maxBatches-1).Draw(t, "batch"))
 	row := &storev1.BatchRow{JobId: job, Proposal: sequence, EventSequence: sequence, Stage: storev1.Stage_STAGE_BUILD}
 	proposed := &tilthv1.JobEvent{Sequence: sequence, Event: &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
 		BatchId: id, Candidates: []*tilthv1.Candidate{h.measured(t, "conv").GetMeasurement().GetCandidate()},
@@ -177,7 +177,7 @@ func (h *History) drop(t *rapid.T) Step {
 }
 
 func (h *History) agent(t *rapid.T) Step {
-	name := fmt.Sprint("board-", rapid.IntRange(0, mostAgents-1).Draw(t, "agent"))
+	name := fmt.Sprint("board-", rapid.IntRange(0, maxAgents-1).Draw(t, "agent"))
 	session := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "session"))
 	gone, cordoned := rapid.IntRange(0, 4).Draw(t, "gone") == 0, rapid.Bool().Draw(t, "cordoned")
 	return writes(func(w *records.Write) {

@@ -95,7 +95,7 @@ func jobsComeInPages(t *testing.T, k Kind) {
 	}{{nil, all}, {[]tilthv1.JobState{running}, open}, {[]tilthv1.JobState{done}, ended}} {
 		for _, most := range []int{1, 7, 100} {
 			var got []string
-			q := records.JobQuery{States: c.states, Most: most, MostBytes: 1 << 20}
+			q := records.JobQuery{States: c.states, Max: most, MaxBytes: 1 << 20}
 			for first := true; first || q.Before != ""; first = false {
 				jobs, next, err := s.Jobs(q)
 				if err != nil || len(jobs) > most {
@@ -114,7 +114,7 @@ func jobsComeInPages(t *testing.T, k Kind) {
 			}
 		}
 	}
-	if jobs, next, err := s.Jobs(records.JobQuery{Most: 10, MostBytes: 1}); err != nil || len(jobs) != 1 || next != all[0] {
+	if jobs, next, err := s.Jobs(records.JobQuery{Max: 10, MaxBytes: 1}); err != nil || len(jobs) != 1 || next != all[0] {
 		t.Errorf("a page of few bytes has %d jobs, %q, %v", len(jobs), next, err)
 	}
 }

@@ -122,7 +122,7 @@ func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 		2:   {{"job-00000008", "job-00000004"}, {"job-00000000"}},
 		100: {{"job-00000008", "job-00000004", "job-00000000"}},
 	} {
-		q := records.JobQuery{Most: most, MostBytes: 1 << 20, Sees: func(o records.Owner) bool { return !o.Private }}
+		q := records.JobQuery{Max: most, MaxBytes: 1 << 20, Sees: func(o records.Owner) bool { return !o.Private }}
 		for _, ids := range want {
 			jobs, next, err := s.Jobs(q)
 			var got []string
@@ -135,7 +135,7 @@ func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 			q.Before = next
 		}
 	}
-	few := records.JobQuery{Most: 10, MostBytes: 1, Sees: func(o records.Owner) bool { return !o.Private }}
+	few := records.JobQuery{Max: 10, MaxBytes: 1, Sees: func(o records.Owner) bool { return !o.Private }}
 	if jobs, next, err := s.Jobs(few); err != nil || len(jobs) != 1 || next != jobs[0].GetId() {
 		t.Errorf("a page of few bytes has %d jobs, %q, %v", len(jobs), next, err)
 	}
@@ -160,8 +160,8 @@ func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
 	}
 	commit(t, s, w)
 	want := []string{"job-00000006-lifec", "job-00000003-lifeb", "job-00000000-lifea"}
-	for _, mostSeen := range []int{1, 2, 3, 5, 8, 100} {
-		q := records.JobQuery{Most: 10, MostBytes: 1 << 20, MostSeen: mostSeen, Sees: func(o records.Owner) bool { return !o.Private }}
+	for _, maxSeen := range []int{1, 2, 3, 5, 8, 100} {
+		q := records.JobQuery{Max: 10, MaxBytes: 1 << 20, MaxSeen: maxSeen, Sees: func(o records.Owner) bool { return !o.Private }}
 		var got []string
 		pages := 0
 		for first := true; first || q.Before != ""; first = false {
@@ -173,15 +173,15 @@ func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
 				got = append(got, j.GetId())
 			}
 			if stored, err := s.Job(next); err == nil && stored.GetSpec().GetPrivate() {
-				t.Errorf("of %d jobs at a time, a page ends at %s", mostSeen, next)
+				t.Errorf("of %d jobs at a time, a page ends at %s", maxSeen, next)
 			}
 			q.Before = next
 			if pages++; pages > 30 {
-				t.Fatalf("%d jobs at a time come in more than %d pages", mostSeen, pages)
+				t.Fatalf("%d jobs at a time come in more than %d pages", maxSeen, pages)
 			}
 		}
-		if !slices.Equal(got, want) || mostSeen <= 8 && pages < 3 {
-			t.Errorf("%d jobs at a time are %v in %d pages, want %v", mostSeen, got, pages, want)
+		if !slices.Equal(got, want) || maxSeen <= 8 && pages < 3 {
+			t.Errorf("%d jobs at a time are %v in %d pages, want %v", maxSeen, got, pages, want)
 		}
 	}
 }

@@ -113,5 +113,5 @@ func (u *Unit) truncateVector(from, d array.DType, lanes int64) string {
   {t} whole = __builtin_convertvector(%[4]s, {t});
   {t} most = __builtin_convertvector(over, {t}) & %[5]s, least = __builtin_convertvector(under, {t}) & %[6]s;
   return whole | most | least;
-`, mask, l.High+suffix, l.Low+suffix, fits, l.Most, l.Least)
+`, mask, l.High+suffix, l.Low+suffix, fits, l.Max, l.Min)
 }

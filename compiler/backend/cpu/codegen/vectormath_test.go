@@ -19,7 +19,7 @@ var vectorMathDriver string
 // vectorMathErrors lists the largest errors, in units in the last place, that the sweep finds on any target.
 var vectorMathErrors = []struct {
 	name string
-	most float64
+	max  float64
 }{{"exp", 1.2}, {"logistic", 4.6}, {"log", 0.9}, {"tanh", 3.5}, {"erf", 3.0}, {"sin", 1.6}, {"cos", 1.6}, {"pow", 0.6}}
 
 // TestVectorMathIsAccurate compares the vector functions with the C library in double precision, for every 1021st
@@ -79,8 +79,8 @@ func sweepVectorMath(t *testing.T, m mode, source string) {
 			t.Fatalf("unexpected line %q: %v", line, err)
 		}
 		t.Logf("%s: %.3f units at %s, %s", name, worst, x, y)
-		if worst > vectorMathErrors[k].most {
-			t.Errorf("%s is %.3f units in the last place from exact at %s, %s; at most %.1f are promised", name, worst, x, y, vectorMathErrors[k].most)
+		if worst > vectorMathErrors[k].max {
+			t.Errorf("%s is %.3f units in the last place from exact at %s, %s; at most %.1f are promised", name, worst, x, y, vectorMathErrors[k].max)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (a *Analysis) needed(c int, within, box []float64) [][]float64 {
 				continue
 			}
 			if needs[r.Producer] == nil {
-				needs[r.Producer] = a.least(r.Producer)
+				needs[r.Producer] = a.min(r.Producer)
 			}
 			for d := range r.low {
 				axes := reader
@@ -83,14 +83,14 @@ func (a *Analysis) needed(c int, within, box []float64) [][]float64 {
 	}
 	for k := range a.Statements {
 		if needs[k] == nil && a.inside(k, c) {
-			needs[k] = a.least(k)
+			needs[k] = a.min(k)
 		}
 	}
 	return needs
 }
 
-// least returns one element of a statement, with all terms of its reduction.
-func (a *Analysis) least(k int) []float64 {
+// min returns one element of a statement, with all terms of its reduction.
+func (a *Analysis) min(k int) []float64 {
 	g := a.Statements[k].Nest.Stage
 	axes := a.room.take(len(g.Axes) + len(g.Reduce))
 	for i := range axes {

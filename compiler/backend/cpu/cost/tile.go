@@ -82,9 +82,9 @@ func (a *Analysis) LanesOf(g *schedule.Stage) float64 {
 
 // lanes returns the average number of elements per instruction when an axis is divided into vectors. A short rest is
 // computed in powers of two.
-func lanes(axis, vector, most float64) float64 {
+func lanes(axis, vector, limit float64) float64 {
 	parts := func(n float64) float64 {
-		return math.Floor(n/most) + float64(bits.OnesCount64(uint64(math.Mod(n, most))))
+		return math.Floor(n/limit) + float64(bits.OnesCount64(uint64(math.Mod(n, limit))))
 	}
 	whole := math.Floor(axis / vector)
 	return axis / max(1, whole*parts(vector)+parts(axis-whole*vector))

@@ -105,15 +105,15 @@ func TestLinesThatLieApartShareSets(t *testing.T) {
 	for _, c := range []struct {
 		preset       string
 		cache, apart int64
-		most         float64
+		max          float64
 	}{
 		{"x86-64-v3", 32 << 10, 4096, 7}, {"x86-64-v3", 48 << 10, 8192, 11}, {"x86-64-v3", 32 << 10, 2048, 14},
 		{"x86-64-v3", 32 << 10, 3072, 28}, {"x86-64-v3", 32 << 10, 64, 448}, {"arm64", 64 << 10, 16384, 3},
 	} {
 		on := parse(t, c.preset, 1).Clone()
 		on.CPU.L1DataBytes = c.cache
-		if got := Together(on, c.apart); got != c.most {
-			t.Errorf("%s: a first cache of %d bytes has %v lines that lie %d bytes apart, want %v", c.preset, c.cache, got, c.apart, c.most)
+		if got := Together(on, c.apart); got != c.max {
+			t.Errorf("%s: a first cache of %d bytes has %v lines that lie %d bytes apart, want %v", c.preset, c.cache, got, c.apart, c.max)
 		}
 	}
 }

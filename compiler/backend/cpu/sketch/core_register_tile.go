@@ -35,11 +35,11 @@ func (r RegisterTile) Legal(t *target.Target) error {
 	if registers := int64(t.CPU.VectorRegisters); need > registers {
 		return fmt.Errorf("space: a tile of %dx%d vectors needs %d vector registers of %d", r.Rows, r.Vectors, need, registers)
 	}
-	most := unrolledOps
+	limit := unrolledOps
 	if r.Whole {
-		most = straightOps
+		limit = straightOps
 	}
-	if r.Rows*r.Vectors*r.Unroll > most*int64(t.CPU.VectorRegisters) {
+	if r.Rows*r.Vectors*r.Unroll > limit*int64(t.CPU.VectorRegisters) {
 		return fmt.Errorf("space: a tile of %dx%d vectors unrolled %d times is too much code", r.Rows, r.Vectors, r.Unroll)
 	}
 	return nil

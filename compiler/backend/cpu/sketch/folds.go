@@ -36,9 +36,9 @@ type folds struct {
 	// reduction.
 	out, col, row, terms int
 	extents, reduce      []int64
-	// most is the maximum number of terms in lanes, a power of two; group is the number of outputs that share data.
-	most, group int64
-	weights     foldsPackable
+	// max is the maximum number of terms in lanes, a power of two; group is the number of outputs that share data.
+	max, group int64
+	weights    foldsPackable
 	// accesses holds those of the data, the constants and the result; fed is set if a stage feeds the data.
 	accesses []Access
 	fed      bool
@@ -66,8 +66,8 @@ type foldsParameters struct {
 	feed int64
 }
 
-// leastTerms is the minimum number of lanes for which the final addition pays off.
-const leastTerms = 4
+// minTerms is the minimum number of lanes for which the final addition pays off.
+const minTerms = 4
 
 // NewFolds returns the schedules of a reduction in addition to those of its tile, or nil if its groups are not small
 // or have no contiguous terms.
@@ -76,19 +76,19 @@ func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *targe
 		target: t, unit: u, lanes: int64(t.CPU.VectorBytes) / array.Float32.Bytes(), out: len(acc.Axes) - 1, col: -1, row: -1,
 		terms: len(acc.Reduce) - 1, extents: acc.Tensor.Shape, ends: beside.Ends(),
 	}
-	if acc.Combiner != expr.Sum || acc.Tensor.DType != array.Float32 || x.out < 1 || x.terms < 0 || len(u.Also) > 0 || x.lanes < leastTerms {
+	if acc.Combiner != expr.Sum || acc.Tensor.DType != array.Float32 || x.out < 1 || x.terms < 0 || len(u.Also) > 0 || x.lanes < minTerms {
 		return nil
 	}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
 	length := x.reduce[x.terms]
-	if x.most = min(length&-length, x.lanes); x.most < leastTerms || !x.findOperands(s, acc) {
+	if x.max = min(length&-length, x.lanes); x.max < minTerms || !x.findOperands(s, acc) {
 		return nil
 	}
 	x.inside, x.feedOps = beside.Feed()
 	x.choosePositions()
-	if x.col < 0 || len(x.tiles(x.most)) == 0 {
+	if x.col < 0 || len(x.tiles(x.max)) == 0 {
 		return nil
 	}
 	return &space.Sketch[foldsParameters]{Open: x.open(), Variants: []space.Variant[foldsParameters]{{By: FoldAlgorithm, Structure: x}}, Good: x.seeds()}
@@ -182,7 +182,7 @@ func (x *folds) choosePositions() {
 
 // factors returns the possible numbers of terms in lanes, largest first.
 func (x *folds) factors() (list []int64) {
-	for n := x.most; n >= leastTerms; n /= 2 {
+	for n := x.max; n >= minTerms; n /= 2 {
 		if len(x.tiles(n)) > 0 {
 			list = append(list, n)
 		}
@@ -210,11 +210,11 @@ func (x *folds) open() []space.Parameter[foldsParameters] {
 	type p = foldsParameters
 	open := []space.Parameter[p]{
 		sketch.Knob("fw", func(p *p) *int64 { return &p.columns }, sketch.AtMost(x.extents[x.col], 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
-		sketch.Knob("fo", func(p *p) *int64 { return &p.outputs }, x.tiles(x.most)...),
+		sketch.Knob("fo", func(p *p) *int64 { return &p.outputs }, x.tiles(x.max)...),
 		sketch.Knob("ff", func(p *p) *int64 { return &p.factor }, x.factors()...),
 		sketch.Knob("fb", func(p *p) *int64 { return &p.rows }, sketch.AtMost(x.extent(x.row), 1, 2, 4, 7, 8, 14, 16, 28, 56, 1024)...),
 		sketch.Knob("ford", func(p *p) *int64 { return &p.order }, 0, 1),
-		sketch.Unrolling(sketch.Knob("fku", func(p *p) *int64 { return &p.unroll }, sketch.AtMost(x.steps(leastTerms), 1, 2, 4, 8, 16, 32)...)),
+		sketch.Unrolling(sketch.Knob("fku", func(p *p) *int64 { return &p.unroll }, sketch.AtMost(x.steps(minTerms), 1, 2, 4, 8, 16, 32)...)),
 	}
 	if x.fed {
 		open = append(open, sketch.Knob("ffeed", func(p *p) *int64 { return &p.feed }, sketch.Inline, sketch.Alone, sketch.InBlock, sketch.InTile))

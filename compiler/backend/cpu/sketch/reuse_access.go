@@ -89,9 +89,9 @@ func coefficients(x expr.Expr, axes []*expr.Var, extent int64) []int64 {
 	return row
 }
 
-// mostApart is the maximum distance in elements between neighbours' reads for which few vectors hold the data of a
+// maxApart is the maximum distance in elements between neighbours' reads for which few vectors hold the data of a
 // vector.
-const mostApart = 4
+const maxApart = 4
 
 // GroupOf returns the number of consecutive values of an axis for which a load reads the same elements, as the
 // channels of a convolution's group do: the load uses the axis only in a quotient. It returns 1 if neighbours read
@@ -104,7 +104,7 @@ func GroupOf(l *expr.Load, axis *expr.Var) int64 {
 			if !expr.Uses(t.Atom, axis) {
 				continue
 			}
-			if t.Atom == expr.Expr(axis) && t.Coef > 1 && t.Coef <= mostApart && group <= 1 {
+			if t.Atom == expr.Expr(axis) && t.Coef > 1 && t.Coef <= maxApart && group <= 1 {
 				group = 1
 				continue
 			}

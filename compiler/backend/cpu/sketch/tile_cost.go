@@ -104,7 +104,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	}
 	positions := float64(z.th * z.tw)
 	acc := tv * positions
-	loads, scalars, least := 0.0, 0.0, 0.0
+	loads, scalars, smallest := 0.0, 0.0, 0.0
 	if x.loadsShared {
 		shared := tv
 		if x.dot != nil {
@@ -139,7 +139,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	}
 	if x.loadsShared && x.loadsScalar {
 		var reloads float64
-		reloads, least = machine.Crowded(t, acc, tv, z.ku)
+		reloads, smallest = machine.Crowded(t, acc, tv, z.ku)
 		loads += reloads
 	}
 	if spilled := positions - machine.AddressRegisters(t); x.crosses(z) && spilled > 0 {
@@ -161,7 +161,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	casting, casts := x.casts(tv, positions, z)
 	busy, operations = busy+casting, operations+casts
 	loading := machine.Loading(t, loads, scalars)
-	step := max(busy, loading, latency, least, (operations+loads+scalars+2/float64(z.ku))/machine.Issue)
+	step := max(busy, loading, latency, smallest, (operations+loads+scalars+2/float64(z.ku))/machine.Issue)
 	step += machine.Hidden*min(busy, loading) + 0.5/float64(z.ku)
 	steps := float64(sketch.Product(x.steps))
 	exits := 0.0

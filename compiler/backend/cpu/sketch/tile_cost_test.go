@@ -33,10 +33,10 @@ func pooling(t *testing.T, size, channels int64) *expr.Workload {
 func TestCostsOfWindows(t *testing.T) {
 	window, pool := depthwise(t, 56, 128), pooling(t, 224, 64)
 	for _, c := range []struct {
-		name         string
-		w            *expr.Workload
-		dear, cheap  string
-		least, limit float64
+		name        string
+		w           *expr.Workload
+		dear, cheap string
+		min, limit  float64
 	}{
 		{"padding within tiles that cross rows is that of whole rows", window,
 			"tv=1 tw=6 th=1 hb=56 cb=64 outer=1 inner=0 ku=9 pf=0 joint=1 feed=3", "tv=1 tw=7 th=1 hb=56 cb=64 outer=1 inner=0 ku=9 pf=0 joint=1 feed=3", 3, 40},
@@ -54,8 +54,8 @@ func TestCostsOfWindows(t *testing.T) {
 			t.Errorf("%s: points are not legal: %v, %v", c.name, ok, fine)
 			continue
 		}
-		if ratio := s.Cost(dear) / s.Cost(cheap); ratio < c.least || ratio > c.limit {
-			t.Errorf("%s: costs are %g apart, want %g to %g", c.name, ratio, c.least, c.limit)
+		if ratio := s.Cost(dear) / s.Cost(cheap); ratio < c.min || ratio > c.limit {
+			t.Errorf("%s: costs are %g apart, want %g to %g", c.name, ratio, c.min, c.limit)
 		}
 	}
 }

@@ -111,14 +111,14 @@ func (x *Tile) pickedFrom(picked float64, z tileSizes) float64 {
 	return 0
 }
 
-// mostRagged is the maximum number of vectors of a tile that is a group.
-const mostRagged = 8
+// maxRagged is the maximum number of vectors of a tile that is a group.
+const maxRagged = 8
 
 // fewerParts reports whether a tile that is a group has fewer instructions per channel than one whose vectors
 // continue in the next group, each of which picks lanes once for all columns of a window.
 func (x *Tile) fewerParts(lanes int64, acc *schedule.Stage) bool {
 	vectors := parts(x.group, lanes)
-	if x.group < lanes || vectors > mostRagged || (RegisterTile{Rows: 1, Vectors: vectors, Unroll: 1}).Legal(x.target) != nil {
+	if x.group < lanes || vectors > maxRagged || (RegisterTile{Rows: 1, Vectors: vectors, Unroll: 1}).Legal(x.target) != nil {
 		return false
 	}
 	tiles, columns := x.pickedTiles(lanes), 1.0

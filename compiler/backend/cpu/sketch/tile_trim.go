@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// mostKept is the fraction of a loop above which trimming gains too little.
-const mostKept = 0.97
+// maxKept is the fraction of a loop above which trimming gains too little.
+const maxKept = 0.97
 
 // findWindows records, for each axis of the reduction, where it reads data other than padding. The loop over the rows
 // of a window omits rows outside the image if all positions of a tile agree: for a 3x3 window on a 7x7 image, one row
@@ -32,7 +32,7 @@ func (x *Tile) trimmed(axis int, z tileSizes) float64 {
 			part = min(part, w.Kept(x.extents[w.Along], extents[w.Along], x.reduce[axis]))
 		}
 	}
-	if part > mostKept {
+	if part > maxKept {
 		return 1
 	}
 	return part

@@ -27,9 +27,9 @@ type window struct {
 	extended bool
 }
 
-// fewestRows is the minimum number of window rows that a register of terms must serve on average. Sums that are
+// minRows is the minimum number of window rows that a register of terms must serve on average. Sums that are
 // several rows apart use fewer, and building the register takes as long as multiplying without it.
-const fewestRows = 2
+const minRows = 2
 
 // windowTerms returns the tile of a sum whose terms are in the rows of a window, with interleaved vectors, or nil if
 // that does not help.
@@ -90,7 +90,7 @@ func (x *Tile) findWindow(acc *schedule.Stage, by instruction, w *window) bool {
 			apart = max(apart, dim[x.row])
 		}
 	}
-	if w.step == 0 || w.stride == 0 || sketch.Product(x.reduce[:last]) < fewestRows*apart {
+	if w.step == 0 || w.stride == 0 || sketch.Product(x.reduce[:last]) < minRows*apart {
 		return false
 	}
 	x.dot = &dotting{instruction: by, data: w.data, weights: 1 - w.data, window: w}

@@ -58,9 +58,9 @@ type winogradParameters struct {
 	prefetch int64
 }
 
-// mostGrowth is the maximum growth of rounding errors over direct sums if factors are rounded to bfloat16. F2x2 has
+// maxGrowth is the maximum growth of rounding errors over direct sums if factors are rounded to bfloat16. F2x2 has
 // 1.7 times the error, F4x4 9 times.
-const mostGrowth = 2
+const maxGrowth = 2
 
 // NewWinograd returns the schedules of the reduction acc, or nil if the algorithm does not apply. The transforms
 // support only a single output. With pairs, factors of its product may be rounded to bfloat16.
@@ -87,7 +87,7 @@ func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 		pairs  bool
 	}{{F2x2, 2, 2, false}, {F4x4, 4, 4, false}, {F4x2, 4, 2, false}, {F2x2Pairs, 2, 2, true}} {
 		f, ok := c.Filtering(a.my, a.mx)
-		if ok && (!a.pairs || pairs && f.Growth <= mostGrowth) {
+		if ok && (!a.pairs || pairs && f.Growth <= maxGrowth) {
 			k.Variants = append(k.Variants, space.Variant[winogradParameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f, a.pairs}})
 			k.Good = append(k.Good, x.seeds(a.Algorithm)...)
 		}

@@ -43,15 +43,15 @@ func (c copier) rounds(n *ir.For) {
 		c.line("}")
 	}
 	c.whereAligned(func() {
-		if n.Extent <= mostRounds {
+		if n.Extent <= maxRounds {
 			c.line("UNROLL")
 		}
 		loop(c.all)
 	}, func() { loop(c.each) })
 }
 
-// mostRounds is the maximum number of unrolled rounds of a copy.
-const mostRounds = 8
+// maxRounds is the maximum number of unrolled rounds of a copy.
+const maxRounds = 8
 
 // whereAligned prints code for an aligned array. If the alignment is unknown at compile time, it also prints the
 // alternative.
@@ -79,7 +79,7 @@ func (c copier) all() { c.part(c.word, 0, c.Elements) }
 // each copies the elements one by one.
 func (c copier) each() {
 	word := c.word
-	if c.To.Tensor.DType.Bytes() < leastAsync {
+	if c.To.Tensor.DType.Bytes() < minAsync {
 		word = "COPY"
 	}
 	for k := range c.Elements {
@@ -87,8 +87,8 @@ func (c copier) each() {
 	}
 }
 
-// leastAsync is the minimum size of an asynchronous copy in bytes.
-const leastAsync = 4
+// minAsync is the minimum size of an asynchronous copy in bytes.
+const minAsync = 4
 
 // part copies elements starting at first.
 func (c copier) part(word string, first, elements int64) {

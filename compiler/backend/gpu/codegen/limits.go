@@ -120,7 +120,7 @@ func launchesOf(f *ir.Func) []launch {
 		if !ok || n.Kind != ir.Blocks {
 			continue
 		}
-		l := launch{loop: n, threads: 1, privateBytes: mostPrivate(n.Body)}
+		l := launch{loop: n, threads: 1, privateBytes: maxPrivate(n.Body)}
 		ir.Visit(n.Body, func(st ir.Stmt) {
 			switch x := st.(type) {
 			case *ir.For:
@@ -153,8 +153,8 @@ func aligned(bytes int64, b *ir.Buffer) int64 {
 	return (bytes + align - 1) / align * align
 }
 
-// mostPrivate returns the peak of a thread's private bytes in scope.
-func mostPrivate(b ir.Block) (most int64) {
+// maxPrivate returns the peak of a thread's private bytes in scope.
+func maxPrivate(b ir.Block) (largest int64) {
 	own := int64(0)
 	for _, st := range b {
 		inner := int64(0)
@@ -164,11 +164,11 @@ func mostPrivate(b ir.Block) (most int64) {
 				own += n.Buffer.Bytes()
 			}
 		case *ir.For:
-			inner = mostPrivate(n.Body)
+			inner = maxPrivate(n.Body)
 		case *ir.If:
-			inner = max(mostPrivate(n.Then), mostPrivate(n.Else))
+			inner = max(maxPrivate(n.Then), maxPrivate(n.Else))
 		}
-		most = max(most, own+inner)
+		largest = max(largest, own+inner)
 	}
-	return most
+	return largest
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// mostStored is the maximum width of a thread's store in bytes.
-const mostStored = 16
+// maxStored is the maximum width of a thread's store in bytes.
+const maxStored = 16
 
 // neighbours prints a loop over contiguous elements of global memory as a single vector store. It returns false if
 // the loop is no such store. Scalar stores would move as many memory sectors for each element as for all.
@@ -23,7 +23,7 @@ func (p *printer) neighbours(n *ir.For) bool {
 	}
 	bytes := n.Extent * st.Buffer.Tensor.DType.Bytes()
 	first, ok := expr.Neighbours(st.Index, n.Var, n.Extent)
-	if !ok || n.Extent < 2 || bytes > mostStored || bytes&(bytes-1) != 0 {
+	if !ok || n.Extent < 2 || bytes > maxStored || bytes&(bytes-1) != 0 {
 		return false
 	}
 	scalar := ctext.TypeOf(st.Buffer.Tensor.DType).Scalar

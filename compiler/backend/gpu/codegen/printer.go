@@ -159,7 +159,7 @@ func (p *printer) loop(n *ir.For) {
 		return
 	}
 	switch {
-	case n.Kind == ir.Unrolled || n.Kind == ir.Vector || onlyStores(n) && n.Extent <= mostRounds:
+	case n.Kind == ir.Unrolled || n.Kind == ir.Vector || onlyStores(n) && n.Extent <= maxRounds:
 		p.line("UNROLL")
 	case onlyStores(n):
 		p.line("UNROLL_EIGHT")

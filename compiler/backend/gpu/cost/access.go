@@ -36,7 +36,7 @@ func (s *sample) turns(index *lanes, size, bytes int64) (n int) {
 	for from := 0; from < width; from += together {
 		var words [width]int64
 		var used [banks]int
-		count, most := 0, 0
+		count, largest := 0, 0
 		for k := from; k < from+together; k++ {
 			if s.active>>k&1 == 0 {
 				continue
@@ -50,10 +50,10 @@ func (s *sample) turns(index *lanes, size, bytes int64) (n int) {
 				count++
 				bank := at - banks*floorDiv(at, banks)
 				used[bank]++
-				most = max(most, used[bank])
+				largest = max(largest, used[bank])
 			}
 		}
-		n += most
+		n += largest
 	}
 	return n
 }

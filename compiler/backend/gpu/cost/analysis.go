@@ -20,10 +20,10 @@ type Analysis struct {
 type Launch struct {
 	// Blocks and Threads are exact: the blocks of the grid, and the threads of a block.
 	Blocks, Threads int64
-	// Tiles is the number of tiles that the blocks compute, one each unless the blocks are persistent. Most is the
+	// Tiles is the number of tiles that the blocks compute, one each unless the blocks are persistent. Max is the
 	// maximum per block.
 	Tiles int64
-	Most  float64
+	Max   float64
 	// Begun is the number of tiles whose first operands a block waits for. Tiles after its first one count only if
 	// nothing is prefetched during the previous tile.
 	Begun float64
@@ -84,21 +84,21 @@ func Analyse(f *ir.Func, g *target.GPU) *Analysis {
 }
 
 // Heaviest returns the launch that takes longest, or nil.
-func (a *Analysis) Heaviest() (most *Launch) {
+func (a *Analysis) Heaviest() (heaviest *Launch) {
 	for _, l := range a.Launches {
-		if most == nil || a.Cycles(l).Total > a.Cycles(most).Total {
-			most = l
+		if heaviest == nil || a.Cycles(l).Total > a.Cycles(heaviest).Total {
+			heaviest = l
 		}
 	}
-	return most
+	return heaviest
 }
 
 func analysed(n *ir.For) *Launch {
-	l := &Launch{Blocks: n.Extent, Threads: 1, Stages: 1, Tiles: n.Extent, Most: 1, Begun: 1}
+	l := &Launch{Blocks: n.Extent, Threads: 1, Stages: 1, Tiles: n.Extent, Max: 1, Begun: 1}
 	if n.Tiles != nil {
-		l.Tiles, l.Most = n.Tiles.Count, n.Tiles.Most
+		l.Tiles, l.Max = n.Tiles.Count, n.Tiles.Max
 		if !continued(n) {
-			l.Begun = max(1, l.Most)
+			l.Begun = max(1, l.Max)
 		}
 	}
 	ir.Visit(n.Body, func(st ir.Stmt) {

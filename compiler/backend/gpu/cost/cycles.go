@@ -42,7 +42,7 @@ func (a *Analysis) Cycles(l *Launch) Cycles {
 	rounds := math.Ceil(c.Waves)
 	if l.Tiles != l.Blocks { // persistent blocks start once each
 		share := float64(l.Tiles) / float64(l.Blocks)
-		c.Waves, c.Tail = max(1, c.Waves)*share, l.Most/share
+		c.Waves, c.Tail = max(1, c.Waves)*share, l.Max/share
 	} else {
 		c.Tail = rounds / c.Waves
 	}
@@ -61,7 +61,7 @@ func (l *Launch) uneven() float64 {
 	if l.Tiles == l.Blocks {
 		return 1
 	}
-	return l.Most * float64(l.Blocks) / float64(l.Tiles)
+	return l.Max * float64(l.Blocks) / float64(l.Tiles)
 }
 
 // Total returns the approximate number of cycles of all launches.

@@ -24,7 +24,7 @@ type candidate struct {
 // launches.
 func describeAnalysed(s *schedule.Schedule, t *target.Target, cycles float64) *candidate {
 	c := &candidate{
-		Analysis: &Analysis{GPU: t.GPU}, main: &Launch{Blocks: 1, Tiles: 1, Most: 1, Begun: 1, Threads: 1, Stages: 1},
+		Analysis: &Analysis{GPU: t.GPU}, main: &Launch{Blocks: 1, Tiles: 1, Max: 1, Begun: 1, Threads: 1, Stages: 1},
 		cycles: cycles, flop: s.Workload.Flop(), bytes: float64(s.Workload.Bytes()),
 	}
 	if f, err := codegen.Outline(s); err == nil {

@@ -11,9 +11,9 @@ import (
 // on average. Stream-K shares of all steps leave no block more than a step above the average. The work is the same.
 func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
 	for how, want := range map[string]struct {
-		tiles             int64
-		most, waves, tail float64
-		launches          int
+		tiles            int64
+		max, waves, tail float64
+		launches         int
 	}{
 		"":                             {6, 1, 6.0 / 32, 32.0 / 6, 1},
 		"persist 0 4\n":                {6, 2, 1.5, 2 / 1.5, 1},
@@ -25,8 +25,8 @@ func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
 		a := analysed(t, irtest.Product, irtest.TilesOf(2)+how)
 		l := a.Launches[0]
 		c := a.Cycles(l)
-		if len(a.Launches) != want.launches || l.Tiles != want.tiles || math.Abs(l.Most-want.most) > 1e-9 || math.Abs(c.Waves-want.waves) > 1e-9 || math.Abs(c.Tail-want.tail) > 1e-9 {
-			t.Errorf("%q: %d launches, %d tiles, at most %v of a block, %v waves, tail %v; want %+v", how, len(a.Launches), l.Tiles, l.Most, c.Waves, c.Tail, want)
+		if len(a.Launches) != want.launches || l.Tiles != want.tiles || math.Abs(l.Max-want.max) > 1e-9 || math.Abs(c.Waves-want.waves) > 1e-9 || math.Abs(c.Tail-want.tail) > 1e-9 {
+			t.Errorf("%q: %d launches, %d tiles, at most %v of a block, %v waves, tail %v; want %+v", how, len(a.Launches), l.Tiles, l.Max, c.Waves, c.Tail, want)
 		}
 		if done := l.Operations.MultiplyAdds * float64(l.Blocks); math.Abs(done-12*16*6) > 1e-6 {
 			t.Errorf("%q: %v multiplications and additions, want %d", how, done, 12*16*6)

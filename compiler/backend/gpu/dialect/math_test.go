@@ -57,12 +57,12 @@ func checkErrors(t *testing.T, out string) {
 		if _, err := fmt.Sscan(line, &name, &worst, &at); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		most, ok := mathErrors[name]
+		limit, ok := mathErrors[name]
 		if k%2 == 1 {
-			most, ok = mathErrors[strings.TrimSuffix(name, "f")]
+			limit, ok = mathErrors[strings.TrimSuffix(name, "f")]
 		}
-		if !ok || worst > most[k%2] {
-			t.Errorf("%s is %.2f units in the last place from exact at %s; at most %.1f are promised", name, worst, at, most[k%2])
+		if !ok || worst > limit[k%2] {
+			t.Errorf("%s is %.2f units in the last place from exact at %s; at most %.1f are promised", name, worst, at, limit[k%2])
 		}
 	}
 }

@@ -32,8 +32,8 @@ var instructions = map[string]struct{ ptx, sass []string }{
 	}, []string{"HGMMA", "IGMMA"}},
 }
 
-// least is the oldest architecture with a file's instructions, if not all have them.
-var least = map[string]string{"boxes": "sm_90a", "bulk": "sm_90a", "warpgroup": "sm_90a"}
+// smallest is the oldest architecture with a file's instructions, if not all have them.
+var smallest = map[string]string{"boxes": "sm_90a", "bulk": "sm_90a", "warpgroup": "sm_90a"}
 
 // memoryOfThreads matches PTX whose thread variables are not in registers.
 var memoryOfThreads = regexp.MustCompile(`\.local|__local_depot|call`)
@@ -65,7 +65,7 @@ func TestKernelsCompileToPTXInRegistersAlone(t *testing.T) {
 	requireNVPTX(t)
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		for _, name := range kernelNames(t) {
-			if arch < least[name] || testing.Short() && arch == "sm_80" && name != "tensor" {
+			if arch < smallest[name] || testing.Short() && arch == "sm_80" && name != "tensor" {
 				continue
 			}
 			t.Run(arch+"/"+name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestKernelsAssembleWithoutSpills(t *testing.T) {
 	for _, name := range kernelNames(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			arch := max("sm_80", least[name])
+			arch := max("sm_80", smallest[name])
 			dir := t.TempDir()
 			text, cubin := filepath.Join(dir, "k.ptx"), filepath.Join(dir, "k.cubin")
 			if err := os.WriteFile(text, []byte(ptxOf(t, name, arch)), 0o600); err != nil {

@@ -87,11 +87,11 @@ func (n *nests) results() {
 
 // terms divides the terms of a product and maps them to matrix instructions.
 func (n *nests) terms(stage, axis int, extent int64) (loops []int) {
-	const most = 32
+	const limit = 32
 	terms := axis
-	if extent > most && extent%most == 0 {
+	if extent > limit && extent%limit == 0 {
 		var outer int
-		outer, terms = n.Split(stage, axis, most, schedule.Peel)
+		outer, terms = n.Split(stage, axis, limit, schedule.Peel)
 		loops = append(loops, outer)
 	}
 	if n.matrices && n.Err == nil {

@@ -158,9 +158,9 @@ func boxed(l *expr.Load) bool {
 	return true
 }
 
-// MostStages returns the maximum depth of the pipeline: one if an operand is not a plain copy, if its elements are
+// MaxStages returns the maximum depth of the pipeline: one if an operand is not a plain copy, if its elements are
 // too small for asynchronous copies, or if the GPU has none.
-func (p *Product) MostStages(vector int64) int64 {
+func (p *Product) MaxStages(vector int64) int64 {
 	if !p.GPU.HasWarps() {
 		return 1
 	}

@@ -8,7 +8,7 @@ func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (
 	rows, columns, groups := p.strides(b, f, o)
 	var words [banks]int64
 	var used [banks]int64
-	n, most := 0, int64(1)
+	n, largest := 0, int64(1)
 	for thread := range int64(banks) {
 		row, column := place(thread)
 		if row >= p.Extents[p.Rows] || column >= p.Extents[p.Columns] {
@@ -24,9 +24,9 @@ func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (
 		}
 		words[n], n = word, n+1
 		used[word%banks]++
-		most = max(most, used[word%banks])
+		largest = max(largest, used[word%banks])
 	}
-	return most
+	return largest
 }
 
 // strides returns the distances in shared memory, in elements, between the data of neighbouring rows, columns, and

@@ -9,11 +9,11 @@ import (
 
 // Divisions returns the numbers of parts that sums can be divided into with at least the given number of terms each.
 // Split sums fill a GPU with blocks when results are few and sums long.
-func (p *Product) Divisions(least int64) []int64 {
+func (p *Product) Divisions(floor int64) []int64 {
 	list := []int64{1}
 	extent := p.Reduce[p.Step].Extent
 	for _, n := range []int64{2, 4, 8, 16, 32, 64} {
-		if extent%n == 0 && extent/n >= least {
+		if extent%n == 0 && extent/n >= floor {
 			list = append(list, n)
 		}
 	}

@@ -48,10 +48,10 @@ func NewRowwise(w *expr.Workload, g *target.GPU) *sketch.Whole {
 	if s.sharedBytes(rowwiseParameters{rows: 1}) > g.BlockSharedBytes {
 		return nil
 	}
-	most := min(int64(g.BlockThreads), sketch.CeilDiv(m.Length, warpThreads)*warpThreads)
+	limit := min(int64(g.BlockThreads), sketch.CeilDiv(m.Length, warpThreads)*warpThreads)
 	family := &space.Sketch[rowwiseParameters]{
 		Open: space.Worth([]space.Parameter[rowwiseParameters]{
-			sketch.Knob("threads", func(p *rowwiseParameters) *int64 { return &p.threads }, sketch.AtMost(most, 4, 8, 16, 32, 64, 128, 256, 512, 1024)...),
+			sketch.Knob("threads", func(p *rowwiseParameters) *int64 { return &p.threads }, sketch.AtMost(limit, 4, 8, 16, 32, 64, 128, 256, 512, 1024)...),
 			sketch.Knob("rows", func(p *rowwiseParameters) *int64 { return &p.rows }, sketch.AtMost(s.side, 1, 2, 4, 8, 16, 32)...),
 		}),
 		Fixed:    rowwiseParameters{threads: warpThreads, rows: 1},

@@ -50,10 +50,10 @@ type slicesParameters struct {
 const (
 	// slicesShortest is the minimum number of a sum's terms that several threads share.
 	slicesShortest = 32
-	// slicesLeastTerms is the minimum number of terms of a part of a sum.
-	slicesLeastTerms = 16
-	// mostParts is the maximum number of parts of few sums. A block adds them up with a thread for each.
-	mostParts = 512
+	// slicesMinTerms is the minimum number of terms of a part of a sum.
+	slicesMinTerms = 16
+	// slicesMaxParts is the maximum number of parts of few sums. A block adds them up with a thread for each.
+	slicesMaxParts = 512
 	// ahead is the number of parts that an adding thread reads at once.
 	ahead = 8
 )
@@ -143,7 +143,7 @@ func (p *sums) sharers() []int64 {
 // divisions returns the numbers of parts that sums can be divided into.
 func (p *sums) divisions() []int64 {
 	list := []int64{1}
-	for n := int64(2); n <= mostParts && p.extent/n >= slicesLeastTerms; n *= 2 {
+	for n := int64(2); n <= slicesMaxParts && p.extent/n >= slicesMinTerms; n *= 2 {
 		if p.few || n <= 64 && p.extent%n == 0 {
 			list = append(list, n)
 		}

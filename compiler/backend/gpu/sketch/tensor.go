@@ -76,7 +76,7 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 		return nil
 	}
 	k := &space.Sketch[tensorParameters]{Fixed: tensorParameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1, parts: 1}}
-	least := int64(0)
+	smallest := int64(0)
 	for _, x := range algorithms {
 		level := x.level
 		if x.format.Holds(a.DType()) && x.format.Holds(b.DType()) {
@@ -94,14 +94,14 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 			continue
 		}
 		k.Variants = append(k.Variants, space.Variant[tensorParameters]{By: x.by, Structure: t})
-		if least == 0 || x.format.Terms() < least {
-			least = x.format.Terms()
+		if smallest == 0 || x.format.Terms() < smallest {
+			smallest = x.format.Terms()
 		}
 	}
 	if len(k.Variants) == 0 {
 		return nil
 	}
-	k.Open = space.Worth(append(open(p, least), tmaKnob(k.Variants)))
+	k.Open = space.Worth(append(open(p, smallest), tmaKnob(k.Variants)))
 	for _, v := range k.Variants {
 		for _, q := range v.Structure.(*tensorTile).unit().good {
 			k.Good = append(k.Good, space.Candidate[tensorParameters]{By: v.By, Parameters: q})
@@ -196,7 +196,7 @@ func open(p *Product, terms int64) []space.Parameter[tensorParameters] {
 		sketch.Knob("rows", func(p *q) *int64 { return &p.rows }, sketch.AtMost(rows, 1, 2, 4, 8)...),
 		sketch.Knob("columns", func(p *q) *int64 { return &p.columns }, sketch.AtMost(columns, 1, 2, 4, 8, 16, 32)...),
 		sketch.Knob("depth", func(p *q) *int64 { return &p.depth }, sketch.AtMost(steps, 1, 2, 4, 8)...),
-		sketch.Knob("stages", func(p *q) *int64 { return &p.stages }, sketch.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5, 6, 8)...),
+		sketch.Knob("stages", func(p *q) *int64 { return &p.stages }, sketch.AtMost(p.MaxStages(vectorElements), 1, 2, 3, 4, 5, 6, 8)...),
 		sketch.Knob("joint", func(p *q) *int64 { return &p.joint }, joinable(p)...),
 		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}

@@ -22,7 +22,7 @@ func tmaKnob(variants []space.Variant[tensorParameters]) space.Parameter[tensorP
 
 // supportsTMA reports whether TMA can copy boxes of an operand ahead. All threads copy other operands cooperatively.
 func (p *tensorTile) supportsTMA() bool {
-	return p.format.Warpgroup() && p.MostStages(vectorElements) > 1 && (p.SupportsTMA(p.Operands[0]) || p.SupportsTMA(p.Operands[1]))
+	return p.format.Warpgroup() && p.MaxStages(vectorElements) > 1 && (p.SupportsTMA(p.Operands[0]) || p.SupportsTMA(p.Operands[1]))
 }
 
 // legalForTMA returns an error if no operand can be copied by TMA but one should be.

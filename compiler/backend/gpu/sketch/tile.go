@@ -77,9 +77,9 @@ func (p *tileTile) open() []space.Parameter[tileParameters] {
 		sketch.Knob("columns", func(p *q) *int64 { return &p.columns }, p.ofGroups(sketch.AtMost(columns, 1, 2, 4, 8, 16))...),
 		sketch.Knob("depth", func(p *q) *int64 { return &p.depth }, sketch.AtMost(steps, 4, 8, 16, 32)...),
 		sketch.Unrolling(sketch.Knob("unroll", func(p *q) *int64 { return &p.unroll }, sketch.AtMost(steps, 1, 4, 8)...)),
-		sketch.Knob("stages", func(p *q) *int64 { return &p.stages }, sketch.AtMost(p.MostStages(4), 1, 2, 3, 4)...),
+		sketch.Knob("stages", func(p *q) *int64 { return &p.stages }, sketch.AtMost(p.MaxStages(4), 1, 2, 3, 4)...),
 		sketch.Knob("vector", func(p *q) *int64 { return &p.vector }, 1, 4),
-		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(tileLeastTerms)...),
+		sketch.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(tileMinTerms)...),
 	}
 	return append(knobs, TileSchedulerKnobs(p.Product, Box{Rows: 8, Columns: 32}, func(p *q) *TileScheduler { return &p.scheduler })...)
 }
@@ -93,8 +93,8 @@ func (p *tileTile) ofGroups(columns []int64) []int64 {
 	return columns
 }
 
-// tileLeastTerms is the minimum number of terms of a part of a sum.
-const tileLeastTerms = 8
+// tileMinTerms is the minimum number of terms of a part of a sum.
+const tileMinTerms = 8
 
 // box returns the box that a block computes.
 func (q tileParameters) box() Box {
