@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tilth-dev/tilth/internal/access/oidc"
-	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -29,18 +29,18 @@ import (
 // issued is a tracker that also accepts tokens of an issuer.
 type issued struct {
 	*closed
-	issuer *oidctest.Issuer
+	issuer *accesstest.Issuer
 	passed atomic.Int64 // offset of the tracker's clock for tokens
 	log    *bytes.Buffer
 }
 
 // newIssuer starts an issuer and returns it with a verifier. Three groups have roles.
-func newIssuer(t *testing.T) (*oidctest.Issuer, *oidc.Verifier) {
+func newIssuer(t *testing.T) (*accesstest.Issuer, *oidc.Verifier) {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
-	issuer := must[*oidctest.Issuer](t)(oidctest.New(ca))
+	issuer := must[*accesstest.Issuer](t)(accesstest.NewIssuer(ca))
 	t.Cleanup(issuer.Close)
-	cfg := must[oidc.Config](t)(oidc.Parse(map[string]string{"issuer": issuer.URL(), "audience": oidctest.Audience, "ca": ca},
+	cfg := must[oidc.Config](t)(oidc.Parse(map[string]string{"issuer": issuer.URL(), "audience": accesstest.Audience, "ca": ca},
 		[]string{"farm-admins=admin", "ml-team=client", "boards=agent"}))
 	verifier := must[*oidc.Verifier](t)(oidc.Open(cfg, oidc.Options{Ask: time.Nanosecond}))
 	t.Cleanup(func() {

@@ -22,8 +22,8 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/access/certs"
-	"github.com/tilth-dev/tilth/internal/access/connlimit/flood"
 	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -97,7 +97,7 @@ func (b *besieged) attack(ctx context.Context, connections, calls int, method, t
 	b.t.Helper()
 	done := make(chan struct{}, connections)
 	for range connections {
-		f, err := flood.New(b.dial(ctx))
+		f, err := accesstest.NewFlood(b.dial(ctx))
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func (b *besieged) deaf(ctx context.Context, calls int, method, token string, re
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	f, err := flood.New(b.dial(ctx), http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	f, err := accesstest.NewFlood(b.dial(ctx), http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 )
 
 // meteredFarm is a farm whose processes serve metrics: the tracker with TLS and authentication, and the agents on the
@@ -39,7 +39,7 @@ func startMeteredFarm(ctx context.Context, t *testing.T) *meteredFarm {
 	}
 	t.Cleanup(f.end)
 	f.tilth(ctx, "tracker", "certs", "--dir", f.path("certs"), "--host", "127.0.0.1").mustRun()
-	issuer, err := oidctest.New(f.path("issuer.crt"))
+	issuer, err := accesstest.NewIssuer(f.path("issuer.crt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func startMeteredFarm(ctx context.Context, t *testing.T) *meteredFarm {
 	f.web = f.browser()
 	f.serve("tracker", "--listen", f.tracker, "--data", f.path("data"), "--tls-cert", f.path("certs/tracker.crt"),
 		"--tls-key", f.path("certs/tracker.key"), "--tokens", f.path("tokens.json"),
-		"--oidc", "issuer="+issuer.URL()+",audience="+oidctest.Audience+",ca="+f.path("issuer.crt"), "--oidc-role", "boards=agent")
+		"--oidc", "issuer="+issuer.URL()+",audience="+accesstest.Audience+",ca="+f.path("issuer.crt"), "--oidc-role", "boards=agent")
 	for _, kind := range []string{"tuner", "builder", "runner"} {
 		args := append(f.as("board"), "--cache", f.path("cache"))
 		if kind == "runner" {
@@ -63,7 +63,7 @@ func startMeteredFarm(ctx context.Context, t *testing.T) *meteredFarm {
 }
 
 // issue writes a token of an issuer for a member of a group.
-func (f *meteredFarm) issue(by *oidctest.Issuer, name, group string) {
+func (f *meteredFarm) issue(by *accesstest.Issuer, name, group string) {
 	token, err := by.Sign(by.Claims(name, group), nil)
 	if err == nil {
 		err = os.WriteFile(f.path(name+".token"), []byte(token), 0o600)

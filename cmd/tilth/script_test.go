@@ -29,7 +29,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
-			e.Values[issuerKey{}] = new(*oidctest.Issuer)
+			e.Values[issuerKey{}] = new(*accesstest.Issuer)
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("ONNX_CASES", "/usr/share/libonnx-testdata/data/node")
@@ -110,10 +110,10 @@ func startIssuer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: issuer NAME FILE")
 	}
-	issuer, err := oidctest.New(ts.MkAbs(args[1]))
+	issuer, err := accesstest.NewIssuer(ts.MkAbs(args[1]))
 	ts.Check(err)
 	ts.Defer(issuer.Close)
-	*ts.Value(issuerKey{}).(**oidctest.Issuer) = issuer
+	*ts.Value(issuerKey{}).(**accesstest.Issuer) = issuer
 	ts.Setenv(args[0], issuer.URL())
 }
 
@@ -122,7 +122,7 @@ func issue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: issued NAME GROUP FILE")
 	}
-	issuer := *ts.Value(issuerKey{}).(**oidctest.Issuer)
+	issuer := *ts.Value(issuerKey{}).(**accesstest.Issuer)
 	token, err := issuer.Sign(issuer.Claims(args[0], args[1]), nil)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(token), 0o600))

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/access/oidc"
-	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -33,10 +33,10 @@ func issuerGate(t *testing.T) (g *Gate, client func(name string) metadata.MD) {
 		}
 	}
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
-	issuer, err := oidctest.New(ca)
+	issuer, err := accesstest.NewIssuer(ca)
 	check(err)
 	t.Cleanup(issuer.Close)
-	cfg, err := oidc.Parse(map[string]string{"issuer": issuer.URL(), "audience": oidctest.Audience, "ca": ca}, []string{"g=client"})
+	cfg, err := oidc.Parse(map[string]string{"issuer": issuer.URL(), "audience": accesstest.Audience, "ca": ca}, []string{"g=client"})
 	check(err)
 	verifier, err := oidc.Open(cfg, oidc.Options{})
 	check(err)

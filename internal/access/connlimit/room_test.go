@@ -19,18 +19,18 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tilth-dev/tilth/internal/access/connlimit/flood"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 )
 
 // flooder records the peak of the reserved memory while it sends.
 type flooder struct {
-	*flood.Flood
+	*accesstest.Flood
 	max int64
 }
 
 func startFlood(t *testing.T, addr string, of *service) *flooder {
 	t.Helper()
-	c, err := flood.New(dialRaw(t, addr))
+	c, err := accesstest.NewFlood(dialRaw(t, addr))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 )
 
 // FuzzVerify checks that a token without the issuer's signature never identifies anyone.
@@ -66,8 +66,8 @@ func FuzzClaims(f *testing.F) {
 		if got.Role != access.Admin && got.Role != access.Client && got.Role != access.Agent || !got.Expires.After(now) {
 			t.Errorf("%s makes %+v", payload, got)
 		}
-		if !strings.Contains(string(payload), oidctest.Audience) && !strings.Contains(string(payload), `\u`) {
-			t.Errorf("%s is for %s", payload, oidctest.Audience)
+		if !strings.Contains(string(payload), accesstest.Audience) && !strings.Contains(string(payload), `\u`) {
+			t.Errorf("%s is for %s", payload, accesstest.Audience)
 		}
 	})
 }

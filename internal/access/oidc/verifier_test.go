@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
+	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // farm is an issuer with a verifier of its tokens.
 type farm struct {
 	testing.TB
-	*oidctest.Issuer
+	*accesstest.Issuer
 	*Verifier
 	log *logged
 }
@@ -58,10 +58,10 @@ var often = Options{Refresh: time.Hour, Retry: time.Hour, Ask: time.Nanosecond}
 func newFarm(t testing.TB, o Options, settings ...string) *farm {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
-	issuer, err := oidctest.New(ca)
+	issuer, err := accesstest.NewIssuer(ca)
 	check(t, err)
 	t.Cleanup(issuer.Close)
-	named := map[string]string{"issuer": issuer.URL(), "audience": oidctest.Audience, "ca": ca}
+	named := map[string]string{"issuer": issuer.URL(), "audience": accesstest.Audience, "ca": ca}
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
 		named[name] = value
@@ -167,7 +167,7 @@ func TestTokensThatProveNothingAreRefused(t *testing.T) {
 	good := f.sign(nil, nil)
 	part := strings.Split(good, ".")
 	unsigned := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + part[1] + "."
-	symmetric, err := oidctest.Key{Algorithm: jose.HS256}.Sign(nil, nil)
+	symmetric, err := accesstest.Key{Algorithm: jose.HS256}.Sign(nil, nil)
 	if err == nil {
 		t.Fatalf("a key without a secret signs %s", symmetric)
 	}
@@ -207,7 +207,7 @@ func TestAKeyWithinATokenCountsForNothing(t *testing.T) {
 	f := newFarm(t, often)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	check(t, err)
-	mine := oidctest.Key{ID: "first", Algorithm: jose.EdDSA, Private: private}
+	mine := accesstest.Key{ID: "first", Algorithm: jose.EdDSA, Private: private}
 	token, err := mine.Sign([]byte("{}"), map[jose.HeaderKey]any{"jwk": jose.JSONWebKey{Key: public}})
 	check(t, err)
 	_, err = f.Verify(t.Context(), token, time.Now())
@@ -257,7 +257,7 @@ func TestEveryKindOfKeySigns(t *testing.T) {
 		"short RSA": {weak, jose.RS256, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f.Add(oidctest.Key{ID: name, Algorithm: c.by, Private: c.private})
+			f.Add(accesstest.Key{ID: name, Algorithm: c.by, Private: c.private})
 			_, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 			if (err == nil) != c.is {
 				t.Errorf("a token signed by %s: %v", name, err)
@@ -271,10 +271,10 @@ func TestAKeySignsByItsAlgorithmOnly(t *testing.T) {
 	f := newFarm(t, often)
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	check(t, err)
-	f.Add(oidctest.Key{ID: "rsa", Algorithm: jose.RS256, Private: private})
+	f.Add(accesstest.Key{ID: "rsa", Algorithm: jose.RS256, Private: private})
 	_, err = f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 	check(t, err)
-	token, err := oidctest.Key{ID: "rsa", Algorithm: jose.PS256, Private: private}.Sign([]byte("{}"), nil)
+	token, err := accesstest.Key{ID: "rsa", Algorithm: jose.PS256, Private: private}.Sign([]byte("{}"), nil)
 	check(t, err)
 	_, err = f.Verify(t.Context(), token, time.Now())
 	wantError(t, err, token, "does not have")
@@ -298,7 +298,7 @@ func (f *farm) readAgain() {
 	f.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	check(f, err)
-	token, err := oidctest.Key{ID: "nobody's", Algorithm: jose.EdDSA, Private: private}.Sign([]byte("{}"), nil)
+	token, err := accesstest.Key{ID: "nobody's", Algorithm: jose.EdDSA, Private: private}.Sign([]byte("{}"), nil)
 	check(f, err)
 	if _, err := f.Verify(f.Context(), token, time.Now()); err == nil {
 		f.Fatal("a token that nobody knows is good")
@@ -461,11 +461,11 @@ func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 // TestAnIssuerMayComeLater starts a verifier while its issuer is down.
 func TestAnIssuerMayComeLater(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
-	issuer, err := oidctest.New(ca)
+	issuer, err := accesstest.NewIssuer(ca)
 	check(t, err)
 	defer issuer.Close()
 	issuer.SetHandler(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) })
-	cfg, err := Parse(map[string]string{"issuer": issuer.URL(), "audience": oidctest.Audience, "ca": ca}, []string{"g=client"})
+	cfg, err := Parse(map[string]string{"issuer": issuer.URL(), "audience": accesstest.Audience, "ca": ca}, []string{"g=client"})
 	check(t, err)
 	v, err := Open(cfg, often)
 	check(t, err)

@@ -1,4 +1,4 @@
-package oidctest
+package accesstest
 
 import (
 	"crypto"
@@ -40,8 +40,8 @@ type Key struct {
 	Private   crypto.Signer
 }
 
-// New starts an issuer with one key, and writes its certificate authority to a file. The caller must Close it.
-func New(authority string) (*Issuer, error) {
+// NewIssuer starts an issuer with one key, and writes its certificate authority to a file. The caller must Close it.
+func NewIssuer(authority string) (*Issuer, error) {
 	i := &Issuer{}
 	i.server = httptest.NewUnstartedServer(http.HandlerFunc(i.serve))
 	i.server.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -1,4 +1,4 @@
-package flood
+package accesstest
 
 import (
 	"bytes"
@@ -30,8 +30,8 @@ type Flood struct {
 	Look func()
 }
 
-// New starts HTTP/2 on a connection.
-func New(conn net.Conn, settings ...http2.Setting) (*Flood, error) {
+// NewFlood starts HTTP/2 on a connection.
+func NewFlood(conn net.Conn, settings ...http2.Setting) (*Flood, error) {
 	f := &Flood{
 		conn: conn, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{}, left: map[uint32]int{}, window: firstWindow, initial: firstWindow,
 	}
