@@ -29,7 +29,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -429,13 +428,13 @@ func TestShardsAskWhoCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	secrets := map[string]string{}
 	for name, role := range map[string]access.Role{"ana": access.Client, "bob": access.Client, "board": access.Agent, "other": access.Agent} {
-		secret, _, err := tokens.Create(path, tokens.Request{Name: name, Role: role}, time.Now())
+		secret, _, err := access.CreateToken(path, access.TokenRequest{Name: name, Role: role}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		secrets[name] = secret
 	}
-	f := newSharded(t, tracker.Config{Security: tracker.Security{Tokens: must[*tokens.File](t)(tokens.Open(path, slog.New(slog.DiscardHandler), nil))}})
+	f := newSharded(t, tracker.Config{Security: tracker.Security{Tokens: must[*access.TokenFile](t)(access.OpenTokens(path, slog.New(slog.DiscardHandler), nil))}})
 	as := func(name string) context.Context {
 		return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+secrets[name])
 	}

@@ -16,7 +16,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/internal/access/tokens"
+	"github.com/tilth-dev/tilth/internal/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -228,7 +228,7 @@ func TestASessionEndsWithItsToken(t *testing.T) {
 	c := newClosed(t, false)
 	v := c.visitor()
 	v.signIn("alice", "/")
-	if _, err := tokens.Revoke(c.path("tokens.json"), func(t tokens.Token) bool { return t.Name == "alice" }); err != nil {
+	if _, err := access.RevokeTokens(c.path("tokens.json"), func(t access.Token) bool { return t.Name == "alice" }); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {

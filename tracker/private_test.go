@@ -23,7 +23,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
@@ -62,13 +61,13 @@ func newSharedFarm(t *testing.T) *sharedFarm {
 	for name, role := range map[string]access.Role{
 		"alice": access.Client, "bob": access.Client, "root": access.Admin, "reader": access.ReadOnly, "board": access.Agent,
 	} {
-		text, _, err := tokens.Create(path, tokens.Request{Name: name, Role: role}, time.Now())
+		text, _, err := access.CreateToken(path, access.TokenRequest{Name: name, Role: role}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.tokens[name] = text
 	}
-	cfg := tracker.Config{FirstRetry: -1, Security: tracker.Security{Tokens: must[*tokens.File](t)(tokens.Open(path, slog.New(slog.DiscardHandler), nil))}}
+	cfg := tracker.Config{FirstRetry: -1, Security: tracker.Security{Tokens: must[*access.TokenFile](t)(access.OpenTokens(path, slog.New(slog.DiscardHandler), nil))}}
 	f.trackerFarm = &trackerFarm{TB: t, dir: t.TempDir(), cfg: cfg, dial: []grpc.DialOption{grpc.WithPerRPCCredentials(f.tokens)}}
 	f.start()
 	t.Cleanup(func() { f.stop() })

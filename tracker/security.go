@@ -10,12 +10,10 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/audit"
 	"github.com/tilth-dev/tilth/internal/access/authorisation"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/engine"
@@ -30,11 +28,11 @@ type Security struct {
 	// Certificates accepts client certificates as identities.
 	Certificates bool
 	// Tokens are the farm's own bearer tokens; nil accepts none.
-	Tokens *tokens.File
+	Tokens *access.TokenFile
 	// OIDC verifies tokens of an issuer; nil accepts none. The caller closes it after the tracker.
 	OIDC *oidc.Verifier
 	// Audit records actions and refusals; nil records nothing. The caller closes it after the tracker.
-	Audit *audit.Log
+	Audit *access.AuditLog
 	// CallsPerSecond limits the calls of each identity; 0 means no limit.
 	CallsPerSecond float64
 	// Limits bound the resources of each peer.

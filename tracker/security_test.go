@@ -28,10 +28,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/audit"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -61,7 +59,7 @@ func newClosed(t testing.TB, withTLS bool) *closed {
 		"read-only": access.ReadOnly, "client": access.Client, "agent": access.Agent, "admin": access.Admin,
 		"alice": access.Client, "bob": access.Client, "anna": access.Agent, "ben": access.Agent,
 	} {
-		text, _, err := tokens.Create(c.path("tokens.json"), tokens.Request{Name: name, Role: role}, time.Now())
+		text, _, err := access.CreateToken(c.path("tokens.json"), access.TokenRequest{Name: name, Role: role}, time.Now())
 		c.check(err)
 		c.tokens[name] = text
 	}
@@ -93,11 +91,11 @@ func (c *closed) start() {
 	c.Helper()
 	var err error
 	discard := slog.New(slog.DiscardHandler)
-	c.cfg.Security.Tokens, err = tokens.Open(c.path("tokens.json"), discard, nil)
+	c.cfg.Security.Tokens, err = access.OpenTokens(c.path("tokens.json"), discard, nil)
 	c.check(err)
-	file, err := audit.OpenFile(c.path("audit.jsonl"), auditLines, 1)
+	file, err := access.OpenAuditFile(c.path("audit.jsonl"), auditLines, 1)
 	c.check(err)
-	c.cfg.Security.Audit = audit.New(file, discard)
+	c.cfg.Security.Audit = access.NewAuditLog(file, discard)
 	c.cfg.Store, err = bolt.Open(c.path("records.db"), bolt.Options{})
 	c.check(err)
 	c.cfg.ArtifactsDir = c.path("artifacts")
@@ -351,7 +349,7 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = tokens.Revoke(c.path("tokens.json"), func(k tokens.Token) bool { return k.Name == "bob" })
+	_, err = access.RevokeTokens(c.path("tokens.json"), func(k access.Token) bool { return k.Name == "bob" })
 	c.check(err)
 	c.check(c.cancel("alice", job.GetId()))
 	_, err = stream.Recv()
@@ -369,7 +367,7 @@ func TestARevokedTokenGetsNoWorkItWaitedFor(t *testing.T) {
 		_, err := agents.LeaseWork(t.Context(), &tilthv1.LeaseWorkRequest{Session: session, Wait: seconds(60)})
 		work <- err
 	}()
-	_, err = tokens.Revoke(c.path("tokens.json"), func(k tokens.Token) bool { return k.Name == "anna" })
+	_, err = access.RevokeTokens(c.path("tokens.json"), func(k access.Token) bool { return k.Name == "anna" })
 	c.check(err)
 	_, err = c.submit("alice", "one")
 	c.check(err)
@@ -384,12 +382,12 @@ func TestATokenIsReplacedWithoutAPause(t *testing.T) {
 		return err
 	}
 	wantCode(t, "the first token", list(), codes.OK, "")
-	next, made, err := tokens.Create(c.path("tokens.json"), tokens.Request{Name: "alice", Role: access.Client}, time.Now())
+	next, made, err := access.CreateToken(c.path("tokens.json"), access.TokenRequest{Name: "alice", Role: access.Client}, time.Now())
 	c.check(err)
 	wantCode(t, "while there are two", list(), codes.OK, "")
 	c.check(os.WriteFile(c.path("next"), []byte(next), 0o600))
 	c.check(os.Rename(c.path("next"), c.path("alice.token")))
-	_, err = tokens.Revoke(c.path("tokens.json"), func(k tokens.Token) bool { return k.Name == "alice" && k.ID != made.ID })
+	_, err = access.RevokeTokens(c.path("tokens.json"), func(k access.Token) bool { return k.Name == "alice" && k.ID != made.ID })
 	c.check(err)
 	wantCode(t, "on the same connection, the second token", list(), codes.OK, "")
 }
@@ -419,13 +417,13 @@ func TestACertificateStandsInForAToken(t *testing.T) {
 }
 
 // entries reads the audit log.
-func (c *closed) entries() (out []audit.Entry) {
+func (c *closed) entries() (out []access.AuditEntry) {
 	c.Helper()
 	f, err := os.Open(c.path("audit.jsonl"))
 	c.check(err)
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
-		var e audit.Entry
+		var e access.AuditEntry
 		c.check(json.Unmarshal(s.Bytes(), &e))
 		out = append(out, e)
 	}

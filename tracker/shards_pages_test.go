@@ -24,7 +24,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/certs"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -60,7 +59,7 @@ func newClosedRivalsOn(t *testing.T, database string) *closedRivals {
 		roles[ownerOf(shard)] = access.Client
 	}
 	for name, role := range roles {
-		text, _, err := tokens.Create(file, tokens.Request{Name: name, Role: role}, time.Now())
+		text, _, err := access.CreateToken(file, access.TokenRequest{Name: name, Role: role}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

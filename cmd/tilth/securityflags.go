@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/access/audit"
+	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
@@ -49,8 +49,8 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.StringSliceVar(&f.oidcRoles, "oidc-role", nil, "roles of that issuer's groups, e.g. `ml-team=client,farm-admins=admin`: the first counts that a caller is in; others are refused")
 	flags.BoolVar(&f.insecure, "insecure", false, "serve other machines without encryption or authentication: anyone who reaches the tracker can run code on the farm")
 	flags.StringVar(&f.auditLog, "audit-log", "", "audit log `file`, or stderr or none (default DATA/audit.jsonl)")
-	flags.Int64Var(&f.auditBytes, "audit-max-bytes", audit.DefaultMaxBytes, "size at which the audit log is rotated")
-	flags.IntVar(&f.auditKeep, "audit-keep", audit.DefaultKeep, "number of full audit log files to keep")
+	flags.Int64Var(&f.auditBytes, "audit-max-bytes", access.DefaultAuditBytes, "size at which the audit log is rotated")
+	flags.IntVar(&f.auditKeep, "audit-keep", access.DefaultAuditFiles, "number of full audit log files to keep")
 	d := connlimit.Limits{}.WithDefaults()
 	flags.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of all peers together")
 	flags.IntVar(&f.limits.PerHost, "max-connections-per-host", d.PerHost, "connections from one address")

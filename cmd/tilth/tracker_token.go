@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
@@ -30,7 +29,7 @@ func tokensFlag(c *cobra.Command, path *string) {
 
 func newTokenCreate(a *app) *cobra.Command {
 	var file, role, output string
-	var request tokens.Request
+	var request access.TokenRequest
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Make a token and print it; it is shown only now",
 		Long: `Make a token and print it; it is shown only now.
@@ -62,7 +61,7 @@ expire (--retire) or revoke them.`,
 		if request.Lifetime < 0 || request.Retire < 0 {
 			return usagef("--lifetime and --retire: want positive times")
 		}
-		text, _, err := tokens.Create(file, request, time.Now())
+		text, _, err := access.CreateToken(file, request, time.Now())
 		if err != nil {
 			return err
 		}
@@ -87,7 +86,7 @@ type tokenRow struct {
 	Expires string `json:"expires_at,omitempty"`
 }
 
-func newTokenRow(t tokens.Token, now time.Time) tokenRow {
+func newTokenRow(t access.Token, now time.Time) tokenRow {
 	row := tokenRow{ID: t.ID, Name: t.Name, Role: string(t.Role), State: "valid", Created: t.Created.Format(time.RFC3339)}
 	if t.Expired(now) {
 		row.State = "expired"
@@ -109,7 +108,7 @@ func newTokenList(a *app) *cobra.Command {
 	tokensFlag(c, &file)
 	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(context.Context, []string) error {
-		set, err := tokens.Read(file)
+		set, err := access.ReadTokens(file)
 		if err != nil {
 			return err
 		}
@@ -142,7 +141,7 @@ func newTokenRevoke(a *app) *cobra.Command {
 		if (name == "") == (len(ids) == 0) {
 			return usagef("name the IDs of tokens, or a --name")
 		}
-		gone, err := tokens.Revoke(file, func(t tokens.Token) bool { return slices.Contains(ids, t.ID) || name != "" && t.Name == name })
+		gone, err := access.RevokeTokens(file, func(t access.Token) bool { return slices.Contains(ids, t.ID) || name != "" && t.Name == name })
 		for _, t := range gone {
 			fmt.Fprintf(a.stdout, "revoked %s of %s\n", t.ID, t.Name)
 		}

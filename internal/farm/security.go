@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/access/audit"
+	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -29,7 +28,7 @@ type Security struct {
 	// audit log.
 	AuditFile string
 	AuditTo   io.Writer
-	// AuditMaxBytes and AuditKeep are passed to audit.OpenFile.
+	// AuditMaxBytes and AuditKeep are passed to access.OpenAuditFile.
 	AuditMaxBytes int64
 	AuditKeep     int
 	// CallsPerSecond limits the calls of an identity; 0 disables the limit.
@@ -55,7 +54,7 @@ func (s Security) open(log *slog.Logger) (tracker.Security, io.Closer, error) {
 	}
 	opened := closers{out.Audit}
 	if s.Tokens != "" {
-		if out.Tokens, err = tokens.Open(s.Tokens, log, func(c tokens.Change) { noteTokens(out.Audit, s.Tokens, c) }); err != nil {
+		if out.Tokens, err = access.OpenTokens(s.Tokens, log, func(c access.TokenChange) { noteTokens(out.Audit, s.Tokens, c) }); err != nil {
 			return tracker.Security{}, nil, errors.Join(err, opened.Close())
 		}
 	}
@@ -80,30 +79,30 @@ func (all closers) Close() (err error) {
 }
 
 // noteTokens writes a change of the tokens file to the audit log. The operating system knows its author.
-func noteTokens(log *audit.Log, file string, c tokens.Change) {
-	words := func(list []tokens.Token) string {
+func noteTokens(log *access.AuditLog, file string, c access.TokenChange) {
+	words := func(list []access.Token) string {
 		var out []string
 		for _, t := range list {
 			out = append(out, t.ID+" of "+t.Name+", "+string(t.Role))
 		}
 		return strings.Join(out, "; ")
 	}
-	log.Add(audit.Entry{
+	log.Add(access.AuditEntry{
 		Time: time.Now().UTC(), Verb: "tokens.change", From: file, Result: "OK",
 		What: map[string]string{"come": words(c.Come), "gone": words(c.Gone)},
 	})
 }
 
-func (s Security) openAudit(log *slog.Logger) (*audit.Log, error) {
+func (s Security) openAudit(log *slog.Logger) (*access.AuditLog, error) {
 	switch {
 	case s.AuditFile != "":
-		file, err := audit.OpenFile(s.AuditFile, s.AuditMaxBytes, s.AuditKeep)
+		file, err := access.OpenAuditFile(s.AuditFile, s.AuditMaxBytes, s.AuditKeep)
 		if err != nil {
 			return nil, err
 		}
-		return audit.New(file, log), nil
+		return access.NewAuditLog(file, log), nil
 	case s.AuditTo != nil:
-		return audit.New(nopCloser{s.AuditTo}, log), nil
+		return access.NewAuditLog(nopCloser{s.AuditTo}, log), nil
 	}
 	return nil, nil
 }

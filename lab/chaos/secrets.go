@@ -12,7 +12,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/certs"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -33,7 +32,7 @@ func makeSecrets(dir string) error {
 		return err
 	}
 	for name, role := range map[string]access.Role{agentToken: access.Agent, clientToken: access.Client} {
-		text, _, err := tokens.Create(filepath.Join(dir, tokensName), tokens.Request{Name: string(role), Role: role}, time.Now())
+		text, _, err := access.CreateToken(filepath.Join(dir, tokensName), access.TokenRequest{Name: string(role), Role: role}, time.Now())
 		if err != nil {
 			return err
 		}
@@ -48,7 +47,7 @@ func makeSecrets(dir string) error {
 func readSecrets(dir string, log *slog.Logger) (s tracker.Security, err error) {
 	var err1, err2 error
 	s.TLS, err1 = certs.NewServer(serverSide(dir), log)
-	s.Tokens, err2 = tokens.Open(filepath.Join(dir, tokensName), log, func(tokens.Change) {})
+	s.Tokens, err2 = access.OpenTokens(filepath.Join(dir, tokensName), log, func(access.TokenChange) {})
 	return s, errors.Join(err1, err2)
 }
 

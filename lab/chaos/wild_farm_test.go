@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/audit"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
@@ -35,7 +33,7 @@ func inMemory() string {
 func makeCallers(t *rapid.T, dir string) map[access.Role]string {
 	callers := map[access.Role]string{}
 	for _, role := range []access.Role{access.ReadOnly, access.Client, access.Agent, access.Admin} {
-		text, _, err := tokens.Create(filepath.Join(dir, tokensName), tokens.Request{Name: string(role), Role: role}, time.Now())
+		text, _, err := access.CreateToken(filepath.Join(dir, tokensName), access.TokenRequest{Name: string(role), Role: role}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,15 +49,15 @@ func serveWild(t *rapid.T, dir string) (conn *grpc.ClientConn, stop func()) {
 		t.Fatal(err)
 	}
 	var security tracker.Security
-	security.Tokens, err = tokens.Open(filepath.Join(dir, tokensName), quiet, nil)
+	security.Tokens, err = access.OpenTokens(filepath.Join(dir, tokensName), quiet, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := audit.OpenFile(filepath.Join(dir, "audit.jsonl"), 1<<20, 1)
+	log, err := access.OpenAuditFile(filepath.Join(dir, "audit.jsonl"), 1<<20, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	security.Audit = audit.New(log, quiet)
+	security.Audit = access.NewAuditLog(log, quiet)
 	tr, err := tracker.New(tracker.Config{
 		Store: db, ArtifactsDir: filepath.Join(dir, artifactsName), FirstRetry: -1, Security: security,
 	})

@@ -18,9 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/audit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -53,7 +51,7 @@ type Session struct {
 // everything.
 type Config struct {
 	// Tokens are the accepted bearer tokens of the farm; nil = none.
-	Tokens *tokens.File
+	Tokens *access.TokenFile
 	// OIDC verifies tokens of an issuer; nil = such tokens are refused.
 	OIDC *oidc.Verifier
 	// Certificates accepts verified client certificates as identities.
@@ -61,7 +59,7 @@ type Config struct {
 	// PassesOn stores the tokens of browser sessions, for PassOn.
 	PassesOn bool
 	// Audit is the audit log; nil = no audit log.
-	Audit *audit.Log
+	Audit *access.AuditLog
 	// CallsPerSecond is the average rate of calls that each identity may make; each session of its agents adds to it.
 	// On an open tracker it applies to each address except this machine's. 0 = no limit.
 	CallsPerSecond float64

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -20,11 +19,11 @@ import (
 func closedGate(t testing.TB) (g *Gate, token string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens.json")
-	token, _, err := tokens.Create(path, tokens.Request{Name: "root", Role: access.Admin}, time.Now())
+	token, _, err := access.CreateToken(path, access.TokenRequest{Name: "root", Role: access.Admin}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := tokens.Open(path, slog.New(slog.DiscardHandler), nil)
+	file, err := access.OpenTokens(path, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

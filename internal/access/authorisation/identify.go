@@ -14,7 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
-	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -73,7 +72,7 @@ func (g *Gate) byHeader(ctx context.Context, c caller, p proof) (caller, error) 
 	if len(p.authorization) != 1 || !is || !strings.EqualFold(scheme, "bearer") {
 		return c, status.Error(codes.Unauthenticated, "the authorization is not one bearer token")
 	}
-	if g.cfg.OIDC == nil || g.cfg.Tokens != nil && tokens.Looks(text) {
+	if g.cfg.OIDC == nil || g.cfg.Tokens != nil && access.IsToken(text) {
 		return g.byToken(c, text)
 	}
 	if p.waits {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/internal/access/audit"
+	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -150,7 +150,7 @@ func TestAttemptsToSignInAreBoundedByTheHost(t *testing.T) {
 func TestRefusalsOfAKnownCallerAreWrittenUpToABound(t *testing.T) {
 	g, _, now := limited(t)
 	written := &lines{}
-	g.cfg.Audit = audit.New(written, g.cfg.Logger)
+	g.cfg.Audit = access.NewAuditLog(written, g.cfg.Logger)
 	c := &call{verb: "JobService.CancelJob", caller: caller{proved: true, from: "192.0.2.1:1"}}
 	c.caller.Name = "reader"
 	refuse := func(n int) {

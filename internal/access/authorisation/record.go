@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/tilth-dev/tilth/internal/access/audit"
+	"github.com/tilth-dev/tilth/internal/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -62,9 +62,9 @@ func (g *Gate) refused(c *call, req any, err error) {
 	g.cfg.Audit.Add(e)
 }
 
-func (g *Gate) entry(c *call, req any, err error) audit.Entry {
+func (g *Gate) entry(c *call, req any, err error) access.AuditEntry {
 	s := status.Convert(err)
-	e := audit.Entry{
+	e := access.AuditEntry{
 		Time: c.began.UTC(), Verb: c.verb, Who: c.caller.Name, Role: string(c.caller.Role), Proof: c.caller.Proof,
 		From: c.caller.from, What: map[string]string{}, Result: s.Code().String(), Message: s.Message(),
 		Seconds: g.cfg.Now().Sub(c.began).Round(time.Microsecond).Seconds(),

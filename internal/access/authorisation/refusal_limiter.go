@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/internal/access/audit"
+	"github.com/tilth-dev/tilth/internal/access"
 )
 
 // Bounds on the refusals logged within a window: per host of unauthenticated callers, and per authenticated caller.
@@ -61,8 +61,8 @@ func (s *refusalLimiter) rollWindow(now time.Time) (suppressed int) {
 }
 
 // entry returns the audit entry about suppressed refusals.
-func (s *refusalLimiter) entry(suppressed int, now time.Time) audit.Entry {
-	return audit.Entry{
+func (s *refusalLimiter) entry(suppressed int, now time.Time) access.AuditEntry {
+	return access.AuditEntry{
 		Time: now.UTC(), Verb: "refusals", Result: codes.ResourceExhausted.String(),
 		Message: fmt.Sprintf("%d refusals %s were not written down", suppressed, s.whose),
 	}

@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"errors"
@@ -10,15 +10,13 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tilth-dev/tilth/internal/access"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func create(t *testing.T, path string, req Request, now time.Time) (string, Token) {
+func create(t *testing.T, path string, req TokenRequest, now time.Time) (string, Token) {
 	t.Helper()
-	text, kept, err := Create(path, req, now)
+	text, kept, err := CreateToken(path, req, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,43 +25,43 @@ func create(t *testing.T, path string, req Request, now time.Time) (string, Toke
 
 func TestATokenIsFoundUntilItExpiresOrIsRevoked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
-	text, kept := create(t, path, Request{Name: "alice", Role: access.Client, Lifetime: time.Hour}, noon)
-	file, err := Open(path, slog.New(slog.DiscardHandler), nil)
+	text, kept := create(t, path, TokenRequest{Name: "alice", Role: Client, Lifetime: time.Hour}, noon)
+	file, err := OpenTokens(path, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := file.Set().Find(text, noon)
-	if err != nil || got.Name != "alice" || got.Role != access.Client {
+	if err != nil || got.Name != "alice" || got.Role != Client {
 		t.Errorf("found %v, %v", got, err)
 	}
-	if _, err := file.Set().Find(text, noon.Add(time.Hour)); !errors.Is(err, ErrExpired) {
+	if _, err := file.Set().Find(text, noon.Add(time.Hour)); !errors.Is(err, ErrExpiredToken) {
 		t.Errorf("after its time: %v", err)
 	}
 	for _, wrong := range []string{"", "tilth", text + "x", text[:len(text)-1], "tilth_" + kept.ID + "_", kept.SHA256, strings.ToLower(text)} {
-		if _, err := file.Set().Find(wrong, noon); !errors.Is(err, ErrUnknown) {
+		if _, err := file.Set().Find(wrong, noon); !errors.Is(err, ErrUnknownToken) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
-	if _, err := Revoke(path, func(t Token) bool { return t.ID == kept.ID }); err != nil {
+	if _, err := RevokeTokens(path, func(t Token) bool { return t.ID == kept.ID }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.Set().Find(text, noon); !errors.Is(err, ErrUnknown) {
+	if _, err := file.Set().Find(text, noon); !errors.Is(err, ErrUnknownToken) {
 		t.Errorf("after it was revoked: %v", err)
 	}
-	if err := file.Set().Valid(kept.ID, noon); !errors.Is(err, ErrUnknown) {
+	if err := file.Set().Valid(kept.ID, noon); !errors.Is(err, ErrUnknownToken) {
 		t.Errorf("a stream of a revoked token: %v", err)
 	}
-	if _, err := Revoke(path, func(t Token) bool { return t.ID == kept.ID }); err == nil || !strings.Contains(err.Error(), "has no such token") {
+	if _, err := RevokeTokens(path, func(t Token) bool { return t.ID == kept.ID }); err == nil || !strings.Contains(err.Error(), "has no such token") {
 		t.Errorf("revoked twice: %v", err)
 	}
 }
 
 func TestTwoTokensOfOneNameAreValidWhileOneReplacesTheOther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
-	first, _ := create(t, path, Request{Name: "board", Role: access.Agent}, noon)
-	other, _ := create(t, path, Request{Name: "shelf", Role: access.Agent}, noon)
-	second, _ := create(t, path, Request{Name: "board", Role: access.Agent, Retire: time.Hour}, noon)
-	set, err := Read(path)
+	first, _ := create(t, path, TokenRequest{Name: "board", Role: Agent}, noon)
+	other, _ := create(t, path, TokenRequest{Name: "shelf", Role: Agent}, noon)
+	second, _ := create(t, path, TokenRequest{Name: "board", Role: Agent, Retire: time.Hour}, noon)
+	set, err := ReadTokens(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +71,7 @@ func TestTwoTokensOfOneNameAreValidWhileOneReplacesTheOther(t *testing.T) {
 		want error
 	}{
 		{first, 59 * time.Minute, nil}, {second, 59 * time.Minute, nil},
-		{first, time.Hour, ErrExpired}, {second, time.Hour, nil}, {other, time.Hour, nil},
+		{first, time.Hour, ErrExpiredToken}, {second, time.Hour, nil}, {other, time.Hour, nil},
 	} {
 		if _, err := set.Find(c.text, noon.Add(c.at)); !errors.Is(err, c.want) {
 			t.Errorf("%s after %v: %v, want %v", c.text[:14], c.at, err, c.want)
@@ -83,7 +81,7 @@ func TestTwoTokensOfOneNameAreValidWhileOneReplacesTheOther(t *testing.T) {
 
 func TestChangesAreTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
-	_, first := create(t, path, Request{Name: "alice", Role: access.Client}, noon)
+	_, first := create(t, path, TokenRequest{Name: "alice", Role: Client}, noon)
 	var told []string
 	ids := func(list []Token) (out string) {
 		for _, t := range list {
@@ -91,15 +89,15 @@ func TestChangesAreTold(t *testing.T) {
 		}
 		return out
 	}
-	file, err := Open(path, slog.New(slog.DiscardHandler), func(c Change) { told = append(told, "come"+ids(c.Come)+" gone"+ids(c.Gone)) })
+	file, err := OpenTokens(path, slog.New(slog.DiscardHandler), func(c TokenChange) { told = append(told, "come"+ids(c.Come)+" gone"+ids(c.Gone)) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, second := create(t, path, Request{Name: "bob", Role: access.Agent}, noon)
+	_, second := create(t, path, TokenRequest{Name: "bob", Role: Agent}, noon)
 	file.Set()
-	_, third := create(t, path, Request{Name: "bob", Role: access.Agent, Retire: time.Hour}, noon)
+	_, third := create(t, path, TokenRequest{Name: "bob", Role: Agent, Retire: time.Hour}, noon)
 	file.Set()
-	if _, err := Revoke(path, func(t Token) bool { return t.ID == first.ID }); err != nil {
+	if _, err := RevokeTokens(path, func(t Token) bool { return t.ID == first.ID }); err != nil {
 		t.Fatal(err)
 	}
 	file.Set()
@@ -111,7 +109,7 @@ func TestChangesAreTold(t *testing.T) {
 
 func TestTheFileHoldsNoSecretAndIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
-	text, _ := create(t, path, Request{Name: "alice", Role: access.Admin}, noon)
+	text, _ := create(t, path, TokenRequest{Name: "alice", Role: Admin}, noon)
 	stored, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -129,13 +127,13 @@ func TestTokensMadeAtTheSameTimeAreAllKept(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, _, err := Create(path, Request{Name: "many", Role: access.Agent}, noon); err != nil {
+			if _, _, err := CreateToken(path, TokenRequest{Name: "many", Role: Agent}, noon); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if set, err := Read(path); err != nil || len(set.Tokens) != 8 {
+	if set, err := ReadTokens(path); err != nil || len(set.Tokens) != 8 {
 		t.Errorf("%v, %v; want 8 tokens", set, err)
 	}
 }
@@ -153,11 +151,11 @@ func TestBadFilesAreRefused(t *testing.T) {
 			continue
 		}
 		want := "tokens file " + file + ": " + strings.TrimSpace(string(text))
-		if _, err := Read(file); err == nil || err.Error() != want {
+		if _, err := ReadTokens(file); err == nil || err.Error() != want {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
 	}
-	if _, err := Read("none.json"); !errors.Is(err, os.ErrNotExist) || !strings.HasSuffix(err.Error(), "make it with 'tilth tracker token create NAME --role ROLE --tokens none.json'") {
+	if _, err := ReadTokens("none.json"); !errors.Is(err, os.ErrNotExist) || !strings.HasSuffix(err.Error(), "make it with 'tilth tracker token create NAME --role ROLE --tokens none.json'") {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -167,7 +165,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed), "tilth_abcdefgh_x")
 	}
 	f.Fuzz(func(t *testing.T, text []byte, token string) {
-		set, err := parse(text)
+		set, err := parseTokens(text)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"bytes"
@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Set is the contents of a tokens file.
-type Set struct {
+// TokenSet is the contents of a tokens file.
+type TokenSet struct {
 	Tokens []Token
 	byID   map[string]Token
 }
 
 // version is the version of the file format.
-const version = 1
+const tokensVersion = 1
 
-// document is the file's JSON.
-type document struct {
+// tokensDocument is the file's JSON.
+type tokensDocument struct {
 	Version int     `json:"version"`
 	Tokens  []Token `json:"tokens"`
 }
 
-// maxFileBytes bounds a tokens file: some 100,000 tokens.
-const maxFileBytes = 32 << 20
+// maxTokensFileBytes bounds a tokens file: some 100,000 tokens.
+const maxTokensFileBytes = 32 << 20
 
-// Read reads a tokens file.
-func Read(path string) (*Set, error) {
+// ReadTokens reads a tokens file.
+func ReadTokens(path string) (*TokenSet, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: make it with 'tilth tracker token create NAME --role ROLE --tokens %s'", err, path)
@@ -39,35 +39,35 @@ func Read(path string) (*Set, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes))
+	text, err := io.ReadAll(io.LimitReader(f, maxTokensFileBytes))
 	if err != nil {
 		return nil, err
 	}
-	set, err := parse(text)
+	set, err := parseTokens(text)
 	if err != nil {
 		return nil, fmt.Errorf("tokens file %s: %w", path, err)
 	}
 	return set, nil
 }
 
-func parse(text []byte) (*Set, error) {
+func parseTokens(text []byte) (*TokenSet, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	var doc document
+	var doc tokensDocument
 	if err := d.Decode(&doc); err != nil {
 		return nil, fmt.Errorf("%w: restore it, or make a new one with 'tilth tracker token create'", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is data after its end: restore it, or make a new one with 'tilth tracker token create'")
 	}
-	if doc.Version != version {
-		return nil, fmt.Errorf("it has version %d, this program knows %d: use the tilth that wrote it", doc.Version, version)
+	if doc.Version != tokensVersion {
+		return nil, fmt.Errorf("it has version %d, this program knows %d: use the tilth that wrote it", doc.Version, tokensVersion)
 	}
-	return newSet(doc.Tokens)
+	return newTokenSet(doc.Tokens)
 }
 
-func newSet(list []Token) (*Set, error) {
-	s := &Set{Tokens: list, byID: make(map[string]Token, len(list))}
+func newTokenSet(list []Token) (*TokenSet, error) {
+	s := &TokenSet{Tokens: list, byID: make(map[string]Token, len(list))}
 	for i, t := range list {
 		if err := t.check(); err != nil {
 			return nil, fmt.Errorf("tokens[%d]: %w", i, err)
@@ -80,41 +80,41 @@ func newSet(list []Token) (*Set, error) {
 	return s, nil
 }
 
-func (s *Set) encode(w io.Writer) error {
+func (s *TokenSet) encode(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(document{Version: version, Tokens: append([]Token{}, s.Tokens...)})
+	return e.Encode(tokensDocument{Version: tokensVersion, Tokens: append([]Token{}, s.Tokens...)})
 }
 
 var (
-	// ErrUnknown is returned for a token that never existed or was revoked.
-	ErrUnknown = errors.New("the token is not known: it was revoked, or is of another farm")
-	// ErrExpired is returned for an expired token.
-	ErrExpired = errors.New("the token has expired")
+	// ErrUnknownToken is returned for a token that never existed or was revoked.
+	ErrUnknownToken = errors.New("the token is not known: it was revoked, or is of another farm")
+	// ErrExpiredToken is returned for an expired token.
+	ErrExpiredToken = errors.New("the token has expired")
 )
 
 // Find returns the entry of a token. Details of an invalid token are reported only to its holder.
-func (s *Set) Find(text string, now time.Time) (Token, error) {
-	rest, _ := strings.CutPrefix(text, prefix+"_")
+func (s *TokenSet) Find(text string, now time.Time) (Token, error) {
+	rest, _ := strings.CutPrefix(text, tokenPrefix+"_")
 	id, _, _ := strings.Cut(rest, "_")
 	t := s.byID[id] // the zero Token never matches
 	if !t.matches(text) {
-		return Token{}, ErrUnknown
+		return Token{}, ErrUnknownToken
 	}
 	if t.Expired(now) {
-		return Token{}, ErrExpired
+		return Token{}, ErrExpiredToken
 	}
 	return t, nil
 }
 
 // Valid returns an error if the token with the ID was revoked or has expired.
-func (s *Set) Valid(id string, now time.Time) error {
+func (s *TokenSet) Valid(id string, now time.Time) error {
 	t, is := s.byID[id]
 	if !is {
-		return ErrUnknown
+		return ErrUnknownToken
 	}
 	if t.Expired(now) {
-		return ErrExpired
+		return ErrExpiredToken
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"errors"
@@ -8,24 +8,23 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/access"
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// Request describes a token to create.
-type Request struct {
+// TokenRequest describes a token to create.
+type TokenRequest struct {
 	Name string
-	Role access.Role
+	Role Role
 	// Lifetime is its validity; 0 = unlimited.
 	Lifetime time.Duration
 	// Retire, if positive, makes the name's earlier tokens expire after that time, unless they expire sooner.
 	Retire time.Duration
 }
 
-// Create adds a token to the file at path, creates the file if necessary, and returns the token, whose text is stored
-// nowhere.
-func Create(path string, req Request, now time.Time) (string, Token, error) {
-	if err := access.CheckName(req.Name); err != nil {
+// CreateToken adds a token to the file at path, creates the file if necessary, and returns the token, whose text is
+// stored nowhere.
+func CreateToken(path string, req TokenRequest, now time.Time) (string, Token, error) {
+	if err := CheckName(req.Name); err != nil {
 		return "", Token{}, err
 	}
 	now = now.UTC().Truncate(time.Second)
@@ -33,10 +32,10 @@ func Create(path string, req Request, now time.Time) (string, Token, error) {
 	if req.Lifetime > 0 {
 		expires = now.Add(req.Lifetime)
 	}
-	text, made := generate(req.Name, req.Role, now, expires)
-	err := change(path, true, func(list []Token) ([]Token, error) {
+	text, made := generateToken(req.Name, req.Role, now, expires)
+	err := changeTokens(path, true, func(list []Token) ([]Token, error) {
 		if req.Retire > 0 {
-			retire(list, req.Name, now.Add(req.Retire))
+			retireTokens(list, req.Name, now.Add(req.Retire))
 		}
 		return append(list, made), nil
 	})
@@ -46,7 +45,7 @@ func Create(path string, req Request, now time.Time) (string, Token, error) {
 	return text, made, nil
 }
 
-func retire(list []Token, name string, at time.Time) {
+func retireTokens(list []Token, name string, at time.Time) {
 	for i, t := range list {
 		if t.Name == name && (t.Expires.IsZero() || t.Expires.After(at)) {
 			list[i].Expires = at
@@ -54,10 +53,10 @@ func retire(list []Token, name string, at time.Time) {
 	}
 }
 
-// Revoke removes and returns the tokens that match; at least one must.
-func Revoke(path string, match func(Token) bool) ([]Token, error) {
+// RevokeTokens removes and returns the tokens that match; at least one must.
+func RevokeTokens(path string, match func(Token) bool) ([]Token, error) {
 	var gone []Token
-	err := change(path, false, func(list []Token) ([]Token, error) {
+	err := changeTokens(path, false, func(list []Token) ([]Token, error) {
 		var left []Token
 		for _, t := range list {
 			if match(t) {
@@ -74,16 +73,16 @@ func Revoke(path string, match func(Token) bool) ([]Token, error) {
 	return gone, err
 }
 
-// change replaces the file with the result of edit. Concurrent changes wait.
-func change(path string, create bool, edit func([]Token) ([]Token, error)) (err error) {
-	unlock, err := lock(path)
+// changeTokens replaces the file with the result of edit. Concurrent changes wait.
+func changeTokens(path string, create bool, edit func([]Token) ([]Token, error)) (err error) {
+	unlock, err := lockTokens(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	set, err := Read(path)
+	set, err := ReadTokens(path)
 	if create && errors.Is(err, os.ErrNotExist) {
-		set, err = &Set{}, nil
+		set, err = &TokenSet{}, nil
 	}
 	if err != nil {
 		return err
@@ -92,16 +91,16 @@ func change(path string, create bool, edit func([]Token) ([]Token, error)) (err 
 	if err != nil {
 		return err
 	}
-	changed, err := newSet(list)
+	changed, err := newTokenSet(list)
 	if err != nil {
 		return err
 	}
 	return disk.WritePrivateFile(path, changed.encode)
 }
 
-// lock takes an exclusive lock for changes of the file. The lock is on a second file, since the file itself is
+// lockTokens takes an exclusive lock for changes of the file. The lock is on a second file, since the file itself is
 // replaced.
-func lock(path string) (unlock func() error, err error) {
+func lockTokens(path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package audit
+package access
 
 import (
 	"bufio"
@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-func entry(i int) Entry {
-	return Entry{Time: time.Unix(int64(i), 0).UTC(), Verb: "JobService.CancelJob", Who: "alice", From: "192.0.2.1:5", Result: "OK", What: map[string]string{"job_id": fmt.Sprint(i)}}
+func entry(i int) AuditEntry {
+	return AuditEntry{Time: time.Unix(int64(i), 0).UTC(), Verb: "JobService.CancelJob", Who: "alice", From: "192.0.2.1:5", Result: "OK", What: map[string]string{"job_id": fmt.Sprint(i)}}
 }
 
 // lines returns the entries of a file, and fails on a partial one.
-func lines(t *testing.T, path string) (out []Entry) {
+func lines(t *testing.T, path string) (out []AuditEntry) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func lines(t *testing.T, path string) (out []Entry) {
 	}
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
-		var e Entry
+		var e AuditEntry
 		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
 			t.Fatalf("%s: line %q: %v", path, s.Text(), err)
 		}
@@ -38,9 +38,9 @@ func lines(t *testing.T, path string) (out []Entry) {
 	return out
 }
 
-func open(t *testing.T, path string, maxBytes int64, keep int) *File {
+func open(t *testing.T, path string, maxBytes int64, keep int) *AuditFile {
 	t.Helper()
-	f, err := OpenFile(path, maxBytes, keep)
+	f, err := OpenAuditFile(path, maxBytes, keep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestFullFilesAreKeptUpToANumber(t *testing.T) {
 	maxBytes := int64(each * (len(line) + 1))
 	next := 10
 	for range 2 { // the second run appends to the file
-		l := New(open(t, path, maxBytes, keep), slog.Default())
+		l := NewAuditLog(open(t, path, maxBytes, keep), slog.Default())
 		for range (total - 10) / 2 {
 			l.Add(entry(next))
 			next++
@@ -66,7 +66,7 @@ func TestFullFilesAreKeptUpToANumber(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var got []Entry
+	var got []AuditEntry
 	for i := keep; i >= 1; i-- {
 		got = append(got, lines(t, fmt.Sprintf("%s.%d", path, i))...)
 	}
@@ -89,7 +89,7 @@ func TestFullFilesAreKeptUpToANumber(t *testing.T) {
 
 func TestLinesOfManyAreWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l := New(open(t, path, 0, 0), slog.Default())
+	l := NewAuditLog(open(t, path, 0, 0), slog.Default())
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -115,7 +115,7 @@ func TestNothingIsReadyWhileTheDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := open(t, path, 0, 0)
-	l := New(f, slog.New(slog.NewTextHandler(&told, nil)))
+	l := NewAuditLog(f, slog.New(slog.NewTextHandler(&told, nil)))
 	if err := l.Ready(); err != nil {
 		t.Errorf("before anything failed: %v", err)
 	}

@@ -1,4 +1,4 @@
-package tokens
+package access
 
 import (
 	"crypto/rand"
@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/tilth-dev/tilth/internal/access"
 )
 
 // Token is an entry of the tokens file.
@@ -18,8 +16,8 @@ type Token struct {
 	// ID identifies the token; it is part of the token's text, and not secret.
 	ID string `json:"id"`
 	// Name is the owner; several tokens may have the same name, so that tokens can be replaced without interruption.
-	Name string      `json:"name"`
-	Role access.Role `json:"role"`
+	Name string `json:"name"`
+	Role Role   `json:"role"`
 	// SHA256 is the hash of the whole token in lower-case hexadecimal digits. The secret has 130 random bits, so no
 	// slow hash is needed.
 	SHA256  string    `json:"sha256"`
@@ -29,22 +27,22 @@ type Token struct {
 }
 
 // prefix begins every token, so that secret scanners recognise leaked ones.
-const prefix = "tilth"
+const tokenPrefix = "tilth"
 
-// Looks reports whether the text has the prefix of the farm's own tokens.
-func Looks(text string) bool { return strings.HasPrefix(text, prefix+"_") }
+// IsToken reports whether the text has the prefix of the farm's own tokens.
+func IsToken(text string) bool { return strings.HasPrefix(text, tokenPrefix+"_") }
 
-// idBytes is the length of an ID: 40 bits, enough to distinguish the tokens of a farm.
-const idBytes = 8
+// tokenIDBytes is the length of an ID: 40 bits, enough to distinguish the tokens of a farm.
+const tokenIDBytes = 8
 
-// generate returns a new token and its entry.
-func generate(name string, role access.Role, now, expires time.Time) (text string, kept Token) {
-	id := strings.ToLower(rand.Text()[:idBytes])
-	text = prefix + "_" + id + "_" + rand.Text()
-	return text, Token{ID: id, Name: name, Role: role, SHA256: hash(text), Created: now, Expires: expires}
+// generateToken returns a new token and its entry.
+func generateToken(name string, role Role, now, expires time.Time) (text string, kept Token) {
+	id := strings.ToLower(rand.Text()[:tokenIDBytes])
+	text = tokenPrefix + "_" + id + "_" + rand.Text()
+	return text, Token{ID: id, Name: name, Role: role, SHA256: hashToken(text), Created: now, Expires: expires}
 }
 
-func hash(text string) string {
+func hashToken(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
@@ -63,13 +61,13 @@ func (t Token) matches(text string) bool {
 }
 
 func (t Token) check() error {
-	if len(t.ID) != idBytes {
-		return fmt.Errorf("id has %d bytes: want %d", len(t.ID), idBytes)
+	if len(t.ID) != tokenIDBytes {
+		return fmt.Errorf("id has %d bytes: want %d", len(t.ID), tokenIDBytes)
 	}
-	if err := access.CheckName(t.Name); err != nil {
+	if err := CheckName(t.Name); err != nil {
 		return err
 	}
-	if _, err := access.ParseRole(string(t.Role)); err != nil {
+	if _, err := ParseRole(string(t.Role)); err != nil {
 		return err
 	}
 	if b, err := hex.DecodeString(t.SHA256); err != nil || len(b) != sha256.Size {

@@ -1,4 +1,4 @@
-package audit
+package access
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Entry is one line of the audit log.
-type Entry struct {
+// AuditEntry is one line of the audit log.
+type AuditEntry struct {
 	Time time.Time `json:"time"`
 	// Verb is the service and method that was called, such as JobService.CancelJob, or the method and path of a page.
 	Verb string `json:"verb"`
@@ -30,12 +30,12 @@ type Entry struct {
 	Seconds float64 `json:"took_s"`
 }
 
-// Log is an audit log. Its methods may be called concurrently; those of a nil Log do nothing.
+// AuditLog is an audit log. Its methods may be called concurrently; those of a nil AuditLog do nothing.
 //
 // If a line cannot be written, it goes to the tracker's own log, and Ready fails until writing succeeds again. Calls
 // that change state ask Ready first, so only lines of calls in progress when writing began to fail can be missing
 // here, and those are in the tracker's log.
-type Log struct {
+type AuditLog struct {
 	log *slog.Logger
 
 	mu  sync.Mutex
@@ -45,12 +45,14 @@ type Log struct {
 	missed  int
 }
 
-// New returns an audit log that writes to out. out receives each line in one Write, which accepts all of it or fails.
-// Lines that cannot be written are logged to logger.
-func New(out io.WriteCloser, logger *slog.Logger) *Log { return &Log{out: out, log: logger} }
+// NewAuditLog returns an audit log that writes to out. out receives each line in one Write, which accepts all of it or
+// fails. Lines that cannot be written are logged to logger.
+func NewAuditLog(out io.WriteCloser, logger *slog.Logger) *AuditLog {
+	return &AuditLog{out: out, log: logger}
+}
 
 // Ready returns why lines cannot be written, or nil if they can.
-func (l *Log) Ready() error {
+func (l *AuditLog) Ready() error {
 	if l == nil {
 		return nil
 	}
@@ -60,7 +62,7 @@ func (l *Log) Ready() error {
 		return nil
 	}
 	missed := l.missed
-	err := l.write(Entry{
+	err := l.write(AuditEntry{
 		Time: time.Now().UTC(), Verb: "audit.resume", Result: "OK",
 		Message: fmt.Sprintf("%d lines before this one could not be written; they are in the tracker's log", missed),
 	})
@@ -71,7 +73,7 @@ func (l *Log) Ready() error {
 }
 
 // Add writes a line.
-func (l *Log) Add(e Entry) {
+func (l *AuditLog) Add(e AuditEntry) {
 	if l == nil {
 		return
 	}
@@ -85,7 +87,7 @@ func (l *Log) Add(e Entry) {
 }
 
 // write writes one line. l.mu must be held.
-func (l *Log) write(e Entry) error {
+func (l *AuditLog) write(e AuditEntry) error {
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = l.out.Write(append(line, '\n'))
@@ -99,7 +101,7 @@ func (l *Log) write(e Entry) error {
 }
 
 // Close closes the writer.
-func (l *Log) Close() error {
+func (l *AuditLog) Close() error {
 	if l == nil {
 		return nil
 	}

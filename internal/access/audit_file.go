@@ -1,4 +1,4 @@
-package audit
+package access
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// File is a rotated log file: FILE, and before it FILE.1, FILE.2 and so on, the oldest last. A crash of the process
-// leaves whole lines. A crash of the machine may cut the last line of FILE, because writes are not synced.
-type File struct {
+// AuditFile is a rotated log file: FILE, and before it FILE.1, FILE.2 and so on, the oldest last. A crash of the
+// process leaves whole lines. A crash of the machine may cut the last line of FILE, because writes are not synced.
+type AuditFile struct {
 	path     string
 	maxBytes int64
 	keep     int
@@ -18,29 +18,29 @@ type File struct {
 	size int64
 }
 
-// Defaults of OpenFile.
+// Defaults of OpenAuditFile.
 const (
-	DefaultMaxBytes = 64 << 20
-	DefaultKeep     = 8
+	DefaultAuditBytes = 64 << 20
+	DefaultAuditFiles = 8
 )
 
-// OpenFile opens the file at path for appending and creates it if necessary. The file is rotated at maxBytes bytes (0
-// = DefaultMaxBytes); keep rotated files are retained (0 = DefaultKeep).
-func OpenFile(path string, maxBytes int64, keep int) (*File, error) {
+// OpenAuditFile opens the file at path for appending and creates it if necessary. The file is rotated at maxBytes
+// bytes (0 = DefaultAuditBytes); keep rotated files are retained (0 = DefaultAuditFiles).
+func OpenAuditFile(path string, maxBytes int64, keep int) (*AuditFile, error) {
 	if maxBytes == 0 {
-		maxBytes = DefaultMaxBytes
+		maxBytes = DefaultAuditBytes
 	}
 	if keep == 0 {
-		keep = DefaultKeep
+		keep = DefaultAuditFiles
 	}
-	f := &File{path: path, maxBytes: maxBytes, keep: keep}
+	f := &AuditFile{path: path, maxBytes: maxBytes, keep: keep}
 	if err := f.open(); err != nil {
 		return nil, fmt.Errorf("audit log: %w: make its folder, or name another file", err)
 	}
 	return f, nil
 }
 
-func (f *File) open() error {
+func (f *AuditFile) open() error {
 	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (f *File) open() error {
 }
 
 // Write implements io.Writer for one line. After a short write it truncates the file to the lines before.
-func (f *File) Write(line []byte) (int, error) {
+func (f *AuditFile) Write(line []byte) (int, error) {
 	if f.file == nil {
 		if err := f.open(); err != nil {
 			return 0, err
@@ -76,7 +76,7 @@ func (f *File) Write(line []byte) (int, error) {
 
 // rotate renames the full files and opens an empty one. If it fails midway, the next call continues: a missing name
 // has already been renamed.
-func (f *File) rotate() error {
+func (f *AuditFile) rotate() error {
 	err := f.file.Close()
 	f.file = nil
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *File) rotate() error {
 	return f.open()
 }
 
-func (f *File) name(i int) string {
+func (f *AuditFile) name(i int) string {
 	if i == 0 {
 		return f.path
 	}
@@ -98,7 +98,7 @@ func (f *File) name(i int) string {
 }
 
 // Close implements io.Closer.
-func (f *File) Close() error {
+func (f *AuditFile) Close() error {
 	if f.file == nil {
 		return nil
 	}
