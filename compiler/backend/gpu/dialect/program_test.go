@@ -54,6 +54,9 @@ func (b build) run(t testing.TB, kernels, host string, workers int) (output stri
 	t.Helper()
 	text := abi.Header + Simulated() + kernels + "\n#line 1 \"host\"\n" + read(t, "hosts", "host.h") + host
 	flags := append([]string{"-std=gnu11", "-fwrapv", "-ffp-contract=fast", "-w", "-pthread"}, b.flags...)
+	if testing.Short() {
+		flags = append(flags, "-O0") // compiles in less than half the time
+	}
 	program, err := toolchaintest.Program(t, b.compiler, flags, text)
 	if err != nil {
 		t.Fatal(err)
