@@ -165,7 +165,7 @@ func compiled(t *testing.T, rt *rapid.T, on *target.Target, c kerneltest.Case, c
 		u.Include(one)
 	}
 	var err error
-	flags := append(on.ClangFlags(), "-std=gnu11", "-O1", "-w")
+	flags := append(on.ClangFlags(), "-std=gnu11", level(), "-w")
 	if m.program, err = toolchaintest.Program(t, "clang-19", flags, kerneltest.Source(u.Source(), symbols)); err != nil {
 		rt.Fatalf("compiling: %v", err)
 	}

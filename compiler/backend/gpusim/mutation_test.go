@@ -160,7 +160,7 @@ func missed(t testing.TB, rt rapid.TB, on *target.Target, c kerneltest.Case) int
 		}
 		u.Include(mutant)
 	}
-	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", "-O1", "-w"), kerneltest.Source(u.Source(), symbols))
+	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", level(), "-w"), kerneltest.Source(u.Source(), symbols))
 	if err != nil {
 		rt.Fatalf("compiling: %v", err)
 	}

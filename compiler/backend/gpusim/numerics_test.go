@@ -61,7 +61,7 @@ func errorOf(t *testing.T, w *expr.Workload, s *schedule.Schedule, args []*array
 	if _, err := u.AddWithPacks("k", "k", s); err != nil {
 		t.Fatal(err)
 	}
-	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", "-O1", "-w"), kerneltest.Source(u.Source(), []string{"k"}))
+	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", level(), "-w"), kerneltest.Source(u.Source(), []string{"k"}))
 	if err != nil {
 		t.Fatal(err)
 	}

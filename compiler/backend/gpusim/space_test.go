@@ -58,6 +58,14 @@ func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: replayed, Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, 1)}
 }
 
+// level returns the optimisation level of simulated kernels. The quick tier saves the compiler's time.
+func level() string {
+	if testing.Short() {
+		return "-O0"
+	}
+	return "-O1"
+}
+
 // check runs cases on the simulated GPU, which must report nothing, and compares their outputs with the evaluator's.
 func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case) {
 	u := newUnit(on)
@@ -68,7 +76,7 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 			rt.Fatalf("does not lower: %v\n%s", err, c.Text())
 		}
 	}
-	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", "-O1", "-w"), kerneltest.Source(u.Source(), symbols))
+	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", level(), "-w"), kerneltest.Source(u.Source(), symbols))
 	if err != nil {
 		rt.Fatalf("compiling: %v", err)
 	}
