@@ -18,9 +18,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/board"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/boards"
 )
@@ -68,7 +68,7 @@ func newOnBoard(t *testing.T, candidates []spoilt) *onBoard {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = there.Close() })
-	dir, w := t.TempDir(), exprtest.Product(t, 8, 12, 16)
+	dir, w := t.TempDir(), kerneltest.Product(t, 8, 12, 16)
 	build := func(what toolchain.Build, err error, name string) string {
 		path := filepath.Join(dir, name)
 		if err == nil {

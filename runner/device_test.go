@@ -22,13 +22,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -174,8 +173,8 @@ func (b *deviceBench) measure(t testing.TB) (map[string]Outcome, error) {
 // TestCandidatesRunOnADevice checks that the driver receives PTX, launches, constants and inputs, and that results
 // are verified, timed and judged as on a processor.
 func TestCandidatesRunOnADevice(t *testing.T) {
-	for name, w := range map[string]*expr.Workload{"product": exprtest.Product(t, 64, 48, 80), "long product": exprtest.Product(t, 33, 129, 65),
-		"boxes": exprtest.ProductOf(t, array.BFloat16, 100, 256, 80)} {
+	for name, w := range map[string]*expr.Workload{"product": kerneltest.Product(t, 64, 48, 80), "long product": kerneltest.Product(t, 33, 129, 65),
+		"boxes": kerneltest.ProductOf(t, array.BFloat16, 100, 256, 80)} {
 		t.Run(name, func(t *testing.T) {
 			points := 4
 			if testing.Short() {
@@ -206,13 +205,13 @@ func TestCandidatesRunOnADevice(t *testing.T) {
 // TestBoxesOfTheWorkspaceAreCopied checks a tensor map of the workspace, whose address changes when the workspace
 // grows.
 func TestBoxesOfTheWorkspaceAreCopied(t *testing.T) {
-	w, err := expr.Parse("tilth-workload 1\n" + irtest.WarpgroupAfterMap)
+	w, err := expr.Parse("tilth-workload 1\n" + kerneltest.WarpgroupAfterMap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list []*schedule.Schedule
 	for _, rest := range []string{"", "cache-write 0\n"} { // it adds a tensor to the workspace
-		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+irtest.WarpgroupBoxesAfterMap()+rest))
+		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+kerneltest.WarpgroupBoxesAfterMap()+rest))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +241,7 @@ func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
 		{"hang", timeout, ""},
 	} {
 		t.Run(c.tell, func(t *testing.T) {
-			b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
+			b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 2)
 			b.plan.Limits.Candidate = 200 * time.Millisecond
 			if err := b.driver.Tell(c.tell, 1); err != nil {
 				t.Fatal(err)
@@ -263,7 +262,7 @@ func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
 // TestACardThatVanishesIsNoCandidatesFault checks for an error and no outcomes, so that candidates are retried
 // elsewhere.
 func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
-	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
+	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 2)
 	if err := b.driver.Tell("vanish", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +275,7 @@ func TestACardThatVanishesIsNoCandidatesFault(t *testing.T) {
 
 // TestTwoCardsAreApart checks that a fault on one GPU does not affect the other.
 func TestTwoCardsAreApart(t *testing.T) {
-	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	for what, number := range map[string]int{"devices": 2, "illegal.1": 1} {
 		if err := b.driver.Tell(what, number); err != nil {
 			t.Fatal(err)
@@ -298,7 +297,7 @@ func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(toolchain.AssemblerVariable, assembler)
-	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids
 	good, err := os.ReadFile(b.plan.Candidates[0])
 	if err != nil {
@@ -333,7 +332,7 @@ func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 
 // TestADeviceThatIsNotThereIsNoCandidatesFault checks that the error names what is missing.
 func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
-	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	library := b.plan.Device.Driver
 	for _, c := range []struct {
 		name            string
@@ -370,7 +369,7 @@ func TestADeviceThatIsNotThereIsNoCandidatesFault(t *testing.T) {
 
 // TestACandidateThatIsWrongOnADeviceIsFound covers code with wrong results, and files that are not modules.
 func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
-	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids
 	good, err := os.ReadFile(b.plan.Candidates[0])
 	if err != nil {
@@ -421,7 +420,7 @@ func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 // TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates checks that an oversized workload fails all candidates, and
 // oversized scratch memory only its candidate. Memory used by other programs fails none.
 func TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates(t *testing.T) {
-	b := newDeviceBench(t, exprtest.Product(t, 512, 512, 8), 2)
+	b := newDeviceBench(t, kerneltest.Product(t, 512, 512, 8), 2)
 	b.plan.Kernels = b.ids
 	good, err := os.ReadFile(b.plan.Candidates[1])
 	if err != nil {

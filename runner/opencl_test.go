@@ -12,11 +12,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/opencl"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -86,7 +86,7 @@ func TestCandidatesRunByOpenCL(t *testing.T) {
 	if testing.Short() {
 		points = 1
 	}
-	b := newOpenCLBench(t, exprtest.Product(t, 33, 48, 65), points)
+	b := newOpenCLBench(t, kerneltest.Product(t, 33, 48, 65), points)
 	box, err := sandbox.Open(sandbox.BestEffort, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestCandidatesRunByOpenCL(t *testing.T) {
 // TestWhatOpenCLRefusesCostsOneCandidate covers source that does not compile or lacks the kernel, and kernels that
 // hang, write out of bounds or are wrong. Each failure is attributed to its candidate.
 func TestWhatOpenCLRefusesCostsOneCandidate(t *testing.T) {
-	b := newOpenCLBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b := newOpenCLBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids
 	good, err := os.ReadFile(b.plan.Candidates[0])
 	if err != nil {
@@ -171,7 +171,7 @@ func resized(t *testing.T, module string) string {
 
 // TestWithoutOpenCLNoCandidateIsToBlame checks that the error names what to install.
 func TestWithoutOpenCLNoCandidateIsToBlame(t *testing.T) {
-	b := newOpenCLBench(t, exprtest.Product(t, 32, 32, 32), 1)
+	b := newOpenCLBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	for _, c := range []struct {
 		name string
 		on   backend.Device

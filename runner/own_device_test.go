@@ -12,11 +12,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -99,7 +99,7 @@ func TestKernelsForACardRunOnItsHost(t *testing.T) {
 		"beyond":  {beginning + product + "  out[32 * 48] = 1;\n  return 0;\n}", crash, "writes 4 bytes past the end of t2"},
 		"hangs":   {beginning + product + "  for (;;) __asm__ volatile(\"\" ::: \"memory\");\n}", timeout, ""},
 	}
-	w := exprtest.Product(t, 32, 64, 48)
+	w := kerneltest.Product(t, 32, 64, 48)
 	b := emptyDeviceBench(t, w)
 	b.plan.Limits.Candidate = 2 * time.Second
 	box, err := sandbox.Open(sandbox.BestEffort, t.TempDir())
@@ -129,7 +129,7 @@ func TestKernelsForACardRunOnItsHost(t *testing.T) {
 
 // TestObjectsOfProcessorsAreNotForCards regardless of the builder's metadata.
 func TestObjectsOfProcessorsAreNotForCards(t *testing.T) {
-	w := exprtest.Product(t, 32, 64, 48)
+	w := kerneltest.Product(t, 32, 64, 48)
 	b := emptyDeviceBench(t, w)
 	b.addOfProcessor(t, w, writtenFor(t, w, onCard(t).Arch(), "other", "void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace) {}"))
 	const want = "the object cannot be loaded: it has no tilth_card_kernels: it is for a processor"
@@ -140,7 +140,7 @@ func TestObjectsOfProcessorsAreNotForCards(t *testing.T) {
 
 // TestAProcessThatRanHostCodeServesNoOtherPlan because host code may have changed it.
 func TestAProcessThatRanHostCodeServesNoOtherPlan(t *testing.T) {
-	w := exprtest.Product(t, 32, 64, 48)
+	w := kerneltest.Product(t, 32, 64, 48)
 	b := emptyDeviceBench(t, w)
 	s := &Pool{Idle: time.Hour}
 	b.plan.Pool = s

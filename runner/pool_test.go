@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // newPoolBench returns two candidates for a GPU, and a pool of processes.
 func newPoolBench(t *testing.T) (*deviceBench, *Pool) {
-	b := newDeviceBench(t, exprtest.Product(t, 32, 32, 32), 2)
+	b := newDeviceBench(t, kerneltest.Product(t, 32, 32, 32), 2)
 	b.plan.Kernels = b.ids
 	b.plan.Limits.Candidate = 200 * time.Millisecond
 	s := &Pool{Idle: time.Hour}
@@ -64,7 +65,7 @@ func (b *deviceBench) warmed(t *testing.T, s *Pool) {
 // the GPU.
 func TestProcessesServePlansOfAllWorkloads(t *testing.T) {
 	b, s := newPoolBench(t)
-	other := newDeviceBench(t, exprtest.Product(t, 1, 512, 800), 2)
+	other := newDeviceBench(t, kerneltest.Product(t, 1, 512, 800), 2)
 	if err := b.driver.PlayAlso(other.driver); err != nil {
 		t.Fatal(err)
 	}

@@ -3,16 +3,15 @@ package tuner
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestTrialsOfOneAlgorithmSayLittleOfTheOthers is a regression test: if direct sums were slower than predicted, a
 // search assumed the same of untried algorithms, and tried none of them for fifty trials.
 func TestTrialsOfOneAlgorithmSayLittleOfTheOthers(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 196, 96, 576), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 196, 96, 576), testTarget(t), schedule.Default)
 	if len(s.Algorithms()) < 2 {
 		t.Fatal("the space has one algorithm")
 	}

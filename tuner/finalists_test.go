@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -57,7 +57,7 @@ func TestFinalistsAreMeasuredAgainWithinTheBudget(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(w.verdict))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 80}, exprtest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 80}, kerneltest.Product(t, 64, 64, 64)), nil)
 	p := job.GetProgress()[0]
 	if job.GetReason() != "trials spent" || p.GetTrials() != 80 {
 		t.Errorf("%d trials, %q", p.GetTrials(), job.GetReason())

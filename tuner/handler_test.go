@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
@@ -206,7 +206,7 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, exprtest.Product(t, 64, 64, 64), exprtest.Product(t, 128, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, kerneltest.Product(t, 64, 64, 64), kerneltest.Product(t, 128, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetReason() != "trials spent" {
 		t.Fatalf("job ended %v: %s", job.GetState(), job.GetReason())
 	}
@@ -218,7 +218,7 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 func TestABatchSaysHowLongItsSearchTook(t *testing.T) {
 	f := newFarm(t)
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.submit(&tilthv1.Budget{Trials: 4}, exprtest.Product(t, 64, 64, 64))
+	job := f.submit(&tilthv1.Budget{Trials: 4}, kerneltest.Product(t, 64, 64, 64))
 	stream, err := tilthv1.NewJobServiceClient(f.conn).WatchJob(f.ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()})
 	check(t, err)
 	for {
@@ -238,7 +238,7 @@ func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	stop := f.start("first", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 64}, exprtest.Product(t, 64, 64, 64)), func(n int) {
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 64}, kerneltest.Product(t, 64, 64, 64)), func(n int) {
 		if n == 20 {
 			stop()
 			f.start("second", tunerKind, f.tuner())
@@ -258,7 +258,7 @@ func TestAJobThatWasPausedGoesOnWhereItWas(t *testing.T) {
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, f.tuner())
 	jobs := tilthv1.NewJobServiceClient(f.conn)
-	job := f.submit(&tilthv1.Budget{Trials: 64}, exprtest.Product(t, 64, 64, 64))
+	job := f.submit(&tilthv1.Budget{Trials: 64}, kerneltest.Product(t, 64, 64, 64))
 	job = f.wait(job, func(n int) {
 		if n == 20 {
 			_, err := jobs.PauseJob(t.Context(), &tilthv1.PauseJobRequest{JobId: job.GetId()})
@@ -277,7 +277,7 @@ func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(wrong))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 16}, exprtest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 16}, kerneltest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED {
 		t.Fatalf("job ended %v", job.GetState())
 	}
@@ -298,7 +298,7 @@ func TestAJobOfWhichTheFarmMeasuredNothingSaysWhy(t *testing.T) {
 		return err
 	}))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 4}, exprtest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 4}, kerneltest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.HasPrefix(job.GetReason(), "no trial was measured: batches given up: 1, ") ||
 		!strings.HasSuffix(job.GetReason(), ": the board is off") {
 		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
@@ -313,7 +313,7 @@ func TestAJobEndsWhenItsTimeIsSpent(t *testing.T) {
 		return context.Cause(ctx)
 	}))
 	f.start("tuner", tunerKind, NewHandler(Config{Conn: f.conn, Logger: slog.New(slog.DiscardHandler)}))
-	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(300 * time.Millisecond)}, exprtest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(300 * time.Millisecond)}, kerneltest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.HasPrefix(job.GetReason(), "time spent before the first trial") {
 		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
 	}
@@ -329,7 +329,7 @@ func TestAJobWhoseTimeGoesByWaitingForTheMachineEnds(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, NewHandler(Config{Conn: f.conn, Lock: busy}))
-	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(100 * time.Millisecond)}, exprtest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Time: durationpb.New(100 * time.Millisecond)}, kerneltest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.HasPrefix(job.GetReason(), "time spent before the first trial") {
 		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())
 	}
@@ -342,7 +342,7 @@ func TestAWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, f.tuner())
-	w := exprtest.Product(t, 64, 64, 64)
+	w := kerneltest.Product(t, 64, 64, 64)
 	run := func(id string, clean bool) *tilthv1.TaskProgress {
 		spec := f.spec(&tilthv1.Budget{Trials: 400}, w)
 		spec.Tuner, spec.NoTransfer = Best, clean

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -33,7 +33,7 @@ func TestATunerReadsAReplacedHistoryAnew(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, NewHandler(Config{Conn: &ahead{ClientConnInterface: f.conn}, BatchSize: 4}))
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, exprtest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 50}, kerneltest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_DONE || job.GetProgress()[0].GetTrials() != 50 {
 		t.Errorf("job ended %v with %d trials of 50: %s", job.GetState(), job.GetProgress()[0].GetTrials(), job.GetReason())
 	}

@@ -4,15 +4,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 func TestASearchBeginsWithAnImportedPoint(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
 	var points []space.Point
 	var texts []string
 	for _, columns := range []int64{3, 5, 7} {
@@ -48,7 +47,7 @@ func TestASearchBeginsWithAnImportedPoint(t *testing.T) {
 
 // TestSeedsOfAJobAreRead checks that seeds without a point in this version's space are skipped.
 func TestSeedsOfAJobAreRead(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
 	p, ok := s.Tiled(space.Tiling{Channels: 32, Columns: 7})
 	if !ok {
 		t.Fatal("no point is near")

@@ -3,13 +3,13 @@ package tuner
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestAMatureSearchLooksAroundItsFastest checks that it tries neighbours of the fastest in one knob, regardless of
 // the analytic cost, and more children.
 func TestAMatureSearchLooksAroundItsFastest(t *testing.T) {
-	search, s := newTestSearch(t, "gbdt", exprtest.Product(t, 64, 96, 64))
+	search, s := newTestSearch(t, "gbdt", kerneltest.Product(t, 64, 96, 64))
 	g := search.(*learner)
 	for !g.mature() {
 		if n := len(g.children()); n > raised {

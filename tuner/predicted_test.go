@@ -4,10 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -15,7 +14,7 @@ import (
 // while the scale is unknown.
 func TestPredictionsAreOnTheScaleOfWhatWasMeasured(t *testing.T) {
 	for _, seconds := range []float64{1e-6, 1e-3} {
-		s := backendtest.Space(t, exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
+		s := spaceOf(t, kerneltest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 		search, err := NewSearch(s, nil, Options{Seed: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +46,7 @@ func TestWhatASearchPredictsIsRecordedWithTheTrial(t *testing.T) {
 	f.start("runner", runnerKind, f.measure(fast))
 	f.start("tuner", tunerKind, f.tuner())
 	for tuner, want := range map[string]bool{Best: true, "random": false} {
-		spec := f.spec(&tilthv1.Budget{Trials: 32}, exprtest.Product(t, 64, 64, 64))
+		spec := f.spec(&tilthv1.Budget{Trials: 32}, kerneltest.Product(t, 64, 64, 64))
 		spec.Tuner = tuner
 		client := tilthv1.NewJobServiceClient(f.conn)
 		response, err := client.SubmitJob(f.ctx, &tilthv1.SubmitJobRequest{RequestId: tuner, Spec: spec})

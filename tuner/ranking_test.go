@@ -3,9 +3,8 @@ package tuner
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func TestRankingCountsPairsOfABatch(t *testing.T) {
@@ -39,7 +38,7 @@ func TestRankingCountsPairsOfABatch(t *testing.T) {
 
 func TestALearnersRankingIsHeardOf(t *testing.T) {
 	var pairs int
-	s := backendtest.Space(t, exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 	search, err := NewSearch(s, nil, Options{Seed: 1, Ranked: func(right, wrong int) { pairs += right + wrong }})
 	if err != nil {
 		t.Fatal(err)

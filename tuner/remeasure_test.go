@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -61,7 +61,7 @@ func TestTheBestOfADeviceThatChangedIsMeasuredAgain(t *testing.T) {
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, device.watched(f.measure(w.verdict)))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 80}, exprtest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 80}, kerneltest.Product(t, 64, 64, 64)), nil)
 	p := job.GetProgress()[0]
 	if p.GetTrials() != 80 || p.GetBestSeconds() != 1e-3 || p.GetBest().GetCandidate().GetDigest() == w.first {
 		t.Errorf("after %d trials the best is %v", p.GetTrials(), p.GetBest())

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
@@ -24,7 +24,7 @@ func testTarget(t testing.TB) *target.Target {
 
 func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
 	t.Helper()
-	s := backendtest.Space(t, w, testTarget(t), schedule.Default)
+	s := spaceOf(t, w, testTarget(t), schedule.Default)
 	search, err := NewSearch(s, nil, Options{Algorithm: algorithm, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func measure(s *space.Space, c Candidate) Trial {
 func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			search, s := newTestSearch(t, name, exprtest.Product(t, 64, 96, 64))
+			search, s := newTestSearch(t, name, kerneltest.Product(t, 64, 96, 64))
 			seen := map[string]bool{}
 			for round := range 10 {
 				batch := search.Propose(16)
@@ -65,7 +65,7 @@ func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
 func TestASmallSpaceIsExhausted(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			search, _ := newTestSearch(t, name, exprtest.Product(t, 1, 2, 16))
+			search, _ := newTestSearch(t, name, kerneltest.Product(t, 1, 2, 16))
 			total := 0
 			for {
 				batch := search.Propose(16)
@@ -84,7 +84,7 @@ func TestASmallSpaceIsExhausted(t *testing.T) {
 func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 	for _, name := range []string{"gbdt", "ga", "random"} {
 		t.Run(name, func(t *testing.T) {
-			w := exprtest.Product(t, 128, 64, 128)
+			w := kerneltest.Product(t, 128, 64, 128)
 			whole, s := newTestSearch(t, name, w)
 			resumed, _ := newTestSearch(t, name, w)
 			for range 3 {
@@ -111,7 +111,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 		"all": {NoTransfer: true, NoModel: true, NoDraft: true, NoSeeds: true},
 	} {
 		t.Run("no "+name, func(t *testing.T) {
-			s := backendtest.Space(t, exprtest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
+			s := spaceOf(t, kerneltest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
 			search, err := NewSearch(s, nil, o)
 			if err != nil {
 				t.Fatal(err)
@@ -135,7 +135,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 
 // TestGeneticFindsBetterSchedulesThanRandom compares the means over seeds after eight batches.
 func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 784, 256, 512), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 784, 256, 512), testTarget(t), schedule.Default)
 	best := func(name string, seed uint64) float64 {
 		search, err := NewSearch(s, nil, Options{Algorithm: name, Seed: seed})
 		if err != nil {
@@ -166,7 +166,7 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 }
 
 func TestUnknownAlgorithm(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 4, 4, 16), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 4, 4, 16), testTarget(t), schedule.Default)
 	_, err := NewSearch(s, nil, Options{Algorithm: "magic", Seed: 1})
 	if want := `tuner: unknown search algorithm "magic": want one of [ga gbdt grid random]`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -175,7 +175,7 @@ func TestUnknownAlgorithm(t *testing.T) {
 
 // TestASpaceOfOnePointHasOneCandidate also covers a workload without arithmetic, whose space is hardly larger.
 func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
-	whole := backendtest.Space(t, exprtest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
+	whole := spaceOf(t, kerneltest.Product(t, 64, 96, 64), testTarget(t), schedule.Default)
 	only := map[string][]int64{}
 	for k, v := range whole.Default() {
 		only[whole.Knobs[k].Name] = whole.Knobs[k].Values[v : v+1]
@@ -192,7 +192,7 @@ func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range Names() {
-		for size, s := range map[string]*space.Space{"one": one, "none": backendtest.Space(t, scalar, testTarget(t), schedule.Default)} {
+		for size, s := range map[string]*space.Space{"one": one, "none": spaceOf(t, scalar, testTarget(t), schedule.Default)} {
 			search, err := NewSearch(s, nil, Options{Algorithm: name})
 			if err != nil {
 				t.Fatal(err)
@@ -211,7 +211,7 @@ func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
 // TestEverythingFails checks that the search continues without repetitions.
 func TestEverythingFails(t *testing.T) {
 	for _, name := range Names() {
-		search, _ := newTestSearch(t, name, exprtest.Product(t, 64, 96, 64))
+		search, _ := newTestSearch(t, name, kerneltest.Product(t, 64, 96, 64))
 		seen := map[string]bool{}
 		for range 4 {
 			for _, c := range search.Propose(8) {
@@ -231,12 +231,12 @@ func TestEverythingFails(t *testing.T) {
 // TestASearchWithAPastIsResumedAlike interleaves trials of other tasks, in the order of the job's events.
 func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
-	spaces := []*space.Space{backendtest.Space(t, exprtest.Product(t, 96, 64, 128), m, schedule.Default), backendtest.Space(t, exprtest.Product(t, 31, 77, 80), m, schedule.Default)}
+	spaces := []*space.Space{spaceOf(t, kerneltest.Product(t, 96, 64, 128), m, schedule.Default), spaceOf(t, kerneltest.Product(t, 31, 77, 80), m, schedule.Default)}
 	earlier := func() *knowledge.History {
 		var tasks []*knowledge.Task
 		for _, n := range []int64{48, 80} {
-			task := &knowledge.Task{Workload: exprtest.Product(t, 96, 64, n), Target: m}
-			s := backendtest.Space(t, task.Workload, m, schedule.Default)
+			task := &knowledge.Task{Workload: kerneltest.Product(t, 96, 64, n), Target: m}
+			s := spaceOf(t, task.Workload, m, schedule.Default)
 			for _, p := range s.Seeds() {
 				task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * 1e-9})
 			}
@@ -276,7 +276,7 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 // TestASearchGoesOnFromAnOlderSpace checks that the fastest earlier candidates are measured again. Others count as
 // trials if they still give the measured schedule, and may be proposed otherwise.
 func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
 	task := &knowledge.Task{Workload: s.Workload, Target: s.Target}
 	digests := map[string]bool{}
 	for k, p := range s.Seeds()[1:9] { // the first seed is the default
@@ -306,4 +306,14 @@ func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
 	if l := search.(*learner); len(l.trials) != len(digests) || len(l.recalled) != 2 {
 		t.Errorf("%d trials and %d recalled, want %d and 2", len(l.trials), len(l.recalled), len(digests))
 	}
+}
+
+// spaceOf returns the candidate schedules of a workload on a target.
+func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
+	t.Helper()
+	s, err := registry.Space(w, on, numerics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // never returns kernels for the test's product without any legal choice, including their defaults.
@@ -41,7 +40,7 @@ func productSpace(t *testing.T) *space.Space {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return backendtest.Space(t, exprtest.Product(t, 16, 32, 64), on, schedule.Default)
+	return spaceOf(t, kerneltest.Product(t, 16, 32, 64), on, schedule.Default)
 }
 
 // TestAJobLooksForLegalChoicesWithinABudget checks the number of evaluations for unsatisfiable conditions. Apart from

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/tuner"
 )
 
@@ -49,8 +49,11 @@ func add(t *testing.T, base *space.Space, numerics schedule.Numerics, kernels ..
 // TestAKernelJoinsTheSpaceBesideItsSchedules checks that the default is unchanged, that the kernel's first legal
 // choice is the last default, and that its points can only be parsed in this space.
 func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
-	w, on := exprtest.Product(t, 16, 32, 64), machine(t, 1)
-	base := backendtest.Space(t, w, on, schedule.Default)
+	w, on := kerneltest.Product(t, 16, 32, 64), machine(t, 1)
+	base, err := registry.Space(w, on, schedule.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := add(t, base, schedule.Default, kernel(t, w, "mine", `"numerics":"strict",`))
 	if err != nil {
 		t.Fatal(err)
@@ -85,8 +88,8 @@ func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
 }
 
 func TestAKernelStaysOutsideWhereItIsNotFor(t *testing.T) {
-	w, on := exprtest.Product(t, 16, 32, 64), machine(t, 1)
-	other := exprtest.Product(t, 16, 32, 65)
+	w, on := kerneltest.Product(t, 16, 32, 64), machine(t, 1)
+	other := kerneltest.Product(t, 16, 32, 65)
 	for name, c := range map[string]struct {
 		threads  int
 		kernel   *userkernel.Kernel
@@ -99,7 +102,10 @@ func TestAKernelStaysOutsideWhereItIsNotFor(t *testing.T) {
 		"no legal choice":              {2, kernel(t, w, "mine", `"numerics":"strict",`), schedule.Default, "own kernel mine has no legal choice"},
 	} {
 		on := on.WithThreads(c.threads)
-		base := backendtest.Space(t, w, on, c.numerics)
+		base, err := registry.Space(w, on, c.numerics)
+		if err != nil {
+			t.Fatal(err)
+		}
 		s, err := add(t, base, c.numerics, c.kernel)
 		if err != nil || s.Owns() > 0 {
 			t.Errorf("%s: %d kernels, %v", name, s.Owns(), err)

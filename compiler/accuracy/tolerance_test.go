@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
@@ -140,7 +140,7 @@ func TestNoAlgorithmNeedsMoreThanAJudgeAllows(t *testing.T) {
 		if !f.Takes(array.Float32) {
 			continue
 		}
-		s := schedule.New(exprtest.Product(t, 64, 64, 64))
+		s := schedule.New(kerneltest.Product(t, 64, 64, 64))
 		g := s.Stages[0]
 		if err := s.Tensorize(0, g.Leaves[len(g.Leaves)-1].ID, f); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func TestShapes(t *testing.T) {
@@ -20,7 +20,7 @@ func TestShapes(t *testing.T) {
 }
 
 func TestDistances(t *testing.T) {
-	of := func(m, k, n int64) expr.Shape { return expr.ShapeOf(exprtest.Product(t, m, k, n).Text()) }
+	of := func(m, k, n int64) expr.Shape { return expr.ShapeOf(kerneltest.Product(t, m, k, n).Text()) }
 	near, far := of(64, 64, 64).Distance(of(64, 64, 128)), of(64, 64, 64).Distance(of(512, 64, 1024))
 	if !(0 < near && near < far) || !math.IsInf(of(64, 64, 64).Distance(expr.ShapeOf("map")), 1) || of(8, 8, 8).Distance(of(8, 8, 8)) != 0 {
 		t.Errorf("near is %v, far %v", near, far)

@@ -6,37 +6,37 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestBlocksWalkOverTiles: three persistent blocks compute the six tiles of a product, two each, in bands of two
 // rows.
 func TestBlocksWalkOverTiles(t *testing.T) {
-	irtest.Golden(t, "walk", irtest.Replayed(t, irtest.Product, irtest.Tiles+"persist 0 3\nraster 0 2\n"))
+	kerneltest.Golden(t, "walk", kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.Tiles+"persist 0 3\nraster 0 2\n"))
 }
 
 // TestSharesAreEqual: of five tiles, four take two rounds of two blocks. The steps of the last one are split in
 // two, and a second launch adds up the parts.
 func TestSharesAreEqual(t *testing.T) {
-	product := strings.NewReplacer("12,6", "20,6", "6,16", "6,8", "12,16", "20,8").Replace(irtest.Product)
-	irtest.Golden(t, "shares", irtest.Replayed(t, product, irtest.Tiles+"persist 0 2\nstreamk 1 1\n"))
+	product := strings.NewReplacer("12,6", "20,6", "6,16", "6,8", "12,16", "20,8").Replace(kerneltest.TileProduct)
+	kerneltest.Golden(t, "shares", kerneltest.Replayed(t, product, kerneltest.Tiles+"persist 0 2\nstreamk 1 1\n"))
 }
 
 // TestWhatCannotBeCut checks the reasons in errors.
 func TestWhatCannotBeCut(t *testing.T) {
 	const cut = "persist 0 4\nstreamk 1 1\n"
 	for trace, want := range map[string]string{
-		irtest.Tiles + "persist 0 3\nstreamk 1 1\n":                                     "6 tiles, whole rounds of 3 blocks",
-		irtest.Tiles + "persist 0 6\nstreamk 1 1\n":                                     "whole rounds",
-		irtest.Tiles + "persist 0 50\nstreamk 1 1\n":                                    "12 steps for 50 blocks, less than one for each",
-		irtest.TilesOf(6) + cut:                                                         "have one step",
-		irtest.TilesOf(4) + cut:                                                         "are not whole tiles of an axis",
-		strings.Replace(irtest.Tiles, "bind 1 9 1", "bind 1 9 1\nunroll 1 3", 1) + cut:  "is no plain one",
-		strings.Replace(irtest.Tiles, "compute-at 2 1 3", "compute-at 2 0 10", 1) + cut: "beside sums that are cut",
+		kerneltest.Tiles + "persist 0 3\nstreamk 1 1\n":                                     "6 tiles, whole rounds of 3 blocks",
+		kerneltest.Tiles + "persist 0 6\nstreamk 1 1\n":                                     "whole rounds",
+		kerneltest.Tiles + "persist 0 50\nstreamk 1 1\n":                                    "12 steps for 50 blocks, less than one for each",
+		kerneltest.TilesOf(6) + cut:                                                         "have one step",
+		kerneltest.TilesOf(4) + cut:                                                         "are not whole tiles of an axis",
+		strings.Replace(kerneltest.Tiles, "bind 1 9 1", "bind 1 9 1\nunroll 1 3", 1) + cut:  "is no plain one",
+		strings.Replace(kerneltest.Tiles, "compute-at 2 1 3", "compute-at 2 0 10", 1) + cut: "beside sums that are cut",
 	} {
-		w, err := expr.Parse("tilth-workload 1\n" + irtest.Product)
+		w, err := expr.Parse("tilth-workload 1\n" + kerneltest.TileProduct)
 		if err != nil {
 			t.Fatal(err)
 		}

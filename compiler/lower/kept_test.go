@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 const weighted = `input t0 f32[4,20]
@@ -37,7 +37,7 @@ compute-at 5 2 2
 // TestALoopKeepsWhatIsReadBehindIt checks that results are rescaled by each piece's change, and rows beyond the end
 // are skipped.
 func TestALoopKeepsWhatIsReadBehindIt(t *testing.T) {
-	irtest.Golden(t, "online", irtest.Replayed(t, weighted, online))
+	kerneltest.Golden(t, "online", kerneltest.Replayed(t, weighted, online))
 }
 
 // TestPiecesGoInOrder checks the error for a loop order that reorders pieces.

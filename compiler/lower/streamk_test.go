@@ -7,9 +7,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // lowered returns the program of a workload by a trace, or why it is refused.
@@ -47,7 +47,7 @@ output t3 t4
 	const tiles = "fuse 2 0 1\nsplit 2 2 13 0\nbind 2 3 0\npersist 2 3\n"
 	for _, c := range []struct{ name, workload, trace, want string }{
 		{
-			"moved deeper", irtest.Product, irtest.Tiles + "persist 0 4\nstreamk 1 1\ncompute-at 1 0 11\n",
+			"moved deeper", kerneltest.TileProduct, kerneltest.Tiles + "persist 0 4\nstreamk 1 1\ncompute-at 1 0 11\n",
 			"compute-at: the sums of stage 1 are cut",
 		},
 		{

@@ -5,8 +5,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // cseAll has a vector form of everything.
@@ -16,7 +16,7 @@ func (cseAll) Has(expr.Expr, *expr.Var) bool { return true }
 
 func cseProgram(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
-	return pass.Lanewise(pass.Promote(irtest.Unrolled(t, workload, trace)), cseAll{})
+	return pass.Lanewise(pass.Promote(kerneltest.Unrolled(t, workload, trace)), cseAll{})
 }
 
 // TestATileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two
@@ -36,14 +36,14 @@ reorder 0 2 0 1
 unroll 0 0
 vectorize 0 1
 `)
-	irtest.Golden(t, "cse/before", f)
-	irtest.Golden(t, "cse/after", pass.CSE(f))
+	kerneltest.Golden(t, "cse/before", f)
+	kerneltest.Golden(t, "cse/after", pass.CSE(f))
 }
 
 // TestAValueIsLoadedAgainWhereItMayHaveChanged: sums in memory are loaded for each step.
 func TestAValueIsLoadedAgainWhereItMayHaveChanged(t *testing.T) {
 	f := cseProgram(t, "input t0 f32[2,8]\nsum t1 f32[2] over 8 = [t0 i0 r0]\noutput t1\n", "split 0 1 2 0\nreorder 0 0 2 3\nunroll 0 3\n")
-	irtest.Golden(t, "cse/sums", pass.CSE(f))
+	kerneltest.Golden(t, "cse/sums", pass.CSE(f))
 }
 
 // TestWhatAConditionGuardsIsLoadedBehindIt checks that the selected value is kept as a whole.
@@ -52,7 +52,7 @@ func TestWhatAConditionGuardsIsLoadedBehindIt(t *testing.T) {
 map t1 f32[10] = (mul (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32) (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32))
 output t1
 `, "")
-	irtest.Golden(t, "cse/guarded", pass.CSE(f))
+	kerneltest.Golden(t, "cse/guarded", pass.CSE(f))
 }
 
 // TestWhatLanesArePickedFromIsLoadedOnce: both channels of each group are in the same vector, and what is picked of it
@@ -73,5 +73,5 @@ unroll 0 2
 unroll 0 0
 vectorize 0 1
 `)
-	irtest.Golden(t, "cse/picked", pass.CSE(f))
+	kerneltest.Golden(t, "cse/picked", pass.CSE(f))
 }

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // integers is a product of bytes, of which four terms lie side by side in either operand.
@@ -29,21 +29,21 @@ output t2
 )
 
 func TestStepsOfSumsOfPairsAreOneInstruction(t *testing.T) {
-	f := pass.Promote(irtest.Unrolled(t, pairs, twos))
-	irtest.Golden(t, "dot/pairs_before", f)
-	irtest.Golden(t, "dot/pairs_after", pass.Dot(f, func(x pass.DotTypes, terms int64) bool {
+	f := pass.Promote(kerneltest.Unrolled(t, pairs, twos))
+	kerneltest.Golden(t, "dot/pairs_before", f)
+	kerneltest.Golden(t, "dot/pairs_after", pass.Dot(f, func(x pass.DotTypes, terms int64) bool {
 		return x == pass.DotTypes{A: array.BFloat16, B: array.BFloat16} && terms == 2
 	}))
 }
 
 func TestStepsOfIntegerSumsAreOneInstruction(t *testing.T) {
-	f := pass.Promote(irtest.Unrolled(t, integers, dotFours))
-	irtest.Golden(t, "dot/before", f)
+	f := pass.Promote(kerneltest.Unrolled(t, integers, dotFours))
+	kerneltest.Golden(t, "dot/before", f)
 	unsignedBySigned := func(x pass.DotTypes, terms int64) bool {
 		return x == pass.DotTypes{A: array.Uint8, B: array.Int8} && terms == 4
 	}
-	irtest.Golden(t, "dot/after", pass.Dot(f, unsignedBySigned))
-	irtest.Golden(t, "dot/without", pass.Dot(f, func(pass.DotTypes, int64) bool { return false }))
+	kerneltest.Golden(t, "dot/after", pass.Dot(f, unsignedBySigned))
+	kerneltest.Golden(t, "dot/without", pass.Dot(f, func(pass.DotTypes, int64) bool { return false }))
 }
 
 // TestLanesOfGroupsPickTheirTerms: channels of a group read the same terms, those of several groups their own.
@@ -53,8 +53,8 @@ constant t1 i8[2,8,4]
 sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 i0 (add (add (mul (floordiv i1 4) 8) (mul r0 4)) r1)]) (cast i32 [t1 r0 i1 r1]))
 output t2
 `
-	f := pass.Promote(irtest.Unrolled(t, groups, dotFours))
-	irtest.Golden(t, "dot/groups", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
+	f := pass.Promote(kerneltest.Unrolled(t, groups, dotFours))
+	kerneltest.Golden(t, "dot/groups", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
 }
 
 // TestTermsFarApartTakeTurns: each lane's terms are in vectors of their own, of which a register has the first
@@ -65,6 +65,6 @@ constant t1 i8[2,8,4]
 sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 r0 (add i0 r1) i1]) (cast i32 [t1 r0 i1 r1]))
 output t2
 `
-	f := pass.Promote(irtest.Unrolled(t, window, dotFours))
-	irtest.Golden(t, "dot/turns", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
+	f := pass.Promote(kerneltest.Unrolled(t, window, dotFours))
+	kerneltest.Golden(t, "dot/turns", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
 }

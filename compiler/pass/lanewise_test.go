@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // adds can add vectors, and nothing else.
@@ -18,19 +18,19 @@ func (adds) Has(e expr.Expr, _ *expr.Var) bool {
 
 // TestWhatHasNoVectorFormIsComputedLaneByLane checks the exponential, and elements with a stride.
 func TestWhatHasNoVectorFormIsComputedLaneByLane(t *testing.T) {
-	f := irtest.Unrolled(t, `input t0 f64[4]
+	f := kerneltest.Unrolled(t, `input t0 f64[4]
 input t1 f64[4,3]
 map t2 f64[4] = (add (add [t0 i0] (exp [t0 i0])) [t1 i0 1])
 output t2
 `, "vectorize 0 0\n")
-	irtest.Golden(t, "lanewise/before", f)
-	irtest.Golden(t, "lanewise/after", pass.Lanewise(f, adds{}))
+	kerneltest.Golden(t, "lanewise/before", f)
+	kerneltest.Golden(t, "lanewise/after", pass.Lanewise(f, adds{}))
 }
 
 // TestLanesThatLieApartAreStoredOneByOne checks the columns of a transposed copy.
 func TestLanesThatLieApartAreStoredOneByOne(t *testing.T) {
-	f := irtest.Unrolled(t, "input t0 f64[4,2]\nmap t1 f64[4,2] = [t0 i0 i1]\noutput t1\n", "reorder 0 1 0\nvectorize 0 0\n")
-	irtest.Golden(t, "lanewise/scattered", pass.Lanewise(f, adds{}))
+	f := kerneltest.Unrolled(t, "input t0 f64[4,2]\nmap t1 f64[4,2] = [t0 i0 i1]\noutput t1\n", "reorder 0 1 0\nvectorize 0 0\n")
+	kerneltest.Golden(t, "lanewise/scattered", pass.Lanewise(f, adds{}))
 }
 
 func TestUniformTellsConditionsThatAllLanesAgreeOn(t *testing.T) {
@@ -68,6 +68,6 @@ func TestLanesOfGroupsArePicked(t *testing.T) {
 		"far-groups":   {"input t0 f32[3,99]\nmap t1 f32[3,8] = [t0 i0 (mul (floordiv i1 3) 40)]\noutput t1\n", "vectorize 0 1\n"},
 		"far-apart":    {"input t0 f32[3,48]\nmap t1 f32[3,8] = [t0 i0 (mul i1 6)]\noutput t1\n", "vectorize 0 1\n"},
 	} {
-		irtest.Golden(t, "lanewise/"+name, pass.Lanewise(irtest.Unrolled(t, c.workload, c.trace), adds{}))
+		kerneltest.Golden(t, "lanewise/"+name, pass.Lanewise(kerneltest.Unrolled(t, c.workload, c.trace), adds{}))
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // padded returns a copy of a size x size image into the middle of one that is a pixel wider on every side.
@@ -137,9 +137,9 @@ func stores(b ir.Block, times int64) int64 {
 
 // TestABorderIsLeftOutOfTheMiddle: rows and columns of a padded copy are cut where the border begins and ends.
 func TestABorderIsLeftOutOfTheMiddle(t *testing.T) {
-	f := irtest.Lower(t, schedule.New(padded(t, 8)))
-	irtest.Golden(t, "partition/before", f)
-	irtest.Golden(t, "partition/after", pass.Partition(f))
+	f := kerneltest.Lower(t, schedule.New(padded(t, 8)))
+	kerneltest.Golden(t, "partition/before", f)
+	kerneltest.Golden(t, "partition/after", pass.Partition(f))
 }
 
 // TestATileDecidesWhereItsWindowIs: of the rows of a window, a tile of the flattened positions of an image knows

@@ -5,62 +5,62 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestOperandsAreFetchedAhead checks a product in three steps, with copies of one operand issued one step ahead.
 func TestOperandsAreFetchedAhead(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\n"))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "pipeline/before", f)
-	irtest.Golden(t, "pipeline/after", pass.Pipeline(f))
+	kerneltest.Golden(t, "pipeline/before", f)
+	kerneltest.Golden(t, "pipeline/after", pass.Pipeline(f))
 }
 
 // TestProductsOfWarpgroupsLeaveAStepOfTheRing: those of the step before still read it.
 func TestProductsOfWarpgroupsLeaveAStepOfTheRing(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupTile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "pipeline/warpgroup", pass.Pipeline(pass.Wide(f)))
+	kerneltest.Golden(t, "pipeline/warpgroup", pass.Pipeline(pass.Wide(f)))
 }
 
 // TestBoxesAreCopiedAhead: one thread begins those of a step for all, whether or not all threads copy beside them, and
 // all wait for the phase of the step's mbarrier.
 func TestBoxesAreCopiedAhead(t *testing.T) {
-	for name, trace := range map[string]string{"boxes": irtest.WarpgroupBoxes, "boxes_and_copies": irtest.WarpgroupBoxAndCopy} {
-		f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, trace))
+	for name, trace := range map[string]string{"boxes": kerneltest.WarpgroupBoxes, "boxes_and_copies": kerneltest.WarpgroupBoxAndCopy} {
+		f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, trace))
 		if err != nil {
 			t.Fatal(err)
 		}
-		irtest.Golden(t, "pipeline/"+name, pass.Pipeline(pass.Wide(f)))
+		kerneltest.Golden(t, "pipeline/"+name, pass.Pipeline(pass.Wide(f)))
 	}
 }
 
 // TestBoxesOfOneStepAreWaitedForAtOnce, since there is nothing to do meanwhile.
 func TestBoxesOfOneStepAreWaitedForAtOnce(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1)))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, strings.Replace(kerneltest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "pipeline/one_step", pass.Pipeline(f))
+	kerneltest.Golden(t, "pipeline/one_step", pass.Pipeline(f))
 }
 
 // TestPhasesEndWithTheirLoop where it is run again: others begin in the same place.
 func TestPhasesEndWithTheirLoop(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProducts, irtest.WarpgroupLoop))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProducts, kerneltest.WarpgroupLoop))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "pipeline/looped", pass.Pipeline(f))
+	kerneltest.Golden(t, "pipeline/looped", pass.Pipeline(f))
 }
 
 // TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor, so that no step begins copies.
 func TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 3\n"))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 3\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor(t *testing.T) {
 
 // TestRingsAreNoLongerThanTheirLoop: of two steps both are under way at once.
 func TestRingsAreNoLongerThanTheirLoop(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(3)+"pipeline 2 8\n"))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(3)+"pipeline 2 8\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestRingsAreNoLongerThanTheirLoop(t *testing.T) {
 // its first one.
 func TestSlotsOfRingsAreAligned(t *testing.T) {
 	tiles := strings.NewReplacer("split 0 0 4 0", "split 0 0 2 0", "split 0 3 2 0", "split 0 3 1 0", "split 1 0 2 0", "split 1 0 1 0")
-	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, tiles.Replace(irtest.TilesOf(3))+"pipeline 2 2\n"))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, tiles.Replace(kerneltest.TilesOf(3))+"pipeline 2 2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,28 +108,28 @@ func TestSlotsOfRingsAreAligned(t *testing.T) {
 // TestRingsBeginAnewWithEachTile: a barrier separates the readers of a tile from the copies of the next one, and a
 // share of steps is fetched from its first step on, before its end.
 func TestRingsBeginAnewWithEachTile(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nstreamk 1 1\n"))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nstreamk 1 1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "pipeline/walk", pass.Pipeline(f))
+	kerneltest.Golden(t, "pipeline/walk", pass.Pipeline(f))
 }
 
 // TestTheNextTileIsFetchedAhead: the last steps of a tile start the first copies of the block's next tile, in the
 // following slots, without a barrier in between.
 func TestTheNextTileIsFetchedAhead(t *testing.T) {
-	f, err := pass.Threads(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nraster 0 2\n"))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nraster 0 2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "pipeline/continued", pass.Pipeline(f))
+	kerneltest.Golden(t, "pipeline/continued", pass.Pipeline(f))
 }
 
 // TestStepsOfABlockAreCounted in 32 bits: where a block has more of them, no tile fetches for the next one.
 func TestStepsOfABlockAreCounted(t *testing.T) {
-	product := strings.NewReplacer("12,", "8388608,", "6", "2048", "16", "16").Replace(irtest.Product)
+	product := strings.NewReplacer("12,", "8388608,", "6", "2048", "16", "16").Replace(kerneltest.TileProduct)
 	for walkers, want := range map[string]bool{"1": false, "2": false, "4": true} {
-		f, err := pass.Threads(irtest.Replayed(t, product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 "+walkers+"\n"))
+		f, err := pass.Threads(kerneltest.Replayed(t, product, kerneltest.TilesOf(2)+"pipeline 2 2\npersist 0 "+walkers+"\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,10 +142,10 @@ func TestStepsOfABlockAreCounted(t *testing.T) {
 // TestPhasesGoOnFromTileToTile: after an odd number of uses of an mbarrier in a tile, the next tile starts with the
 // other parity.
 func TestPhasesGoOnFromTileToTile(t *testing.T) {
-	tiles := strings.ReplaceAll(irtest.WarpgroupProduct, "[64,64]", "[256,64]")
-	f, err := pass.Threads(irtest.Replayed(t, strings.Replace(tiles, "f32[64,16]", "f32[256,16]", 1), irtest.WarpgroupBoxes+"persist 0 2\n"))
+	tiles := strings.ReplaceAll(kerneltest.WarpgroupProduct, "[64,64]", "[256,64]")
+	f, err := pass.Threads(kerneltest.Replayed(t, strings.Replace(tiles, "f32[64,16]", "f32[256,16]", 1), kerneltest.WarpgroupBoxes+"persist 0 2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "pipeline/continued_boxes", pass.Pipeline(f))
+	kerneltest.Golden(t, "pipeline/continued_boxes", pass.Pipeline(f))
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 type prefetchAll struct{}
@@ -16,7 +16,7 @@ func (prefetchAll) Has(expr.Expr, *expr.Var) bool { return true }
 // packed returns a product by a constant in strips of 16 columns, in tiles of 4 rows. A strip of 64 rows is 4 KiB.
 func packed(t *testing.T) *ir.Func {
 	t.Helper()
-	f := irtest.Unrolled(t, `input t0 f32[32,64]
+	f := kerneltest.Unrolled(t, `input t0 f32[32,64]
 constant t1 f32[64,48]
 sum t2 f32[32,48] over 64 = (mul [t0 i0 r0] [t1 r0 i1])
 map t3 f32[32,48] = (max [t2 i0 i1] 0x0p+00:f32)
@@ -41,6 +41,6 @@ prefetch 0 1024
 // step of each of the 8 tiles its share of the next strip.
 func TestPackedConstantsAreFetchedAhead(t *testing.T) {
 	f := packed(t)
-	irtest.Golden(t, "prefetch/strips", f)
-	irtest.Golden(t, "prefetch/ahead", pass.Prefetch(f, 64))
+	kerneltest.Golden(t, "prefetch/strips", f)
+	kerneltest.Golden(t, "prefetch/ahead", pass.Prefetch(f, 64))
 }

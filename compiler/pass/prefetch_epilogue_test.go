@@ -3,8 +3,8 @@ package pass_test
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // residual is a product to which a tensor is added, in tiles of two rows of two vectors.
@@ -28,13 +28,13 @@ vectorize 0 1
 )
 
 func TestEpiloguesFetchEachLineBeforeTheirTile(t *testing.T) {
-	f := pass.Promote(irtest.Unrolled(t, residual, tiles))
-	irtest.Golden(t, "prefetch/before", f)
-	irtest.Golden(t, "prefetch/after", pass.PrefetchEpilogues(f, pass.Caches{LineBytes: 64, L2Bytes: 4 << 10}))
+	f := pass.Promote(kerneltest.Unrolled(t, residual, tiles))
+	kerneltest.Golden(t, "prefetch/before", f)
+	kerneltest.Golden(t, "prefetch/after", pass.PrefetchEpilogues(f, pass.Caches{LineBytes: 64, L2Bytes: 4 << 10}))
 }
 
 func TestEpiloguesFetchNothingThatACacheHolds(t *testing.T) {
-	f := pass.Promote(irtest.Unrolled(t, residual, tiles))
+	f := pass.Promote(kerneltest.Unrolled(t, residual, tiles))
 	if after := pass.PrefetchEpilogues(f, pass.Caches{LineBytes: 64, L2Bytes: 1 << 20}); after.Text() != f.Text() {
 		t.Errorf("two tensors of 4 KiB are fetched:\n%s", after.Text())
 	}

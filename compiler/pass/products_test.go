@@ -6,14 +6,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // before returns the program of a trace for a warpgroup before the pass.
 func before(t *testing.T, trace string) *ir.Func {
 	t.Helper()
-	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, trace))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, trace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,18 +25,18 @@ func before(t *testing.T, trace string) *ir.Func {
 
 // TestSumsAreWaitedForBehindAPipeline, which waits itself for what its copies overwrite.
 func TestSumsAreWaitedForBehindAPipeline(t *testing.T) {
-	irtest.Golden(t, "products/pipeline", pass.Products(before(t, irtest.WarpgroupTile)))
+	kerneltest.Golden(t, "products/pipeline", pass.Products(before(t, kerneltest.WarpgroupTile)))
 }
 
 // TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten by copies of the next step.
 func TestProductsAreWaitedForBeforeTheirOperandsAreOverwritten(t *testing.T) {
-	trace := strings.NewReplacer("pipeline 2 3\n", "", "pipeline 3 3\n", "").Replace(irtest.WarpgroupTile)
-	irtest.Golden(t, "products/steps", pass.Products(before(t, trace)))
+	trace := strings.NewReplacer("pipeline 2 3\n", "", "pipeline 3 3\n", "").Replace(kerneltest.WarpgroupTile)
+	kerneltest.Golden(t, "products/steps", pass.Products(before(t, trace)))
 }
 
 // TestThereAreNoWaitsWithoutProducts: operands that are not swizzled use plain arithmetic.
 func TestThereAreNoWaitsWithoutProducts(t *testing.T) {
-	f := pass.Products(before(t, strings.NewReplacer("swizzle 2\n", "", "swizzle 3\n", "").Replace(irtest.WarpgroupTile)))
+	f := pass.Products(before(t, strings.NewReplacer("swizzle 2\n", "", "swizzle 3\n", "").Replace(kerneltest.WarpgroupTile)))
 	ir.Visit(f.Body, func(st ir.Stmt) {
 		if _, ok := st.(*ir.WaitProducts); ok {
 			t.Error("products are waited for that nobody begins")
@@ -46,7 +46,7 @@ func TestThereAreNoWaitsWithoutProducts(t *testing.T) {
 
 // TestProductsUnderAConditionAreWaitedFor: blocks may have loops of their own where a tile ends.
 func TestProductsUnderAConditionAreWaitedFor(t *testing.T) {
-	f := before(t, irtest.WarpgroupTile)
+	f := before(t, kerneltest.WarpgroupTile)
 	waits := func(f *ir.Func) (n int) {
 		ir.Visit(f.Body, func(st ir.Stmt) {
 			if _, ok := st.(*ir.WaitProducts); ok {

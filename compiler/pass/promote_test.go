@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // promoteTile is a product with tiles of two rows of a vector, whose sums are a buffer of their own.
@@ -29,14 +29,14 @@ vectorize 0 1
 )
 
 func TestATileOfAccumulatorsIsKeptInRegisters(t *testing.T) {
-	f := irtest.Unrolled(t, promoteProduct, promoteTile)
-	irtest.Golden(t, "promote/before", f)
-	irtest.Golden(t, "promote/after", pass.Promote(f))
+	f := kerneltest.Unrolled(t, promoteProduct, promoteTile)
+	kerneltest.Golden(t, "promote/before", f)
+	kerneltest.Golden(t, "promote/after", pass.Promote(f))
 }
 
 // TestABufferThatALoopIndexesStaysInMemory: its elements have no names.
 func TestABufferThatALoopIndexesStaysInMemory(t *testing.T) {
-	f := pass.Promote(irtest.Unrolled(t, promoteProduct, "compute-at 0 1 0\n"))
+	f := pass.Promote(kerneltest.Unrolled(t, promoteProduct, "compute-at 0 1 0\n"))
 	ir.Visit(f.Body, func(st ir.Stmt) {
 		if n, ok := st.(*ir.Alloc); ok && n.Buffer.Space != ir.Scratch {
 			t.Errorf("a row of sums lies in %v", n.Buffer.Space)

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // steps returns a product of tiles of two rows of two vectors, with two steps of its sums written out.
 func steps(t *testing.T) *ir.Func {
 	t.Helper()
-	return pass.Promote(irtest.Unrolled(t, `input t0 f32[4,8]
+	return pass.Promote(kerneltest.Unrolled(t, `input t0 f32[4,8]
 input t1 f32[8,16]
 sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
 map t3 f32[4,16] = (max [t2 i0 i1] 0x0p+00:f32)
@@ -33,8 +33,8 @@ vectorize 0 1
 // TestStepsOfATileOfHalfTheRegistersAreKeptApart, where eight registers are there for four accumulators.
 func TestStepsOfATileOfHalfTheRegistersAreKeptApart(t *testing.T) {
 	f := steps(t)
-	irtest.Golden(t, "separate/before", f)
-	irtest.Golden(t, "separate/after", pass.Separate(f, 8))
+	kerneltest.Golden(t, "separate/before", f)
+	kerneltest.Golden(t, "separate/after", pass.Separate(f, 8))
 }
 
 func TestStepsThatHaveRegistersToSpareAreLeftAlone(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // rows is sums of sixteen rows, eight in a block, of which four threads add up each: a quarter of its elements, and
@@ -22,20 +22,20 @@ const four = "rfactor 0 0 4 0\nreorder 2 0 1 2\nfuse 2 0 1\nbind 2 3 1\nbind 0 0
 
 // TestPartialResultsStayInRegisters, and four threads exchange theirs.
 func TestPartialResultsStayInRegisters(t *testing.T) {
-	f := irtest.Replayed(t, rows, onBlocks(four))
-	irtest.Golden(t, "shuffle/before", f)
-	irtest.Golden(t, "shuffle/after", pass.Shuffle(f))
+	f := kerneltest.Replayed(t, rows, onBlocks(four))
+	kerneltest.Golden(t, "shuffle/before", f)
+	kerneltest.Golden(t, "shuffle/after", pass.Shuffle(f))
 }
 
 // TestTheThreadOfASingleResultGoesOn: behind the exchange it computes what is made of the result.
 func TestTheThreadOfASingleResultGoesOn(t *testing.T) {
 	const total = "input t0 f32[64]\nsum t1 f32[] over 64 = [t0 r0]\nmap t2 f32[] = (add [t1] [t1])\noutput t2\n"
-	f, err := pass.Threads(irtest.Replayed(t, total, "rfactor 0 0 32 0\nbind 2 0 1\nshuffle 0 0\nunit-loop 1\nbind 1 0 0\n"+
+	f, err := pass.Threads(kerneltest.Replayed(t, total, "rfactor 0 0 32 0\nbind 2 0 1\nshuffle 0 0\nunit-loop 1\nbind 1 0 0\n"+
 		"compute-at 0 1 0\nscope 0 1\ncompute-at 2 1 0\nscope 2 1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "shuffle/single", pass.Shuffle(f))
+	kerneltest.Golden(t, "shuffle/single", pass.Shuffle(f))
 }
 
 // TestWhatDoesNotFitGoesThroughSharedMemory checks thread counts other than powers of two, and other orders.
@@ -45,7 +45,7 @@ func TestWhatDoesNotFitGoesThroughSharedMemory(t *testing.T) {
 		"neighbours belong to different rows": strings.Replace(four, "reorder 2 0 1 2\nfuse 2 0 1", "reorder 2 1 0 2\nfuse 2 1 0", 1),
 		"half a warp":                         strings.Replace(four, "rfactor 0 0 4", "rfactor 0 0 2", 1),
 	} {
-		got := pass.Shuffle(irtest.Replayed(t, rows, onBlocks(trace))).Text()
+		got := pass.Shuffle(kerneltest.Replayed(t, rows, onBlocks(trace))).Text()
 		if strings.Contains(got, "shuffle") || strings.Contains(got, "lanewise") || !strings.Contains(got, "shared s2") {
 			t.Errorf("%s:\n%s", name, got)
 		}
@@ -54,7 +54,7 @@ func TestWhatDoesNotFitGoesThroughSharedMemory(t *testing.T) {
 
 // TestWithoutWarpsAllGoesThroughSharedMemory, what would fit as well.
 func TestWithoutWarpsAllGoesThroughSharedMemory(t *testing.T) {
-	got := pass.ShufflePlain(irtest.Replayed(t, rows, onBlocks(four))).Text()
+	got := pass.ShufflePlain(kerneltest.Replayed(t, rows, onBlocks(four))).Text()
 	if strings.Contains(got, "shuffle") || strings.Contains(got, "lanewise") || !strings.Contains(got, "shared s2") {
 		t.Error(got)
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func inPlaces(t *testing.T, trace string) (before, after *ir.Func, err error) {
 	t.Helper()
-	before, err = pass.Threads(irtest.Replayed(t, irtest.Product, trace))
+	before, err = pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, trace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,22 +21,22 @@ func inPlaces(t *testing.T, trace string) (before, after *ir.Func, err error) {
 
 // TestATileIsSpreadOverThreads: of 32 results each of 8 threads keeps four, and the copy is shared.
 func TestATileIsSpreadOverThreads(t *testing.T) {
-	before, after, err := inPlaces(t, irtest.Tiles)
+	before, after, err := inPlaces(t, kerneltest.Tiles)
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "spread/before", before)
-	irtest.Golden(t, "spread/after", after)
+	kerneltest.Golden(t, "spread/before", before)
+	kerneltest.Golden(t, "spread/after", after)
 }
 
 // TestRegistersOfOthersAreNotRead checks results stored by other threads than those that sum them, and an operand
 // in registers that all threads read.
 func TestRegistersOfOthersAreNotRead(t *testing.T) {
-	others := strings.Replace(irtest.Tiles, "split 0 7 4 0", "split 0 7 2 0", 1)
+	others := strings.Replace(kerneltest.Tiles, "split 0 7 4 0", "split 0 7 2 0", 1)
 	if _, _, err := inPlaces(t, others); err == nil || !strings.Contains(err.Error(), "another thread than the one that wrote it") {
 		t.Errorf("results of other threads: %v", err)
 	}
-	operand := strings.Replace(irtest.Tiles, "scope 2 1", "scope 2 2", 1)
+	operand := strings.Replace(kerneltest.Tiles, "scope 2 1", "scope 2 2", 1)
 	if _, _, err := inPlaces(t, operand); err == nil || !strings.Contains(err.Error(), "in registers") {
 		t.Errorf("an operand of all: %v", err)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // squaresProduct is one of bytes whose terms come in eights, with a map behind it, and tile a tile of it: of so many
@@ -37,7 +37,7 @@ dot 0 3
 // dotted returns the product with as many rows in a tile, in dot products.
 func dotted(t *testing.T, rows string) *ir.Func {
 	t.Helper()
-	f := pass.Promote(irtest.Unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", rows)))
+	f := pass.Promote(kerneltest.Unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", rows)))
 	return pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 })
 }
 
@@ -47,28 +47,28 @@ func columnsFirst(rows, _ array.DType, _ int64) (turned, ok bool) { return true,
 
 func TestTwoRowsAreMultipliedByTheSameColumns(t *testing.T) {
 	f := dotted(t, "2")
-	irtest.Golden(t, "squares/before", f)
-	irtest.Golden(t, "squares/after", pass.Squares(f, rowsFirst))
-	irtest.Golden(t, "squares/turned", pass.Squares(f, columnsFirst))
+	kerneltest.Golden(t, "squares/before", f)
+	kerneltest.Golden(t, "squares/after", pass.Squares(f, rowsFirst))
+	kerneltest.Golden(t, "squares/turned", pass.Squares(f, columnsFirst))
 }
 
 // TestARowWithoutAnotherStays: of three, one is multiplied alone.
 func TestARowWithoutAnotherStays(t *testing.T) {
-	irtest.Golden(t, "squares/three", pass.Squares(dotted(t, "3"), rowsFirst))
+	kerneltest.Golden(t, "squares/three", pass.Squares(dotted(t, "3"), rowsFirst))
 }
 
 // TestStepsWithoutALoopAreMultiplied: what is written out whole has no loop to be a square in.
 func TestStepsWithoutALoopAreMultiplied(t *testing.T) {
-	f := pass.Promote(irtest.Unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", "2")+"unroll 0 2\n"))
+	f := pass.Promote(kerneltest.Unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", "2")+"unroll 0 2\n"))
 	f = pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 })
-	irtest.Golden(t, "squares/straight", pass.Squares(f, rowsFirst))
+	kerneltest.Golden(t, "squares/straight", pass.Squares(f, rowsFirst))
 }
 
 // TestASumBesideVectorsIsNoObstacle: of five columns, the last is added up by itself.
 func TestASumBesideVectorsIsNoObstacle(t *testing.T) {
 	five := strings.NewReplacer("6,8", "6,5", "2,8,8", "2,5,8").Replace(squaresProduct)
-	f := pass.Promote(irtest.Unrolled(t, five, strings.ReplaceAll(squaresTile, "ROWS", "2")))
-	irtest.Golden(t, "squares/five", pass.Squares(pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 }), rowsFirst))
+	f := pass.Promote(kerneltest.Unrolled(t, five, strings.ReplaceAll(squaresTile, "ROWS", "2")))
+	kerneltest.Golden(t, "squares/five", pass.Squares(pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 }), rowsFirst))
 }
 
 func TestWithoutInstructionsNothingChanges(t *testing.T) {

@@ -3,8 +3,8 @@ package pass_test
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // storageChain is four maps, each read by the next only.
@@ -21,10 +21,10 @@ var limits = pass.StorageLimits{StackBytes: 1 << 10, FrameBytes: 2 << 10, AlignB
 // TestScratchLiesWhereItsUsersFindIt: what several workers use in the workspace, what one row uses on its worker's
 // stack.
 func TestScratchLiesWhereItsUsersFindIt(t *testing.T) {
-	f := irtest.Unrolled(t, storageChain, "parallel 1 0\nparallel 3 0\ncompute-at 2 3 0\n")
-	irtest.Golden(t, "storage/before", f)
+	f := kerneltest.Unrolled(t, storageChain, "parallel 1 0\nparallel 3 0\ncompute-at 2 3 0\n")
+	kerneltest.Golden(t, "storage/before", f)
 	f = pass.Storage(f, limits)
-	irtest.Golden(t, "storage/after", f)
+	kerneltest.Golden(t, "storage/after", f)
 	if f.WorkspaceBytes != 2*64*64*4 || f.WorkerBytes != 0 {
 		t.Errorf("the workspace has %d bytes and %d for each worker, want two tensors and nothing", f.WorkspaceBytes, f.WorkerBytes)
 	}
@@ -32,7 +32,7 @@ func TestScratchLiesWhereItsUsersFindIt(t *testing.T) {
 
 // TestWhatTheStackHasNoRoomForLiesInTheWorkersPart, one row of floats a worker.
 func TestWhatTheStackHasNoRoomForLiesInTheWorkersPart(t *testing.T) {
-	f := irtest.Unrolled(t, storageChain, "parallel 3 0\ncompute-at 2 3 0\n")
+	f := kerneltest.Unrolled(t, storageChain, "parallel 3 0\ncompute-at 2 3 0\n")
 	f = pass.Storage(f, pass.StorageLimits{StackBytes: 64, FrameBytes: 64, AlignBytes: 64})
 	if f.WorkerBytes != 64*4 {
 		t.Errorf("%d bytes for each worker, want those of a row\n%s", f.WorkerBytes, f.Text())

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // turnedNarrow is a product of factors in 16 bits, of which the first has rows side by side, the second terms.
@@ -19,7 +19,7 @@ output t2
 // tensorized returns the program of a workload and a trace behind the pass.
 func tensorized(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
-	f, err := pass.Threads(irtest.Replayed(t, workload, trace))
+	f, err := pass.Threads(kerneltest.Replayed(t, workload, trace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +31,8 @@ func tensorized(t *testing.T, workload, trace string) *ir.Func {
 
 // TestMatricesAreLoadedFromSharedMemory: four at once, turned where rows in memory are terms.
 func TestMatricesAreLoadedFromSharedMemory(t *testing.T) {
-	irtest.Golden(t, "tensorize/loaded", tensorized(t, irtest.NarrowProduct, irtest.WarpMatrices))
-	irtest.Golden(t, "tensorize/turned", tensorized(t, turnedNarrow, irtest.WarpMatrices))
+	kerneltest.Golden(t, "tensorize/loaded", tensorized(t, kerneltest.NarrowProduct, kerneltest.WarpMatrices))
+	kerneltest.Golden(t, "tensorize/turned", tensorized(t, turnedNarrow, kerneltest.WarpMatrices))
 }
 
 // TestBytesAreLoadedAsMatrices where terms lie side by side: matrices of bytes cannot be turned.
@@ -42,7 +42,7 @@ input t1 i8[32,16]
 sum t2 i32[32,16] over 32 = (mul (cast i32 [t0 i0 r0]) (cast i32 [t1 r0 i1]))
 output t2
 `
-	text := tensorized(t, bytes, strings.NewReplacer("tensorize 1 2 2", "tensorize 1 2 4", "skew 2 8", "skew 2 16").Replace(irtest.WarpMatrices)).Text()
+	text := tensorized(t, bytes, strings.NewReplacer("tensorize 1 2 2", "tensorize 1 2 4", "skew 2 8", "skew 2 16").Replace(kerneltest.WarpMatrices)).Text()
 	if strings.Count(text, "4 matrices from s2") != 1 || strings.Contains(text, "from s3") {
 		t.Error(text)
 	}
@@ -55,7 +55,7 @@ func TestOnlyWholeRowsAreLoadedAsMatrices(t *testing.T) {
 		"factors in float32":                            {"bf16", "f32", "(cast f32 [t0 i0 r0])", "[t0 i0 r0]", "(cast f32 [t1 r0 i1])", "[t1 r0 i1]"},
 	} {
 		change := strings.NewReplacer(c...)
-		text := tensorized(t, change.Replace(irtest.NarrowProduct), change.Replace(irtest.WarpMatrices)).Text()
+		text := tensorized(t, change.Replace(kerneltest.NarrowProduct), change.Replace(kerneltest.WarpMatrices)).Text()
 		if strings.Contains(text, "matrices") || !strings.Contains(text, "product of") {
 			t.Errorf("%s:\n%s", what, text)
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 const tensorizeProduct = `input t0 f32[32,16]
@@ -18,7 +18,7 @@ output t2
 // spreadOver returns the program of a trace before the pass.
 func spreadOver(t *testing.T, trace string) *ir.Func {
 	t.Helper()
-	f, err := pass.Threads(irtest.Replayed(t, tensorizeProduct, trace))
+	f, err := pass.Threads(kerneltest.Replayed(t, tensorizeProduct, trace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,20 +29,20 @@ func spreadOver(t *testing.T, trace string) *ir.Func {
 }
 
 func TestMatricesAreMultiplied(t *testing.T) {
-	before := spreadOver(t, irtest.WarpTile)
-	irtest.Golden(t, "tensorize/before", before)
-	irtest.Golden(t, "tensorize/after", pass.Tensorize(before))
+	before := spreadOver(t, kerneltest.WarpTile)
+	kerneltest.Golden(t, "tensorize/before", before)
+	kerneltest.Golden(t, "tensorize/after", pass.Tensorize(before))
 }
 
 // TestErrorsOfRoundingAreMultiplied, too, where the format says so: three products instead of one.
 func TestErrorsOfRoundingAreMultiplied(t *testing.T) {
-	irtest.Golden(t, "tensorize/compensated", pass.Tensorize(spreadOver(t, strings.Replace(irtest.WarpTile, "tensorize 1 2 0", "tensorize 1 2 1", 1))))
+	kerneltest.Golden(t, "tensorize/compensated", pass.Tensorize(spreadOver(t, strings.Replace(kerneltest.WarpTile, "tensorize 1 2 0", "tensorize 1 2 1", 1))))
 }
 
 // warpgroupBefore returns the program of a trace for a warpgroup before the pass.
 func warpgroupBefore(t *testing.T, trace string) *ir.Func {
 	t.Helper()
-	f, err := pass.Threads(irtest.Replayed(t, irtest.WarpgroupProduct, trace))
+	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, trace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func warpgroupBefore(t *testing.T, trace string) *ir.Func {
 }
 
 func TestAWarpgroupMultipliesFromSharedMemory(t *testing.T) {
-	irtest.Golden(t, "tensorize/warpgroup", pass.Tensorize(warpgroupBefore(t, irtest.WarpgroupTile)))
+	kerneltest.Golden(t, "tensorize/warpgroup", pass.Tensorize(warpgroupBefore(t, kerneltest.WarpgroupTile)))
 }
 
 // TestWhatAWarpgroupCannotReadStaysAsItIs: operands that are not swizzled, fewer columns, warps that have other rows.
@@ -63,7 +63,7 @@ func TestWhatAWarpgroupCannotReadStaysAsItIs(t *testing.T) {
 		"one column in four": {"split 0 15 8 0", "split 0 15 4 0", "split 1 12 8 0", "split 1 12 4 0"},
 		"rows side by side":  {"split 0 7 16 0", "split 0 7 32 0", "split 1 6 16 0", "split 1 6 32 0"},
 	} {
-		f := warpgroupBefore(t, strings.NewReplacer(change...).Replace(irtest.WarpgroupTile))
+		f := warpgroupBefore(t, strings.NewReplacer(change...).Replace(kerneltest.WarpgroupTile))
 		if text := pass.Tensorize(f).Text(); strings.Contains(text, "product of") || strings.Contains(text, "matrices") {
 			t.Errorf("%s:\n%s", what, text)
 		}
@@ -77,7 +77,7 @@ func TestOtherLoopsStayAsTheyAre(t *testing.T) {
 		"columns that are no neighbours":   {"split 0 9 2 0", "split 0 9 4 0"},
 		"terms that are no whole matrices": {"tensorize 1 2 0", "split 1 2 4 0\ntensorize 1 13 0"},
 	} {
-		trace := strings.Replace(irtest.WarpTile, change[0], change[1], 1)
+		trace := strings.Replace(kerneltest.WarpTile, change[0], change[1], 1)
 		switch { // the sums are spread like the results
 		case strings.Contains(trace, "fuse 0 10 7"):
 			trace = strings.Replace(trace, "reorder 1 6 9 2", "reorder 1 9 6 2", 1)

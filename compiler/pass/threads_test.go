@@ -6,8 +6,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func run(t *testing.T, f *ir.Func) *ir.Func {
@@ -27,26 +27,26 @@ output t2
 
 // TestWhatIsUnboundIsTheFirstThreads: the sums are a launch of one thread, the differences one of three blocks.
 func TestWhatIsUnboundIsTheFirstThreads(t *testing.T) {
-	f := irtest.Replayed(t, threadsChain, "bind 1 0 0\nbind 1 1 1\n")
-	irtest.Golden(t, "threads/before", f)
-	irtest.Golden(t, "threads/after", run(t, f))
+	f := kerneltest.Replayed(t, threadsChain, "bind 1 0 0\nbind 1 1 1\n")
+	kerneltest.Golden(t, "threads/before", f)
+	kerneltest.Golden(t, "threads/after", run(t, f))
 }
 
 // TestTheFirstThreadComputesWhatABlockShares, where the stage computed in the block has no threads of its own.
 func TestTheFirstThreadComputesWhatABlockShares(t *testing.T) {
-	irtest.Golden(t, "threads/shared", run(t, irtest.Replayed(t, threadsChain, "compute-at 0 1 0\nscope 0 1\nbind 1 0 0\nbind 1 1 1\n")))
+	kerneltest.Golden(t, "threads/shared", run(t, kerneltest.Replayed(t, threadsChain, "compute-at 0 1 0\nscope 0 1\nbind 1 0 0\nbind 1 1 1\n")))
 }
 
 // TestLaunchesAreNotInsideOfLoops checks the error.
 func TestLaunchesAreNotInsideOfLoops(t *testing.T) {
-	if _, err := pass.Threads(irtest.Replayed(t, threadsChain, "bind 1 1 0\n")); err == nil || !strings.Contains(err.Error(), "a loop on blocks lies inside of another loop") {
+	if _, err := pass.Threads(kerneltest.Replayed(t, threadsChain, "bind 1 1 0\n")); err == nil || !strings.Contains(err.Error(), "a loop on blocks lies inside of another loop") {
 		t.Errorf("a launch for each row: %v", err)
 	}
 }
 
 // TestThreadsHaveNoThreads: rows on threads, and columns of each row on threads, too.
 func TestThreadsHaveNoThreads(t *testing.T) {
-	f := irtest.Replayed(t, threadsChain, "compute-at 0 1 0\nbind 0 0 1\nbind 1 1 1\n")
+	f := kerneltest.Replayed(t, threadsChain, "compute-at 0 1 0\nbind 0 0 1\nbind 1 1 1\n")
 	outer := &ir.For{Var: &expr.Var{Name: "rows", Extent: 2}, Extent: 2, Kind: ir.Threads, Body: f.Body}
 	if _, err := pass.Threads(f.With(ir.Block{outer})); err == nil || !strings.Contains(err.Error(), "fuse them") {
 		t.Errorf("threads of threads: %v", err)

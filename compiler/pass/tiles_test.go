@@ -5,8 +5,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // whole is a product of 64 by 64 sums of bfloat16, ragged one of 7 by 20 sums of bytes whose rows are copied.
@@ -46,25 +46,25 @@ func every(array.DType) bool { return true }
 func none(array.DType) bool { return false }
 
 func TestSumsOfProductsStayInTiles(t *testing.T) {
-	f := irtest.Unrolled(t, whole, inTiles)
-	irtest.Golden(t, "tiles/before", f)
-	irtest.Golden(t, "tiles/after", pass.Tiles(f, every))
+	f := kerneltest.Unrolled(t, whole, inTiles)
+	kerneltest.Golden(t, "tiles/before", f)
+	kerneltest.Golden(t, "tiles/after", pass.Tiles(f, every))
 }
 
 // TestProcessorsWithoutTilesComputeTheSame: nothing changes where a target has no such instructions.
 func TestProcessorsWithoutTilesComputeTheSame(t *testing.T) {
-	irtest.Golden(t, "tiles/before", pass.Tiles(irtest.Unrolled(t, whole, inTiles), none))
+	kerneltest.Golden(t, "tiles/before", pass.Tiles(kerneltest.Unrolled(t, whole, inTiles), none))
 }
 
 // TestTilesHaveRoomBeyondSums: what a tile reads behind a copy is memory of the kernel's, and what it stores has whole
 // rows.
 func TestTilesHaveRoomBeyondSums(t *testing.T) {
-	irtest.Golden(t, "tiles/ragged", pass.Tiles(irtest.Unrolled(t, ragged, tilesCopied), every))
+	kerneltest.Golden(t, "tiles/ragged", pass.Tiles(kerneltest.Unrolled(t, ragged, tilesCopied), every))
 }
 
 // TestTilesReadNoOthersMemory: rows of an argument are too few for a tile, so that none is loaded.
 func TestTilesReadNoOthersMemory(t *testing.T) {
-	f := irtest.Unrolled(t, ragged, "cache-write 0\nreorder 1 2 0 1\ntensorize 1 2 11\npack 0 1 32 0 0 4 0 1 32 1 0 4 1\n")
+	f := kerneltest.Unrolled(t, ragged, "cache-write 0\nreorder 1 2 0 1\ntensorize 1 2 11\npack 0 1 32 0 0 4 0 1 32 1 0 4 1\n")
 	ir.Visit(pass.Tiles(f, every).Body, func(st ir.Stmt) {
 		if n, ok := st.(*ir.TileLoad); ok {
 			t.Errorf("rows of %s are loaded", n.From.Name)

@@ -7,17 +7,16 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // unrollProduct returns a schedule of a small product with two unrolled rows of 12 columns in vectors.
 func unrollProduct(t *testing.T) *schedule.Schedule {
 	t.Helper()
-	s := schedule.New(exprtest.Product(t, 4, 3, 12))
+	s := schedule.New(kerneltest.Product(t, 4, 3, 12))
 	_, inner, err := s.Split(0, 0, 2, schedule.Peel)
 	if err != nil {
 		t.Fatal(err)
@@ -32,13 +31,13 @@ func unrollLanes(array.DType) int64 { return 8 }
 
 // TestUnrolledRowsAreWrittenOut, and twelve columns are a vector of eight and one of four.
 func TestUnrolledRowsAreWrittenOut(t *testing.T) {
-	f := irtest.Lower(t, unrollProduct(t))
-	irtest.Golden(t, "unroll/before", f)
+	f := kerneltest.Lower(t, unrollProduct(t))
+	kerneltest.Golden(t, "unroll/before", f)
 	f, err := pass.Unroll(f, unrollLanes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	irtest.Golden(t, "unroll/after", f)
+	kerneltest.Golden(t, "unroll/after", f)
 }
 
 // TestRangesAreKept: a loop that has a part of its values has it in each copy, with what is named around it.
@@ -64,11 +63,11 @@ func TestRangesAreKept(t *testing.T) {
 }
 
 func TestWhatIsTooLongToWriteOutIsRefused(t *testing.T) {
-	s := schedule.New(exprtest.Product(t, ir.MaxStatements, 2, 2))
+	s := schedule.New(kerneltest.Product(t, ir.MaxStatements, 2, 2))
 	if err := s.Unroll(0, s.Stages[0].Leaves[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pass.Unroll(irtest.Lower(t, s), unrollLanes); err == nil || !strings.Contains(err.Error(), "statements") {
+	if _, err := pass.Unroll(kerneltest.Lower(t, s), unrollLanes); err == nil || !strings.Contains(err.Error(), "statements") {
 		t.Errorf("%v", err)
 	}
 }

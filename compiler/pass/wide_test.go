@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // wideCopied is a matrix whose rows of 24 a block of 8 threads brings to shared memory, by vectors.
@@ -28,7 +28,7 @@ vectorize 1 4
 
 func wideProgram(t *testing.T, row, vector string) *ir.Func {
 	t.Helper()
-	f, err := pass.Threads(irtest.Replayed(t, strings.ReplaceAll(wideCopied, "%", row), strings.ReplaceAll(byVectors, "%", vector)))
+	f, err := pass.Threads(kerneltest.Replayed(t, strings.ReplaceAll(wideCopied, "%", row), strings.ReplaceAll(byVectors, "%", vector)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +38,8 @@ func wideProgram(t *testing.T, row, vector string) *ir.Func {
 // TestNeighboursAreCopiedAtOnce where their first one is aligned.
 func TestNeighboursAreCopiedAtOnce(t *testing.T) {
 	f := wideProgram(t, "24", "4")
-	irtest.Golden(t, "wide/before", f)
-	irtest.Golden(t, "wide/after", pass.Wide(f))
+	kerneltest.Golden(t, "wide/before", f)
+	kerneltest.Golden(t, "wide/after", pass.Wide(f))
 }
 
 // TestOthersAreWrittenOut: rows that begin anywhere, vectors that are longer than copies, or of no power of two.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 )
@@ -39,7 +39,7 @@ func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := exprtest.Product(t, 128, 128, 128)
+	w := kerneltest.Product(t, 128, 128, 128)
 	s, err := registry.Space(w, on, schedule.Default)
 	if err != nil {
 		t.Fatal(err)

@@ -6,12 +6,12 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -29,7 +29,7 @@ func machine(t testing.TB, threads int) *target.Target {
 func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(space.Point) float64) *Task {
 	t.Helper()
 	task := &Task{Workload: w, Target: m}
-	s := backendtest.Space(t, w, m, schedule.Default)
+	s := spaceOf(t, w, m, schedule.Default)
 	points := s.Seeds()
 	for _, p := range points {
 		task.Trials = append(task.Trials, Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * slower(p) * 1e-9})
@@ -42,9 +42,9 @@ func usual(space.Point) float64 { return 1 }
 // TestANearWorkloadLendsItsPoints covers odd shapes, and checks that workloads of the same class come first.
 func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	m := machine(t, 1)
-	odd, far := measured(t, exprtest.Product(t, 61, 127, 93), m, usual), measured(t, exprtest.Product(t, 4096, 16, 2048), m, usual)
+	odd, far := measured(t, kerneltest.Product(t, 61, 127, 93), m, usual), measured(t, kerneltest.Product(t, 4096, 16, 2048), m, usual)
 	h := NewHistory(m, []*Task{far, odd})
-	s := backendtest.Space(t, exprtest.Product(t, 64, 128, 96), m, schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 64, 128, 96), m, schedule.Default)
 	points := h.near(s, "")
 	if len(points) == 0 {
 		t.Fatal("no points were taken from neighbours")
@@ -75,10 +75,10 @@ func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	}
 	var tasks []*Task
 	for _, n := range []int64{64, 128, 256} {
-		w := exprtest.Product(t, 128, 128, n)
-		tasks = append(tasks, measured(t, w, m, slow(backendtest.Space(t, w, m, schedule.Default))))
+		w := kerneltest.Product(t, 128, 128, n)
+		tasks = append(tasks, measured(t, w, m, slow(spaceOf(t, w, m, schedule.Default))))
 	}
-	s := backendtest.Space(t, exprtest.Product(t, 128, 128, 192), m, schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 128, 128, 192), m, schedule.Default)
 	v := NewJob(NewHistory(m, tasks)).View(s)
 	truth := slow(s)
 	sums, counts := map[bool]float64{}, map[bool]float64{}
@@ -128,7 +128,7 @@ func record(w *expr.Workload, m *target.Target, origin string, at int64, seconds
 }
 
 func TestRecordsAreCollected(t *testing.T) {
-	w, own, sibling := exprtest.Product(t, 8, 8, 16), machine(t, 1), machine(t, 2)
+	w, own, sibling := kerneltest.Product(t, 8, 8, 16), machine(t, 1), machine(t, 2)
 	stranger := machine(t, 1)
 	stranger.CPU.Model = "another"
 	c := NewCollector(own)
@@ -158,7 +158,7 @@ func TestRecordsAreCollected(t *testing.T) {
 
 func TestNoHistoryIsFine(t *testing.T) {
 	var none *History
-	s := backendtest.Space(t, exprtest.Product(t, 8, 8, 16), machine(t, 1), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 8, 8, 16), machine(t, 1), schedule.Default)
 	if none.Latencies(s) != nil {
 		t.Error("it knows something")
 	}
@@ -168,4 +168,14 @@ func TestNoHistoryIsFine(t *testing.T) {
 			t.Error("it knows something")
 		}
 	}
+}
+
+// spaceOf returns the candidate schedules of a workload on a target.
+func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
+	t.Helper()
+	s, err := registry.Space(w, on, numerics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

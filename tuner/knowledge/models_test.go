@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // learntTrees returns the number of trees in the model of a history of one task, whose latencies are multiples of the
@@ -17,7 +17,7 @@ import (
 func learntTrees(t *testing.T, slower float64, from Models) int {
 	t.Helper()
 	m := machine(t, 1)
-	task := measured(t, exprtest.Product(t, 64, 64, 64), m, usual)
+	task := measured(t, kerneltest.Product(t, 64, 64, 64), m, usual)
 	for k := range task.Trials {
 		task.Trials[k].LatencySeconds *= slower
 	}
@@ -32,7 +32,7 @@ func learntTrees(t *testing.T, slower float64, from Models) int {
 func other(t *testing.T) *costmodel.Model {
 	t.Helper()
 	m := machine(t, 1)
-	samples := measured(t, exprtest.Product(t, 32, 32, 32), m, usual).samples("x", 20)
+	samples := measured(t, kerneltest.Product(t, 32, 32, 32), m, usual).samples("x", 20)
 	model, err := costmodel.Train(t.Context(), nil, samples, costmodel.Options{Trees: 1})
 	if err != nil {
 		t.Fatal(err)

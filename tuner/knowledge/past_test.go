@@ -5,17 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched is a regression test: a search with records of an older version
 // considered tasks converged, although the default schedule and half of the knobs did not exist then.
 func TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched(t *testing.T) {
-	w, m := exprtest.Product(t, 64, 128, 96), machine(t, 1)
-	s := backendtest.Space(t, w, m, schedule.Default)
+	w, m := kerneltest.Product(t, 64, 128, 96), machine(t, 1)
+	s := spaceOf(t, w, m, schedule.Default)
 	trial := func(p space.Point, seconds float64) Trial {
 		sch, err := s.Apply(p)
 		if err != nil {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 const machine = "some-machine"
@@ -20,7 +20,7 @@ const machine = "some-machine"
 // tasks returns a product and a smaller one, each with a choice: a schedule without primitives.
 func tasks(t *testing.T) ([]program.Task, []aot.Choice) {
 	t.Helper()
-	list := []program.Task{{Name: "first", Workload: exprtest.Product(t, 8, 8, 8)}, {Name: "second", Workload: exprtest.Product(t, 4, 4, 4)}}
+	list := []program.Task{{Name: "first", Workload: kerneltest.Product(t, 8, 8, 8)}, {Name: "second", Workload: kerneltest.Product(t, 4, 4, 4)}}
 	choices := make([]aot.Choice, len(list))
 	for k := range list {
 		choices[k] = aot.Choice{Origin: "default", Trace: trace(t, list[k].Workload)}

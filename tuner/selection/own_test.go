@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
@@ -21,7 +20,7 @@ import (
 // has a kernel that is not permitted.
 func TestAForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
 	_, machine := imported(t)
-	w := exprtest.Product(t, 16, 64, 128)
+	w := kerneltest.Product(t, 16, 64, 128)
 	k, err := userkernel.Parse(fmt.Appendf(nil, `{"name":"mine","arch":"x86-64","numerics":"strict","workloads":[{"text":["%s"]}],"source":"x"}`,
 		strings.ReplaceAll(strings.TrimSuffix(w.Text(), "\n"), "\n", `","`)))
 	if err != nil {
@@ -35,7 +34,7 @@ func TestAForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
 	if err := best.UseOwn(written); err != nil {
 		t.Fatal(err)
 	}
-	s := backendtest.Space(t, w, machine, schedule.Strict)
+	s := spaceOf(t, w, machine, schedule.Strict)
 	task := &knowledge.Task{Workload: w, Target: machine}
 	var digests []string
 	for i, point := range s.Seeds()[1:4] {

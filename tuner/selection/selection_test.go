@@ -7,14 +7,15 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/job"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -121,8 +122,8 @@ func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	p, machine := imported(t)
 	var tasks []*knowledge.Task
 	for n := range int64(16) {
-		w := exprtest.Product(t, 1, 64+16*n, 128+32*n)
-		s := backendtest.Space(t, w, machine, schedule.Strict)
+		w := kerneltest.Product(t, 1, 64+16*n, 128+32*n)
+		s := spaceOf(t, w, machine, schedule.Strict)
 		task := &knowledge.Task{Workload: w, Target: machine}
 		for _, point := range s.Seeds() {
 			task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(point), LatencySeconds: math.Pow(s.Cost(point)/s.Cost(s.Default()), -4)})
@@ -199,4 +200,14 @@ func TestRecordsFromElsewhereAreConfirmed(t *testing.T) {
 	if _, err := Choose(t.Context(), p, machine, schedule.Strict, sources, slog.New(slog.DiscardHandler)); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
+}
+
+// spaceOf returns the candidate schedules of a workload on a target.
+func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
+	t.Helper()
+	s, err := registry.Space(w, on, numerics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

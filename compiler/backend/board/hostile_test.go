@@ -10,9 +10,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/monitor"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 var (
@@ -43,7 +43,7 @@ func TestHostileStreamsAndModulesAreRefused(t *testing.T) {
 	}
 	args := []string{strconv.Itoa(*hostileRounds), strconv.Itoa(*hostileSeed)}
 	for _, board := range []string{"cortex-m7", "riscv32"} {
-		args = append(args, buildModule(t, tc, board, exprtest.Product(t, 8, 12, 16)))
+		args = append(args, buildModule(t, tc, board, kerneltest.Product(t, 8, 12, 16)))
 	}
 	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
 		t.Errorf("seed %d: %v: %s", *hostileSeed, err, out)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // buildModule builds a module of a workload's plain schedule for a board.
@@ -42,7 +42,7 @@ func TestTheHarnessAndModulesCompile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, board := range (Backend{}).Targets() {
-		buildModule(t, tc, board, exprtest.Product(t, 8, 12, 16))
+		buildModule(t, tc, board, kerneltest.Product(t, 8, 12, 16))
 		on, err := Backend{}.Target(board, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -16,11 +16,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // card returns this machine with a named GPU model.
@@ -47,7 +47,7 @@ func moduleOf(t testing.TB, arch string, d array.DType) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, on := exprtest.ProductOf(t, d, 64, 64, 64), card(t, arch)
+	w, on := kerneltest.ProductOf(t, d, 64, 64, 64), card(t, arch)
 	space := sketch.New(w, on, schedule.Default)
 	s, err := space.Apply(space.Default())
 	if err != nil {
@@ -117,7 +117,7 @@ func TestModulesOfEqualTextHaveKeysOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, on := exprtest.Product(t, 64, 64, 64), card(t, "sm_80")
+	w, on := kerneltest.Product(t, 64, 64, 64), card(t, "sm_80")
 	space := sketch.New(w, on, schedule.Default)
 	s, err := space.Apply(space.Default())
 	if err != nil {
@@ -139,7 +139,7 @@ func TestModulesOfEqualTextHaveKeysOfTheirOwn(t *testing.T) {
 // TestWarpgroupsAreForTheChipsThatHaveThem checks that a trace that multiplies by warpgroups is refused before
 // compilation.
 func TestWarpgroupsAreForTheChipsThatHaveThem(t *testing.T) {
-	w := exprtest.ProductOf(t, array.BFloat16, 256, 256, 256)
+	w := kerneltest.ProductOf(t, array.BFloat16, 256, 256, 256)
 	space := sketch.New(w, card(t, "sm_90a"), schedule.Default)
 	for _, by := range space.Algorithms() {
 		if by.Name == "warpgroup BF16" {

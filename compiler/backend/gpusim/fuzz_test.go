@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
 )
 

@@ -7,11 +7,10 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestErrorsOfFormatsAreBounded checks that products of random numbers in each format differ from those in doubles by
@@ -20,7 +19,7 @@ import (
 func TestErrorsOfFormatsAreBounded(t *testing.T) {
 	on := played(t)
 	const m, k, n = 64, 256, 64
-	w := exprtest.Product(t, m, k, n)
+	w := kerneltest.Product(t, m, k, n)
 	rng := rand.New(rand.NewPCG(1, 2))
 	args := []*array.Array{array.New(array.Float32, m, k), array.New(array.Float32, k, n)}
 	for _, a := range args {

@@ -6,11 +6,10 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
 )
 
@@ -78,15 +77,15 @@ var boxTraces = []struct {
 	// because another one follows.
 	needless bool
 }{
-	{"boxes", irtest.WarpgroupProduct, irtest.WarpgroupBoxes, false},
-	{"a box and copies", irtest.WarpgroupProduct, irtest.WarpgroupBoxAndCopy, false},
-	{"a box and halves", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxAndCopy, "vectorize 3 6\n", "", 1), true},
-	{"one step", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1), false},
-	{"two steps", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 32 0", 1), false},
-	{"a loop", irtest.WarpgroupProducts, irtest.WarpgroupLoop, false},
-	{"one step in a loop", irtest.WarpgroupProducts, strings.Replace(irtest.WarpgroupLoop, "split 1 3 16 0", "split 1 3 64 0", 1), true},
-	{"a tensor in the workspace", irtest.WarpgroupAfterMap, irtest.WarpgroupBoxesAfterMap(), false},
-	{"boxes that threads read", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "tensorize 1 18 7\n", "", 1), false},
+	{"boxes", kerneltest.WarpgroupProduct, kerneltest.WarpgroupBoxes, false},
+	{"a box and copies", kerneltest.WarpgroupProduct, kerneltest.WarpgroupBoxAndCopy, false},
+	{"a box and halves", kerneltest.WarpgroupProduct, strings.Replace(kerneltest.WarpgroupBoxAndCopy, "vectorize 3 6\n", "", 1), true},
+	{"one step", kerneltest.WarpgroupProduct, strings.Replace(kerneltest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1), false},
+	{"two steps", kerneltest.WarpgroupProduct, strings.Replace(kerneltest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 32 0", 1), false},
+	{"a loop", kerneltest.WarpgroupProducts, kerneltest.WarpgroupLoop, false},
+	{"one step in a loop", kerneltest.WarpgroupProducts, strings.Replace(kerneltest.WarpgroupLoop, "split 1 3 16 0", "split 1 3 64 0", 1), true},
+	{"a tensor in the workspace", kerneltest.WarpgroupAfterMap, kerneltest.WarpgroupBoxesAfterMap(), false},
+	{"boxes that threads read", kerneltest.WarpgroupProduct, strings.Replace(kerneltest.WarpgroupBoxes, "tensorize 1 18 7\n", "", 1), false},
 }
 
 func boxCase(t testing.TB, workload, trace string) kerneltest.Case {

@@ -8,9 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // transposed is a product of two matrices of bytes whose rows are terms.
@@ -30,8 +30,8 @@ func TestPointsOfWarpgroupsMultiplyByThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, w := range map[string]*expr.Workload{
-		"warpgroup TF32": exprtest.Product(t, 197, 256, 500), "warpgroup BF16": exprtest.ProductOf(t, array.BFloat16, 16, 256, 24),
-		"warpgroup F16": exprtest.ProductOf(t, array.Float16, 256, 256, 512), "warpgroup I8": bytes,
+		"warpgroup TF32": kerneltest.Product(t, 197, 256, 500), "warpgroup BF16": kerneltest.ProductOf(t, array.BFloat16, 16, 256, 24),
+		"warpgroup F16": kerneltest.ProductOf(t, array.Float16, 256, 256, 512), "warpgroup I8": bytes,
 	} {
 		s := Backend{}.Space(w, on, schedule.Fast)
 		if by := s.Algorithm(s.Default()); by.Name != name && name != "warpgroup TF32" {
@@ -76,7 +76,7 @@ func TestOnlyCardsWithWarpgroupsUseThem(t *testing.T) {
 	on := played(t).Clone()
 	gpu := *on.GPU
 	gpu.Arch, on.GPU = "sm_89", &gpu
-	for _, by := range (Backend{}).Space(exprtest.ProductOf(t, array.BFloat16, 256, 256, 512), on, schedule.Fast).Algorithms() {
+	for _, by := range (Backend{}).Space(kerneltest.ProductOf(t, array.BFloat16, 256, 256, 512), on, schedule.Fast).Algorithms() {
 		if strings.HasPrefix(by.Name, "warpgroup") {
 			t.Errorf("there is %s for %s", by.Name, gpu.Arch)
 		}
@@ -89,7 +89,7 @@ func TestEachAlgorithmOfNarrowProductsHasAPoint(t *testing.T) {
 	on := played(t)
 	for columns := int64(4); columns <= 24; columns += 4 {
 		for _, d := range []array.DType{array.Float32, array.BFloat16} {
-			s := Backend{}.Space(exprtest.ProductOf(t, d, 9, 64, columns), on, schedule.Fast)
+			s := Backend{}.Space(kerneltest.ProductOf(t, d, 9, 64, columns), on, schedule.Fast)
 			groups := false
 			for _, by := range s.Algorithms() {
 				of := s.Of(by)

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
 )
 
@@ -75,7 +74,7 @@ var barrier = regexp.MustCompile(`(?m)^ +BARRIER\(\);$`)
 // TestOclgrindFindsMissingBarriers uses a product whose operands go through shared memory.
 func TestOclgrindFindsMissingBarriers(t *testing.T) {
 	p, log := newInterpreter(t)
-	w := exprtest.Product(t, 32, 32, 32)
+	w := kerneltest.Product(t, 32, 32, 32)
 	s := Backend{}.Space(w, p.on, schedule.Strict)
 	made, err := s.Apply(s.Default())
 	if err != nil {

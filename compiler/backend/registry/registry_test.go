@@ -14,7 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
@@ -137,7 +136,10 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 		defaults := func(tasks []program.Task) ([]aot.Choice, error) {
 			var list []aot.Choice
 			for _, task := range tasks {
-				s := backendtest.Space(t, task.Workload, on, schedule.Default)
+				s, err := registry.Space(task.Workload, on, schedule.Default)
+				if err != nil {
+					t.Fatal(err)
+				}
 				applied, err := s.Apply(s.Default())
 				if err != nil {
 					return nil, err

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func testTarget(t testing.TB) *target.Target {
@@ -23,7 +24,7 @@ func testTarget(t testing.TB) *target.Target {
 }
 
 func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
-	whole := backendtest.Space(t, exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
+	whole := spaceOf(t, kerneltest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
 	o := PartOptions{Fewest: 200, Most: 300, Measured: []string{"alg=0 tv=3 tw=4 hb=8 cb=4 outer=1 inner=0 ku=4 pf=1024"}}
 	values := Part(whole, o)
 	part, err := whole.Restrict(values)
@@ -53,7 +54,7 @@ func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
 }
 
 func TestASmallSpaceIsItsOwnPart(t *testing.T) {
-	whole := backendtest.Space(t, exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
+	whole := spaceOf(t, kerneltest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
 	part, err := whole.Restrict(Part(whole, PartOptions{Fewest: 1 << 20, Most: 1 << 21}))
 	if err != nil {
 		t.Fatal(err)
@@ -78,4 +79,14 @@ func TestTheStandardTasksExist(t *testing.T) {
 		}
 		workloads[task.Workload.Digest()], files[fileName(task.Name)] = true, true
 	}
+}
+
+// spaceOf returns the candidate schedules of a workload on a target.
+func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
+	t.Helper()
+	s, err := registry.Space(w, on, numerics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

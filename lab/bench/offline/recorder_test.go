@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/builder"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/runner"
 )
 
@@ -44,7 +44,7 @@ func newRecorder(t *testing.T) *Recorder {
 
 func TestARecordingHasAllSchedulesOfItsPart(t *testing.T) {
 	r := newRecorder(t)
-	path, err := r.Record(t.Context(), Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)})
+	path, err := r.Record(t.Context(), Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: kerneltest.Product(t, 16, 32, 24)})
 	if err != nil {
 		t.Fatal(err)
 	}

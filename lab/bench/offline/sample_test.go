@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
+	s := spaceOf(t, kerneltest.Product(t, 128, 256, 256), testTarget(t), schedule.Default)
 	list := drawSample(s, 48)
 	if len(list) != 48 || !reflect.DeepEqual(drawSample(s, 48), list) || !reflect.DeepEqual(drawSample(s, 32), list[:32]) {
 		t.Errorf("%d candidates, want 48, the same each time, and that fewer are the first of them", len(list))
@@ -34,7 +33,7 @@ func TestASampleIsDistinctAndHasTheDefaults(t *testing.T) {
 }
 
 func TestASampleOfASmallSpaceIsAllOfIt(t *testing.T) {
-	s := backendtest.Space(t, exprtest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
+	s := spaceOf(t, kerneltest.Product(t, 1, 8, 16), testTarget(t), schedule.Strict)
 	if all, some := len(Candidates(s, 0)), len(drawSample(s, 1<<20)); some == 0 || some > all {
 		t.Errorf("%d of %d schedules", some, all)
 	}
@@ -44,7 +43,7 @@ func TestASampleIsRecordedAndMarked(t *testing.T) {
 	r := newRecorder(t)
 	r.Sample = 8
 	r.Limits.Samples, r.Limits.Budget = 7, time.Minute // independent of load
-	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: exprtest.Product(t, 16, 32, 24)}
+	task := Task{Name: "matmul 16x32 -> 24", Model: "made-up", Workload: kerneltest.Product(t, 16, 32, 24)}
 	path, err := r.Record(t.Context(), task)
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -42,7 +42,10 @@ func TestEveryOperatorHasADefaultSchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, w := range list {
-				s := backendtest.Space(t, w.Workload, machine, schedule.Default)
+				s, err := registry.Space(w.Workload, machine, schedule.Default)
+				if err != nil {
+					t.Fatal(err)
+				}
 				applied, err := s.Apply(s.Default())
 				if err == nil {
 					_, err = lower.Schedule(applied)

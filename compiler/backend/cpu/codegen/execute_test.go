@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // runLimit bounds a compilation or run. Sanitizers take seconds on a loaded machine; a hung kernel never ends.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestLogistic covers sigmoid and swish with both operand orders, at limits and NaN. In vectors each is one division

@@ -3,9 +3,9 @@ package codegen
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
 )
 

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestKnownSchedules replays the schedules of testdata/schedules, each of which once generated wrong code or none, in

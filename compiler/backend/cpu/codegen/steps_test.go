@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestStepsOfALargeTileStayApart uses four unrolled steps with three places between them. A tile of few accumulators
@@ -17,7 +17,7 @@ func TestStepsOfALargeTileStayApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := sketch.New(exprtest.Product(t, 96, 64, 96), machine, schedule.Strict)
+	s := sketch.New(kerneltest.Product(t, 96, 64, 96), machine, schedule.Strict)
 	for origin, want := range map[string]int{
 		"tv=2 tw=6 hb=1 cb=1 ku=4 pf=0":   3,
 		"tv=2 tw=6 hb=1 cb=1 ku=1 pf=0":   0,

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 //go:embed testdata/vectormath.c

@@ -3,8 +3,9 @@ package codegen
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"pgregory.net/rapid"
+
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestProcessorsWalkRight checks that a trace for a GPU's persistent blocks, with Stream-K sums, computes the same on

@@ -11,10 +11,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // agreement bounds the difference of two costs on points of one kind.
@@ -219,7 +219,7 @@ func BenchmarkCost(b *testing.B) {
 		name string
 		w    *expr.Workload
 	}{
-		{"product", exprtest.Product(b, 128, 512, 512)},
+		{"product", kerneltest.Product(b, 128, 512, 512)},
 		{"convolution", builtin(b, "resnet-18")[2]},
 	} {
 		s, rng := sketch.New(c.w, on, schedule.Default), rand.New(rand.NewPCG(1, 1))

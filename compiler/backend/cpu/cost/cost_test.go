@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func parseTarget(t testing.TB, name string, threads int) *target.Target {
@@ -71,7 +71,7 @@ func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *
 func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
 	const point = "tv=2 tw=6 th=1 hb=1 cb=1 outer=0 inner=0 kb=0 ku=1 pf=0"
-	one, two := analysed(t, exprtest.Product(t, 96, 64, 128), on, point), analysed(t, exprtest.Product(t, 192, 64, 128), on, point)
+	one, two := analysed(t, kerneltest.Product(t, 96, 64, 128), on, point), analysed(t, kerneltest.Product(t, 192, 64, 128), on, point)
 	for _, c := range []struct {
 		name     string
 		one, two float64
@@ -98,7 +98,7 @@ func TestTwiceTheRowsAreTwiceTheArithmetic(t *testing.T) {
 // which decides what refills a cache. Such candidates had the same cost.
 func TestTheOrderOfFusedLoopsIsSeen(t *testing.T) {
 	on := parseTarget(t, "x86-64-v3", 1)
-	w := exprtest.Product(t, 1536, 768, 768)
+	w := kerneltest.Product(t, 1536, 768, 768)
 	const point = "tv=2 tw=6 th=1 hb=4 cb=2 inner=0 kb=0 ku=1 pf=0 outer="
 	rows, columns := analysed(t, w, on, point+"0"), analysed(t, w, on, point+"1")
 	if rows.Heaviest.Traffic.Fills == columns.Heaviest.Traffic.Fills {
@@ -214,7 +214,7 @@ func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 // TestARegionCostsWhereSeveralWorkersShareALoop checks that a single worker, or a loop of one piece, starts no
 // region.
 func TestARegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {
-	w := exprtest.Product(t, 96, 64, 128)
+	w := kerneltest.Product(t, 96, 64, 128)
 	const tile = "tv=2 tw=6 th=1 cb=64 outer=0 inner=0 kb=0 ku=1 pf=0 hb="
 	for _, c := range []struct {
 		name    string

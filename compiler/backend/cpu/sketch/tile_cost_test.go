@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // depthwise returns a convolution of each channel of a padded image with a window of its own.
@@ -64,7 +64,7 @@ func TestCostsOfWindows(t *testing.T) {
 // registers by one. LLVM spills everything in a loop of two steps, and with four a sum or two, on which all others
 // wait.
 func TestACrowdedTileOfTwoStepsCosts(t *testing.T) {
-	s := sketch.New(exprtest.Product(t, 3136, 256, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+	s := sketch.New(kerneltest.Product(t, 3136, 256, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
 	cost := func(point string) float64 {
 		p, ok := s.Parse(point + " hb=14 cb=64 inner=1 outer=1")
 		if !ok {

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func TestTilesOfOtherCompilersAreTheNearestPoint(t *testing.T) {
 	wide, narrow := sketchtest.Target(t, "x86-64-v4"), sketchtest.Target(t, "x86-64-v3")
-	conv, product := sketchtest.Conv(t, 56, 64), exprtest.Product(t, 128, 512, 1536)
+	conv, product := sketchtest.Conv(t, 56, 64), kerneltest.Product(t, 128, 512, 1536)
 	row := space.Tiling{Channels: 32, Columns: 14, Rows: 1, RowTiles: 1, ChannelTiles: 1, Reduce: 16, Unroll: 4, Outside: space.ChannelsOutside}
 	for _, c := range []struct {
 		name   string
@@ -61,7 +61,7 @@ func TestWhatATilingLeavesOpenIsTheCheapest(t *testing.T) {
 }
 
 func TestAMapHasNoTiles(t *testing.T) {
-	x := exprtest.Product(t, 1, 2, 1)
+	x := kerneltest.Product(t, 1, 2, 1)
 	if p, ok := New(x, sketchtest.Target(t, "x86-64-v3"), schedule.Strict).Tiled(space.Tiling{Channels: 16}); ok {
 		t.Errorf("one sum has the tile %v", p)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestACardsLimitsAreKnownBeforeCompiling checks that a schedule for a large GPU is refused for a smaller one with an
@@ -21,7 +21,7 @@ func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := restricted(t, b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict), map[string]int64{
+	s := restricted(t, b.Space(kerneltest.Product(t, 512, 512, 512), on, schedule.Strict), map[string]int64{
 		"tall": 16, "wide": 16, "rows": 8, "columns": 8, "parts": 1, "cut": 0, "walkers": 0,
 	})
 	made, err := s.Apply(s.Default())

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestMatricesAreMultipliedByInstructions covers each format, with operands prefetched 16 bytes at a time.
@@ -32,7 +32,7 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		if strings.HasPrefix(c.algorithm, "warpgroup") {
 			stages = 4
 		}
-		s := by(t, b.Space(exprtest.ProductOf(t, c.operands, 512, 512, 512), on, schedule.Fast), c.algorithm)
+		s := by(t, b.Space(kerneltest.ProductOf(t, c.operands, 512, 512, 512), on, schedule.Fast), c.algorithm)
 		s = restricted(t, s, map[string]int64{"stages": stages})
 		k := printPoint(t, s, s.Default(), on)
 		k.has(t, k.ptx(t), c.instruction, "cp.async.wait_group 1")
@@ -48,7 +48,7 @@ func TestOperandsOf16BitsAreLoadedAsMatrices(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for algorithm, d := range map[string]array.DType{"BF16": array.BFloat16, "F16": array.Float16} {
-		s := by(t, b.Space(exprtest.ProductOf(t, d, 512, 512, 512), on, schedule.Fast), algorithm)
+		s := by(t, b.Space(kerneltest.ProductOf(t, d, 512, 512, 512), on, schedule.Fast), algorithm)
 		k := printPoint(t, s, s.Default(), on)
 		made := k.ptx(t)
 		k.has(t, made, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16")
@@ -65,7 +65,7 @@ func TestOperandsOf16BitsAreLoadedAsMatrices(t *testing.T) {
 func TestMatricesNeedNotBeWhole(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	s := by(t, b.Space(exprtest.Product(t, 197, 512, 500), on, schedule.Fast), "BF16")
+	s := by(t, b.Space(kerneltest.Product(t, 197, 512, 500), on, schedule.Fast), "BF16")
 	k := printPoint(t, s, s.Default(), on)
 	made := k.ptx(t)
 	k.has(t, made, "mma.sync")

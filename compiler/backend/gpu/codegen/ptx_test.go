@@ -16,11 +16,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/ctext"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 	"pgregory.net/rapid"
 )
@@ -143,7 +142,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 func TestATileLiesInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	whole := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
+	whole := b.Space(kerneltest.Product(t, 512, 512, 512), on, schedule.Strict)
 	for stages, wait := range map[int64]string{1: "cp.async.wait_group 0", 3: "cp.async.wait_group 1"} {
 		s := restricted(t, whole, map[string]int64{"stages": stages, "parts": 1, "cut": 0})
 		k := printPoint(t, s, s.Default(), on)
@@ -180,7 +179,7 @@ func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
 func TestALaunchGivesMuchSharedMemory(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	s := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
+	s := b.Space(kerneltest.Product(t, 512, 512, 512), on, schedule.Strict)
 	rng, found := rand.New(rand.NewPCG(1, 1)), 0
 	for range 400 {
 		p, ok := s.Random(rng)

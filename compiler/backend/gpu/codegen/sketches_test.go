@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestPatchesLieInRegisters checks that each thread of a depthwise convolution reads its patch once, and that
@@ -132,7 +132,7 @@ func TestFewResultsFillTheCard(t *testing.T) {
 	on := card(t, b)
 	for _, m := range []int64{1, 8, 16} {
 		for _, numerics := range []schedule.Numerics{schedule.Strict, schedule.Fast} {
-			s := b.Space(exprtest.Product(t, m, 4096, 1024).Merge(), on, numerics)
+			s := b.Space(kerneltest.Product(t, m, 4096, 1024).Merge(), on, numerics)
 			k := printPoint(t, s, s.Default(), on)
 			if len(k.kernels) != 2 || k.kernels[0].Blocks < int64(on.GPU.Multiprocessors)/2 {
 				t.Errorf("%d rows: %d launches, the first of %d blocks, by %s", m, len(k.kernels), k.kernels[0].Blocks, k.point)

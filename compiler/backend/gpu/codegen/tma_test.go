@@ -7,9 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestOneThreadHasBoxesCopied checks that operands of warpgroups arrive by TMA copies of the launch's tensor maps,
@@ -18,7 +17,7 @@ func TestOneThreadHasBoxesCopied(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for _, d := range []array.DType{array.BFloat16, array.Float16} {
-		s := restricted(t, b.Space(exprtest.ProductOf(t, d, 1000, 1024, 1000), on, schedule.Fast), map[string]int64{"bulk": 1, "parts": 1})
+		s := restricted(t, b.Space(kerneltest.ProductOf(t, d, 1000, 1024, 1000), on, schedule.Fast), map[string]int64{"bulk": 1, "parts": 1})
 		k := printPoint(t, s, s.Default(), on)
 		text := k.ptx(t)
 		k.has(t, text, "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity", "mbarrier.arrive.expect_tx", "wgmma.mma_async", ".param .align 64 .b8 k_0_param_4[128]")
@@ -34,12 +33,12 @@ func TestBoxesThatCannotBeCopiedAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := strings.Replace(irtest.WarpgroupBoxes, "tensorize 1 18 7\n", "", 1)
+	plain := strings.Replace(kerneltest.WarpgroupBoxes, "tensorize 1 18 7\n", "", 1)
 	for _, c := range []struct{ arch, workload, trace, want string }{
-		{"sm_90a", irtest.WarpgroupProduct, plain, ""},
-		{"sm_89", irtest.WarpgroupProduct, plain, "gpu: copies of boxes of tensors are for sm_90a, and this is simulated (sm_89)"},
-		{"sm_90a", irtest.WarpgroupAfterMap, irtest.WarpgroupBoxesAfterMap(), ""},
-		{"sm_90a", strings.ReplaceAll(irtest.WarpgroupAfterMap, "128,", "64,"), irtest.WarpgroupBoxesAfterMap(), "gpu: boxes of s0 are copied in the launch that writes it"},
+		{"sm_90a", kerneltest.WarpgroupProduct, plain, ""},
+		{"sm_89", kerneltest.WarpgroupProduct, plain, "gpu: copies of boxes of tensors are for sm_90a, and this is simulated (sm_89)"},
+		{"sm_90a", kerneltest.WarpgroupAfterMap, kerneltest.WarpgroupBoxesAfterMap(), ""},
+		{"sm_90a", strings.ReplaceAll(kerneltest.WarpgroupAfterMap, "128,", "64,"), kerneltest.WarpgroupBoxesAfterMap(), "gpu: boxes of s0 are copied in the launch that writes it"},
 	} {
 		s, err := schedule.Replay(parsed(t, c.workload), []byte("tilth-trace 1\n"+c.trace))
 		if err != nil {

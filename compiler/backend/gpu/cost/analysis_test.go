@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // card has 4 multiprocessors of 8 warps.
@@ -20,7 +20,7 @@ var card = &target.GPU{
 
 func analysed(t *testing.T, workload, trace string) *cost.Analysis {
 	t.Helper()
-	f, err := pass.Threads(irtest.Replayed(t, workload, trace))
+	f, err := pass.Threads(kerneltest.Replayed(t, workload, trace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func analysed(t *testing.T, workload, trace string) *cost.Analysis {
 // columns each. By hand: a block has 4x8 results of six terms; it fetches 4x2 numbers in each of three steps, one per
 // thread; a thread loads two numbers of either factor for each term.
 func TestAProductIsCounted(t *testing.T) {
-	a := analysed(t, irtest.Product, irtest.TilesOf(2)+"unroll 1 4\nunroll 1 6\nunroll 1 7\npipeline 2 2\n")
+	a := analysed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"unroll 1 4\nunroll 1 6\nunroll 1 7\npipeline 2 2\n")
 	if len(a.Launches) != 1 {
 		t.Fatalf("%d launches", len(a.Launches))
 	}
@@ -61,15 +61,15 @@ func TestAProductIsCounted(t *testing.T) {
 // banks. A warp loads 8 and 4 matrices, four at a time, after threads store 16 elements each.
 func TestMatricesAreLoadedAtOnce(t *testing.T) {
 	const stores = 16 + 16
-	trace := irtest.WarpMatrices + "unroll 1 3\nunroll 1 5\nunroll 1 7\nunroll 1 10\n"
-	l := analysed(t, irtest.NarrowProduct, trace).Launches[0]
+	trace := kerneltest.WarpMatrices + "unroll 1 3\nunroll 1 5\nunroll 1 7\nunroll 1 10\n"
+	l := analysed(t, kerneltest.NarrowProduct, trace).Launches[0]
 	if l.Local.Requests != stores+3 || l.Local.Bytes != (32*16+16*16)*2+12*8*16 {
 		t.Errorf("a block has %v accesses of shared memory, with %v bytes", l.Local.Requests, l.Local.Bytes)
 	}
 	if l.Operations.Casts != 0 {
 		t.Errorf("%v factors are cast, which instructions take as they are", l.Operations.Casts)
 	}
-	near := analysed(t, irtest.NarrowProduct, strings.Replace(trace, "skew 3 8\n", "skew 3 16\n", 1)).Launches[0]
+	near := analysed(t, kerneltest.NarrowProduct, strings.Replace(trace, "skew 3 8\n", "skew 3 16\n", 1)).Launches[0]
 	if near.Local.Units <= l.Local.Units {
 		t.Errorf("rows that share banks take %v turns, others %v", near.Local.Units, l.Local.Units)
 	}
@@ -78,8 +78,8 @@ func TestMatricesAreLoadedAtOnce(t *testing.T) {
 // TestABoxIsOneCopy checks that a TMA copy moves as much as the copies of all threads, for two operands in four
 // steps.
 func TestABoxIsOneCopy(t *testing.T) {
-	each := analysed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile).Launches[0]
-	boxes := analysed(t, irtest.WarpgroupProduct, irtest.WarpgroupBoxes).Launches[0]
+	each := analysed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupTile).Launches[0]
+	boxes := analysed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupBoxes).Launches[0]
 	if each.Copies != 4*(128+32) || boxes.Copies != 4*2 || boxes.Asynchronous != boxes.Copies || boxes.Stages != each.Stages {
 		t.Errorf("%v copies by threads and %v boxes, %v of them ahead", each.Copies, boxes.Copies, boxes.Asynchronous)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
 )
 

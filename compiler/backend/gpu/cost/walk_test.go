@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // TestWavesAndTailsOfBlocksThatWalk uses six tiles of three steps. Four blocks have at most two tiles, half more than
@@ -22,7 +22,7 @@ func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
 		"persist 0 4\nraster 0 2\n":    {6, 2, 1.5, 2 / 1.5, 1},
 		"persist 0 1000\nraster 0 2\n": {6, 1, 6.0 / 32, 32.0 / 6, 1},
 	} {
-		a := analysed(t, irtest.Product, irtest.TilesOf(2)+how)
+		a := analysed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+how)
 		l := a.Launches[0]
 		c := a.Cycles(l)
 		if len(a.Launches) != want.launches || l.Tiles != want.tiles || math.Abs(l.Max-want.max) > 1e-9 || math.Abs(c.Waves-want.waves) > 1e-9 || math.Abs(c.Tail-want.tail) > 1e-9 {
@@ -39,7 +39,7 @@ func TestOnlyTheFirstTileIsWaitedFor(t *testing.T) {
 	for how, want := range map[string]float64{
 		"pipeline 2 2\n": 1, "persist 0 4\n": 2, "pipeline 2 2\npersist 0 4\n": 1, "pipeline 2 2\npersist 0 4\nstreamk 1 1\n": 5.0 / 3,
 	} {
-		if l := analysed(t, irtest.Product, irtest.TilesOf(2)+how).Launches[0]; math.Abs(l.Begun-want) > 1e-9 {
+		if l := analysed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+how).Launches[0]; math.Abs(l.Begun-want) > 1e-9 {
 			t.Errorf("%q: a block waits for the beginning of %v tiles, want %v", how, l.Begun, want)
 		}
 	}

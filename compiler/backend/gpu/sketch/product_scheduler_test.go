@@ -7,10 +7,10 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 // card returns a GPU with 132 multiprocessors and 50 MiB of cache.
@@ -41,7 +41,7 @@ var (
 // per multiprocessor, the raster width, and the number of Stream-K rounds of each.
 func costs(t *testing.T, x tile, m, n, k int64, walks ...[3]int64) (list []float64) {
 	t.Helper()
-	s := sketch.New(exprtest.ProductOf(t, array.Float16, m, k, n), card(t), schedule.Strict)
+	s := sketch.New(kerneltest.ProductOf(t, array.Float16, m, k, n), card(t), schedule.Strict)
 	s = s.Of(s.Algorithms()[slices.IndexFunc(s.Algorithms(), func(a space.Algorithm) bool { return a.Name == x.algorithm })])
 	for _, w := range walks {
 		p, knobs := s.Default(), maps.Clone(x.knobs)

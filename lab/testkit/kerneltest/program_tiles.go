@@ -1,9 +1,9 @@
-package irtest
+package kerneltest
 
 import "fmt"
 
-// Product is a product of matrices by tiles of 4x8, in which each of 8 threads computes two rows of two columns.
-const Product = `input t0 f32[12,6]
+// TileProduct is a product of matrices by tiles of 4x8, in which each of 8 threads computes two rows of two columns.
+const TileProduct = `input t0 f32[12,6]
 input t1 f32[6,16]
 sum t2 f32[12,16] over 6 = (mul [t0 i0 r0] [t1 r0 i1])
 output t2
@@ -13,9 +13,9 @@ output t2
 var Tiles = TilesOf(3)
 
 // TilesOf returns Tiles with the given number of terms per step.
-func TilesOf(terms int) string { return fmt.Sprintf(tiles, terms) }
+func TilesOf(terms int) string { return fmt.Sprintf(tilesTrace, terms) }
 
-const tiles = `cache-write 0
+const tilesTrace = `cache-write 0
 split 0 0 4 0
 split 0 3 2 0
 split 0 1 8 0

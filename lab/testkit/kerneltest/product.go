@@ -46,9 +46,5 @@ func DrawProduct(t *rapid.T) *expr.Workload {
 			outs = append([]*expr.Tensor{sum}, outs...)
 		}
 	}
-	workload, err := expr.NewWorkload(outs)
-	if err != nil {
-		t.Fatalf("the drawn workload is none: %v", err)
-	}
-	return workload
+	return workloadOf(t, outs...)
 }

@@ -52,9 +52,5 @@ func DrawConv(t *rapid.T) *expr.Workload {
 			return expr.MaxE(expr.AddE(sum, residual.At(i...)), expr.Zero(d))
 		})
 	}
-	workload, err := expr.NewWorkload([]*expr.Tensor{out})
-	if err != nil {
-		t.Fatalf("the drawn workload is none: %v", err)
-	}
-	return workload
+	return workloadOf(t, out)
 }

@@ -17,10 +17,7 @@ func (g *dag) conv() {
 	}
 	to := (size+2*pad-reach)/stride + 1
 	x, w := g.source(d, false, 1, size, size, in), g.source(d, true, kernel, kernel, in, out)
-	padded := g.add(expr.Compute("pad", []int64{1, size + 2*pad, size + 2*pad, in}, func(i []expr.Expr) expr.Expr {
-		at := []expr.Expr{i[0], expr.SubE(i[1], expr.I(pad)), expr.SubE(i[2], expr.I(pad)), i[3]}
-		return expr.Sel(inside(at, x.Shape), x.At(at...), expr.Zero(d))
-	}))
+	padded := g.add(padTo("pad", x, []int64{1, size + 2*pad, size + 2*pad, in}, []int64{0, pad, pad, 0}, expr.Zero(d)))
 	conv := g.add(expr.ReduceOver("conv", expr.Sum, []int64{1, to, to, out}, []int64{kernel, kernel, in}, func(i, r []expr.Expr) expr.Expr {
 		place := func(k int) expr.Expr {
 			return expr.AddE(expr.MulE(i[k+1], expr.I(stride)), expr.MulE(r[k], expr.I(dilation)))
@@ -41,10 +38,7 @@ func (g *dag) depthwise() {
 	if pad := g.int("pad", 0, 1); pad > 0 {
 		inner := x
 		size += 2
-		x = g.add(expr.Compute("pad", []int64{size, size, channels}, func(i []expr.Expr) expr.Expr {
-			at := []expr.Expr{expr.SubE(i[0], expr.I(1)), expr.SubE(i[1], expr.I(1)), i[2]}
-			return expr.Sel(inside(at, inner.Shape), inner.At(at...), expr.Zero(inner.DType))
-		}))
+		x = g.add(padTo("pad", inner, []int64{size, size, channels}, []int64{1, 1, 0}, expr.Zero(inner.DType)))
 	}
 	to := (size-kernel)/stride + 1
 	g.add(expr.ReduceOver("dw", expr.Sum, []int64{to, to, channels}, []int64{kernel, kernel}, func(i, r []expr.Expr) expr.Expr {

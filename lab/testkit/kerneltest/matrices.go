@@ -42,10 +42,7 @@ func (g *dag) drawEpilogue() *expr.Workload {
 			outs = append([]*expr.Tensor{sum}, outs...)
 		}
 	}
-	w, err := expr.NewWorkload(outs)
-	if err != nil {
-		t.Fatalf("the drawn workload is none: %v", err)
-	}
+	w := workloadOf(t, outs...)
 	if rapid.IntRange(0, 3).Draw(t, "parts") == 0 {
 		g.makeParts(w)
 	}
@@ -104,10 +101,7 @@ func (g *dag) wholeConv() {
 	height, width, kernel := g.int("height", 1, 4), 8*g.int("width", 1, 3), g.int("kernel", 1, 3)
 	pad := kernel / 2
 	x, w := g.source(a, false, in, height, width), g.source(b, true, out, in, kernel, kernel)
-	padded := expr.Compute("pad", []int64{in, height + 2*pad, width + 2*pad}, func(i []expr.Expr) expr.Expr {
-		at := []expr.Expr{i[0], expr.SubE(i[1], expr.I(pad)), expr.SubE(i[2], expr.I(pad))}
-		return expr.Sel(inside(at, x.Shape), x.At(at...), expr.Zero(a))
-	})
+	padded := padTo("pad", x, []int64{in, height + 2*pad, width + 2*pad}, []int64{0, pad, pad}, expr.Zero(a))
 	rows, columns := height+2*pad-kernel+1, width+2*pad-kernel+1
 	g.add(expr.ReduceOver("sum", expr.Sum, []int64{out, rows, columns}, []int64{in, kernel, kernel}, func(i, r []expr.Expr) expr.Expr {
 		at := padded.At(r[0], expr.AddE(i[1], r[1]), expr.AddE(i[2], r[2]))

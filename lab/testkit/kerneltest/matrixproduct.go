@@ -1,4 +1,4 @@
-package exprtest
+package kerneltest
 
 import (
 	"testing"

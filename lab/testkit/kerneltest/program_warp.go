@@ -1,4 +1,4 @@
-package irtest
+package kerneltest
 
 // NarrowProduct is a product of 16-bit factors, with contiguous terms in the first and contiguous columns in the
 // second.

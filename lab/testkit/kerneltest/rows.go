@@ -33,8 +33,8 @@ func DrawRows(t *rapid.T) *expr.Workload {
 	}))
 }
 
-func workloadOf(t *rapid.T, out *expr.Tensor) *expr.Workload {
-	w, err := expr.NewWorkload([]*expr.Tensor{out})
+func workloadOf(t *rapid.T, outs ...*expr.Tensor) *expr.Workload {
+	w, err := expr.NewWorkload(outs)
 	if err != nil {
 		t.Fatalf("the drawn workload is none: %v", err)
 	}

@@ -98,11 +98,7 @@ func (g *dag) sums(step int64) *expr.Workload {
 	case 2:
 		outs[0] = twice("out", outs[0], product("other"))
 	}
-	w, err := expr.NewWorkload(outs)
-	if err != nil {
-		g.t.Fatalf("the drawn workload is none: %v", err)
-	}
-	return w
+	return workloadOf(g.t, outs...)
 }
 
 // changed returns the schedule of those lines of a changed trace that can be applied.

@@ -21,10 +21,7 @@ func DrawNarrowProduct(t *rapid.T) *expr.Workload {
 	x, w := g.source(types[0], false, size, size, in), g.source(types[1], rapid.IntRange(0, 5).Draw(t, "constant") > 0, kernel, kernel, in, out)
 	padded := x
 	if pad > 0 {
-		padded = g.add(expr.Compute("pad", []int64{size + 2*pad, size + 2*pad, in}, func(i []expr.Expr) expr.Expr {
-			at := []expr.Expr{expr.SubE(i[0], expr.I(pad)), expr.SubE(i[1], expr.I(pad)), i[2]}
-			return expr.Sel(inside(at, x.Shape), x.At(at...), expr.Zero(types[0]))
-		}))
+		padded = g.add(padTo("pad", x, []int64{size + 2*pad, size + 2*pad, in}, []int64{pad, pad, 0}, expr.Zero(types[0])))
 	}
 	to := (size+2*pad-kernel)/stride + 1
 	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{to, to, out}, []int64{kernel, kernel, in}, func(i, r []expr.Expr) expr.Expr {

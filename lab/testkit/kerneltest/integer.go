@@ -10,11 +10,7 @@ import (
 func DrawIntegerProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	g.integerProduct()
-	w, err := expr.NewWorkload(g.tensors[len(g.tensors)-1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return workloadOf(t, g.tensors[len(g.tensors)-1:]...)
 }
 
 // DrawByteWindows draws a depthwise convolution of bytes with any kernel, strides, dilation, padding and channels.
@@ -27,10 +23,7 @@ func DrawByteWindows(t *rapid.T) *expr.Workload {
 	x, w := g.source(array.Uint8, false, max(1, high-2*pad), max(1, wide-2*pad), channels), g.source(array.Int8, true, rows, columns, channels)
 	padded := x
 	if pad > 0 || high > x.Shape[0] || wide > x.Shape[1] {
-		padded = g.add(expr.Compute("pad", []int64{high, wide, channels}, func(i []expr.Expr) expr.Expr {
-			at := []expr.Expr{expr.SubE(i[0], expr.I(pad)), expr.SubE(i[1], expr.I(pad)), i[2]}
-			return expr.Sel(inside(at, x.Shape), x.At(at...), expr.F(array.Uint8, 3))
-		}))
+		padded = g.add(padTo("pad", x, []int64{high, wide, channels}, []int64{pad, pad, 0}, expr.F(array.Uint8, 3)))
 	}
 	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{down, across, channels}, []int64{rows, columns}, func(i, r []expr.Expr) expr.Expr {
 		at := func(k int) expr.Expr {
@@ -42,11 +35,7 @@ func DrawByteWindows(t *rapid.T) *expr.Workload {
 	g.add(expr.Compute("requantised", sum.Shape, func(i []expr.Expr) expr.Expr {
 		return requantised(sum.At(i...), scale.At(i[2]), array.Uint8, true)
 	}))
-	out, err := expr.NewWorkload(g.tensors[len(g.tensors)-1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return workloadOf(t, g.tensors[len(g.tensors)-1:]...)
 }
 
 // integerProduct adds a convolution or a matrix product of small integers, requantised as in quantised models.
@@ -67,10 +56,7 @@ func (g *dag) integerProduct() {
 	to := size + 2*pad - kernel + 1
 	padded := x
 	if pad > 0 || rapid.Bool().Draw(g.t, "copied") {
-		padded = g.add(expr.Compute("pad", []int64{size + 2*pad, size + 2*pad, in}, func(i []expr.Expr) expr.Expr {
-			at := []expr.Expr{expr.SubE(i[0], expr.I(pad)), expr.SubE(i[1], expr.I(pad)), i[2]}
-			return expr.Sel(inside(at, x.Shape), x.At(at...), expr.F(data, 3))
-		}))
+		padded = g.add(padTo("pad", x, []int64{size + 2*pad, size + 2*pad, in}, []int64{pad, pad, 0}, expr.F(data, 3)))
 	}
 	terms := []int64{kernel, kernel, in}
 	if depthwise {

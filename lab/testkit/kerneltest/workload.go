@@ -50,10 +50,7 @@ func DrawWorkload(t *rapid.T) *expr.Workload {
 			outputs = append(outputs, g.tensors[k])
 		}
 	}
-	w, err := expr.NewWorkload(outputs)
-	if err != nil {
-		t.Fatalf("the drawn workload is none: %v", err)
-	}
+	w := workloadOf(t, outputs...)
 	if rapid.IntRange(0, 2).Draw(t, "parts") == 0 {
 		g.makeParts(w)
 	}
@@ -233,12 +230,17 @@ func (g *dag) padded(x *expr.Tensor) *expr.Tensor {
 		before[k] = g.int("before", 0, 2)
 		shape[k] = e + before[k] + g.int("after", 0, 2)
 	}
-	return expr.Compute(name(g), shape, func(i []expr.Expr) expr.Expr {
+	return padTo(name(g), x, shape, before, expr.Zero(x.DType))
+}
+
+// padTo returns x in a larger shape, after the given number of elements of each dimension, with fill around it.
+func padTo(name string, x *expr.Tensor, shape, before []int64, fill expr.Expr) *expr.Tensor {
+	return expr.Compute(name, shape, func(i []expr.Expr) expr.Expr {
 		at := make([]expr.Expr, len(i))
 		for k := range at {
 			at[k] = expr.SubE(i[k], expr.I(before[k]))
 		}
-		return expr.Sel(inside(at, x.Shape), x.At(at...), expr.Zero(x.DType))
+		return expr.Sel(inside(at, x.Shape), x.At(at...), fill)
 	})
 }
 

@@ -1,2 +1,0 @@
-// Package backendtest provides helpers for tests that need a backend.
-package backendtest

@@ -1,2 +1,0 @@
-// Package exprtest provides workloads that tests of several packages share.
-package exprtest

@@ -1,2 +1,0 @@
-// Package irtest compares programs with golden files.
-package irtest
