@@ -2,8 +2,6 @@ package cost
 
 import (
 	"math"
-
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 )
 
 // Cycles estimates how many cycles a launch takes, and why.
@@ -28,13 +26,13 @@ func (c *Cycles) Busiest() float64 { return max(c.Arithmetic, c.Matrix, c.Shared
 // Cycles estimates the time of a launch. Resident blocks share a multiprocessor, and one computes while another
 // waits.
 func (a *Analysis) Cycles(l *Launch) Cycles {
-	held := machine.Residents(a.GPU, l.Threads, l.Registers, l.SharedBytes)
+	held := Residents(a.GPU, l.Threads, l.Registers, l.SharedBytes)
 	processors := float64(a.GPU.Multiprocessors)
 	c := Cycles{
-		Arithmetic: (l.Operations.Slots() + l.Instructions()) / machine.Lanes,
-		Matrix:     l.Matrix * l.MatrixBits / machine.MatrixBits,
+		Arithmetic: (l.Operations.Slots() + l.Instructions()) / Lanes,
+		Matrix:     l.Matrix * l.MatrixBits / MatrixBits,
 		Shared:     l.Local.Units,
-		Global:     machine.Traffic((l.Global.Units+l.Stored.Units)*sectorBytes, a.Bytes/float64(l.Blocks)),
+		Global:     TrafficCycles((l.Global.Units+l.Stored.Units)*sectorBytes, a.Bytes/float64(l.Blocks)),
 		Residents:  math.Min(float64(held), math.Ceil(float64(l.Blocks)/processors)),
 		Waves:      float64(l.Blocks) / (float64(held) * processors),
 		Tail:       1,
@@ -47,12 +45,12 @@ func (a *Analysis) Cycles(l *Launch) Cycles {
 		c.Tail = rounds / c.Waves
 	}
 	work := c.Busiest() * l.uneven()
-	if busy := c.Residents * l.Warps(); busy < machine.BusyWarps {
-		work *= machine.BusyWarps / busy
+	if busy := c.Residents * l.Warps(); busy < BusyWarps {
+		work *= BusyWarps / busy
 	}
 	steps := max(1, l.Steps)
-	c.Wait = steps * max(0, machine.Latency-float64(l.Stages-1)*work/steps)
-	c.Total = rounds*(max(work*c.Residents, work+c.Wait)+machine.Latency*l.Begun) + machine.Launch
+	c.Wait = steps * max(0, Latency-float64(l.Stages-1)*work/steps)
+	c.Total = rounds*(max(work*c.Residents, work+c.Wait)+Latency*l.Begun) + LaunchCycles
 	return c
 }
 

@@ -2,7 +2,6 @@ package cost
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -42,7 +41,7 @@ func (c *candidate) processors() float64 { return float64(c.GPU.Multiprocessors)
 // ideal returns the minimum cycles of the workload on all multiprocessors: those of its arithmetic without tensor
 // cores, or those of reading its bytes from global memory.
 func (c *candidate) ideal() float64 {
-	return max(1, c.flop/(2*machine.Lanes), c.bytes/machine.GlobalBytes) / c.processors()
+	return max(1, c.flop/(2*Lanes), c.bytes/GlobalBytes) / c.processors()
 }
 
 // loss returns the cycles of a block's work in its whole launch, relative to the ideal ones.

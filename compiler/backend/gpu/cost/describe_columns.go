@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/features"
 )
 
@@ -69,19 +68,19 @@ var shape = []column{
 	{"main_shared", func(c *candidate) float64 {
 		return features.Share(float64(c.main.SharedBytes), float64(c.GPU.BlockSharedBytes))
 	}},
-	{"main_by_threads", func(c *candidate) float64 { return features.Log(float64(machine.ByThreads(c.GPU, c.main.Threads))) }},
+	{"main_by_threads", func(c *candidate) float64 { return features.Log(float64(ByThreads(c.GPU, c.main.Threads))) }},
 	{"main_by_registers", func(c *candidate) float64 {
-		return features.Log(float64(machine.ByRegisters(c.GPU, c.main.Threads*c.main.Registers)))
+		return features.Log(float64(ByRegisters(c.GPU, c.main.Threads*c.main.Registers)))
 	}},
 	{"main_by_shared", func(c *candidate) float64 {
-		return min(8, features.Log(float64(machine.ByShared(c.GPU, c.main.SharedBytes))))
+		return min(8, features.Log(float64(ByShared(c.GPU, c.main.SharedBytes))))
 	}},
 	{"main_stages", func(c *candidate) float64 { return float64(c.main.Stages) }},
 	{"main_steps", func(c *candidate) float64 { return features.Log(c.main.Steps) }},
 	{"main_step_bytes", func(c *candidate) float64 { return features.Log(c.main.StepBytes) }},
 	{"main_flight", func(c *candidate) float64 {
 		underWay := c.time.Residents * c.main.StepBytes * float64(max(1, c.main.Stages-1))
-		return features.Ratio(underWay, machine.Latency*machine.GlobalBytes)
+		return features.Ratio(underWay, Latency*GlobalBytes)
 	}},
 	{"main_code", func(c *candidate) float64 { return features.Log(c.main.Code) }},
 }

@@ -1,7 +1,7 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -27,12 +27,12 @@ func (a *attention) Cost(q attentionParameters) float64 {
 	products := tile * keys * (terms + columns)
 	weights := warps * float64(q.rows*ir.MatrixRows) * keys
 	operands := warps * (float64(q.rows*ir.MatrixRows)*terms + keys/float64(q.wide)*terms + columns/float64(q.wide)*keys)
-	multiply, parts := products/machine.Lanes, 1.0
+	multiply, parts := products/cost.Lanes, 1.0
 	if a.matrices {
 		if a.format == schedule.TF32Compensated {
 			parts = 3
 		}
-		multiply = products * parts * 32 / float64(a.format.Packed()) / machine.MatrixBits
+		multiply = products * parts * 32 / float64(a.format.Packed()) / cost.MatrixBits
 	} else {
 		weights *= ir.MatrixColumns / 2 // each thread reads its own factors
 		operands *= ir.MatrixColumns / 2
@@ -42,21 +42,21 @@ func (a *attention) Cost(q attentionParameters) float64 {
 		words, loads = weights+operands/2, weights*loadOperations+operands*matrixOperations
 	}
 	fetched := keys * (terms + columns) * float64(a.bytes)
-	shared := (words + passes*tile*keys) / machine.SharedWords
-	issued := (loads + tile*keys*elementOperations + fetched/16*copyOperations) / machine.Lanes
-	work := max(multiply, shared, issued, fetched/machine.GlobalBytes)
+	shared := (words + passes*tile*keys) / cost.SharedWords
+	issued := (loads + tile*keys*elementOperations + fetched/16*copyOperations) / cost.Lanes
+	work := max(multiply, shared, issued, fetched/cost.GlobalBytes)
 	blocks := a.Batches * sketch.CeilDiv(a.M, q.tile())
 	resident := a.resident(q)
 	together := float64(min(resident, sketch.CeilDiv(blocks, int64(a.gpu.Multiprocessors))))
 	waves := float64(sketch.CeilDiv(blocks, resident*int64(a.gpu.Multiprocessors)))
-	if busy := together * warps; busy < machine.BusyWarps {
-		work *= machine.BusyWarps / busy
+	if busy := together * warps; busy < cost.BusyWarps {
+		work *= cost.BusyWarps / busy
 	}
-	wait := steps*stepWait + max(0, machine.Latency-float64(q.stages-1)*work)
-	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + machine.Latency)
+	wait := steps*stepWait + max(0, cost.Latency-float64(q.stages-1)*work)
+	return waves * (float64(a.pieces(q))*max(work*together, work+wait) + cost.Latency)
 }
 
 // resident returns how many blocks a multiprocessor holds.
 func (a *attention) resident(q attentionParameters) int64 {
-	return machine.Residents(a.gpu, q.threads(), OwnRegisters+a.registers(q), a.sharedBytes(q))
+	return cost.Residents(a.gpu, q.threads(), OwnRegisters+a.registers(q), a.sharedBytes(q))
 }

@@ -1,7 +1,7 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -66,5 +66,5 @@ func (p *Product) AddUpCost(parts int64) float64 {
 		return 0
 	}
 	bytes := 2 * parts * sketch.Product(p.Extents) * p.Bytes
-	return machine.Launch + float64(bytes)/machine.GlobalBytes/float64(p.GPU.Multiprocessors)
+	return cost.LaunchCycles + float64(bytes)/cost.GlobalBytes/float64(p.GPU.Multiprocessors)
 }

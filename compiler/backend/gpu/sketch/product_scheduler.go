@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
@@ -177,6 +177,6 @@ func (p *Product) Launch(s TileScheduler, b Box, stages, resident int64) Launch 
 	tile := float64(b.Rows * b.Columns * p.Bytes)
 	parts := float64(blocks + rest)
 	adding := float64(sketch.CeilDiv(rest, processors)) * tile * parts / float64(rest)
-	l.FixUp = machine.Launch + tile*parts/machine.GlobalBytes/float64(processors) + adding/machine.OneReads + machine.Latency
+	l.FixUp = cost.LaunchCycles + tile*parts/cost.GlobalBytes/float64(processors) + adding/cost.OneReads + cost.Latency
 	return l
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 )
 
 // Traffic returns the cycles in which a multiprocessor receives what a block fetches per step: from the L2 cache,
@@ -19,7 +19,7 @@ func (p *Product) Traffic(w TileScheduler, b Box, l Launch) float64 {
 		all = max(all, p.refetched(w, b, l))
 	}
 	steps, _ := p.Steps(b)
-	return machine.Traffic(float64(p.FetchedBytes(b)), all/float64(p.Blocks(b)*steps))
+	return cost.TrafficCycles(float64(p.FetchedBytes(b)), all/float64(p.Blocks(b)*steps))
 }
 
 func (o Operand) bytes() float64 {

@@ -3,7 +3,7 @@ package sketch
 import (
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
@@ -25,23 +25,23 @@ func (p *sums) Cost(q slicesParameters) float64 {
 	threads := float64(max(warpThreads, sketch.CeilDiv(q.side*q.across, warpThreads)*warpThreads))
 	row := p.row()
 	blocks := sketch.Product(p.extents) / row * sketch.CeilDiv(row, q.side) * q.parts
-	work := terms * (1.5 + float64(p.loads)) * threads / machine.Lanes
+	work := terms * (1.5 + float64(p.loads)) * threads / cost.Lanes
 	neighbours := q.side
 	if p.along {
 		neighbours = q.across
 	}
 	apart := max(1, float64(sector)/float64(max(1, neighbours*p.element)))
-	memory := terms * float64(q.side*q.across*p.element) * apart / machine.GlobalBytes
+	memory := terms * float64(q.side*q.across*p.element) * apart / cost.GlobalBytes
 	wait := terms/float64(min(q.unroll, int64(terms)+1))*loadWait + loadWait
 	wait += p.exchange(q.across, p.along)
 	resident := max(1, min(int64(p.gpu.MultiprocessorThreads)/int64(threads), 32))
 	together := float64(min(resident, sketch.CeilDiv(blocks, int64(p.gpu.Multiprocessors))))
 	waves := float64(sketch.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
-	cost := waves*max(max(work, memory)*together, wait) + blockStart*float64(blocks)/float64(p.gpu.Multiprocessors)
+	total := waves*max(max(work, memory)*together, wait) + blockStart*float64(blocks)/float64(p.gpu.Multiprocessors)
 	if q.parts > 1 {
-		cost += machine.Launch + p.addition(q.parts) + float64(2*q.parts*sketch.Product(p.extents)*p.wide)/machine.GlobalBytes/float64(p.gpu.Multiprocessors)
+		total += cost.LaunchCycles + p.addition(q.parts) + float64(2*q.parts*sketch.Product(p.extents)*p.wide)/cost.GlobalBytes/float64(p.gpu.Multiprocessors)
 	}
-	return cost
+	return total
 }
 
 // exchange returns the time of the given number of threads to add up their sums. For few results with contiguous

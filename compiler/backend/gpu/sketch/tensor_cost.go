@@ -1,7 +1,7 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -25,20 +25,20 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	if p.format == schedule.TF32Compensated {
 		products = 3
 	}
-	tensor := warps * perWarp * products * bits / machine.MatrixBits
+	tensor := warps * perWarp * products * bits / cost.MatrixBits
 	words, loads := p.fragments(q, warps*float64(terms))
 	fetched := float64(p.FetchedBytes(box))
 	copies := float64(p.AllCopies(box, p.fetching(q)))
-	shared := (words + fetched/4) / machine.SharedWords
-	issued := (loads*products + copies*copyOperations) / machine.Lanes
+	shared := (words + fetched/4) / cost.SharedWords
+	issued := (loads*products + copies*copyOperations) / cost.Lanes
 	l := p.Launch(q.scheduler, box, q.stages, p.resident(q))
 	work := max(tensor, shared, issued, p.Traffic(q.scheduler, box, l))
 	// A single warp does not saturate the cores: an instruction depends on the previous one.
-	if busy := l.Concurrent * warps; busy < machine.BusyWarps {
-		work *= machine.BusyWarps / busy
+	if busy := l.Concurrent * warps; busy < cost.BusyWarps {
+		work *= cost.BusyWarps / busy
 	}
-	wait := max(0, machine.Latency-float64(q.stages-1)*work)/l.Concurrent + stepWait
-	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*machine.Latency + l.FixUp + p.AddUpCost(q.parts)
+	wait := max(0, cost.Latency-float64(q.stages-1)*work)/l.Concurrent + stepWait
+	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.AddUpCost(q.parts)
 }
 
 // fragments returns the loads of warps for the given number of terms: words of shared memory, and thread
@@ -67,5 +67,5 @@ func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operat
 // resident returns how many blocks a multiprocessor holds.
 func (p *tensorTile) resident(q tensorParameters) int64 {
 	f := p.fetching(q)
-	return machine.Residents(p.GPU, f.Threads, OwnRegisters+p.registers(q), p.SharedBytes(p.box(q), f))
+	return cost.Residents(p.GPU, f.Threads, OwnRegisters+p.registers(q), p.SharedBytes(p.box(q), f))
 }

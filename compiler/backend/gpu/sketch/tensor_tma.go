@@ -3,7 +3,7 @@ package sketch
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -61,18 +61,18 @@ const (
 
 // copyCost returns the cycles in which a step starts its copies, and the latency until they arrive.
 func (p *tensorTile) copyCost(q tensorParameters) (issued, latency float64) {
-	box, latency := p.box(q), machine.Latency
+	box, latency := p.box(q), cost.Latency
 	for _, o := range p.Operands {
 		if q.tma == 0 || !p.SupportsTMA(o) {
-			issued += float64(p.Copies(o, box, p.fetching(q))) * copyOperations / machine.Lanes
+			issued += float64(p.Copies(o, box, p.fetching(q))) * copyOperations / cost.Lanes
 			continue
 		}
 		wide := box.Depth
 		if turned, _ := p.turned(o); turned {
 			wide = p.linesOf(o, q)
 		}
-		issued += float64(sketch.CeilDiv(wide*o.Load.DType().Bytes(), panelBytes)) * boxOperations / machine.Lanes
-		latency = machine.Latency + boxLatency
+		issued += float64(sketch.CeilDiv(wide*o.Load.DType().Bytes(), panelBytes)) * boxOperations / cost.Lanes
+		latency = cost.Latency + boxLatency
 	}
 	return issued, latency
 }

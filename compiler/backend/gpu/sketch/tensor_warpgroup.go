@@ -3,7 +3,7 @@ package sketch
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -99,9 +99,9 @@ func (p *tensorTile) costOfWarpgroups(q tensorParameters) float64 {
 	columns := float64(q.columns * ir.MatrixColumns)
 	bits := 32 / float64(p.format.Packed())
 	instructions := groups * float64(q.rows) * float64(terms/p.format.Terms())
-	tensor := instructions * ir.WarpgroupRows * columns * float64(p.format.Terms()) * bits / machine.GroupBits
+	tensor := instructions * ir.WarpgroupRows * columns * float64(p.format.Terms()) * bits / cost.GroupBits
 	fetched := float64(p.FetchedBytes(box))
-	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / machine.GroupBytes
+	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / cost.GroupBytes
 	issued, latency := p.copyCost(q)
 	l := p.Launch(q.scheduler, box, q.stages, p.resident(q))
 	work := max(tensor, shared, issued, p.Traffic(q.scheduler, box, l)) + issued*copyShare
@@ -110,5 +110,5 @@ func (p *tensorTile) costOfWarpgroups(q tensorParameters) float64 {
 		ahead, products = ahead-1, 0
 	}
 	wait := max(0, latency-ahead*work) + products
-	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*machine.Latency + l.FixUp + p.AddUpCost(q.parts)
+	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.AddUpCost(q.parts)
 }

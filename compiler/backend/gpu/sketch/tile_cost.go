@@ -1,7 +1,7 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
@@ -16,15 +16,15 @@ func (p *tileTile) Cost(q tileParameters) float64 {
 	perStep := float64(terms*sketch.Product(p.Extents)*q.parts) / float64(blocks)
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
 	copies := float64(p.AllCopies(box, f))
-	arithmetic := (perStep*loop*p.idle(q) + copies*copyOperations) / machine.Lanes
+	arithmetic := (perStep*loop*p.idle(q) + copies*copyOperations) / cost.Lanes
 	work := max(arithmetic, p.shared(q, perStep), p.Traffic(q.scheduler, box, l))
 	// A single warp does not saturate a multiprocessor: an instruction depends on the previous one.
-	if busy := l.Concurrent * float64(sketch.CeilDiv(p.active(q), warpThreads)); busy < machine.BusyWarps {
-		work *= machine.BusyWarps / busy
+	if busy := l.Concurrent * float64(sketch.CeilDiv(p.active(q), warpThreads)); busy < cost.BusyWarps {
+		work *= cost.BusyWarps / busy
 	}
 	// Fetches for later steps are in flight while a step is computed.
-	wait := max(0, machine.Latency-float64(q.stages-1)*work) / l.Concurrent
-	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*machine.Latency + l.FixUp + p.AddUpCost(q.parts)
+	wait := max(0, cost.Latency-float64(q.stages-1)*work) / l.Concurrent
+	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.AddUpCost(q.parts)
 }
 
 // idle returns the number of warp lanes per lane with results.
@@ -67,5 +67,5 @@ func (p *tileTile) shared(q tileParameters, multiplications float64) (turns floa
 
 // resident returns how many blocks a multiprocessor holds.
 func (p *tileTile) resident(q tileParameters) int64 {
-	return machine.Residents(p.GPU, q.tall*q.wide, OwnRegisters+q.rows*q.columns*p.Bytes/4, p.SharedBytes(q.box(), q.fetching()))
+	return cost.Residents(p.GPU, q.tall*q.wide, OwnRegisters+q.rows*q.columns*p.Bytes/4, p.SharedBytes(q.box(), q.fetching()))
 }

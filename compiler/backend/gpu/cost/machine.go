@@ -1,8 +1,9 @@
-package machine
+package cost
 
 import "github.com/tilth-dev/tilth/compiler/target"
 
-// The throughput of a multiprocessor per cycle.
+// The throughput of a multiprocessor per cycle. This and latencies follow the published specifications of NVIDIA's
+// Hopper; they are not measured.
 const (
 	// Lanes is the number of thread operations: multiply-adds in float32, or others.
 	Lanes = 128.0
@@ -27,13 +28,13 @@ const (
 const (
 	// Latency is the latency of a load from global memory.
 	Latency = 600.0
-	// Launch is the time from the end of a launch to the start of the next one.
-	Launch = 2500.0
+	// LaunchCycles is the time from the end of a launch to the start of the next one.
+	LaunchCycles = 2500.0
 )
 
-// Traffic returns the cycles in which a multiprocessor receives the given bytes. fresh is the part that is not in the
-// L2 cache yet.
-func Traffic(bytes, fresh float64) float64 {
+// TrafficCycles returns the cycles in which a multiprocessor receives the given bytes. fresh is the part that is not
+// in the L2 cache yet.
+func TrafficCycles(bytes, fresh float64) float64 {
 	return max(bytes/CacheBytes, min(bytes, fresh)/GlobalBytes)
 }
 
