@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
 )
 
 var (
@@ -25,6 +23,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == processArgument {
+		binary = os.Args[0]
+		os.Exit(processMain(os.Args[2:]))
+	}
 	flag.Parse()
 	scratch, err := os.MkdirTemp("", "tilth-chaos")
 	if err != nil {
@@ -38,22 +40,16 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// binary is the path of the farms' program, which is built once.
+// binary is the path of the farms' program: these tests, with failpoints. It is built once.
 var (
 	binary string
 	built  sync.Once
 )
 
-// program is the program with failpoints, and lists those of the tracker's commit boundaries.
-var program = struct {
-	main     string
-	packages []string
-}{
-	"github.com/tilth-dev/tilth/lab/chaos/process",
-	[]string{
-		"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records/bolt", "github.com/tilth-dev/tilth/tracker/engine", "github.com/tilth-dev/tilth/internal/artifact",
-		"github.com/tilth-dev/tilth/records/postgres",
-	},
+// failpointPackages lists the packages with failpoints.
+var failpointPackages = []string{
+	"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records/bolt", "github.com/tilth-dev/tilth/tracker/engine", "github.com/tilth-dev/tilth/internal/artifact",
+	"github.com/tilth-dev/tilth/records/postgres",
 }
 
 // boundaries lists the failpoints around a commit, in order of execution, and those around an upload.
@@ -65,7 +61,7 @@ var boundaries = []string{
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	built.Do(func() {
-		names, err := failpoint.Build(t.Context(), ".", binary, program.main, program.packages, raceFlags...)
+		names, err := buildWithFailpoints(t.Context(), ".", failpointPackages, slices.Concat([]string{"test", "-c", "-o", binary}, raceFlags))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +78,7 @@ func buildProgram(t *testing.T) string {
 // repeats its faults.
 func TestPromisesHoldUnderFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: runs farms of processes while faults befall them")
+		t.Skip("slow: runs farms of processes under faults")
 	}
 	t.Parallel() // mostly waits
 	binary := buildProgram(t)

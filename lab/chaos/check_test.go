@@ -46,7 +46,7 @@ func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 	} {
 		journals := t.TempDir()
 		tamper(t, filepath.Join(dir, journalsName), journals, c.method, c.change)
-		v, err := check(keeping{data: data}, journals, jobs)
+		v, err := check(farmData{data: data}, journals, jobs)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

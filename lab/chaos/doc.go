@@ -2,8 +2,8 @@
 // tracker, tuners, builders and runners as separate processes and injects random faults from a seed. It then waits
 // for recovery and for the end of the jobs, and compares the store with what the tracker acknowledged.
 //
-// Agents are real except for their work: they neither compile nor measure (see pretender). An agent writes each
+// Agents are real except for their work: they neither compile nor measure (see simulatedAgent). An agent writes each
 // request and response to its journal before and after the call, so killing it loses no evidence. Agents connect to
-// the tracker through proxies (see proxy) that delay, drop and cut traffic. The tracker is built with failpoints (see
-// Build), unlike the ordinary build.
+// the tracker through proxies (see proxy) that delay, drop and cut traffic. The processes are this test program, built
+// with failpoints (see buildWithFailpoints).
 package chaos

@@ -203,7 +203,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 			name: name, announces: kind == "tracker", log: filepath.Join(dir, name+".log"),
 			lives: func() int { lives++; return lives }, died: func(how string) { n.Error(how) },
 			command: func(life int) []string {
-				return []string{"ip", "netns", "exec", n.space(name), binary, "-kind", kind, "-name", name, "-life", strconv.Itoa(life), "-tracker", at, "-dir", folder}
+				return []string{"ip", "netns", "exec", n.space(name), binary, processArgument, "-kind", kind, "-name", name, "-life", strconv.Itoa(life), "-tracker", at, "-dir", folder}
 			},
 		}
 		if err := p.start(arming{}); err != nil {
@@ -240,7 +240,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 		n.Fatal(err)
 	}
 	defer conn.Close()
-	watched, err := follow(ctx, conn, journals, 0, make([]whim, jobsPerRound), jobSpec)
+	watched, err := follow(ctx, conn, journals, 0, make([]intervention, jobsPerRound), jobSpec)
 	<-cutting
 	if err != nil {
 		n.Fatal(err)
@@ -256,7 +256,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 
 func (n *network) judge(data, journals string, watched map[string][]*tilthv1.JobEvent) {
 	n.Helper()
-	v, err := check(keeping{data: data}, journals, watched)
+	v, err := check(farmData{data: data}, journals, watched)
 	if err != nil {
 		n.Fatal(err)
 	}

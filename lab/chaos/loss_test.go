@@ -45,7 +45,7 @@ func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 		if err := c.change(); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
-		v, err := check(keeping{data: data}, journals, map[string][]*tilthv1.JobEvent{})
+		v, err := check(farmData{data: data}, journals, map[string][]*tilthv1.JobEvent{})
 		if err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}

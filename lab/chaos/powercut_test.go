@@ -55,7 +55,7 @@ func recordFarm(t *testing.T, seed uint64) *recordedFarm {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.Command(buildProgram(t), "-kind", "farm", "-dir", dir, "-seed", strconv.FormatUint(seed, 10), "-points", strings.Join(boundaries, ","))
+	cmd := exec.Command(buildProgram(t), processArgument, "-kind", "farm", "-dir", dir, "-seed", strconv.FormatUint(seed, 10), "-points", strings.Join(boundaries, ","))
 	cmd.Stderr = os.Stderr
 	trace, err := powercut.Run(cmd, dir)
 	if err != nil {
@@ -158,11 +158,11 @@ func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Resu
 	if err := again.start(arming{}); err != nil {
 		f.Fatal(err)
 	}
-	watched, err := again.follow(ctx, again.life(), make([]whim, jobsPerRound), jobSpec)
+	watched, err := again.follow(ctx, again.life(), make([]intervention, jobsPerRound), jobSpec)
 	if err := errors.Join(err, again.stop()); err != nil {
 		f.Fatal(err)
 	}
-	v, err := check(keeping{data: again.data()}, again.journals(), watched)
+	v, err := check(farmData{data: again.data()}, again.journals(), watched)
 	if err != nil {
 		f.Fatal(err)
 	}

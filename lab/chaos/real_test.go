@@ -27,7 +27,7 @@ const realTrials = 24
 // TLS and with tokens.
 func TestPromisesHoldOfRealAgents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: builds the program and has a farm of it tune while faults befall it")
+		t.Skip("slow: builds the program and has a farm of it tune under faults")
 	}
 	t.Parallel() // mostly waits
 	if *real == 0 {

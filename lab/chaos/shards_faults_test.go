@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-
-	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
 )
 
 // shardDraw is the random source of a round with several trackers and skewed wall clocks.
@@ -253,7 +251,7 @@ func (n *network) dialTrackers(host string, trackers int) (*grpc.ClientConn, err
 
 // countLog counts events in a tracker's log.
 func countLog(text string, counts map[string]int) {
-	for name, times := range failpoint.Fired(text) {
+	for name, times := range firedFailpoints(text) {
 		counts["failpoint "+name] += times
 	}
 	for what, line := range map[string]string{

@@ -116,7 +116,7 @@ func newShardRound(t *testing.T, seed uint64, dir, binary string) *shardRound {
 	}
 	for n, address := range addresses {
 		p := r.newProcess(trackerAt(n), binary, func(int) []string {
-			return []string{"-kind", "tracker", "-name", trackerAt(n), "-tracker", address, "-dir", r.data(), "-store", r.database.address, "-shards", strconv.Itoa(someShards)}
+			return []string{processArgument, "-kind", "tracker", "-name", trackerAt(n), "-tracker", address, "-dir", r.data(), "-store", r.database.address, "-shards", strconv.Itoa(someShards)}
 		})
 		p.announces = true
 		r.trackers = append(r.trackers, p)
@@ -125,7 +125,7 @@ func newShardRound(t *testing.T, seed uint64, dir, binary string) *shardRound {
 	for i, k := range kinds {
 		r.agents = append(r.agents, r.newProcess(k.name, binary, func(life int) []string {
 			return []string{
-				"-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", strings.Join(addresses, ","), "-dir", r.journals(),
+				processArgument, "-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", strings.Join(addresses, ","), "-dir", r.journals(),
 				"-skew", r.draw.skewed[i].String(),
 			}
 		}))
@@ -171,9 +171,9 @@ func (r *shardRound) run() (*Result, error) {
 	if f := r.draw.failover(); f != nil {
 		faults = append(faults, f)
 	}
-	whims := r.draw.whims(shardJobs)
-	for n := range whims {
-		whims[n].from = r.draw.span(0, r.draw.within/2)
+	interventions := r.draw.interventions(shardJobs)
+	for n := range interventions {
+		interventions[n].from = r.draw.span(0, r.draw.within/2)
 	}
 	result := &Result{Counts: r.counts, Faults: []string{fmt.Sprintf("%d trackers", len(r.trackers))}}
 	for _, c := range r.clocks {
@@ -188,15 +188,15 @@ func (r *shardRound) run() (*Result, error) {
 			r.happened("agent's calendar wrong")
 		}
 	}
-	result.Faults = append(result.Faults, tell(&r.incidents, faults, whims)...)
-	watched, err := r.live(faults, whims)
+	result.Faults = append(result.Faults, tell(&r.incidents, faults, interventions)...)
+	watched, err := r.live(faults, interventions)
 	if err == nil {
 		err = r.stop()
 	}
 	if err != nil {
 		return result, err
 	}
-	kept := keeping{data: r.data(), database: r.database.socket(), shards: someShards}
+	kept := farmData{data: r.data(), database: r.database.socket(), shards: someShards}
 	if err := r.database.settle(r.Context()); err != nil {
 		return result, err
 	}
@@ -212,11 +212,11 @@ func (r *shardRound) run() (*Result, error) {
 }
 
 // live runs the farm's jobs while faults are injected.
-func (r *shardRound) live(faults []*faultOf[*shardRound], whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+func (r *shardRound) live(faults []*faultOf[*shardRound], interventions []intervention) (map[string][]*tilthv1.JobEvent, error) {
 	ctx, cancel := withPatience(r.Context(), shardPatience)
 	defer cancel()
 	keeping, stopKeeping := context.WithCancel(ctx)
-	var kept, befalling sync.WaitGroup
+	var kept, injecting sync.WaitGroup
 	defer kept.Wait()
 	defer stopKeeping()
 	for n, p := range r.trackers {
@@ -229,15 +229,15 @@ func (r *shardRound) live(faults []*faultOf[*shardRound], whims []whim) (map[str
 		}
 	}
 	for _, f := range faults {
-		befalling.Go(func() { befall(ctx, r, f) })
+		injecting.Go(func() { inject(ctx, r, f) })
 	}
-	defer befalling.Wait()
+	defer injecting.Wait()
 	conn, err := r.net.dialTrackers(clientHost, len(r.trackers))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	return follow(ctx, conn, r.journals(), 0, whims, shardJob)
+	return follow(ctx, conn, r.journals(), 0, interventions, shardJob)
 }
 
 // shardJob returns the specification of the n-th job. Its owner belongs to shard n modulo the number of shards.

@@ -145,7 +145,7 @@ func withToken(token string) context.Context {
 }
 
 func wildSpec(kind string) *tilthv1.AgentSpec {
-	p := pretender{PretenderConfig: PretenderConfig{Kind: kind, Name: kind + "-1"}}
+	p := simulatedAgent{simulatedAgentConfig: simulatedAgentConfig{Kind: kind, Name: kind + "-1"}}
 	spec, err := p.spec()
 	if err != nil {
 		panic(err) // unreachable: the kinds are fixed

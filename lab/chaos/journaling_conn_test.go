@@ -14,15 +14,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// witness is a connection that logs its calls before they are made and when they are answered. It does not log
+// journalingConn is a connection that logs its calls before they are made and when they are answered. It does not log
 // streams or heartbeats, which change no records.
-type witness struct {
+type journalingConn struct {
 	grpc.ClientConnInterface
 	journal *journal
 }
 
 // Invoke implements grpc.ClientConnInterface.
-func (w *witness) Invoke(ctx context.Context, method string, request, answer any, opts ...grpc.CallOption) error {
+func (w *journalingConn) Invoke(ctx context.Context, method string, request, answer any, opts ...grpc.CallOption) error {
 	if method == tilthv1.AgentService_Heartbeat_FullMethodName {
 		return w.ClientConnInterface.Invoke(ctx, method, request, answer, opts...)
 	}
@@ -44,7 +44,7 @@ func (w *witness) Invoke(ctx context.Context, method string, request, answer any
 }
 
 // note ends the process if the journal cannot be written.
-func (w *witness) note(e entry) {
+func (w *journalingConn) note(e entry) {
 	if err := w.journal.write(e); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -42,9 +42,9 @@ const (
 	clockName     = "clock"
 )
 
-// RunShards runs a tracker that shares a database with others, until ctx ends. Each tracker has some of the shards.
-// dir holds the artifacts of all, and clock names the file of this tracker's clocks; see RunTracker.
-func RunShards(ctx context.Context, dir, listen, store string, shards int, clock string, ready io.Writer, log *slog.Logger) error {
+// runShards runs a tracker that shares a database with others, until ctx ends. Each tracker has some of the shards.
+// dir holds the artifacts of all, and clock names the file of this tracker's clocks; see runTracker.
+func runShards(ctx context.Context, dir, listen, store string, shards int, clock string, ready io.Writer, log *slog.Logger) error {
 	c := &shiftedClock{path: filepath.Join(dir, clock), began: time.Now()}
 	if err := c.read(); err != nil {
 		return err
@@ -60,13 +60,13 @@ func RunShards(ctx context.Context, dir, listen, store string, shards int, clock
 	})
 }
 
-// RunTracker runs a tracker on the data in dir, until ctx ends or its disk fails. It writes a line to ready when it
+// runTracker runs a tracker on the data in dir, until ctx ends or its disk fails. It writes a line to ready when it
 // serves. The file "clock" in dir shifts its clocks relative to the machine's. The first value shifts the wall clock,
 // which can be set. The second shifts the clock of deadlines, which stops with the machine. The third is the speed of
 // the latter. SIGUSR1 makes the tracker reread the file.
 //
 // If secrets is not empty, it is a folder with a certificate and tokens, and callers must authenticate.
-func RunTracker(ctx context.Context, dir, listen, secrets string, ready io.Writer, log *slog.Logger) error {
+func runTracker(ctx context.Context, dir, listen, secrets string, ready io.Writer, log *slog.Logger) error {
 	clock := &shiftedClock{path: filepath.Join(dir, clockName), began: time.Now()}
 	if err := clock.read(); err != nil {
 		return err

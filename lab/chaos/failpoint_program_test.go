@@ -1,4 +1,4 @@
-package failpoint
+package chaos
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const program = `package main
+const failpointProgram = `package main
 
 import (
 	"errors"
@@ -32,13 +32,13 @@ func main() {
 
 func TestAPointDoesWhatTheEnvironmentSaysAtTheTimeThatItSays(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module example.com/p\n\ngo 1.26\n", "main.go": program} {
+	for name, text := range map[string]string{"go.mod": "module example.com/p\n\ngo 1.26\n", "main.go": failpointProgram} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	binary := filepath.Join(dir, "p")
-	names, err := Build(t.Context(), dir, binary, ".", []string{"."})
+	names, err := buildWithFailpoints(t.Context(), dir, []string{"."}, []string{"build", "-o", binary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestAPointDoesWhatTheEnvironmentSaysAtTheTimeThatItSays(t *testing.T) {
 		"beforeWork=1:sleep:1;unknown=1:x": {well + well + well, "beforeWork", false},
 	} {
 		cmd := exec.Command(binary)
-		cmd.Env = append(os.Environ(), Variable+"="+armed)
+		cmd.Env = append(os.Environ(), failpointVariable+"="+armed)
 		var complaint strings.Builder
 		cmd.Stderr = &complaint
 		out, err := cmd.Output()
@@ -65,14 +65,14 @@ func TestAPointDoesWhatTheEnvironmentSaysAtTheTimeThatItSays(t *testing.T) {
 		if string(out) != want.out || killed != want.killed {
 			t.Errorf("%q: %q, %v", armed, out, err)
 		}
-		if times := Fired(complaint.String()); len(times) > 1 || want.fired != "" && times[want.fired] != 1 {
+		if times := firedFailpoints(complaint.String()); len(times) > 1 || want.fired != "" && times[want.fired] != 1 {
 			t.Errorf("%q: fired %v", armed, times)
 		}
 	}
 }
 
 func TestAPackageWithoutPointsIsRefused(t *testing.T) {
-	if _, err := Build(t.Context(), ".", filepath.Join(t.TempDir(), "p"), ".", []string{"."}); err == nil || !strings.Contains(err.Error(), "there are none") {
+	if _, err := buildWithFailpoints(t.Context(), ".", []string{"."}, []string{"build"}); err == nil || !strings.Contains(err.Error(), "there are none") {
 		t.Error(err)
 	}
 }

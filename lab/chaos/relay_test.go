@@ -21,7 +21,7 @@ import (
 type relay struct {
 	server *grpc.Server
 	conn   *grpc.ClientConn
-	*witness
+	*journalingConn
 	listener net.Listener
 	served   chan struct{}
 }
@@ -44,7 +44,7 @@ func newRelay(agent, tracker, journals, secrets string) (*relay, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	r := &relay{conn: conn, witness: &witness{conn, j}, served: make(chan struct{})}
+	r := &relay{conn: conn, journalingConn: &journalingConn{conn, j}, served: make(chan struct{})}
 	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, errors.Join(err, conn.Close(), j.close())
 	}

@@ -32,8 +32,8 @@ const (
 // slots is the number of concurrent leases of an agent.
 const slots = 2
 
-// PretenderConfig configures one life of an agent with simulated work.
-type PretenderConfig struct {
+// simulatedAgentConfig configures one life of an agent with simulated work.
+type simulatedAgentConfig struct {
 	// Kind is tuner, builder or runner.
 	Kind string
 	// Name is the agent's name in all its lives. Life is unique over all agents.
@@ -48,17 +48,17 @@ type PretenderConfig struct {
 	Log  *slog.Logger
 }
 
-// pretender is a life of an agent with simulated work.
-type pretender struct {
-	PretenderConfig
-	conn   *witness
+// simulatedAgent is a life of an agent with simulated work.
+type simulatedAgent struct {
+	simulatedAgentConfig
+	conn   *journalingConn
 	policy retry.Policy
 	cache  *artifact.Store
 	done   atomic.Int64 // number of simulated outcomes, to make them unique
 }
 
-// RunPretender runs an agent until ctx ends.
-func RunPretender(ctx context.Context, cfg PretenderConfig) error {
+// runSimulatedAgent runs an agent until ctx ends.
+func runSimulatedAgent(ctx context.Context, cfg simulatedAgentConfig) error {
 	conn, err := dial(cfg.Tracker)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func RunPretender(ctx context.Context, cfg PretenderConfig) error {
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	p := &pretender{PretenderConfig: cfg, conn: &witness{conn, j}, policy: impatient}
+	p := &simulatedAgent{simulatedAgentConfig: cfg, conn: &journalingConn{conn, j}, policy: impatient}
 	spec, err := p.spec()
 	if err == nil {
 		p.cache, err = artifact.Open(artifact.Options{Dir: filepath.Join(cfg.Dir, cfg.Name+".cache"), Logger: cfg.Log})
@@ -92,7 +92,7 @@ func dial(addr string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	}))...)
 }
 
-func (p *pretender) spec() (*tilthv1.AgentSpec, error) {
+func (p *simulatedAgent) spec() (*tilthv1.AgentSpec, error) {
 	spec := &tilthv1.AgentSpec{Name: p.Name, Host: p.Name, Version: "pretended"}
 	switch p.Kind {
 	case "tuner":
@@ -108,7 +108,7 @@ func (p *pretender) spec() (*tilthv1.AgentSpec, error) {
 	return spec, nil
 }
 
-func (p *pretender) handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+func (p *simulatedAgent) handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	switch w := work.GetWork().(type) {
 	case *tilthv1.LeaseWorkResponse_Search:
 		return p.search(ctx, work.GetLease(), w.Search.GetJob())
@@ -121,12 +121,12 @@ func (p *pretender) handle(ctx context.Context, work *tilthv1.LeaseWorkResponse)
 }
 
 // report repeats a call until it is answered.
-func (p *pretender) report(ctx context.Context, what string, call func(context.Context) error) error {
+func (p *simulatedAgent) report(ctx context.Context, what string, call func(context.Context) error) error {
 	return retry.Do(ctx, p.Log, p.policy, what, call)
 }
 
 // upload uploads a batch's object to the tracker. Its content is derived from the batch.
-func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.ArtifactRef, error) {
+func (p *simulatedAgent) upload(ctx context.Context, batch string) (*tilthv1.ArtifactRef, error) {
 	path := filepath.Join(p.Dir, p.Name+"."+batch+".object")
 	if err := os.WriteFile(path, bytes.Repeat([]byte("object of "+batch+"\n"), 2000), 0o644); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.Artifact
 }
 
 // fetch downloads a batch's objects like a runner.
-func (p *pretender) fetch(ctx context.Context, refs []*tilthv1.ArtifactRef) error {
+func (p *simulatedAgent) fetch(ctx context.Context, refs []*tilthv1.ArtifactRef) error {
 	for _, ref := range refs {
 		_, release, err := artifact.NewClient(p.conn, p.cache, p.Log).Download(ctx, ref)
 		if err != nil {
@@ -148,4 +148,4 @@ func (p *pretender) fetch(ctx context.Context, refs []*tilthv1.ArtifactRef) erro
 }
 
 // mark returns a value that makes an outcome unique over all lives and agents.
-func (p *pretender) mark() int64 { return int64(p.Life)*1_000_000 + p.done.Add(1) }
+func (p *simulatedAgent) mark() int64 { return int64(p.Life)*1_000_000 + p.done.Add(1) }

@@ -30,7 +30,7 @@ func refusedByCompiler(digest string) bool {
 func crashes(digest string) bool { return digest[0] == 'f' }
 
 // build reports a batch as built, except for the candidates that the compiler refuses.
-func (p *pretender) build(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.BuildWork) error {
+func (p *simulatedAgent) build(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.BuildWork) error {
 	if err := retry.Sleep(ctx, buildTime); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (p *pretender) build(ctx context.Context, token *tilthv1.LeaseToken, work *
 }
 
 // measure reports the first half of a batch's trials early, and then the rest.
-func (p *pretender) measure(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.MeasureWork) error {
+func (p *simulatedAgent) measure(ctx context.Context, token *tilthv1.LeaseToken, work *tilthv1.MeasureWork) error {
 	if err := p.fetch(ctx, work.GetArtifacts()); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (p *pretender) measure(ctx context.Context, token *tilthv1.LeaseToken, work
 }
 
 // outcome returns a measurement with a unique latency or message.
-func (p *pretender) outcome(c *tilthv1.Candidate) *tilthv1.Measurement {
+func (p *simulatedAgent) outcome(c *tilthv1.Candidate) *tilthv1.Measurement {
 	mark := p.mark()
 	m := &tilthv1.Measurement{
 		Candidate: &tilthv1.Candidate{Digest: c.GetDigest(), Trial: c.GetTrial()}, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,
@@ -120,7 +120,7 @@ const (
 
 // search submits a job's proposals, which are derived from their numbers, and completes it when all trials are
 // accounted for. Like a real tuner, it resumes after an earlier tuner by the job's events.
-func (p *pretender) search(ctx context.Context, token *tilthv1.LeaseToken, job *tilthv1.Job) error {
+func (p *simulatedAgent) search(ctx context.Context, token *tilthv1.LeaseToken, job *tilthv1.Job) error {
 	var s tally
 	client := tilthv1.NewSearchServiceClient(p.conn)
 	before := 0
@@ -151,7 +151,7 @@ func (p *pretender) search(ctx context.Context, token *tilthv1.LeaseToken, job *
 
 var errAllDone = errors.New("all trials are accounted for")
 
-func (p *pretender) propose(ctx context.Context, client tilthv1.SearchServiceClient, token *tilthv1.LeaseToken, job *tilthv1.Job, n uint64) error {
+func (p *simulatedAgent) propose(ctx context.Context, client tilthv1.SearchServiceClient, token *tilthv1.LeaseToken, job *tilthv1.Job, n uint64) error {
 	r := &tilthv1.ProposeBatchRequest{Lease: token, Proposal: n, TaskIndex: uint32(n % jobTasks)}
 	for i := range batchSize {
 		trace := fmt.Appendf(nil, "tilth-trace 1\n%s %d %d\n", job.GetSpec().GetName(), n, i)

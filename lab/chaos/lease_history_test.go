@@ -16,8 +16,8 @@ import (
 // if the same report was accepted before. The loss of a lease is not observed, but a lease with a refused
 // report is lost for good.
 
-// hands is the state of a subject. It is compared with ==.
-type hands struct {
+// leaseState is the state of a subject. It is compared with ==.
+type leaseState struct {
 	attempt uint32 // of the latest delivered lease
 	session string
 	lost    bool   // a report under it was refused
@@ -40,22 +40,22 @@ const (
 	notKnown
 )
 
-func (s hands) isSettled(attempt uint32) bool {
+func (s leaseState) isSettled(attempt uint32) bool {
 	return strings.Contains(s.settled, fmt.Sprintf(" %d ", attempt))
 }
 
-func (s hands) holds(t *tilthv1.LeaseToken) bool {
+func (s leaseState) holds(t *tilthv1.LeaseToken) bool {
 	return !s.lost && s.attempt == t.GetAttempt() && s.session == t.GetSession() && !s.isSettled(t.GetAttempt())
 }
 
 // step returns the possible next states, or nil if the event violates the model.
-func (s hands) step(a act, o outcome) []hands {
+func (s leaseState) step(a act, o outcome) []leaseState {
 	if a.grant {
 		if a.token.GetAttempt() <= s.attempt {
 			return nil
 		}
 		s.attempt, s.session, s.lost = a.token.GetAttempt(), a.token.GetSession(), false
-		return []hands{s}
+		return []leaseState{s}
 	}
 	took := s
 	if a.last {
@@ -63,9 +63,9 @@ func (s hands) step(a act, o outcome) []hands {
 	}
 	switch {
 	case o == accepted && s.isSettled(a.token.GetAttempt()):
-		return []hands{s}
+		return []leaseState{s}
 	case o == accepted && s.holds(a.token):
-		return []hands{took}
+		return []leaseState{took}
 	case o == accepted:
 		return nil
 	case o == refusedStale && s.isSettled(a.token.GetAttempt()):
@@ -74,17 +74,17 @@ func (s hands) step(a act, o outcome) []hands {
 		if s.attempt == a.token.GetAttempt() {
 			s.lost = true
 		}
-		return []hands{s}
+		return []leaseState{s}
 	case s.holds(a.token):
-		return []hands{s, took}
+		return []leaseState{s, took}
 	}
-	return []hands{s}
+	return []leaseState{s}
 }
 
-var handsModel = (&porcupine.NondeterministicModel{
-	Init: func() []any { return []any{hands{}} },
+var leaseModel = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{leaseState{}} },
 	Step: func(state, input, output any) (out []any) {
-		for _, s := range state.(hands).step(input.(act), output.(outcome)) {
+		for _, s := range state.(leaseState).step(input.(act), output.(outcome)) {
 			out = append(out, s)
 		}
 		return out
@@ -94,8 +94,8 @@ var handsModel = (&porcupine.NondeterministicModel{
 // maxTime limits the check of one subject.
 const maxTime = 10 * time.Second
 
-// checkHands checks that each subject's history is consistent with one holder at a time.
-func (c *checker) checkHands() {
+// checkLeases checks that each subject's history is consistent with one holder at a time.
+func (c *checker) checkLeases() {
 	histories := map[string][]porcupine.Operation{}
 	c.measured = map[string]map[string]bool{}
 	add := func(call *call, a act, o outcome) {
@@ -127,7 +127,7 @@ func (c *checker) checkHands() {
 	}
 	slices.Sort(subjects)
 	for _, id := range subjects {
-		switch porcupine.CheckOperationsTimeout(handsModel, histories[id], maxTime) {
+		switch porcupine.CheckOperationsTimeout(leaseModel, histories[id], maxTime) {
 		case porcupine.Illegal:
 			c.violation("%s: was in two hands at once: %s", id, describe(histories[id]))
 		case porcupine.Unknown:

@@ -18,7 +18,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
-	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -92,10 +91,10 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	r.mountDisk()
 	defer func() { err = errors.Join(err, r.saveData()) }()
 	var faults []*fault
-	whims := make([]whim, jobsPerRound)
+	interventions := make([]intervention, jobsPerRound)
 	if !o.calm {
 		faults = drawFaults(r.draw, faultKinds)
-		whims = r.draw.whims(jobsPerRound)
+		interventions = r.draw.interventions(jobsPerRound)
 	}
 	result := &Result{Counts: r.counts}
 	if !o.calm {
@@ -107,25 +106,25 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	if r.lost != nil {
 		result.Faults = append(result.Faults, r.lost.String())
 	}
-	result.Faults = append(result.Faults, tell(&r.incidents, faults, whims)...)
+	result.Faults = append(result.Faults, tell(&r.incidents, faults, interventions)...)
 	if err := os.WriteFile(filepath.Join(o.Dir, "faults"), []byte(strings.Join(result.Faults, "\n")+"\n"), 0o644); err != nil {
 		return nil, err
 	}
-	watched, err := r.live(ctx, faults, whims)
+	watched, err := r.live(ctx, faults, interventions)
 	if err != nil {
 		return result, err
 	}
 	if err := r.farm.stop(); err != nil {
 		return result, err
 	}
-	result.Verdict, err = check(keeping{data: r.farm.data()}, r.farm.journals(), watched)
+	result.Verdict, err = check(farmData{data: r.farm.data()}, r.farm.journals(), watched)
 	err = errors.Join(err, r.countFired())
 	result.Violations = append(result.Violations, r.crashes(r.farm.processes(), byItsOwnWord)...)
 	return result, err
 }
 
 // live runs the farm's jobs while faults are injected, and returns the jobs' events as a client saw them.
-func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+func (r *round) live(ctx context.Context, faults []*fault, interventions []intervention) (map[string][]*tilthv1.JobEvent, error) {
 	ctx, cancel := withPatience(ctx, patience)
 	defer cancel()
 	if err := r.farm.start(r.takeArmed()); err != nil {
@@ -137,12 +136,12 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	kept.Go(func() { keepErr = r.farm.keepTracker(keeping, r.takeArmed) })
 	defer kept.Wait()
 	defer stopKeeping()
-	var befalling sync.WaitGroup
+	var injecting sync.WaitGroup
 	for _, f := range faults {
-		befalling.Go(func() { befall(ctx, r, f) })
+		injecting.Go(func() { inject(ctx, r, f) })
 	}
-	watched, err := r.follow(ctx, whims)
-	befalling.Wait()
+	watched, err := r.follow(ctx, interventions)
+	injecting.Wait()
 	stopKeeping()
 	kept.Wait()
 	return watched, errors.Join(err, keepErr)
@@ -172,22 +171,22 @@ func withPatience(ctx context.Context, patience time.Duration) (context.Context,
 	}
 }
 
-// follow submits the jobs over a connection and follows them to their ends, as a client whose calls may fail. There
-// is one job per whim, which follow performs on it. It returns the events and also writes them to files as they
+// follow submits the jobs over a connection and follows them to their ends, as a client whose calls may fail. There is
+// one job per intervention, which follow performs on it. It returns the events and also writes them to files as they
 // arrive.
-func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
+func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, interventions []intervention, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
 	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
 	if err != nil {
 		return nil, err
 	}
 	defer j.close()
-	w := &witness{conn, j}
+	w := &journalingConn{conn, j}
 	var mu sync.Mutex
 	var following sync.WaitGroup
-	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, len(whims))
-	for n := range whims {
+	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, len(interventions))
+	for n := range interventions {
 		following.Go(func() {
-			if errs[n] = retry.Sleep(ctx, whims[n].from); errs[n] != nil {
+			if errs[n] = retry.Sleep(ctx, interventions[n].from); errs[n] != nil {
 				return
 			}
 			id, err := submit(ctx, w, n, spec(n))
@@ -195,7 +194,7 @@ func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life in
 				errs[n] = fmt.Errorf("submit job %d: %w", n, err)
 				return
 			}
-			following.Go(func() { whims[n].indulge(ctx, w, id) })
+			following.Go(func() { interventions[n].perform(ctx, w, id) })
 			looking, stop := context.WithCancel(ctx)
 			defer stop()
 			following.Go(func() { look(looking, w, id) })
@@ -261,7 +260,7 @@ func readSeen(journals string) (map[string][]*tilthv1.JobEvent, error) {
 var quiet = slog.New(slog.DiscardHandler)
 
 // submit submits the n-th job twice, which must return the same job.
-func submit(ctx context.Context, w *witness, n int, spec *tilthv1.JobSpec) (id string, err error) {
+func submit(ctx context.Context, w *journalingConn, n int, spec *tilthv1.JobSpec) (id string, err error) {
 	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: spec}
 	for range 2 {
 		err := retry.Do(ctx, quiet, impatient, "SubmitJob", func(ctx context.Context) error {
@@ -338,7 +337,7 @@ func (r *round) countFired() error {
 	if err != nil {
 		return nil // no log was written
 	}
-	for name, times := range failpoint.Fired(string(text)) {
+	for name, times := range firedFailpoints(string(text)) {
 		r.counts["failpoint "+name] += times
 	}
 	for what, times := range map[string]int{

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// keeping describes where a farm stores its data.
-type keeping struct {
+// farmData locates the stored data of a farm.
+type farmData struct {
 	// data is the folder of artifacts and, without a database, of the records file.
 	data string
 	// database is the address of a database with shards shards, or empty for a file.
@@ -19,17 +19,17 @@ type keeping struct {
 }
 
 // open opens the store for inspection. No tracker may have it open.
-func (k keeping) open() (records.Store, error) {
+func (k farmData) open() (records.Store, error) {
 	if k.database != "" {
 		return postgres.Open(k.database, postgres.Options{Shards: k.shards})
 	}
 	return bolt.OpenReadOnly(k.file(), bolt.Options{})
 }
 
-func (k keeping) file() string { return filepath.Join(k.data, recordsName) }
+func (k farmData) file() string { return filepath.Join(k.data, recordsName) }
 
 // consistent checks the pages of the storage engine, if supported.
-func (k keeping) consistent() error {
+func (k farmData) consistent() error {
 	if k.database != "" {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (k keeping) consistent() error {
 }
 
 // artifacts returns the folder of a shard's artifacts.
-func (k keeping) artifacts(shard int) string {
+func (k farmData) artifacts(shard int) string {
 	path := filepath.Join(k.data, artifactsName)
 	if shard > 0 {
 		path = fmt.Sprint(path, "-", shard)
@@ -46,7 +46,7 @@ func (k keeping) artifacts(shard int) string {
 }
 
 // allArtifacts returns the paths of all complete artifacts.
-func (k keeping) allArtifacts() (paths []string) {
+func (k farmData) allArtifacts() (paths []string) {
 	for shard := range max(k.shards, 1) {
 		paths = append(paths, storedArtifacts(k.artifacts(shard))...)
 	}

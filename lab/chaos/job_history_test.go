@@ -184,7 +184,7 @@ func describeRequests(history []porcupine.Operation) (out []string) {
 const readEvery = 200 * time.Millisecond
 
 // look polls a job until ctx ends.
-func look(ctx context.Context, w *witness, id string) {
+func look(ctx context.Context, w *journalingConn, id string) {
 	client := tilthv1.NewJobServiceClient(w)
 	for retry.Sleep(ctx, readEvery) == nil {
 		within, cancel := context.WithTimeout(ctx, impatient.Try)

@@ -65,8 +65,8 @@ func byItsOwnWord(string) bool { return true }
 // of ending.
 func byFailpoint(how string) bool { return strings.HasSuffix(how, syscall.SIGKILL.String()) }
 
-// befall injects one fault into a round. It also ends the fault when ctx ends.
-func befall[R interface{ happened(kind string) }](ctx context.Context, r R, f *faultOf[R]) {
+// inject injects one fault into a round. It also ends the fault when ctx ends.
+func inject[R interface{ happened(kind string) }](ctx context.Context, r R, f *faultOf[R]) {
 	if retry.Sleep(ctx, f.At) != nil {
 		return
 	}
@@ -76,12 +76,12 @@ func befall[R interface{ happened(kind string) }](ctx context.Context, r R, f *f
 	f.end(r)
 }
 
-// tell describes the faults and the number of the client's whims.
-func tell[R any](i *incidents, faults []*faultOf[R], whims []whim) (told []string) {
+// tell describes the faults and the number of the client's interventions.
+func tell[R any](i *incidents, faults []*faultOf[R], interventions []intervention) (told []string) {
 	for _, f := range faults {
 		told = append(told, f.String())
 	}
-	for n, w := range whims {
+	for n, w := range interventions {
 		if w.method != "" {
 			told = append(told, fmt.Sprintf("%v job %d: %s for %v", w.at.Round(time.Millisecond), n, w.method, w.lasts.Round(time.Millisecond)))
 			i.happened("client: " + w.method)

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tilth-dev/tilth/internal/retry"
-	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -59,7 +58,7 @@ func (p *process) startWith(arm func() arming) error {
 	armed := arm()
 	line := slices.Concat(armed.failSync(p.log+syncsSuffix), p.command(p.lives()))
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env = slices.Concat(os.Environ(), p.env, []string{failpoint.Variable + "=" + armed.points})
+	cmd.Env = slices.Concat(os.Environ(), p.env, []string{failpointVariable + "=" + armed.points})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -230,7 +229,7 @@ func newFarm(dir, binary string, died func(string)) (*farm, error) {
 			name: k.name, log: filepath.Join(dir, k.name+".log"), lives: f.life, died: died,
 			command: func(life int) []string {
 				return []string{
-					binary, "-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", f.proxies[i].addr(), "-dir", f.journals(),
+					binary, processArgument, "-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", f.proxies[i].addr(), "-dir", f.journals(),
 					"-skew", f.skews[i].String(),
 				}
 			},
@@ -289,7 +288,7 @@ func (f *farm) begin(binary string, died func(string)) error {
 	f.tracker = &process{
 		name: trackerName, announces: true, log: filepath.Join(f.dir, "tracker.log"), lives: f.life, died: died,
 		command: func(int) []string {
-			return []string{binary, "-kind", "tracker", "-tracker", "unix:" + f.socket(), "-dir", f.data(), "-secrets", f.secrets}
+			return []string{binary, processArgument, "-kind", "tracker", "-tracker", "unix:" + f.socket(), "-dir", f.data(), "-secrets", f.secrets}
 		},
 	}
 	return nil
@@ -354,9 +353,9 @@ func (f *farm) stop() error {
 	return errors.Join(errs...)
 }
 
-// RunFarm runs a round's jobs on a farm in a folder, with the client's whims drawn from the seed. The tracker's first
-// lives end at failpoints. The parent process injects all other faults.
-func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []string) error {
+// runFarm runs a round's jobs on a farm in a folder, with the client's interventions drawn from the seed. The
+// tracker's first lives end at failpoints. The parent process injects all other faults.
+func runFarm(ctx context.Context, dir, binary string, seed uint64, points []string) error {
 	deaths := make(chan string, 100)
 	f, err := newFarm(dir, binary, func(how string) { deaths <- how })
 	if err != nil {
@@ -371,7 +370,7 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 		}
 		return arming{points: fmt.Sprintf("%s=%d:sleep:60000", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))}
 	}
-	whims := d.whims(jobsPerRound)
+	interventions := d.interventions(jobsPerRound)
 	if err := f.start(arm()); err != nil {
 		return err
 	}
@@ -381,7 +380,7 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 	var keepErr error
 	kept.Go(func() { keepErr = f.keepTracker(keeping, arm) })
 	killed.Go(func() { f.killAtPoints(killing) })
-	_, err = f.follow(ctx, 0, whims, jobSpec)
+	_, err = f.follow(ctx, 0, interventions, jobSpec)
 	stopKeeping()
 	kept.Wait()
 	err = errors.Join(err, keepErr, f.stop())
@@ -404,7 +403,7 @@ func (f *farm) killAtPoints(ctx context.Context) {
 	for retry.Sleep(ctx, 20*time.Millisecond) == nil {
 		log, _ := os.ReadFile(f.tracker.log) // it exists once there is output
 		now := 0
-		for _, times := range failpoint.Fired(string(log)) {
+		for _, times := range firedFailpoints(string(log)) {
 			now += times
 		}
 		if now > fired {
@@ -442,13 +441,13 @@ func (f *farm) close() {
 }
 
 // follow runs the client; see the function follow.
-func (f *farm) follow(ctx context.Context, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
+func (f *farm) follow(ctx context.Context, life int, interventions []intervention, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
 	conn, err := f.dial()
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	return follow(ctx, conn, f.journals(), life, whims, spec)
+	return follow(ctx, conn, f.journals(), life, interventions, spec)
 }
 
 // keepTracker restarts the tracker whenever it ends, until ctx ends. armed returns the faults of the next

@@ -40,7 +40,7 @@ func TestASubjectIsInOneAgentsHandsAtATime(t *testing.T) {
 		"attempts that got lost between":  {[]porcupine.Operation{lease(1, "a", 1, 2), lease(5, "b", 3, 4), report(5, "b", true, accepted, 5, 6)}, true},
 		"the last of two that both ended": {[]porcupine.Operation{lease(1, "a", 1, 2), report(1, "a", true, accepted, 3, 4), lease(2, "b", 5, 6), report(2, "b", true, accepted, 7, 8), report(1, "a", true, accepted, 9, 10)}, true},
 	} {
-		if got := porcupine.CheckOperations(handsModel, c.history); got != c.legal {
+		if got := porcupine.CheckOperations(leaseModel, c.history); got != c.legal {
 			t.Errorf("%s: legal is %v", name, got)
 		}
 	}

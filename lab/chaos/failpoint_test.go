@@ -1,4 +1,4 @@
-package failpoint
+package chaos
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"go/parser"
-	"go/token"
+	gotoken "go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,21 +17,40 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that configures the failpoints.
-const Variable = "TILTH_FAILPOINTS"
+// The farm's program is built with active failpoints. A failpoint is a comment in the source,
+//
+//	// gofail: var beforeSync struct{}
+//
+// in the syntax of gofail, which bbolt also uses. The ordinary compiler ignores it, so it costs nothing.
+// buildWithFailpoints compiles with an overlay that replaces each such comment by a call. An environment variable
+// configures the actions:
+//
+//	TILTH_FAILPOINTS='beforeSync=3:kill;afterSync=1:sleep:50;lackOfDiskSpace=7:error:disk full'
+//
+// The process kills itself at the third execution of beforeSync, and sleeps 50 ms at the first of afterSync. A
+// failpoint with a type, such as
+//
+//	// gofail: var lackOfDiskSpace string
+//	// return errors.New(lackOfDiskSpace)
+//
+// runs the lines below it with the text of its error. A failpoint that fires prints a line on standard error; see
+// firedFailpoints.
 
-//go:embed runtime.go.txt
-var runtime string
+// failpointVariable is the environment variable that configures the failpoints.
+const failpointVariable = "TILTH_FAILPOINTS"
 
-// Build compiles a main package to out with the failpoints of the given packages active, and returns their sorted
-// names. It runs in dir, a folder of the module. Flags are passed to the compiler.
-func Build(ctx context.Context, dir, out, main string, packages []string, flags ...string) (names []string, err error) {
+//go:embed testdata/failpoint_overlay.go.txt
+var failpointRuntime string
+
+// buildWithFailpoints runs a build command of go in dir, a folder of the module, with the failpoints of the given
+// packages active. It returns their sorted names.
+func buildWithFailpoints(ctx context.Context, dir string, packages, command []string) (names []string, err error) {
 	scratch, err := os.MkdirTemp("", "failpoints")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	b := &build{dir: dir, scratch: scratch, replace: map[string]string{}}
+	b := &failpointBuild{dir: dir, scratch: scratch, replace: map[string]string{}}
 	for _, p := range packages {
 		found, err := b.add(ctx, p)
 		if err != nil {
@@ -39,22 +58,22 @@ func Build(ctx context.Context, dir, out, main string, packages []string, flags 
 		}
 		names = append(names, found...)
 	}
-	if err := b.compile(ctx, out, main, flags); err != nil {
+	if err := b.compile(ctx, command); err != nil {
 		return nil, err
 	}
 	slices.Sort(names)
 	return names, nil
 }
 
-// build is the state of a build.
-type build struct {
+// failpointBuild is the state of a build.
+type failpointBuild struct {
 	dir, scratch string
 	replace      map[string]string // overlay: paths of this module's files to their replacements
 	modules      []string          // "PATH=FOLDER" of other modules, which overlays cannot change, and their copies
 }
 
 // add activates the failpoints of a package.
-func (b *build) add(ctx context.Context, path string) (names []string, err error) {
+func (b *failpointBuild) add(ctx context.Context, path string) (names []string, err error) {
 	text, err := goCommand(ctx, b.dir, "list", "-json=Dir,Module", path)
 	if err != nil {
 		return nil, err
@@ -101,7 +120,7 @@ func (b *build) add(ctx context.Context, path string) (names []string, err error
 }
 
 // compile builds with the overlay and with the copies of other modules.
-func (b *build) compile(ctx context.Context, out, main string, flags []string) error {
+func (b *failpointBuild) compile(ctx context.Context, command []string) error {
 	overlay, err := json.Marshal(struct{ Replace map[string]string }{b.replace})
 	if err != nil {
 		return err
@@ -115,13 +134,12 @@ func (b *build) compile(ctx context.Context, out, main string, flags []string) e
 		return err
 	}
 	// Omit debug information, because linking it takes as long as everything else.
-	arguments := slices.Concat([]string{"build", "-trimpath", "-ldflags=-w", "-modfile", mod, "-overlay", path, "-o", out}, flags, []string{main})
-	_, err = goCommand(ctx, b.dir, arguments...)
+	_, err = goCommand(ctx, b.dir, append(command, "-trimpath", "-ldflags=-w", "-modfile", mod, "-overlay", path)...)
 	return err
 }
 
 // modFile copies the module's go.mod and go.sum and replaces other modules by their copies.
-func (b *build) modFile(ctx context.Context) (string, error) {
+func (b *failpointBuild) modFile(ctx context.Context) (string, error) {
 	original, err := goCommand(ctx, b.dir, "env", "GOMOD")
 	if err != nil {
 		return "", err
@@ -160,14 +178,14 @@ func goCommand(ctx context.Context, dir string, arguments ...string) (string, er
 	return string(out), nil
 }
 
-// file is a rewritten file.
-type file struct {
+// failpointFile is a rewritten file.
+type failpointFile struct {
 	name, text string
 	points     []string
 }
 
 // rewriteFolder returns the files of a folder that have failpoints, rewritten, and the file with their runtime.
-func rewriteFolder(folder string) (files []file, err error) {
+func rewriteFolder(folder string) (files []failpointFile, err error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		return nil, err
@@ -185,27 +203,27 @@ func rewriteFolder(folder string) (files []file, err error) {
 		if len(points) == 0 {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), path, source, parser.PackageClauseOnly)
+		parsed, err := parser.ParseFile(gotoken.NewFileSet(), path, source, parser.PackageClauseOnly)
 		if err != nil {
 			return nil, err
 		}
 		name = parsed.Name.Name
-		files = append(files, file{filepath.Base(path), text, points})
+		files = append(files, failpointFile{filepath.Base(path), text, points})
 	}
 	if name == "" {
 		return nil, errors.New("there are none")
 	}
-	called := strings.Replace(runtime, "package overlay", "package "+name, 1)
-	return append(files, file{name: "failpoint_overlay.go", text: called}), nil
+	called := strings.Replace(failpointRuntime, "package overlay", "package "+name, 1)
+	return append(files, failpointFile{name: "failpoint_overlay.go", text: called}), nil
 }
 
-var point = regexp.MustCompile(`^(\s*)// gofail: var (\w+) (struct\{\}|string)\s*$`)
+var failpointComment = regexp.MustCompile(`^(\s*)// gofail: var (\w+) (struct\{\}|string)\s*$`)
 
 // rewrite replaces a source's failpoints by calls on the same lines, and returns their names.
 func rewrite(source string) (text string, names []string) {
 	lines := strings.Split(source, "\n")
 	for i := 0; i < len(lines); i++ {
-		m := point.FindStringSubmatch(lines[i])
+		m := failpointComment.FindStringSubmatch(lines[i])
 		if m == nil {
 			continue
 		}
@@ -224,14 +242,14 @@ func rewrite(source string) (text string, names []string) {
 	return strings.Join(lines, "\n"), names
 }
 
-// said is the prefix of the line that a firing failpoint prints.
-const said = "failpoint fires: "
+// firedPrefix is the prefix of the line that a firing failpoint prints.
+const firedPrefix = "failpoint fires: "
 
-// Fired counts the firings of each failpoint in the standard error of processes.
-func Fired(output string) map[string]int {
+// firedFailpoints counts the firings of each failpoint in the standard error of processes.
+func firedFailpoints(output string) map[string]int {
 	times := map[string]int{}
 	for line := range strings.Lines(output) {
-		if name, is := strings.CutPrefix(strings.TrimSpace(line), said); is {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), firedPrefix); is {
 			times[name]++
 		}
 	}

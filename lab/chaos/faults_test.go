@@ -48,8 +48,8 @@ type draw struct {
 	within time.Duration
 }
 
-// Faults and whims begin within these times after the round's start. Real agents take longer to start, and meet more
-// faults.
+// Faults and interventions begin within these times after the round's start. Real agents take longer to start, and
+// meet more faults.
 const (
 	faultsWithin     = 3 * time.Second
 	realFaultsWithin = 9 * time.Second

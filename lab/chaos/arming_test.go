@@ -8,7 +8,7 @@ import (
 
 // arming holds the faults of the tracker's next life. The zero value has no faults.
 type arming struct {
-	// points configures failpoints, in the syntax of package failpoint.
+	// points configures failpoints, see failpoint_test.go.
 	points string
 	// failingSync is the index of the fsync or fdatasync of a thread that fails; 0 means none.
 	failingSync int

@@ -9,18 +9,18 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// whim is an action of a client on its own running job. The zero value is no action.
-type whim struct {
+// intervention is an action of a client on its own running job. The zero value is no action.
+type intervention struct {
 	from   time.Duration // time of submission
 	method string        // cancel, or pause, after which it resumes
 	at     time.Duration
 	lasts  time.Duration // of a pause
 }
 
-// whims draws a whim for each job. Most have none, and some are paused or cancelled.
-func (d *draw) whims(jobs int) (out []whim) {
+// interventions draws a intervention for each job. Most have none, and some are paused or cancelled.
+func (d *draw) interventions(jobs int) (out []intervention) {
 	for range jobs {
-		w := whim{at: d.span(0, d.within), lasts: d.span(50*time.Millisecond, time.Second)}
+		w := intervention{at: d.span(0, d.within), lasts: d.span(50*time.Millisecond, time.Second)}
 		switch d.IntN(6) {
 		case 0:
 			w.method, w.lasts = "cancel", 0
@@ -32,8 +32,8 @@ func (d *draw) whims(jobs int) (out []whim) {
 	return out
 }
 
-// indulge performs the action. An ended job may refuse it. The checker sees accepted actions.
-func (w whim) indulge(ctx context.Context, conn *witness, job string) {
+// perform performs the action. An ended job may refuse it. The checker sees accepted actions.
+func (w intervention) perform(ctx context.Context, conn *journalingConn, job string) {
 	if w.method == "" || retry.Sleep(ctx, w.at) != nil {
 		return
 	}
@@ -55,7 +55,7 @@ func (w whim) indulge(ctx context.Context, conn *witness, job string) {
 }
 
 // resumed resumes a job and reports whether it has ended. A delayed pause may still take effect later.
-func (w whim) resumed(ctx context.Context, client tilthv1.JobServiceClient, job string, call func(string, func(context.Context) error)) (ended bool) {
+func (w intervention) resumed(ctx context.Context, client tilthv1.JobServiceClient, job string, call func(string, func(context.Context) error)) (ended bool) {
 	call("GetJob", func(ctx context.Context) error {
 		answer, err := client.GetJob(ctx, &tilthv1.GetJobRequest{JobId: job})
 		ended = records.Final(answer.GetJob().GetState())

@@ -83,32 +83,32 @@ func readGap(journals string) (*gap, error) {
 }
 
 // follow runs the client. If the records are lost meanwhile, a second client repeats its part after the restoration.
-func (r *round) follow(ctx context.Context, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+func (r *round) follow(ctx context.Context, interventions []intervention) (map[string][]*tilthv1.JobEvent, error) {
 	if r.lost == nil {
-		return r.farm.follow(ctx, 0, whims, r.Spec)
+		return r.farm.follow(ctx, 0, interventions, r.Spec)
 	}
-	if err := r.lose(ctx, r.lost, whims); err != nil {
+	if err := r.lose(ctx, r.lost, interventions); err != nil {
 		return nil, err
 	}
-	return r.farm.follow(ctx, 1, resuming(whims), r.Spec)
+	return r.farm.follow(ctx, 1, resuming(interventions), r.Spec)
 }
 
-// resuming returns whims that resume the jobs that a previous client may have left paused.
-func resuming(before []whim) []whim {
-	now := make([]whim, len(before))
+// resuming returns interventions that resume the jobs that a previous client may have left paused.
+func resuming(before []intervention) []intervention {
+	now := make([]intervention, len(before))
 	for n, w := range before {
 		if w.method == "pause" {
-			now[n] = whim{method: w.method, lasts: 50 * time.Millisecond}
+			now[n] = intervention{method: w.method, lasts: 50 * time.Millisecond}
 		}
 	}
 	return now
 }
 
 // lose runs a client until the records are lost, and restores them.
-func (r *round) lose(ctx context.Context, lost *loss, whims []whim) error {
+func (r *round) lose(ctx context.Context, lost *loss, interventions []intervention) error {
 	following, stop := context.WithCancel(ctx)
 	var first sync.WaitGroup
-	first.Go(func() { _, _ = r.farm.follow(following, 0, whims, r.Spec) }) // interrupted by the loss
+	first.Go(func() { _, _ = r.farm.follow(following, 0, interventions, r.Spec) }) // interrupted by the loss
 	defer first.Wait()
 	defer stop()
 	if err := retry.Sleep(ctx, lost.backupAt); err != nil {

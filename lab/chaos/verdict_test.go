@@ -35,7 +35,7 @@ type Verdict struct {
 // checker compares the store with the journals.
 type checker struct {
 	Verdict
-	keeping
+	farmData
 	db       records.Store
 	calls    []*call
 	leases   map[string]leased
@@ -52,8 +52,8 @@ func (c *checker) violation(format string, args ...any) {
 }
 
 // check checks a round by its store, the journals, and the events that the client saw of each job.
-func check(k keeping, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
-	c := &checker{keeping: k}
+func check(k farmData, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
+	c := &checker{farmData: k}
 	defer c.close()
 	if err := c.read(journals, watched); err != nil {
 		return v, err
@@ -62,7 +62,7 @@ func check(k keeping, journals string, watched map[string][]*tilthv1.JobEvent) (
 	c.checkMemory()
 	c.checkSessions()
 	c.checkLives()
-	c.checkHands()
+	c.checkLeases()
 	c.checkControl()
 	return c.Verdict, nil
 }
@@ -73,7 +73,7 @@ func checkCut(data, journals string) (v Verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	c := &checker{keeping: keeping{data: data}, amid: true}
+	c := &checker{farmData: farmData{data: data}, amid: true}
 	defer c.close()
 	err = c.read(journals, watched)
 	return c.Verdict, err
@@ -102,7 +102,7 @@ func (c *checker) read(journals string, watched map[string][]*tilthv1.JobEvent) 
 	if err := c.consistent(); err != nil {
 		c.violation("records file: %v", err)
 	}
-	if c.db, err = c.keeping.open(); err != nil {
+	if c.db, err = c.farmData.open(); err != nil {
 		return err
 	}
 	stored, _, err := c.db.Jobs(records.JobQuery{Max: maxJobs, MaxBytes: 1 << 30})
