@@ -118,7 +118,7 @@ func (s *jobsSubmit) print(paths []string, device *client.Device) error {
 	if err != nil {
 		return err
 	}
-	text, err := job.RequestText(job.Spec(objective, s.tune.options(owner()), device))
+	text, err := job.RequestText(job.SpecFor(objective, s.tune.options(owner()), device))
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/tuner/reading"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 // modelServerName is the hidden command of a tuner's child processes.
@@ -19,6 +19,6 @@ func newModelServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(context.Context, []string) error {
 		a.serves = true
-		return reading.Serve(a.stdin, a.stdout)
+		return job.ServeModelReader(a.stdin, a.stdout)
 	})
 }

@@ -153,7 +153,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	bound, cancel := f.Bound(ctx)
 	defer cancel()
 	defer context.AfterFunc(bound, logs.mute)()
-	j, err := f.Client.Submit(bound, job.Spec(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
+	j, err := f.Client.Submit(bound, job.SpecFor(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
 	}

@@ -113,8 +113,8 @@ func (f *tuneFlags) readSeeds(records string) error {
 }
 
 // options returns the options of the job for an owner.
-func (f *tuneFlags) options(owner string) job.SearchOptions {
-	return job.SearchOptions{
+func (f *tuneFlags) options(owner string) job.Options {
+	return job.Options{
 		Name: f.name, Owner: owner, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop, Priority: f.priority, Private: f.private,
 		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer, Kernels: f.kernels.list,
 		Seeds: f.seeds,
@@ -149,6 +149,6 @@ func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string
 	if err := f.readSeeds(""); err != nil {
 		return nil, err
 	}
-	wish := job.Wish{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
-	return job.Submit(ctx, c, f.loader(paths), f.options(owner()), wish, patience)
+	choice := job.DeviceChoice{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
+	return job.Submit(ctx, c, f.loader(paths), f.options(owner()), choice, patience)
 }

@@ -30,9 +30,9 @@ func ExampleTune() {
 		farm.LocalConfig{Records: filepath.Join(dir, "tilth.db"), CacheDir: filepath.Join(dir, "cache")},
 		[]job.Source{{Name: "mlp", Model: m}},
 		job.TuneOptions{
-			SearchOptions: job.SearchOptions{Trials: 4, Numerics: schedule.Default},
-			Wish:          job.Wish{Threads: 1},
-			Progress:      func(t *trials.Tally) { updates++ },
+			Options:      job.Options{Trials: 4, Numerics: schedule.Default},
+			DeviceChoice: job.DeviceChoice{Threads: 1},
+			Progress:     func(t *trials.Tally) { updates++ },
 		})
 	if err != nil {
 		log.Fatal(err)

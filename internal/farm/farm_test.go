@@ -66,7 +66,7 @@ func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobS
 	if err != nil {
 		t.Fatal(err)
 	}
-	return job.NewSpec(job.Join(job.Model{Tasks: p.Tasks, Weight: 1})[2:3], job.SearchOptions{Name: "mlp", Owner: owner, Target: cfg.Target, Trials: trials, Tuner: "ga"})
+	return job.NewSpec(job.Join(job.Model{Tasks: p.Tasks, Weight: 1})[2:3], job.Options{Name: "mlp", Owner: owner, Target: cfg.Target, Trials: trials, Tuner: "ga"})
 }
 
 func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {

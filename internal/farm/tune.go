@@ -32,7 +32,7 @@ func Tune(ctx context.Context, cfg LocalConfig, sources []job.Source, o job.Tune
 	bound, done := f.Bound(ctx)
 	defer done()
 	o.Owner = LocalOwner
-	j, err := f.Client.Submit(bound, job.Spec(objective, o.SearchOptions, &client.Device{Target: cfg.Target}))
+	j, err := f.Client.Submit(bound, job.SpecFor(objective, o.Options, &client.Device{Target: cfg.Target}))
 	if err != nil {
 		return nil, err
 	}

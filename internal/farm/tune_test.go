@@ -62,7 +62,7 @@ func TestAProgramHasAFarmTuneItsModel(t *testing.T) {
 	c := startFarm(t)
 	heard := 0
 	r, err := job.Tune(t.Context(), c, []job.Source{{Name: "doubles", Model: doubles(), Weight: 3}}, job.TuneOptions{
-		SearchOptions: job.SearchOptions{Owner: "me", Trials: 3}, Patience: patient, Progress: func(tally *trials.Tally) { heard = tally.Trials() },
+		Options: job.Options{Owner: "me", Trials: 3}, Patience: patient, Progress: func(tally *trials.Tally) { heard = tally.Trials() },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func givesUp(t *testing.T, c *client.Client) {
 	// The space is too large for the job to end before it is cancelled.
 	product := sketch.New().Input("x", 64, 64).Constant("w", 64, 64).Node("y = MatMul x w").Output("y")
 	r, err := job.Tune(ctx, c, []job.Source{{Name: "product", Model: product}}, job.TuneOptions{
-		SearchOptions: job.SearchOptions{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *trials.Tally) {
+		Options: job.Options{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *trials.Tally) {
 			if tally.Trials() > 0 {
 				stop(enough)
 			}
@@ -111,7 +111,7 @@ func TestWhatCannotBeTunedIsSaidAtOnce(t *testing.T) {
 		"its weight is -1": {{Name: "doubles", Model: doubles(), Weight: -1}},
 		"doubles: ":        {{Name: "doubles", Model: doubles(), Shapes: map[string][]int64{"x": {1, 2, 3}}}},
 	} {
-		_, err := job.Tune(t.Context(), c, sources, job.TuneOptions{SearchOptions: job.SearchOptions{Trials: 1}})
+		_, err := job.Tune(t.Context(), c, sources, job.TuneOptions{Options: job.Options{Trials: 1}})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, want)
 		}

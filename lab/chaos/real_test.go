@@ -66,7 +66,7 @@ func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
 	}
 	tasks := job.Join(job.Model{Tasks: p.Tasks, Weight: 1})
 	return func(n int) *tilthv1.JobSpec {
-		return job.NewSpec(tasks[n:n+1], job.SearchOptions{
+		return job.NewSpec(tasks[n:n+1], job.Options{
 			Name: fmt.Sprint("mlp-", n), Owner: "chaos", Target: machine.WithToolchain(tc.Name), Trials: realTrials, Tuner: tuner.Best, Seed: uint64(n), Priority: 10,
 		})
 	}

@@ -66,7 +66,7 @@ func TestSpecStandsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	machine = machine.WithToolchain("clang-19.1.7")
-	spec := NewSpec(tasks(t), SearchOptions{Name: "mlp", Target: machine, Trials: 7, Time: time.Minute, Tuner: "ga"})
+	spec := NewSpec(tasks(t), Options{Name: "mlp", Target: machine, Trials: 7, Time: time.Minute, Tuner: "ga"})
 	if spec.GetBudget().GetTrials() != 7 || spec.GetBudget().GetTime().AsDuration() != time.Minute {
 		t.Errorf("budget is %v", spec.GetBudget())
 	}

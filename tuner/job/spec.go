@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/seeds"
 )
 
-// SearchOptions configures a job.
-type SearchOptions struct {
+// Options configures a job and its search.
+type Options struct {
 	Name, Owner string
 	// Target includes its toolchain.
 	Target *target.Target
@@ -42,7 +42,7 @@ type SearchOptions struct {
 }
 
 // seedsOf returns the seeds of a task.
-func (o *SearchOptions) seedsOf(t Task) (list [][]byte) {
+func (o *Options) seedsOf(t Task) (list [][]byte) {
 	if o.NoTransfer {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (o *SearchOptions) seedsOf(t Task) (list [][]byte) {
 }
 
 // NewSpec returns the specification of a job that tunes tasks.
-func NewSpec(tasks []Task, o SearchOptions) *tilthv1.JobSpec {
+func NewSpec(tasks []Task, o Options) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
 		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics.String(), NoTransfer: o.NoTransfer,
 		Priority: uint32(o.Priority), Private: o.Private,

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner"
 )
 
-// Wish describes the device of a job.
-type Wish struct {
+// DeviceChoice selects the device of a job.
+type DeviceChoice struct {
 	// Device is the device's name, its class, or a label (rack=3); it may be empty if all devices are of one
 	// kind.
 	Device string
@@ -22,13 +22,13 @@ type Wish struct {
 
 // Submit submits a job to a farm that has a device and a builder for it. With patience, it waits until the
 // farm can start the job, and fails if that does not happen; with nil, the job may wait in the farm.
-func Submit(ctx context.Context, c *client.Client, load Load, o SearchOptions, wish Wish, patience *client.Patience) (*tilthv1.Job, error) {
+func Submit(ctx context.Context, c *client.Client, load Load, o Options, choice DeviceChoice, patience *client.Patience) (*tilthv1.Job, error) {
 	if _, err := load(nil); err != nil {
 		return nil, err
 	}
 	var spec *tilthv1.JobSpec
 	find := func(ctx context.Context) error {
-		device, err := c.FindTarget(ctx, wish.Device, wish.Threads, wish.Objective)
+		device, err := c.FindTarget(ctx, choice.Device, choice.Threads, choice.Objective)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func Submit(ctx context.Context, c *client.Client, load Load, o SearchOptions, w
 		if err != nil {
 			return err
 		}
-		spec = Spec(objective, o, device)
+		spec = SpecFor(objective, o, device)
 		if patience == nil {
 			return nil
 		}
@@ -52,9 +52,9 @@ func Submit(ctx context.Context, c *client.Client, load Load, o SearchOptions, w
 	return c.Submit(ctx, spec)
 }
 
-// Spec returns the specification of a job for an objective on a device. By default the job is named after its
+// SpecFor returns the specification of a job for an objective on a device. By default the job is named after its
 // models, and searches that do not learn from records ignore them.
-func Spec(objective *Objective, o SearchOptions, d *client.Device) *tilthv1.JobSpec {
+func SpecFor(objective *Objective, o Options, d *client.Device) *tilthv1.JobSpec {
 	o.Target, o.Machine = d.Target, d.Machine
 	o.Name, o.Tuner = cmp.Or(o.Name, objective.Name), cmp.Or(o.Tuner, tuner.Best)
 	o.NoTransfer = o.NoTransfer || o.Tuner != tuner.Best

@@ -15,8 +15,8 @@ import (
 type TuneOptions struct {
 	// TuneOptions are the options of the job. Target and Machine are set from the device. Without a limit on
 	// trials or time, the job runs until it is cancelled.
-	SearchOptions
-	Wish
+	Options
+	DeviceChoice
 	// WeightBits is the size of integer weights, 8 or 4; 0 keeps floats.
 	WeightBits int64
 	// Patience configures waiting for missing agents; the zero value disables it.
@@ -39,7 +39,7 @@ const partingTime = 10 * time.Second
 // Tune tunes models on a farm and returns when the job has ended. If ctx ends, Tune cancels the job and
 // returns the measurements so far with the cause. A failed job is an error, too.
 func Tune(ctx context.Context, c *client.Client, sources []Source, o TuneOptions) (*Result, error) {
-	j, err := Submit(ctx, c, Models(sources, o.Numerics, o.WeightBits), o.SearchOptions, o.Wish, o.patience())
+	j, err := Submit(ctx, c, Models(sources, o.Numerics, o.WeightBits), o.Options, o.DeviceChoice, o.patience())
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func ExampleRead() {
 		fmt.Println(r.Count, r.Reason)
 	}
 	options := job.TuneOptions{ // for tuning.Tune or farm.Tune
-		SearchOptions: job.SearchOptions{Trials: 200, Numerics: schedule.Default, Seeds: seeds.New(found.Entries)},
+		Options: job.Options{Trials: 200, Numerics: schedule.Default, Seeds: seeds.New(found.Entries)},
 	}
 	fmt.Println(options.Seeds != nil)
 	// Output:

@@ -1,6 +1,6 @@
 //go:build race
 
-package reading
+package job
 
 // raced is true with the race detector, which changes the exit status of a process that runs out of memory.
 const raced = true

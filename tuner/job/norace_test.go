@@ -1,6 +1,6 @@
 //go:build !race
 
-package reading
+package job
 
 // raced is false without the race detector.
 const raced = false

@@ -1,4 +1,4 @@
-package reading
+package job
 
 import (
 	"cmp"
@@ -8,14 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/job"
 	"github.com/tilth-dev/tilth/tuner/seeds"
 )
 
-// Files maps digests of artifacts to absolute paths.
-type Files map[string]string
+// ModelFiles maps digests of artifacts to absolute paths.
+type ModelFiles map[string]string
 
-func (f Files) open(ref *tilthv1.ArtifactRef) (*os.File, error) {
+func (f ModelFiles) open(ref *tilthv1.ArtifactRef) (*os.File, error) {
 	path := f[ref.GetDigest()]
 	if path == "" {
 		return nil, fmt.Errorf("artifact %s was not fetched", ref.GetDigest())
@@ -34,7 +33,7 @@ type modelFile interface {
 }
 
 // readModels reads a job's models one after another, so that the weights of all need not fit in memory.
-func readModels(o *job.Objective, files Files, spec *tilthv1.JobSpec) error {
+func readModels(o *Objective, files ModelFiles, spec *tilthv1.JobSpec) error {
 	if err := readModel(o, files, spec.GetName(), spec.GetModel()); err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func readModels(o *job.Objective, files Files, spec *tilthv1.JobSpec) error {
 	return nil
 }
 
-func readModel(o *job.Objective, files Files, name string, m modelFile) error {
+func readModel(o *Objective, files ModelFiles, name string, m modelFile) error {
 	s, err := sourceOf(files, name, m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -55,8 +54,8 @@ func readModel(o *job.Objective, files Files, name string, m modelFile) error {
 }
 
 // sourceOf reads a model's file. It ignores references to external files.
-func sourceOf(files Files, name string, m modelFile) (job.Source, error) {
-	s := job.Source{Name: name, Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Weight: m.GetWeight()}
+func sourceOf(files ModelFiles, name string, m modelFile) (Source, error) {
+	s := Source{Name: name, Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Weight: m.GetWeight()}
 	for name, extents := range m.GetShapes() {
 		s.Shapes[name] = extents.GetExtents()
 	}
@@ -83,7 +82,7 @@ var formats = map[tilthv1.SeedFormat]seeds.LogFormat{
 }
 
 // seedsOf returns the seeds in files; later files come first.
-func seedsOf(files Files, from []*tilthv1.SeedFile) (*seeds.File, error) {
+func seedsOf(files ModelFiles, from []*tilthv1.SeedFile) (*seeds.File, error) {
 	var logs [][]seeds.Entry
 	for i, s := range from {
 		entries, err := entriesOf(files, s)
@@ -95,7 +94,7 @@ func seedsOf(files Files, from []*tilthv1.SeedFile) (*seeds.File, error) {
 	return seeds.New(logs...), nil
 }
 
-func entriesOf(files Files, s *tilthv1.SeedFile) ([]seeds.Entry, error) {
+func entriesOf(files ModelFiles, s *tilthv1.SeedFile) ([]seeds.Entry, error) {
 	f, err := files.open(s.GetFile())
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package reading
+package job
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Reader reads models in child processes that call Serve.
-type Reader struct {
+// ModelReader reads models in child processes that call ServeModelReader.
+type ModelReader struct {
 	sandbox.Server
 	// Time and MemoryBytes limit a process; zero values mean 10 min and no limit.
 	Time        time.Duration
@@ -37,17 +37,17 @@ const (
 	maxAnswerBytes = 16<<20 - 4<<10
 )
 
-// New returns a reader.
-func New(server sandbox.Server, time time.Duration, memoryBytes int64) (*Reader, error) {
+// NewModelReader returns a reader.
+func NewModelReader(server sandbox.Server, time time.Duration, memoryBytes int64) (*ModelReader, error) {
 	checker, err := wire.NewChecker()
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{Server: server, Time: time, MemoryBytes: memoryBytes, bounds: checker}, nil
+	return &ModelReader{Server: server, Time: time, MemoryBytes: memoryBytes, bounds: checker}, nil
 }
 
 // Try starts a process that reads nothing. It returns why models cannot be read.
-func (r *Reader) Try(ctx context.Context) error {
+func (r *ModelReader) Try(ctx context.Context) error {
 	_, err := r.run(ctx, order{})
 	return err
 }
@@ -55,7 +55,7 @@ func (r *Reader) Try(ctx context.Context) error {
 // Read reads the models of a job in files, which it makes readable for other users. It returns a report
 // without a lease, of tasks or of the failure of the models. The error is the cause of ctx, or a fault of the
 // machine.
-func (r *Reader) Read(ctx context.Context, files Files, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
+func (r *ModelReader) Read(ctx context.Context, files ModelFiles, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
 	encoded, err := proto.Marshal(work)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (r *Reader) Read(ctx context.Context, files Files, work *tilthv1.ModelWork)
 }
 
 // run lets a process serve an order.
-func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
+func (r *ModelReader) run(ctx context.Context, o order) (said []byte, err error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("read a model: %w", err)
@@ -91,7 +91,7 @@ func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
 }
 
 // explain describes the memory limit of a process that exceeded it.
-func (r *Reader) explain(f *sandbox.Failure) string {
+func (r *ModelReader) explain(f *sandbox.Failure) string {
 	if r.MemoryBytes > 0 && (strings.Contains(f.Error(), "uses up its memory") || strings.Contains(f.Error(), outOfMemory)) {
 		return fmt.Sprintf("takes more than %d MiB of memory to read: submit a smaller model, or its tasks", r.MemoryBytes>>20)
 	}
@@ -99,7 +99,7 @@ func (r *Reader) explain(f *sandbox.Failure) string {
 }
 
 // report decodes an answer, which a model may have forged, if the tracker would accept it.
-func (r *Reader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.ReportModelRequest {
+func (r *ModelReader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.ReportModelRequest {
 	report := &tilthv1.ReportModelRequest{}
 	if err := proto.Unmarshal(said, report); err != nil || len(report.GetTasks()) == 0 && report.GetFailure() == "" {
 		return r.failure(work, "reading it crashes: there is no answer")
@@ -115,7 +115,7 @@ func (r *Reader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.ReportMod
 }
 
 // failure returns the report of a model that cannot be tuned.
-func (*Reader) failure(work *tilthv1.ModelWork, why string) *tilthv1.ReportModelRequest {
+func (*ModelReader) failure(work *tilthv1.ModelWork, why string) *tilthv1.ReportModelRequest {
 	name := work.GetJob().GetSpec().GetName()
 	return &tilthv1.ReportModelRequest{Failure: agent.FailureMessage("model " + name + ": " + strings.TrimPrefix(why, name+": "))}
 }

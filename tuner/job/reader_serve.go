@@ -1,4 +1,4 @@
-package reading
+package job
 
 import (
 	"encoding/json"
@@ -18,13 +18,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 // order describes what to read.
 type order struct {
 	// Files lists the files of the work; empty to test whether a process can start.
-	Files Files `json:"files"`
+	Files ModelFiles `json:"files"`
 	// Work is an encoded tilthv1.ModelWork.
 	Work []byte `json:"work"`
 	// MemoryBytes limits the memory of the process; 0 means no limit. The process watches its own use,
@@ -50,9 +49,9 @@ func limitMemory(limit int64) {
 	}
 }
 
-// Serve is the main function of the process: it reads an order and writes a tilthv1.ReportModelRequest
+// ServeModelReader is the main function of the process: it reads an order and writes a tilthv1.ReportModelRequest
 // without a lease. It returns an error if it could do neither.
-func Serve(stdin io.Reader, stdout io.Writer) error {
+func ServeModelReader(stdin io.Reader, stdout io.Writer) error {
 	var o order
 	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
 		return fmt.Errorf("read a model: reading the order: %w", err)
@@ -88,7 +87,7 @@ func Serve(stdin io.Reader, stdout io.Writer) error {
 }
 
 // read returns the job of models in files, in this process.
-func read(files Files, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err error) {
+func read(files ModelFiles, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err error) {
 	defer schedule.RecoverAs(&err)
 	asked := work.GetJob().GetSpec()
 	device, err := deviceOf(work)
@@ -103,11 +102,11 @@ func read(files Files, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err erro
 		return nil, err
 	}
 	model := asked.GetModel()
-	storage, err := job.Storage(device.Target, options.Numerics, model.GetStorage(), int64(model.GetWeightBits()))
+	storage, err := Storage(device.Target, options.Numerics, model.GetStorage(), int64(model.GetWeightBits()))
 	if err != nil {
 		return nil, err
 	}
-	objective := &job.Objective{Storage: storage}
+	objective := &Objective{Storage: storage}
 	if err := readModels(objective, files, asked); err != nil {
 		return nil, err
 	}
@@ -117,20 +116,20 @@ func read(files Files, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err erro
 	if objective.Tasks, err = chosen(objective.Tasks, model); err != nil {
 		return nil, err
 	}
-	return job.Spec(objective, options, device), nil
+	return SpecFor(objective, options, device), nil
 }
 
 // chosen returns the tasks that a job selects.
-func chosen(tasks []job.Task, model *tilthv1.ModelSpec) ([]job.Task, error) {
+func chosen(tasks []Task, model *tilthv1.ModelSpec) ([]Task, error) {
 	if len(model.GetTaskWeights()) == 0 {
-		return job.Select(tasks, model.GetTasks())
+		return Select(tasks, model.GetTasks())
 	}
-	var weights []job.Weight
+	var weights []Weight
 	for _, w := range model.GetTaskWeights() {
-		weights = append(weights, job.Weight{Weight: w.GetWeight(), Tasks: w.GetTasks()})
+		weights = append(weights, Weight{Weight: w.GetWeight(), Tasks: w.GetTasks()})
 	}
-	picked, err := job.Weigh(tasks, weights)
-	var wrong *job.WeighError
+	picked, err := Weigh(tasks, weights)
+	var wrong *WeighError
 	if errors.As(err, &wrong) {
 		return nil, fmt.Errorf("task_weights[%d]: %w", wrong.Index, wrong.Err)
 	}
@@ -152,7 +151,7 @@ func deviceOf(work *tilthv1.ModelWork) (*client.Device, error) {
 }
 
 // optionsOf returns the options of a job that affect its tasks.
-func optionsOf(spec *tilthv1.JobSpec) (o job.SearchOptions, err error) {
+func optionsOf(spec *tilthv1.JobSpec) (o Options, err error) {
 	o.Name, o.Tuner, o.NoTransfer = spec.GetName(), spec.GetTuner(), spec.GetNoTransfer()
 	if o.Numerics, err = schedule.ParseNumerics(spec.GetNumerics()); err != nil {
 		return o, err

@@ -1,4 +1,4 @@
-package reading
+package job
 
 import (
 	"os"
@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/job"
 	"github.com/tilth-dev/tilth/tuner/seeds"
 )
 
@@ -50,8 +49,8 @@ func TestSeveralModelsAreOneJobAsOfACompilerHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := func(weights ...float64) []job.Source {
-		return []job.Source{{Model: whole, Weight: weights[0]}, {Model: open, Shapes: three, Weight: weights[1]}, {Model: part, Weight: weights[2]}}
+	sources := func(weights ...float64) []Source {
+		return []Source{{Model: whole, Weight: weights[0]}, {Model: open, Shapes: three, Weight: weights[1]}, {Model: part, Weight: weights[2]}}
 	}
 	weighed := asked(&tilthv1.ModelSpec{Weight: 3})
 	weighed.Others[1].Weight = 0.5
@@ -87,20 +86,20 @@ func TestSeveralModelsAreOneJobAsOfACompilerHere(t *testing.T) {
 			if err != nil || got.GetFailure() != "" {
 				t.Fatal(err, got.GetFailure())
 			}
-			o, err := job.Models(sources(c.weights...), schedule.Strict, 0)(machine(t))
+			o, err := Models(sources(c.weights...), schedule.Strict, 0)(machine(t))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if c.listed != "" {
-				if o.Tasks, err = job.WeighByList(o.Tasks, strings.NewReader(c.listed)); err != nil {
+				if o.Tasks, err = WeighByList(o.Tasks, strings.NewReader(c.listed)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			options := job.SearchOptions{NoTransfer: c.noTransfer, Seeds: seedsOfLog(t)}
+			options := Options{NoTransfer: c.noTransfer, Seeds: seedsOfLog(t)}
 			if c.model.GetSeeds() == nil {
 				options.Seeds = nil
 			}
-			want := job.Spec(o, options, &client.Device{Target: machine(t).WithToolchain("clang-19.1.7")})
+			want := SpecFor(o, options, &client.Device{Target: machine(t).WithToolchain("clang-19.1.7")})
 			if !proto.Equal(got, &tilthv1.ReportModelRequest{Target: want.GetTarget(), Tasks: want.GetTasks()}) {
 				t.Errorf("got %v, want %v, %v", got, want.GetTarget(), want.GetTasks())
 			}

@@ -1,4 +1,4 @@
-package reading
+package job
 
 import (
 	"bytes"
@@ -25,7 +25,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 // TestMain lets this binary act as the process that reads models. The name that it is started with selects its
@@ -41,7 +40,7 @@ func TestMain(m *testing.M) {
 // roles lists the behaviours of the process.
 var roles = map[string]func(){
 	"serves": func() {
-		if err := Serve(os.Stdin, os.Stdout); err != nil {
+		if err := ServeModelReader(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -61,7 +60,7 @@ var roles = map[string]func(){
 }
 
 // newReader returns a reader with processes of a role.
-func newReader(t *testing.T, role string, limit time.Duration, memoryBytes int64) *Reader {
+func newReader(t *testing.T, role string, limit time.Duration, memoryBytes int64) *ModelReader {
 	t.Helper()
 	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(t.TempDir(), "sandbox"))
 	if err != nil {
@@ -72,7 +71,7 @@ func newReader(t *testing.T, role string, limit time.Duration, memoryBytes int64
 			t.Error(err)
 		}
 	})
-	r, err := New(sandbox.Server{Args: []string{role}, Sandbox: box, Scratch: t.TempDir()}, limit, memoryBytes)
+	r, err := NewModelReader(sandbox.Server{Args: []string{role}, Sandbox: box, Scratch: t.TempDir()}, limit, memoryBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +118,9 @@ func file(t *testing.T, content []byte) string {
 }
 
 // given returns the files of a job: its model and optionally other models and seeds, in order.
-func given(t *testing.T, w *tilthv1.ModelWork, contents ...[]byte) Files {
+func given(t *testing.T, w *tilthv1.ModelWork, contents ...[]byte) ModelFiles {
 	t.Helper()
-	files, m := Files{}, w.GetJob().GetSpec().GetModel()
+	files, m := ModelFiles{}, w.GetJob().GetSpec().GetModel()
 	for i, content := range contents {
 		ref := &tilthv1.ArtifactRef{Digest: records.Digest(content)}
 		files[ref.GetDigest()] = file(t, content)
@@ -144,7 +143,7 @@ func TestTasksAreThoseOfACompilerHere(t *testing.T) {
 		asked    *tilthv1.ModelSpec
 		numerics string
 		bits     int64
-		source   job.Source
+		source   Source
 		picked   string
 	}{
 		"a model as it is": {asked: &tilthv1.ModelSpec{}},
@@ -155,15 +154,15 @@ func TestTasksAreThoseOfACompilerHere(t *testing.T) {
 		"fast numerics":       {asked: &tilthv1.ModelSpec{}, numerics: "fast"},
 		"a fixed extent": {
 			asked:  &tilthv1.ModelSpec{Shapes: map[string]*tilthv1.Extents{"batch": {Extents: []int64{3}}}},
-			source: job.Source{Shapes: map[string][]int64{"batch": {3}}},
+			source: Source{Shapes: map[string][]int64{"batch": {3}}},
 		},
 		"an open extent": {
 			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 8, Caps: []int64{2}}}},
-			source: job.Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 8, Caps: []int64{2}}}},
+			source: Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 8, Caps: []int64{2}}}},
 		},
 		"an open extent of which it is known what is frequent": {
 			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
-			source: job.Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
+			source: Source{Open: map[string]frontend.Bounds{"batch": {Min: 1, Max: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,14 +177,14 @@ func TestTasksAreThoseOfACompilerHere(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.source.Name, c.source.Model = "net", m
-			o, err := job.Models([]job.Source{c.source}, numerics, c.bits)(machine(t))
+			o, err := Models([]Source{c.source}, numerics, c.bits)(machine(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.Tasks, err = job.Select(o.Tasks, c.picked); err != nil {
+			if o.Tasks, err = Select(o.Tasks, c.picked); err != nil {
 				t.Fatal(err)
 			}
-			want := job.Spec(o, job.SearchOptions{Numerics: numerics}, &client.Device{Target: machine(t).WithToolchain("clang-19.1.7")})
+			want := SpecFor(o, Options{Numerics: numerics}, &client.Device{Target: machine(t).WithToolchain("clang-19.1.7")})
 			if !proto.Equal(got, &tilthv1.ReportModelRequest{Target: want.GetTarget(), Tasks: want.GetTasks()}) {
 				t.Errorf("got %v, want %v, %v", got, want.GetTarget(), want.GetTasks())
 			}
