@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tilth-dev/tilth/records/registry"
+	"github.com/tilth-dev/tilth/internal/farm"
 )
 
 // commandLine is a command line in a file of deploy/, without the program's name.
@@ -148,7 +148,7 @@ func TestDeployedCommandLinesAreUnderstood(t *testing.T) {
 
 // checkStore accepts a missing certificate of an authority.
 func checkStore(address string) error {
-	if _, err := registry.Of(address); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := farm.StoreKindOf(address); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // Default addresses of a tracker.
@@ -77,7 +76,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.listen, "listen", defaultTracker, "address to serve gRPC on: `host:port` or unix:PATH")
 	c.Flags().StringVar(&f.web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
 	c.Flags().StringVar(&f.data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
-	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` or address of the store for jobs and records: "+registry.Help())
+	c.Flags().StringVar(&f.store, "store", farm.StoreKinds()[0].Name, "`kind` or address of the store for jobs and records: "+farm.StoreHelp())
 	c.Flags().IntVar(&f.shards, "shards", 1, "how many `shards` the database of --store has, for trackers that serve side by side; see docs/scale.md")
 	c.Flags().StringVar(&f.advertise, "advertise", "", "`address` at which trackers of other shards reach this one (default: --listen, with the host by which it reaches the database)")
 	c.Flags().StringVar(&f.releases, "releases", "", "`folder` of a release, as 'make dist' makes it, that agents with --update-key may take")
@@ -96,13 +95,13 @@ func (f *serveFlags) check() error {
 	if f.listen == "" {
 		return usagef("--listen is empty: want host:port or unix:PATH")
 	}
-	if _, err := registry.Of(f.store); err != nil {
+	if _, err := farm.StoreKindOf(f.store); err != nil {
 		return usagef("--store: %v", err)
 	}
 	if f.shards < 1 || f.shards > wire.MaxShards {
 		return usagef("--shards is %d: want 1 to %d", f.shards, wire.MaxShards)
 	}
-	if kind, _ := registry.Of(f.store); f.shards > 1 && kind.Shard == nil {
+	if kind, _ := farm.StoreKindOf(f.store); f.shards > 1 && kind.Shard == nil {
 		return usagef("--shards is %d: only a database has shards, and --store names none", f.shards)
 	}
 	if f.advertise != "" {

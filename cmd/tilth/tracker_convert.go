@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/registry"
 )
 
 const convertLong = `Copy the data of a stopped tracker to a store of another kind, and compare every row.
@@ -71,8 +71,8 @@ func newTrackerConvert(a *app) *cobra.Command {
 }
 
 // convertible returns the chosen kind of store, which must be persistent.
-func convertible(choice string) (registry.Kind, error) {
-	kind, err := registry.Of(choice)
+func convertible(choice string) (farm.StoreKind, error) {
+	kind, err := farm.StoreKindOf(choice)
 	if err != nil {
 		return kind, usagef("%v", err)
 	}

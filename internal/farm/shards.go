@@ -16,7 +16,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -24,7 +23,7 @@ import (
 // and then runs its tracker.
 type shardsServed struct {
 	cfg      TrackerConfig
-	kind     registry.Kind
+	kind     StoreKind
 	security tracker.Security
 	host     *tracker.Host
 	members  atomic.Int64 // number of processes that serve shards, including this one
@@ -49,7 +48,7 @@ const (
 )
 
 // serveShards serves shards until ctx ends or one fails permanently.
-func serveShards(ctx context.Context, cfg TrackerConfig, kind registry.Kind) (err error) {
+func serveShards(ctx context.Context, cfg TrackerConfig, kind StoreKind) (err error) {
 	if kind.Shard == nil {
 		return errors.New("tracker: only a store in a database has shards: leave --shards out")
 	}
@@ -111,7 +110,7 @@ func (s *shardsServed) share() int {
 
 // balance counts the processes and releases shards that others should serve. address is where others reach
 // this process.
-func (s *shardsServed) balance(ctx context.Context, members registry.Members, address string) {
+func (s *shardsServed) balance(ctx context.Context, members StoreMembers, address string) {
 	tooMany := 0
 	for ctx.Err() == nil {
 		if !s.began.Load() { // it cannot take a shard yet, so others keep theirs
@@ -153,7 +152,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	pause := reopenAfter // before the next attempt
 	var away retry.Complaints
 	for ctx.Err() == nil {
-		store, err := s.kind.Shard(ctx, s.cfg.Store, registry.Shard{
+		store, err := s.kind.Shard(ctx, s.cfg.Store, StoreShard{
 			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },
 			StandsBy: func() {
 				s.began.Store(true)

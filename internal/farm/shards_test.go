@@ -13,7 +13,6 @@ import (
 
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/memory"
-	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -82,8 +81,8 @@ func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries := 0
-				s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: registry.Kind{
-					Shard: func(context.Context, string, registry.Shard) (records.Store, error) {
+				s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: StoreKind{
+					Shard: func(context.Context, string, StoreShard) (records.Store, error) {
 						tries++
 						return nil, c.why
 					},

@@ -8,14 +8,13 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
 // single serves a store with one shard, or stands by while another process does.
 type single struct {
 	cfg  TrackerConfig
-	kind registry.Kind
+	kind StoreKind
 	by   closers // answers calls while the tracker stands by; nil otherwise
 	// standby is the part of by that reports the reason.
 	standby *tracker.Standby

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/artifact/objects"
-	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
@@ -21,7 +20,7 @@ func KeepAll() policy.Retention { return policy.Retention{Jobs: -1, Age: -1} }
 
 // TrackerConfig configures a tracker. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
-	// Store is the name of a store in records/registry, or its address; empty means the default.
+	// Store is the name of a store of StoreKinds, or its address; empty means the default.
 	Store string
 	// Shards is the number of shards of the store, each held by one tracker at a time; 0 means 1.
 	Shards int
@@ -74,7 +73,7 @@ type Patience struct {
 // RunTracker runs a tracker until ctx ends or its disk fails. It stands by while another tracker holds its
 // database, also after another one has taken over.
 func RunTracker(ctx context.Context, cfg TrackerConfig) error {
-	kind, err := registry.Of(cfg.Store)
+	kind, err := StoreKindOf(cfg.Store)
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}

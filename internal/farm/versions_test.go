@@ -15,7 +15,6 @@ import (
 
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/memory"
-	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -35,8 +34,8 @@ func TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
 	host.Add(held, prometheus.NewRegistry())
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: registry.Kind{
-			Shard: func(context.Context, string, registry.Shard) (records.Store, error) {
+		s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: StoreKind{
+			Shard: func(context.Context, string, StoreShard) (records.Store, error) {
 				if tries++; tries == 5 {
 					host.Remove(held)
 				}

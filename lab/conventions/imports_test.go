@@ -32,7 +32,6 @@ var layers = []struct {
 	{"records/bolt", []string{"proto", "internal", "records"}},
 	{"records/memory", []string{"proto", "internal", "records"}},
 	{"records/postgres", []string{"proto", "internal", "records"}},
-	{"records/registry", []string{"records", "records/bolt", "records/postgres", "records/memory"}},
 	{"internal/artifact", []string{"proto", "internal", "records"}},
 	{"internal/artifact/objects", []string{"records", "internal/artifact"}},
 	{"internal/agent", []string{"proto", "internal"}},
@@ -55,7 +54,7 @@ var layers = []struct {
 		"proto", "internal", "internal/sandbox", "compiler", "costmodel", "internal/agent", "client", "records", "records/bolt", "tuner/trials",
 	}},
 	{"internal/farm", []string{
-		"proto", "internal", "internal/access", "compiler", "internal/sandbox", "records", "records/registry", "internal/artifact", "internal/artifact/objects", "internal/agent", "tuner",
+		"proto", "internal", "internal/access", "compiler", "internal/sandbox", "records", "records/bolt", "records/postgres", "records/memory", "internal/artifact", "internal/artifact/objects", "internal/agent", "tuner",
 		"builder", "runner", "client", "tracker", "tracker/policy",
 	}},
 	{"lab", nil}, // anything

@@ -30,7 +30,7 @@ var databases = &pgserver.Databases{Prepare: func(address string) error {
 }}
 
 func TestMain(m *testing.M) {
-	if storetest.Process(kind) {
+	if storetest.Process(kind) || converting() {
 		return
 	}
 	var err error

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // Options describes a farm and its faults. Devices, Jobs and Time are required. SetDefaults sets the others.
@@ -146,7 +146,7 @@ func (o *Options) checkStore() error {
 		}
 		return nil
 	}
-	kind, err := registry.Of(o.Store)
+	kind, err := farm.StoreKindOf(o.Store)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // collectPercent is the GOGC value of the simulation.
@@ -61,7 +61,7 @@ func (o *Options) path() string { return filepath.Join(o.Dir, recordsName) }
 
 // openNew opens the store before a tracker is started.
 func (o *Options) openNew() (records.Store, error) {
-	kind, err := registry.Of(o.Store)
+	kind, err := farm.StoreKindOf(o.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +71,14 @@ func (o *Options) openNew() (records.Store, error) {
 // openStopped opens the store after all trackers have ended. For a database it opens one shard, which can read the
 // jobs of all.
 func (o *Options) openStopped(ctx context.Context) (records.Store, error) {
-	kind, err := registry.Of(o.Store)
+	kind, err := farm.StoreKindOf(o.Store)
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Store == "":
 		return bolt.OpenReadOnly(o.path(), bolt.Options{})
 	}
-	return kind.Shard(ctx, o.Store, registry.Shard{Count: o.Shards})
+	return kind.Shard(ctx, o.Store, farm.StoreShard{Count: o.Shards})
 }
 
 // load runs the farm on trackers and kills them at the end, under load.

@@ -1,4 +1,4 @@
-package registry_test
+package postgres_test
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/registry"
+	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/postgres"
 )
 
 // place is the location of a store.
@@ -43,18 +44,36 @@ type tester interface {
 	Cleanup(func())
 }
 
-func (p place) kind(t tester) registry.Kind {
-	t.Helper()
-	kind, err := registry.Of(p.choice)
-	if err != nil {
-		t.Fatal(err)
+// tryOpen opens the store for a tracker.
+func (p place) tryOpen() (records.Store, error) {
+	if p.choice == "bolt" {
+		return bolt.Open(p.path, bolt.Options{})
 	}
-	return kind
+	return postgres.Open(p.choice, postgres.Options{})
+}
+
+// shard opens one of several shards for a tracker.
+func (p place) shard(ctx context.Context, shard, shards int) (*postgres.DB, error) {
+	return postgres.Await(ctx, p.choice, postgres.Options{Shard: shard, Shards: shards}, func() error { return nil })
+}
+
+func (p place) source(ctx context.Context) (records.Stopped, error) {
+	if p.choice == "bolt" {
+		return bolt.OpenSource(ctx, p.path)
+	}
+	return postgres.OpenSource(ctx, p.choice, postgres.Options{})
+}
+
+func (p place) target(ctx context.Context) (records.Target, error) {
+	if p.choice == "bolt" {
+		return bolt.OpenTarget(p.path)
+	}
+	return postgres.OpenTarget(ctx, p.choice, postgres.Options{})
 }
 
 func (p place) open(t tester) records.Store {
 	t.Helper()
-	s, err := p.kind(t).Open(p.choice, p.path)
+	s, err := p.tryOpen()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +111,11 @@ func (p place) content(t tester, h *storetest.History) (lines []string) {
 // convert converts a store. wrap, unless nil, wraps source and target.
 func convert(ctx context.Context, t tester, from, to place, wrap func(records.Stopped, records.Target) (records.Stopped, records.Target)) ([]records.Converted, error) {
 	t.Helper()
-	source, err := from.kind(t).Source(ctx, from.choice, from.path)
+	source, err := from.source(ctx)
 	if err != nil {
 		return nil, err
 	}
-	target, err := to.kind(t).Target(ctx, to.choice, to.path)
+	target, err := to.target(ctx)
 	if err != nil {
 		return nil, errors.Join(err, source.Close())
 	}

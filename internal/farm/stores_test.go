@@ -1,55 +1,17 @@
-package registry_test
+package farm
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
-	"github.com/tilth-dev/tilth/records/registry"
 )
-
-// server is shared by all tests, with its databases.
-var (
-	server    *pgserver.Server
-	databases *pgserver.Databases
-)
-
-func TestMain(m *testing.M) {
-	if converting() {
-		return
-	}
-	var err error
-	if server, err = pgserver.New(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	databases = &pgserver.Databases{Server: server, Prepare: func(address string) error {
-		kind, err := registry.Of(address)
-		if err != nil {
-			return err
-		}
-		s, err := kind.Open(address, "")
-		if err != nil {
-			return err
-		}
-		return s.Close()
-	}}
-	storetest.Checks(2, 10) // a database takes much processor time
-	code := m.Run()
-	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
 
 func TestEveryKindOpensAStore(t *testing.T) {
-	address := databases.Borrow(t)
-	for _, k := range registry.All() {
+	_, address := pgserver.ForTest(t)
+	for _, k := range StoreKinds() {
 		choice := k.Name
 		if k.Check != nil {
 			choice = address
@@ -65,13 +27,13 @@ func TestEveryKindOpensAStore(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if named, err := registry.Of(choice); err != nil || named.Name != k.Name || !strings.Contains(registry.Help(), k.About) {
+		if named, err := StoreKindOf(choice); err != nil || named.Name != k.Name || !strings.Contains(StoreHelp(), k.About) {
 			t.Errorf("%s is found as %+v, %v", k.Name, named, err)
 		}
 	}
 }
 
-func TestAStoreThatIsNotThereIsRefused(t *testing.T) {
+func TestAnUnknownKindOfStoreIsRefused(t *testing.T) {
 	for choice, want := range map[string]string{
 		"paper":                      `store "paper" is not known; use bolt or memory or postgres://USER@HOST:PORT/DATABASE`,
 		"paper://ana:secret@host":    "store is not known",
@@ -81,7 +43,7 @@ func TestAStoreThatIsNotThereIsRefused(t *testing.T) {
 		"postgres://ana:secret@h/db": "has a password",
 		"postgresql://h/db?user=ana&password=secret": "has a password",
 	} {
-		if _, err := registry.Of(choice); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if _, err := StoreKindOf(choice); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %s", choice, err, want)
 		}
 	}

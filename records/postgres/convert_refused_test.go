@@ -1,4 +1,4 @@
-package registry_test
+package postgres_test
 
 import (
 	"context"
@@ -86,13 +86,13 @@ func (p place) emptying() string {
 func TestNoTrackerOpensAPartOfAConversion(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		part(t, from, to)
-		_, err := to.kind(t).Open(to.choice, to.path)
+		_, err := to.tryOpen()
 		refuses(t, err, records.ErrUnfinished, "run 'tilth tracker convert' again")
 		if to.sort() == "postgres" { // a database cannot continue with shards that a tracker created
 			_, err := postgres.Open(to.choice, postgres.Options{Shards: 4})
 			refuses(t, err, records.ErrUnfinished, "run 'tilth tracker convert' again")
 		}
-		_, err = to.kind(t).Source(t.Context(), to.choice, to.path)
+		_, err = to.source(t.Context())
 		refuses(t, err, records.ErrUnfinished)
 		if _, err := convert(t.Context(), t, from, to, nil); err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestAConversionOfAStoreThatATrackerHasIsRefused(t *testing.T) {
 		left := 2
 		_, err := convert(t.Context(), t, from, to, func(a records.Stopped, b records.Target) (records.Stopped, records.Target) {
 			for _, held := range []place{from, to} {
-				_, err := held.kind(t).Open(held.choice, held.path)
+				_, err := held.tryOpen()
 				refuses(t, err, records.ErrLocked)
 			}
 			return a, failing{b, &left, false}
@@ -201,7 +201,7 @@ func TestATargetThatDiffersIsFound(t *testing.T) {
 				}}
 			})
 			refuses(t, err, records.ErrDiffers, "among the records", want, to.emptying())
-			_, err = to.kind(t).Open(to.choice, to.path)
+			_, err = to.tryOpen()
 			refuses(t, err, records.ErrUnfinished)
 		})
 	}
@@ -339,7 +339,7 @@ func putOldRows(t *testing.T, p place) (key []byte) {
 
 func TestAnImportThatWasInterruptedGoesAlong(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
-		target, err := from.kind(t).Target(t.Context(), from.choice, from.path)
+		target, err := from.target(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package registry_test
+package postgres_test
 
 import (
 	"context"

@@ -1,7 +1,6 @@
-package registry_test
+package postgres_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,16 +10,13 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // shards opens the shards of a database one after another and calls do with each.
 func (p place) shards(t *testing.T, count int, do func(shard int, s records.Store) error) {
 	t.Helper()
 	for shard := range count {
-		s, err := p.kind(t).Shard(t.Context(), p.choice, registry.Shard{
-			Index: shard, Count: count, Reluctant: func(context.Context) bool { return false },
-		})
+		s, err := p.shard(t.Context(), shard, count)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +101,7 @@ func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 	if _, err := convert(t.Context(), t, file, back, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err := back.kind(t).Shard(t.Context(), back.choice, registry.Shard{Count: shards - 1, Reluctant: func(context.Context) bool { return false }})
+	_, err := back.shard(t.Context(), 0, shards-1)
 	refuses(t, err, records.ErrShards, "it has jobs of shard 2: start it with --shards 3 or more")
 	back.shards(t, shards, func(shard int, s records.Store) error {
 		gotJobs, gotBatches, devices, stored := held(t, s)
@@ -122,7 +118,7 @@ func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 func TestADatabaseWhoseShardHasATrackerIsNotConverted(t *testing.T) {
 	from, file := newPlace(t, "postgres", t.TempDir()), newPlace(t, "bolt", t.TempDir())
 	from.shards(t, 2, func(int, records.Store) error { return nil })
-	s, err := from.kind(t).Shard(t.Context(), from.choice, registry.Shard{Index: 1, Count: 2, Reluctant: func(context.Context) bool { return false }})
+	s, err := from.shard(t.Context(), 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package registry
+package farm
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 // listings of smaller files do not delay writers.
 const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
 
-// Kind is a kind of store.
-type Kind struct {
+// StoreKind is a kind of store.
+type StoreKind struct {
 	// Name is the name or the address format by which users select it; About describes where it keeps data.
 	Name, About string
 	// Check validates the address; nil if the kind uses no address.
@@ -28,17 +28,17 @@ type Kind struct {
 	// postgres.Await. nil if the kind does not support waiting.
 	StandBy func(ctx context.Context, address string, standsBy func() error) (records.Store, error)
 	// Shard is like StandBy for one of several shards; see postgres.Options. nil if the store cannot be sharded.
-	Shard func(ctx context.Context, address string, of Shard) (records.Store, error)
+	Shard func(ctx context.Context, address string, of StoreShard) (records.Store, error)
 	// Members returns the processes that serve shards of the store. This process registers with the given id.
-	Members func(address, id string) (Members, error)
+	Members func(address, id string) (StoreMembers, error)
 	// Source and Target open the store for a conversion, to read all rows or to write them. nil if the store has no
 	// rows to convert.
 	Source func(ctx context.Context, address, path string) (records.Stopped, error)
 	Target func(ctx context.Context, address, path string) (records.Target, error)
 }
 
-// Shard identifies one of several shards of a store.
-type Shard struct {
+// StoreShard identifies one of several shards of a store.
+type StoreShard struct {
 	Index, Count int
 	// Reluctant reports whether this process already serves its share of the shards.
 	Reluctant func(ctx context.Context) bool
@@ -46,14 +46,14 @@ type Shard struct {
 	StandsBy func()
 }
 
-// Members is the set of processes that serve shards; see postgres.Members.
-type Members interface {
+// StoreMembers is the set of processes that serve shards; see postgres.Members.
+type StoreMembers interface {
 	Meet(ctx context.Context, own records.Member) (others []records.Member, err error)
 	Leave()
 }
 
-// scheme returns the scheme of an address, which identifies the kind.
-func scheme(text string) string {
+// storeScheme returns the scheme of an address, which identifies the kind.
+func storeScheme(text string) string {
 	s, _, _ := strings.Cut(text, "://")
 	if s == "postgresql" { // PostgreSQL's own programs accept both
 		return "postgres"
@@ -61,18 +61,20 @@ func scheme(text string) string {
 	return s
 }
 
-// All returns the kinds, the default first.
-func All() []Kind {
-	return []Kind{
+// StoreKinds returns the kinds, the default first.
+func StoreKinds() []StoreKind {
+	return []StoreKind{
 		{
 			Name: "bolt", About: "in a file",
 			Open: func(_, path string) (records.Store, error) {
-				return opened(bolt.Open(path, bolt.Options{ReserveBytes: reserveBytes}))
+				return orNil[records.Store](bolt.Open(path, bolt.Options{ReserveBytes: reserveBytes}))
 			},
 			Source: func(ctx context.Context, _, path string) (records.Stopped, error) {
-				return stopped(bolt.OpenSource(ctx, path))
+				return orNil[records.Stopped](bolt.OpenSource(ctx, path))
 			},
-			Target: func(_ context.Context, _, path string) (records.Target, error) { return target(bolt.OpenTarget(path)) },
+			Target: func(_ context.Context, _, path string) (records.Target, error) {
+				return orNil[records.Target](bolt.OpenTarget(path))
+			},
 		},
 		{Name: "memory", About: "in memory, and loses it when it stops", Open: func(string, string) (records.Store, error) {
 			return memory.New(memory.Options{}), nil
@@ -80,59 +82,46 @@ func All() []Kind {
 		{
 			Name: "postgres://USER@HOST:PORT/DATABASE", About: "in that PostgreSQL database", Check: postgres.Check,
 			Open: func(address, _ string) (records.Store, error) {
-				return opened(postgres.Open(address, postgres.Options{}))
+				return orNil[records.Store](postgres.Open(address, postgres.Options{}))
 			},
 			StandBy: func(ctx context.Context, address string, standsBy func() error) (records.Store, error) {
-				return opened(postgres.Await(ctx, address, postgres.Options{}, standsBy))
+				return orNil[records.Store](postgres.Await(ctx, address, postgres.Options{}, standsBy))
 			},
-			Shard: func(ctx context.Context, address string, of Shard) (records.Store, error) {
+			Shard: func(ctx context.Context, address string, of StoreShard) (records.Store, error) {
 				waits := func() error { // the host already answers in the meantime
 					if of.StandsBy != nil {
 						of.StandsBy()
 					}
 					return nil
 				}
-				return opened(postgres.Await(ctx, address, postgres.Options{Shard: of.Index, Shards: of.Count, Reluctant: of.Reluctant}, waits))
+				return orNil[records.Store](postgres.Await(ctx, address, postgres.Options{Shard: of.Index, Shards: of.Count, Reluctant: of.Reluctant}, waits))
 			},
-			Members: func(address, id string) (Members, error) { return postgres.NewMembers(address, id) },
+			Members: func(address, id string) (StoreMembers, error) { return postgres.NewMembers(address, id) },
 			Source: func(ctx context.Context, address, _ string) (records.Stopped, error) {
-				return stopped(postgres.OpenSource(ctx, address, postgres.Options{}))
+				return orNil[records.Stopped](postgres.OpenSource(ctx, address, postgres.Options{}))
 			},
 			Target: func(ctx context.Context, address, _ string) (records.Target, error) {
-				return target(postgres.OpenTarget(ctx, address, postgres.Options{}))
+				return orNil[records.Target](postgres.OpenTarget(ctx, address, postgres.Options{}))
 			},
 		},
 	}
 }
 
-// opened, stopped and target convert stores to interfaces, with nil on error.
-func opened[S records.Store](s S, err error) (records.Store, error) {
+// orNil returns a store, or nil with an error.
+func orNil[S any](s S, err error) (S, error) {
 	if err != nil {
-		return nil, err
+		var none S
+		return none, err
 	}
 	return s, nil
 }
 
-func stopped[S records.Stopped](s S, err error) (records.Stopped, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func target[S records.Target](s S, err error) (records.Target, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// Of returns the kind selected by a name or an address; "" selects the default. Errors do not quote addresses, since
-// they may contain passwords.
-func Of(choice string) (Kind, error) {
+// StoreKindOf returns the kind selected by a name or an address; "" selects the default. Errors do not quote addresses,
+// since they may contain passwords.
+func StoreKindOf(choice string) (StoreKind, error) {
 	var names []string
-	for _, k := range All() {
-		if choice == "" || scheme(choice) == scheme(k.Name) && (k.Check != nil || choice == k.Name) {
+	for _, k := range StoreKinds() {
+		if choice == "" || storeScheme(choice) == storeScheme(k.Name) && (k.Check != nil || choice == k.Name) {
 			return k, k.check(choice)
 		}
 		names = append(names, k.Name)
@@ -141,20 +130,20 @@ func Of(choice string) (Kind, error) {
 	if strings.ContainsAny(choice, ":/@=") {
 		named = ""
 	}
-	return Kind{}, fmt.Errorf("store %sis not known; use %s", named, strings.Join(names, " or "))
+	return StoreKind{}, fmt.Errorf("store %sis not known; use %s", named, strings.Join(names, " or "))
 }
 
-func (k Kind) check(choice string) error {
+func (k StoreKind) check(choice string) error {
 	if k.Check == nil {
 		return nil
 	}
 	return k.Check(choice)
 }
 
-// Help returns a sentence that describes all kinds.
-func Help() string {
+// StoreHelp returns a sentence that describes all kinds.
+func StoreHelp() string {
 	var all []string
-	for _, k := range All() {
+	for _, k := range StoreKinds() {
 		all = append(all, k.Name+" keeps it "+k.About)
 	}
 	return strings.Join(all, "; ")
