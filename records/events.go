@@ -1,9 +1,39 @@
 package records
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
+
+// EventPage holds the events of a look-up.
+type EventPage struct {
+	// From is the least sequence; Limit is the maximum number of events.
+	From   uint64
+	Limit  int
+	Events []*tilthv1.JobEvent
+	size   int
+}
+
+// Left returns the bytes of events that the page may still have.
+func (p *EventPage) Left() int { return MaxEventsBytes - p.size }
+
+// Full reports whether the page takes no more events.
+func (p *EventPage) Full() bool { return len(p.Events) >= p.Limit || p.Left() <= 0 }
+
+// Add unfolds a row into events and adds those that belong to the page; see UnfoldEvents.
+func (p *EventPage) Add(row *storev1.EventRow, measurement func(key []byte) (*tilthv1.Measurement, error)) error {
+	events, err := UnfoldEvents(row, measurement)
+	for _, e := range events {
+		if err == nil && e.GetSequence() >= p.From && !p.Full() {
+			CutEvent(e)
+			p.size += proto.Size(e)
+			p.Events = append(p.Events, e)
+		}
+	}
+	return err
+}
 
 // MaxEventsBytes ends a look-up of events with the event that reaches it.
 const MaxEventsBytes = 8 << 20

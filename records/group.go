@@ -17,6 +17,23 @@ type Group struct{ Target, Workload string }
 // Name returns the group's name. Names sort by target, then by workload.
 func (g Group) Name() string { return g.Target + "\x00" + g.Workload }
 
+// GroupOf parses a group's name.
+func GroupOf(name []byte) Group {
+	target, workload, _ := bytes.Cut(name, []byte{0})
+	return Group{Target: string(target), Workload: string(workload)}
+}
+
+// Complete sets the fields of a stored record that its group implies, except the workload.
+func (g Group) Complete(r *tilthv1.Record) {
+	r.Target, r.WorkloadDigest = g.Target, g.Workload
+	CutMeasurement(r.GetMeasurement())
+}
+
+// NoBest returns ErrNotFound for a group without a best record.
+func (g Group) NoBest() error {
+	return fmt.Errorf("best record of workload %s for target %s: %w", g.Workload, g.Target, ErrNotFound)
+}
+
 // Key identifies a record within its group by time and identity. Keys sort by the time of measurement.
 type Key [wire.RecordKeyBytes]byte
 

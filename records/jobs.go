@@ -2,8 +2,11 @@ package records
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -54,13 +57,67 @@ type JobQuery struct {
 // maxJobsSeen is the default of JobQuery.MaxSeen.
 const maxJobsSeen = 20000
 
-// SeenEnough reports whether a page must end after examining seen jobs.
-func (q *JobQuery) SeenEnough(seen int) bool { return seen >= cmp.Or(q.MaxSeen, maxJobsSeen) }
+// JobPage is a page of jobs under construction. A store examines jobs from the newest to the oldest.
+type JobPage struct {
+	JobQuery
+	Jobs []*tilthv1.Job
+	// Next is the mark at which the following page begins, once the page is full.
+	Next       string
+	seen, size int
+}
 
-// EndsAt returns the mark of a page that ends at an unselected job; false if the page began there and must continue.
-func (q *JobQuery) EndsAt(id string) (next string, is bool) {
-	next = beyond(id)
-	return next, q.Before == "" || next < q.Before
+// Take examines a job. load returns the job, or nil if the query does not select it. Take reports whether the page is
+// full, either before or with this job.
+func (p *JobPage) Take(id string, load func() (*tilthv1.Job, error)) (full bool, err error) {
+	last := p.seen >= cmp.Or(p.MaxSeen, maxJobsSeen)
+	if len(p.Jobs) >= p.Max || last && len(p.Jobs) > 0 {
+		return true, nil
+	}
+	p.seen++
+	job, err := load()
+	switch {
+	case err != nil:
+		return false, err
+	case job != nil:
+		if p.size += proto.Size(job); p.size > p.MaxBytes && len(p.Jobs) > 0 {
+			return true, nil
+		}
+		p.Jobs, p.Next = append(p.Jobs, job), id
+	case last:
+		p.Next = beyond(id)
+		return p.Before == "" || p.Next < p.Before, nil // otherwise the page began at this mark
+	}
+	return false, nil
+}
+
+// Selects reports whether the query selects a job by its row. damage is the error of reading the row. ownerOf returns
+// the job's owner, for rows that do not have it. An error is that of ownerOf, unless it is damage.
+func (q *JobQuery) Selects(row *storev1.JobRow, damage error, ownerOf func() (Owner, error)) (bool, error) {
+	if damage == nil && len(q.States) > 0 && !slices.Contains(q.States, row.GetJob().GetState()) {
+		return false, nil
+	}
+	if q.Sees == nil {
+		return true, nil
+	}
+	owner, known := OwnerInRow(row)
+	if damage != nil || !known {
+		var err error
+		if owner, err = ownerOf(); err != nil {
+			if IsDamage(err) {
+				err = nil
+			}
+			return true, err
+		}
+	}
+	return q.Sees(owner), nil
+}
+
+// IsDamage reports whether an error concerns a single damaged job or batch.
+func IsDamage(err error) bool { return errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotFound) }
+
+// Unreadable returns a placeholder for a job whose rows are damaged.
+func Unreadable(id, reason string) *tilthv1.Job {
+	return &tilthv1.Job{Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: reason, Spec: &tilthv1.JobSpec{}}
 }
 
 // beyond returns a mark that sorts after all ids with the job's number and before all with greater numbers. It names

@@ -45,6 +45,39 @@ func beginning(digest string) uint64 {
 	return n
 }
 
+// Outlines holds the outlines of a group's records, oldest first.
+type Outlines struct {
+	All    []Outline
+	Jobs   []string // by index
+	places map[string]int32
+}
+
+// Add adds the outline of a record.
+func (o *Outlines) Add(key Key, r *tilthv1.Record) {
+	place, known := o.places[r.GetJobId()]
+	if !known {
+		if o.places == nil {
+			o.places = map[string]int32{}
+		}
+		place = int32(len(o.Jobs))
+		o.Jobs, o.places[r.GetJobId()] = append(o.Jobs, r.GetJobId()), place
+	}
+	outline := OutlineOf(key, r.GetMeasurement())
+	outline.Job = place
+	o.All = append(o.All, outline)
+}
+
+// Need marks the best records and those of open jobs as needed.
+func (o *Outlines) Need(isOpen func(job string) bool, isBest func(Key) bool) {
+	open := make([]bool, len(o.Jobs))
+	for place, job := range o.Jobs {
+		open[place] = isOpen(job)
+	}
+	for i := range o.All {
+		o.All[i].Needed = open[o.All[i].Job] || isBest(o.All[i].Key)
+	}
+}
+
 // Superfluous returns the keys of the records to remove, in order. all must be sorted oldest first.
 func (opts PruneOptions) Superfluous(all []Outline) (superfluous []Key) {
 	refuted := map[uint64]bool{}

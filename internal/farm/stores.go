@@ -116,7 +116,7 @@ func orNil[S any](s S, err error) (S, error) {
 	return s, nil
 }
 
-// StoreKindOf returns the kind selected by a name or an address; "" selects the default. Errors do not quote addresses,
+// StoreKindOf returns the kind selected by a name or address; "" selects the default. Errors do not quote addresses,
 // since they may contain passwords.
 func StoreKindOf(choice string) (StoreKind, error) {
 	var names []string

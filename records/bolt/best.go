@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -68,7 +67,6 @@ func (db *DB) BestPage(target, after string, limit, maxBytes int) (best []*tilth
 }
 
 func bestOf(tx *txn, group []byte, level int) (*tilthv1.Record, error) {
-	target, workload, _ := bytes.Cut(group, []byte{0})
 	var record *tilthv1.Record
 	if number := tx.groupNumber(group); number != nil {
 		var err error
@@ -77,7 +75,7 @@ func bestOf(tx *txn, group []byte, level int) (*tilthv1.Record, error) {
 		}
 	}
 	if record == nil {
-		return nil, fmt.Errorf("best record of workload %s for target %s: %w", workload, target, records.ErrNotFound)
+		return nil, records.GroupOf(group).NoBest()
 	}
 	complete(tx, record, group, true)
 	return record, nil
@@ -85,11 +83,9 @@ func bestOf(tx *txn, group []byte, level int) (*tilthv1.Record, error) {
 
 // complete fills in the fields of a stored record that its key implies.
 func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
-	target, workload, _ := bytes.Cut(group, []byte{0})
-	r.Target, r.WorkloadDigest = string(target), string(workload)
-	records.CutMeasurement(r.GetMeasurement())
+	records.GroupOf(group).Complete(r)
 	if withWorkload {
-		canonical, err := tx.table(bucketWorkloads).get(workload)
+		canonical, err := tx.table(bucketWorkloads).get([]byte(r.GetWorkloadDigest()))
 		tx.skipDamage(err)
 		r.Workload = bytes.Clone(canonical)
 	}

@@ -79,7 +79,7 @@ func (db *DB) BestAllowed(target, workloadDigest, numerics string) (record *tilt
 		return nil, err
 	}
 	err = db.view(func(tx *txn) error {
-		record, err = bestOf(tx, groupKey(target, workloadDigest), level)
+		record, err = bestOf(tx, []byte(records.Group{Target: target, Workload: workloadDigest}.Name()), level)
 		return err
 	})
 	return record, err

@@ -165,7 +165,7 @@ func TestACompactionThatIsKilledLeavesTheFileWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	content := full(t, path, 300)
 	rng := rand.New(rand.NewPCG(1, 1))
-	for range 20 {
+	for range storetest.QuickOr(8, 20) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), compactProcessEnv+"="+path)
 		out, err := cmd.StdoutPipe()

@@ -180,7 +180,7 @@ func TestNoFlippedBitIsServed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	flips := 100
 	if testing.Short() {
-		flips = 30
+		flips = 15
 	}
 	for range flips {
 		damaged := append([]byte(nil), file...)

@@ -1,6 +1,8 @@
 package bolt
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -14,18 +16,36 @@ func damagedDevice() *storev1.DeviceRow {
 
 // Devices implements records.Store.
 func (db *DB) Devices(visit func(name string, row *storev1.DeviceRow)) error {
+	return visitAll(db, bucketDevices, visit, damagedDevice)
+}
+
+// Agents implements records.Store.
+func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
+	return visitAll(db, bucketAgents, func(_ string, a *tilthv1.Agent) { visit(a) }, nil)
+}
+
+// EndedJobs implements records.Jobs.
+func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
+	return visitAll(db, bucketEnded, visit, nil)
+}
+
+// visitAll decodes and visits the rows of a bucket. instead, unless nil, returns what to visit for a damaged row.
+func visitAll[M any, P interface {
+	*M
+	proto.Message
+}](db *DB, bucket []byte, visit func(key string, message P), instead func() P) error {
 	return db.view(func(tx *txn) error {
-		return tx.table(bucketDevices).each(func(name, value []byte, err error) error {
-			row := &storev1.DeviceRow{}
+		rows := tx.table(bucket)
+		return rows.each(func(key, value []byte, err error) error {
+			row := P(new(M))
 			if err == nil {
-				err = tx.table(bucketDevices).parse(name, value, row)
+				err = rows.parse(key, value, row)
 			}
-			if tx.skipDamage(err) {
-				row = damagedDevice()
-			} else if err != nil {
-				return err
+			if !tx.skipDamage(err) {
+				visit(string(key), row)
+			} else if instead != nil {
+				visit(string(key), instead())
 			}
-			visit(string(name), row)
 			return nil
 		})
 	})

@@ -11,23 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// EndedJobs implements records.Jobs.
-func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
-	return db.view(func(tx *txn) error {
-		ended := tx.table(bucketEnded)
-		return ended.each(func(id, value []byte, err error) error {
-			row := &storev1.EndedRow{}
-			if err == nil {
-				err = ended.parse(id, value, row)
-			}
-			if !tx.skipDamage(err) {
-				visit(string(id), row)
-			}
-			return nil
-		})
-	})
-}
-
 // dropJob removes an ended job, except for what Sweep removes.
 func (tx *txn) dropJob(id string) error {
 	key := []byte(id)

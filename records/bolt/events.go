@@ -3,8 +3,6 @@ package bolt
 import (
 	"bytes"
 
-	"google.golang.org/protobuf/proto"
-
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -12,31 +10,23 @@ import (
 
 // Events implements records.Jobs.
 func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
+	p := records.EventPage{From: from, Limit: limit}
 	prefix := append([]byte(jobID), 0)
 	err = db.view(func(tx *txn) error {
 		rows := tx.table(bucketEvents)
 		c := rows.cursor()
-		size := 0
-		for k, v := c.Seek(eventKey(jobID, from)); bytes.HasPrefix(k, prefix) && len(events) < limit && size < records.MaxEventsBytes; k, v = c.Next() {
+		for k, v := c.Seek(eventKey(jobID, from)); bytes.HasPrefix(k, prefix) && !p.Full(); k, v = c.Next() {
 			var row storev1.EventRow
 			if err := rows.read(k, v, &row); err != nil {
 				return err
 			}
-			several, err := records.UnfoldEvents(&row, func(key []byte) (*tilthv1.Measurement, error) { return readMeasurement(tx, key) })
-			if err != nil {
+			if err := p.Add(&row, func(key []byte) (*tilthv1.Measurement, error) { return readMeasurement(tx, key) }); err != nil {
 				return err
-			}
-			for _, e := range several {
-				if e.GetSequence() >= from && len(events) < limit && size < records.MaxEventsBytes {
-					records.CutEvent(e)
-					size += proto.Size(e)
-					events = append(events, e)
-				}
 			}
 		}
 		return nil
 	})
-	return events, err
+	return p.Events, err
 }
 
 // readMeasurement fetches a trial's measurement; nil if its record was pruned or is damaged.

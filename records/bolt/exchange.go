@@ -29,7 +29,7 @@ func (db *DB) GroupPage(target, after string, limit int) (groups []records.Group
 				continue
 			}
 			if first, _ := all.Seek(number); first != nil && bytes.HasPrefix(first, number) {
-				groups = append(groups, groupOf(key))
+				groups = append(groups, records.GroupOf(key))
 			}
 		}
 		next = ""
@@ -41,7 +41,7 @@ func (db *DB) GroupPage(target, after string, limit int) (groups []records.Group
 // KeyPage implements records.Measurements.
 func (db *DB) KeyPage(of records.Group, from records.Key, limit int) (keys []records.Key, err error) {
 	err = db.view(func(tx *txn) error {
-		number := tx.groupNumber(groupKey(of.Target, of.Workload))
+		number := tx.groupNumber([]byte(of.Name()))
 		if number == nil {
 			return nil
 		}
@@ -60,7 +60,7 @@ func (db *DB) KeyPage(of records.Group, from records.Key, limit int) (keys []rec
 
 // Some implements records.Measurements.
 func (db *DB) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
-	group := groupKey(of.Target, of.Workload)
+	group := []byte(of.Name())
 	err = db.view(func(tx *txn) error {
 		number := tx.groupNumber(group)
 		all := tx.table(bucketRecords)

@@ -29,7 +29,7 @@ func (s *groups) of(tx *txn, of records.Group) (*group, error) {
 	if g := s.known[of]; g != nil {
 		return g, nil
 	}
-	number := tx.groupNumber(groupKey(of.Target, of.Workload))
+	number := tx.groupNumber([]byte(of.Name()))
 	if number == nil {
 		return s.begin(tx, of)
 	}
@@ -65,7 +65,7 @@ func (s *groups) begin(tx *txn, of records.Group) (*group, error) {
 	}
 	g := &group{number: binary.BigEndian.AppendUint32(nil, uint32(next))}
 	s.keep(of, g)
-	return g, errors.Join(rows.put(groupKey(of.Target, of.Workload), slices.Clone(g.number)), g.write(tx))
+	return g, errors.Join(rows.put([]byte(of.Name()), slices.Clone(g.number)), g.write(tx))
 }
 
 // keep caches a group.

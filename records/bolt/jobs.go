@@ -239,22 +239,6 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 	return ids, proposals, err
 }
 
-// Agents implements records.Store.
-func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
-	return db.view(func(tx *txn) error {
-		return tx.table(bucketAgents).each(func(name, value []byte, err error) error {
-			a := &tilthv1.Agent{}
-			if err == nil {
-				err = tx.table(bucketAgents).parse(name, value, a)
-			}
-			if !tx.skipDamage(err) {
-				visit(a)
-			}
-			return nil
-		})
-	})
-}
-
 func lookUp(tx *txn, bucket []byte, key string, into proto.Message) error {
 	value, err := tx.table(bucket).get([]byte(key))
 	if err == nil && value == nil {

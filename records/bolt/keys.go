@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"github.com/tilth-dev/tilth/records"
@@ -21,17 +20,6 @@ func progressKey(jobID string, task uint32) []byte {
 // first at or after the event's own key.
 func eventKey(jobID string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(jobID), 0), sequence)
-}
-
-// groupKey returns target 0 workload digest.
-func groupKey(target, workloadDigest string) []byte {
-	return append(append([]byte(target), 0), workloadDigest...)
-}
-
-// groupOf parses a key of bucket groups.
-func groupOf(key []byte) records.Group {
-	target, workload, _ := bytes.Cut(key, []byte{0})
-	return records.Group{Target: string(target), Workload: string(workload)}
 }
 
 // recordKey returns group time ident.

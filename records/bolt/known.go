@@ -15,7 +15,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit in
 	if err != nil {
 		return known, err
 	}
-	group := groupKey(target, workloadDigest)
+	group := []byte(records.Group{Target: target, Workload: workloadDigest}.Name())
 	var read int64
 	defer func() { db.touch(read) }()
 	err = db.view(func(tx *txn) error {

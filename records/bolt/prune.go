@@ -51,15 +51,10 @@ func (db *DB) pruneGroup(ctx context.Context, group []byte, opts records.PruneOp
 }
 
 // outlines returns the outlines of a group's records, oldest first.
-func (db *DB) outlines(ctx context.Context, group []byte) (all []records.Outline, err error) {
-	jobs := map[string]int32{}
-	err = db.eachPage(ctx, group, func(key []byte, r *tilthv1.Record) error {
-		if _, known := jobs[r.GetJobId()]; !known {
-			jobs[r.GetJobId()] = int32(len(jobs))
-		}
-		o := records.OutlineOf(withinGroup(key), r.GetMeasurement())
-		o.Job = jobs[r.GetJobId()]
-		all = append(all, o)
+func (db *DB) outlines(ctx context.Context, group []byte) ([]records.Outline, error) {
+	var o records.Outlines
+	err := db.eachPage(ctx, group, func(key []byte, r *tilthv1.Record) error {
+		o.Add(withinGroup(key), r)
 		return nil
 	})
 	if err != nil {
@@ -68,30 +63,15 @@ func (db *DB) outlines(ctx context.Context, group []byte) (all []records.Outline
 	// Check open jobs last: a job that starts meanwhile does not use these records.
 	err = db.view(func(tx *txn) error {
 		bests, err := bestsOf(tx, tx.groupNumber(group))
-		if err != nil {
-			return err
-		}
-		open := openAmong(tx, jobs)
-		for i := range all {
-			all[i].Needed = open[all[i].Job] || bests.Has(all[i].Key)
-		}
-		return nil
+		o.Need(func(job string) bool { return job != "" && tx.table(bucketOpen).has([]byte(job)) }, bests.Has)
+		return err
 	})
-	return all, err
-}
-
-// openAmong reports which jobs are open, by index.
-func openAmong(tx *txn, jobs map[string]int32) []bool {
-	open := make([]bool, len(jobs))
-	for job, place := range jobs {
-		open[place] = job != "" && tx.table(bucketOpen).has([]byte(job))
-	}
-	return open
+	return o.All, err
 }
 
 // removeRecords removes records of a group. It spares and counts those that have become the best in the meantime.
 func (tx *txn) removeRecords(name []byte, keys []records.Key) (spared uint64, err error) {
-	g, err := tx.groups.of(tx, groupOf(name))
+	g, err := tx.groups.of(tx, records.GroupOf(name))
 	if err != nil {
 		return 0, err
 	}

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
+	storetest.Checks(5, 100)
 	goleak.VerifyTestMain(m)
 }
 

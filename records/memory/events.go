@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -16,28 +14,20 @@ func (s *Store) Events(jobID string, from uint64, limit int) (events []*tilthv1.
 	if !there {
 		return nil, nil
 	}
-	size := 0
+	p := records.EventPage{From: from, Limit: limit}
 	for _, stored := range j.events.from(from) {
-		if len(events) >= limit || size >= records.MaxEventsBytes {
+		if p.Full() {
 			break
 		}
 		var row storev1.EventRow
 		if err := decode(stored.row, &row); err != nil {
 			return nil, err
 		}
-		several, err := records.UnfoldEvents(&row, stored.measurement)
-		if err != nil {
+		if err := p.Add(&row, stored.measurement); err != nil {
 			return nil, err
 		}
-		for _, e := range several {
-			if e.GetSequence() >= from && len(events) < limit && size < records.MaxEventsBytes {
-				records.CutEvent(e)
-				size += proto.Size(e)
-				events = append(events, e)
-			}
-		}
 	}
-	return events, nil
+	return p.Events, nil
 }
 
 // measurement fetches the measurement of a trial, or nil if its record was pruned. The caller must hold the lock.

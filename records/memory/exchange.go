@@ -20,7 +20,7 @@ func (s *Store) GroupPage(target, after string, limit int) (groups []records.Gro
 			return groups, "", nil
 		case after != "" && key == after || g.rows.count == 0:
 		case len(groups) == limit:
-			return groups, groupKey(groups[limit-1]), nil
+			return groups, groups[limit-1].Name(), nil
 		default:
 			groups = append(groups, g.Group)
 		}
@@ -32,7 +32,7 @@ func (s *Store) GroupPage(target, after string, limit int) (groups []records.Gro
 func (s *Store) KeyPage(of records.Group, from records.Key, limit int) (keys []records.Key, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	g, there := s.groups.get(groupKey(of))
+	g, there := s.groups.get(of.Name())
 	if !there {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (s *Store) KeyPage(of records.Group, from records.Key, limit int) (keys []r
 func (s *Store) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	g, there := s.groups.get(groupKey(of))
+	g, there := s.groups.get(of.Name())
 	if !there {
 		return nil, len(keys), nil
 	}

@@ -14,16 +14,13 @@ type group struct {
 	bests records.Bests
 }
 
-// groupKey sorts groups by target, then by workload.
-func groupKey(g records.Group) string { return g.Target + "\x00" + g.Workload }
-
 // groupOf returns a group, creating it if necessary. The caller must hold the lock.
 func (s *Store) groupOf(of records.Group) *group {
-	g, there := s.groups.get(groupKey(of))
+	g, there := s.groups.get(of.Name())
 	if !there {
 		g = &group{Group: of}
-		s.groups.put(groupKey(of), g)
-		s.size += int64(len(groupKey(of))) + rowBytes
+		s.groups.put(of.Name(), g)
+		s.size += int64(len(of.Name())) + rowBytes
 	}
 	return g
 }
@@ -44,8 +41,7 @@ func (g *group) record(key records.Key) (*stored, error) {
 func (g *group) decode(key records.Key, row []byte) (*stored, error) {
 	r := &stored{key: key}
 	err := decode(row, &r.Record)
-	r.Target, r.WorkloadDigest = g.Target, g.Workload
-	records.CutMeasurement(r.GetMeasurement())
+	g.Complete(&r.Record)
 	return r, err
 }
 

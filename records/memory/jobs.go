@@ -3,9 +3,6 @@ package memory
 import (
 	"context"
 	"fmt"
-	"slices"
-
-	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -187,42 +184,28 @@ func (s *Store) Sweep(ctx context.Context) error { return context.Cause(ctx) }
 
 // Jobs implements records.Jobs.
 func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
-	size, before := 0, q.Before
-	for seen := 0; len(jobs) < q.Max; seen++ {
-		last := q.SeenEnough(seen)
-		if last && len(jobs) > 0 {
-			break
-		}
+	p := records.JobPage{JobQuery: q}
+	for before := q.Before; ; {
 		r, there := s.newest(q, before)
 		if !there {
-			return jobs, "", nil
+			return p.Jobs, "", nil
 		}
 		before = r.id
-		job, err := r.listed(q)
-		if err != nil {
-			return jobs, next, err
-		}
-		if job != nil {
-			if size += proto.Size(job); size > q.MaxBytes && len(jobs) > 0 {
-				return jobs, next, nil
-			}
-			jobs, next = append(jobs, job), r.id
-		} else if last {
-			if end, is := q.EndsAt(r.id); is {
-				return jobs, end, nil
-			}
+		full, err := p.Take(r.id, func() (*tilthv1.Job, error) { return r.listed(q) })
+		if full || err != nil {
+			return p.Jobs, p.Next, err
 		}
 	}
-	return jobs, next, nil
 }
 
 // listed returns the job if the query selects it, else nil.
 func (r rows) listed(q records.JobQuery) (*tilthv1.Job, error) {
-	if q.Sees != nil && !q.Sees(records.OwnerOf(r.spec)) {
-		return nil, nil
-	}
 	open, err := r.load()
-	if err != nil || len(q.States) > 0 && !slices.Contains(q.States, open.Row.GetJob().GetState()) {
+	if err != nil {
+		return nil, err
+	}
+	selected, err := q.Selects(open.Row, nil, func() (records.Owner, error) { return records.OwnerOf(r.spec), nil })
+	if err != nil || !selected {
 		return nil, err
 	}
 	return open.Listed(), nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
@@ -18,11 +17,12 @@ func (s *Store) BestAllowed(target, workloadDigest, numerics string) (*tilthv1.R
 	if err != nil {
 		return nil, err
 	}
+	of := records.Group{Target: target, Workload: workloadDigest}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	g, there := s.groups.get(groupKey(records.Group{Target: target, Workload: workloadDigest}))
+	g, there := s.groups.get(of.Name())
 	if !there {
-		return nil, fmt.Errorf("best record of workload %s for target %s: %w", workloadDigest, target, records.ErrNotFound)
+		return nil, of.NoBest()
 	}
 	return s.best(g, level)
 }
@@ -30,7 +30,7 @@ func (s *Store) BestAllowed(target, workloadDigest, numerics string) (*tilthv1.R
 // best returns the best record of a group at a level. The caller must hold the lock.
 func (s *Store) best(g *group, level int) (*tilthv1.Record, error) {
 	if g.bests[level].Measurement == nil {
-		return nil, fmt.Errorf("best record of workload %s for target %s: %w", g.Workload, g.Target, records.ErrNotFound)
+		return nil, g.NoBest()
 	}
 	r, err := g.record(g.bests[level].Key)
 	if err != nil {
@@ -125,9 +125,10 @@ func (s *Store) Known(target, workloadDigest, numerics, candidate string, limit 
 		return known, err
 	}
 	known.Best = best.GetMeasurement()
+	of := records.Group{Target: target, Workload: workloadDigest}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	g, there := s.groups.get(groupKey(records.Group{Target: target, Workload: workloadDigest}))
+	g, there := s.groups.get(of.Name())
 	if !there {
 		return known, nil
 	}

@@ -29,27 +29,19 @@ func (s *Store) Prune(ctx context.Context, opts records.PruneOptions) (removed, 
 }
 
 // outlines returns the outlines of a group's records, oldest first.
-func (s *Store) outlines(ctx context.Context, g *group) (all []records.Outline, err error) {
-	var jobs []string
-	places := map[string]int32{}
-	err = s.eachRecord(ctx, g, func(r *stored) error {
-		o := records.OutlineOf(r.key, r.GetMeasurement())
-		place, known := places[r.GetJobId()]
-		if !known {
-			place = int32(len(jobs))
-			jobs, places[r.GetJobId()] = append(jobs, r.GetJobId()), place
-		}
-		o.Job = place
-		all = append(all, o)
+func (s *Store) outlines(ctx context.Context, g *group) ([]records.Outline, error) {
+	var o records.Outlines
+	err := s.eachRecord(ctx, g, func(r *stored) error {
+		o.Add(r.key, &r.Record)
 		return nil
 	})
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for i := range all {
-		_, open := s.open.get(jobs[all[i].Job])
-		all[i].Needed = open || g.bests.Has(all[i].Key)
-	}
-	return all, err
+	o.Need(func(job string) bool {
+		_, open := s.open.get(job)
+		return open
+	}, g.bests.Has)
+	return o.All, err
 }
 
 // removeRecords removes records of a group. It spares and counts those that have become the best in the meantime.

@@ -1,18 +1,12 @@
 package postgres
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/records"
 )
-
-// isDamage reports whether an error concerns a single damaged job or batch.
-func isDamage(err error) bool {
-	return errors.Is(err, records.ErrDamaged) || errors.Is(err, records.ErrNotFound)
-}
 
 // OpenBatches implements records.Batches.
 func (db *DB) OpenBatches() (open []*records.OpenBatch, err error) {

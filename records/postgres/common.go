@@ -65,7 +65,7 @@ func (s *groups) find(t *txn, of []records.Group) (numbers []int32, err error) {
 	var unknown [][]byte
 	for _, g := range of {
 		if s.numbers[g] == 0 {
-			sum := sha256.Sum256(nameOfGroup(g))
+			sum := sha256.Sum256([]byte(g.Name()))
 			unknown = append(unknown, sum[:])
 		}
 	}
@@ -73,7 +73,7 @@ func (s *groups) find(t *txn, of []records.Group) (numbers []int32, err error) {
 		var number int32
 		var name []byte
 		err = t.query(findSQL, []any{unknown}, []any{&number, &name}, func() error {
-			s.numbers[groupOf(name)] = number
+			s.numbers[records.GroupOf(name)] = number
 			return nil
 		})
 	}
@@ -95,7 +95,7 @@ func (s *groups) lock(t *txn, numbers []int32) error {
 	var best [][]byte
 	err := t.query("SELECT number, name, best FROM groups WHERE number = ANY($1) ORDER BY number FOR UPDATE", []any{numbers}, []any{&number, &name, &best}, func() error {
 		g := &group{number: number}
-		found[number], keys[number], s.known[groupOf(name)] = g, slices.Clone(best), g
+		found[number], keys[number], s.known[records.GroupOf(name)] = g, slices.Clone(best), g
 		return nil
 	})
 	if err != nil {

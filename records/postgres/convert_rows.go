@@ -173,7 +173,7 @@ func groupColumns(r records.Row) ([]any, error) {
 	for level, key := range g.Best {
 		best[level] = present(key)
 	}
-	return []any{int32(g.Number), r.Key, []byte(groupOf(r.Key).Workload), best}, nil
+	return []any{int32(g.Number), r.Key, []byte(records.GroupOf(r.Key).Workload), best}, nil
 }
 
 // query returns the statement for a page. Its last two parameters bound the rows and their bytes.

@@ -3,8 +3,6 @@ package postgres
 import (
 	"math"
 
-	"google.golang.org/protobuf/proto"
-
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -24,30 +22,28 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 	if from > math.MaxInt64 {
 		return nil, nil
 	}
+	p := records.EventPage{From: from, Limit: limit}
 	err = db.all(func(v *view) error {
-		size := 0
-		for begin, more := int64(from), true; more && len(events) < limit && size < records.MaxEventsBytes; {
+		for begin, more := int64(from), true; more && !p.Full(); {
 			var rows []*storev1.EventRow
-			rows, begin, err = eventRows(v, jobID, begin, records.MaxEventsBytes-size)
+			rows, begin, err = eventRows(v, jobID, begin, p.Left())
 			if err != nil {
 				return err
 			}
 			more = len(rows) > 0
-			several, err := unfold(v, rows)
+			measured, err := measurementsOf(v, rows)
 			if err != nil {
 				return err
 			}
-			for _, e := range several {
-				if e.GetSequence() >= from && len(events) < limit && size < records.MaxEventsBytes {
-					records.CutEvent(e)
-					size += proto.Size(e)
-					events = append(events, e)
+			for _, row := range rows {
+				if err := p.Add(row, func(key []byte) (*tilthv1.Measurement, error) { return measured[string(key)], nil }); err != nil {
+					return err
 				}
 			}
 		}
 		return nil
 	})
-	return events, err
+	return p.Events, err
 }
 
 // eventRows returns some rows from a sequence on, and the sequence at which the next page starts.
@@ -61,22 +57,6 @@ func eventRows(v *view, jobID string, from int64, maxBytes int) (rows []*storev1
 		return decode(message, row)
 	})
 	return rows, next, err
-}
-
-// unfold expands rows into events, with the measurements of trials.
-func unfold(v *view, rows []*storev1.EventRow) (events []*tilthv1.JobEvent, err error) {
-	measured, err := measurementsOf(v, rows)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		several, err := records.UnfoldEvents(row, func(key []byte) (*tilthv1.Measurement, error) { return measured[string(key)], nil })
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, several...)
-	}
-	return events, nil
 }
 
 // measurementsOf reads the measurements of trials in one query, keyed by record key. Pruned records are missing.

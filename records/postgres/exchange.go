@@ -21,7 +21,7 @@ func (db *DB) GroupPage(target, after string, limit int) (groups []records.Group
 				next = last
 				return nil
 			}
-			groups, last = append(groups, groupOf(name)), string(name)
+			groups, last = append(groups, records.GroupOf(name)), string(name)
 			return nil
 		})
 	})
@@ -33,7 +33,7 @@ func (db *DB) KeyPage(of records.Group, from records.Key, limit int) (keys []rec
 	var key []byte
 	err = db.all(func(v *view) error {
 		return v.query(`SELECT r.key FROM groups g JOIN records r ON r.grp = g.number
-			WHERE sha256(g.name) = sha256($1) AND r.key >= $2 ORDER BY r.key LIMIT $3`, []any{nameOfGroup(of), from[:], limit}, []any{&key}, func() error {
+			WHERE sha256(g.name) = sha256($1) AND r.key >= $2 ORDER BY r.key LIMIT $3`, []any{[]byte(of.Name()), from[:], limit}, []any{&key}, func() error {
 			k, err := keyOf(key)
 			keys = append(keys, k)
 			return err
@@ -55,10 +55,10 @@ func (db *DB) Some(of records.Group, keys []records.Key, maxBytes int) (found []
 		var message []byte
 		err := db.all(func(v *view) error {
 			return v.query(`SELECT r.message FROM groups g JOIN records r ON r.grp = g.number
-				WHERE sha256(g.name) = sha256($1) AND r.key = ANY($2) ORDER BY r.key`, []any{nameOfGroup(of), page}, []any{&message}, func() error {
+				WHERE sha256(g.name) = sha256($1) AND r.key = ANY($2) ORDER BY r.key`, []any{[]byte(of.Name()), page}, []any{&message}, func() error {
 				r := &tilthv1.Record{}
 				err := decode(message, r)
-				complete(r, of)
+				of.Complete(r)
 				found, size = append(found, r), size+proto.Size(r)
 				return err
 			})

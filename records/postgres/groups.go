@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -32,17 +31,6 @@ type group struct {
 	best   records.Bests
 }
 
-// nameOfGroup returns target 0 workload. Names sort by target, then by workload.
-func nameOfGroup(of records.Group) []byte {
-	return append(append([]byte(of.Target), 0), of.Workload...)
-}
-
-// groupOf parses a group's name.
-func groupOf(name []byte) records.Group {
-	target, workload, _ := bytes.Cut(name, []byte{0})
-	return records.Group{Target: string(target), Workload: string(workload)}
-}
-
 // of returns a group, assigning a number to a new one.
 func (s *groups) of(t *txn, of records.Group) (*group, error) {
 	if g := s.known[of]; g != nil {
@@ -50,7 +38,7 @@ func (s *groups) of(t *txn, of records.Group) (*group, error) {
 	}
 	g := &group{}
 	var keys [][]byte
-	err := t.query("SELECT number, best FROM groups WHERE sha256(name) = sha256($1)", []any{nameOfGroup(of)}, []any{&g.number, &keys},
+	err := t.query("SELECT number, best FROM groups WHERE sha256(name) = sha256($1)", []any{[]byte(of.Name())}, []any{&g.number, &keys},
 		func() error { return nil })
 	switch {
 	case err != nil:
@@ -83,7 +71,7 @@ func (s *groups) begin(t *txn, of records.Group, g *group) error {
 	}
 	s.last++
 	g.number = s.last
-	t.do("INSERT INTO groups (number, name, workload, best) VALUES ($1, $2, $3, $4)", g.number, nameOfGroup(of), []byte(of.Workload), g.keys())
+	t.do("INSERT INTO groups (number, name, workload, best) VALUES ($1, $2, $3, $4)", g.number, []byte(of.Name()), []byte(of.Workload), g.keys())
 	return nil
 }
 

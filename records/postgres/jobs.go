@@ -185,21 +185,6 @@ func (db *DB) LastJobID() (id string, err error) {
 	return id, err
 }
 
-// EndedJobs implements records.Jobs.
-func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
-	return db.all(func(v *view) error {
-		var id, message []byte
-		return v.query("SELECT id, message FROM ended WHERE shard = $1 ORDER BY id", []any{db.shard}, []any{&id, &message}, func() error {
-			row := &storev1.EndedRow{}
-			err := decode(message, row)
-			if err == nil {
-				visit(string(id), row)
-			}
-			return err
-		})
-	})
-}
-
 // jobsPerLook and bytesPerLook bound the rows examined at once for a page of jobs.
 const (
 	jobsPerLook  = 128
@@ -208,34 +193,27 @@ const (
 
 // Jobs implements records.Jobs.
 func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
+	p := &records.JobPage{JobQuery: q}
 	err = db.all(func(v *view) error {
-		p := &jobPage{JobQuery: q}
 		for before := q.Before; ; {
-			rows, err := p.older(v, before)
+			rows, err := olderThan(v, q, before)
 			if err != nil {
 				return err
 			}
-			full, err := p.take(v, rows)
-			if full || err != nil {
-				jobs, next = p.jobs, p.next
-				return err
+			for _, r := range rows {
+				full, err := p.Take(r.id, func() (*tilthv1.Job, error) { return r.load(v, q) })
+				if full || err != nil {
+					return err
+				}
 			}
 			if len(rows) == 0 {
-				jobs = p.jobs
+				p.Next = ""
 				return nil
 			}
 			before = rows[len(rows)-1].id
 		}
 	})
-	return jobs, next, err
-}
-
-// jobPage is a page of jobs under construction.
-type jobPage struct {
-	records.JobQuery
-	jobs       []*tilthv1.Job
-	next       string // the last job of the page, or the mark at which it ends without one
-	seen, size int
+	return p.Jobs, p.Next, err
 }
 
 // lookedAt is the row of a job that the query may select.
@@ -252,10 +230,10 @@ const olderJobs = `SELECT id, message FROM (
 	FROM (SELECT id, message FROM jobs WHERE ($1 OR id < $2) AND (open OR NOT $3) ORDER BY id DESC LIMIT $4) AS page
 ) AS summed WHERE before < $5 ORDER BY id DESC`
 
-// older returns some jobs before one ("" starts at the newest), newest first.
-func (p *jobPage) older(v *view, before string) (rows []*lookedAt, err error) {
+// olderThan returns some jobs before one ("" starts at the newest), newest first.
+func olderThan(v *view, q records.JobQuery, before string) (rows []*lookedAt, err error) {
 	var id, message []byte
-	args := []any{before == "", []byte(before), p.OnlyOpen(), jobsPerLook, bytesPerLook}
+	args := []any{before == "", []byte(before), q.OnlyOpen(), jobsPerLook, bytesPerLook}
 	err = v.query(olderJobs, args, []any{&id, &message}, func() error {
 		r := &lookedAt{id: string(id)}
 		r.err = decode(message, &r.row)
@@ -265,59 +243,18 @@ func (p *jobPage) older(v *view, before string) (rows []*lookedAt, err error) {
 	return rows, err
 }
 
-// take adds the selected jobs until the page is full.
-func (p *jobPage) take(v *view, rows []*lookedAt) (full bool, err error) {
-	for _, r := range rows {
-		last := p.SeenEnough(p.seen)
-		if len(p.jobs) >= p.Max || last && len(p.jobs) > 0 {
-			return true, nil
-		}
-		p.seen++
-		job, err := p.load(v, r)
-		if err != nil {
-			return false, err
-		}
-		if job != nil {
-			if p.size += proto.Size(job); p.size > p.MaxBytes && len(p.jobs) > 0 {
-				return true, nil
-			}
-			p.jobs, p.next = append(p.jobs, job), r.id
-		} else if last {
-			var ends bool
-			if p.next, ends = p.EndsAt(r.id); ends {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
 // load returns a job if the query selects it, else nil. An unreadable job is returned as failed.
-func (p *jobPage) load(v *view, r *lookedAt) (*tilthv1.Job, error) {
-	if r.err == nil && len(p.States) > 0 && !slices.Contains(p.States, r.row.GetJob().GetState()) {
-		return nil, nil
-	}
-	if p.Sees != nil {
-		owner, told := records.OwnerInRow(&r.row)
-		if !told || r.err != nil {
-			var unknown error
-			if owner, unknown = jobOwner(v, r.id); unknown != nil && !isDamage(unknown) {
-				return nil, unknown
-			}
-			told = unknown == nil
-		}
-		if told && !p.Sees(owner) {
-			return nil, nil
-		}
+func (r *lookedAt) load(v *view, q records.JobQuery) (*tilthv1.Job, error) {
+	selected, err := q.Selects(&r.row, r.err, func() (records.Owner, error) { return jobOwner(v, r.id) })
+	if err != nil || !selected {
+		return nil, err
 	}
 	stored, err := &records.OpenJob{}, r.err
 	if err == nil {
 		stored, err = loadJob(v, r.id)
 	}
-	if isDamage(err) {
-		return &tilthv1.Job{
-			Id: r.id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the database are damaged", Spec: &tilthv1.JobSpec{},
-		}, nil
+	if records.IsDamage(err) {
+		return records.Unreadable(r.id, "its rows in the database are damaged"), nil
 	}
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
@@ -65,24 +64,18 @@ func bestOf(v *view, of records.Group, level int) (*tilthv1.Record, error) {
 	var message, canonical []byte
 	there, err := one(v, `SELECT r.message, w.canonical FROM groups g JOIN records r ON r.grp = g.number AND r.key = g.best[$2]
 		LEFT JOIN workloads w ON w.digest = g.workload WHERE sha256(g.name) = sha256($1)`,
-		[]any{nameOfGroup(of), level + 1}, []any{&message, &canonical})
+		[]any{[]byte(of.Name()), level + 1}, []any{&message, &canonical})
 	if err == nil && !there {
-		err = fmt.Errorf("best record of workload %s for target %s: %w", of.Workload, of.Target, records.ErrNotFound)
+		err = of.NoBest()
 	}
 	if err != nil {
 		return nil, err
 	}
 	r := &tilthv1.Record{}
 	err = decode(message, r)
-	complete(r, of)
+	of.Complete(r)
 	r.Workload = canonical
 	return r, err
-}
-
-// complete fills in the fields of a stored record that its group implies.
-func complete(r *tilthv1.Record, of records.Group) {
-	r.Target, r.WorkloadDigest = of.Target, of.Workload
-	records.CutMeasurement(r.GetMeasurement())
 }
 
 // BestPage implements records.Measurements.
@@ -100,7 +93,7 @@ func (db *DB) BestPage(target, after string, limit, maxBytes int) (best []*tilth
 					next = last
 					return nil
 				}
-				best, last = append(best, r), string(nameOfGroup(records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}))
+				best, last = append(best, r), records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}.Name()
 			}
 			names = following
 		}
@@ -133,7 +126,7 @@ func bestAfter(v *view, after []byte, beyond string, maxBytes int) (page []*tilt
 	err = v.query(bestPage, []any{after, []byte(beyond), groupsPerPage, max(maxBytes, 1), records.Levels}, []any{&name, &message, &canonical}, func() error {
 		r := &tilthv1.Record{}
 		err := decode(message, r)
-		complete(r, groupOf(name))
+		records.GroupOf(name).Complete(r)
 		r.Workload = canonical
 		page, next = append(page, r), name
 		return err
@@ -175,7 +168,7 @@ func groupsAfter(v *view, after []byte, beyond, workload string) (page []numbere
 	var name []byte
 	err = v.query("SELECT number, name FROM groups g WHERE "+groupsBetween+` AND ($3::bytea = '' OR workload = $3)
 		ORDER BY `+groupsOrder+" LIMIT $4", []any{after, []byte(beyond), []byte(workload), groupsPerPage}, []any{&number, &name}, func() error {
-		page, next = append(page, numbered{groupOf(name), number}), name
+		page, next = append(page, numbered{records.GroupOf(name), number}), name
 		return nil
 	})
 	return page, next, err
@@ -221,7 +214,7 @@ func (db *DB) eachRecord(ctx context.Context, g numbered, visit func(stored) err
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			complete(r.Record, g.Group)
+			g.Group.Complete(r.Record)
 			if err := visit(r); err != nil {
 				return err
 			}
@@ -244,7 +237,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit in
 		}
 		known.Best = best.GetMeasurement()
 		var group int32
-		there, err := one(v, "SELECT number FROM groups WHERE sha256(name) = sha256($1)", []any{nameOfGroup(of)}, []any{&group})
+		there, err := one(v, "SELECT number FROM groups WHERE sha256(name) = sha256($1)", []any{[]byte(of.Name())}, []any{&group})
 		if err != nil || !there {
 			return err
 		}

@@ -36,18 +36,10 @@ func (db *DB) pruneGroup(ctx context.Context, g numbered, opts records.PruneOpti
 }
 
 // outlines returns the outlines of a group's records, oldest first.
-func (db *DB) outlines(ctx context.Context, g numbered) (all []records.Outline, err error) {
-	places := map[string]int32{}
-	var jobs []string
-	err = db.eachRecord(ctx, g, func(r stored) error {
-		o := records.OutlineOf(r.key, r.GetMeasurement())
-		place, known := places[r.GetJobId()]
-		if !known {
-			place = int32(len(jobs))
-			jobs, places[r.GetJobId()] = append(jobs, r.GetJobId()), place
-		}
-		o.Job = place
-		all = append(all, o)
+func (db *DB) outlines(ctx context.Context, g numbered) ([]records.Outline, error) {
+	var o records.Outlines
+	err := db.eachRecord(ctx, g, func(r stored) error {
+		o.Add(r.key, r.Record)
 		return nil
 	})
 	if err != nil {
@@ -59,13 +51,11 @@ func (db *DB) outlines(ctx context.Context, g numbered) (all []records.Outline, 
 		if err != nil {
 			return err
 		}
-		open, err := openAmong(v, jobs)
-		for i := range all {
-			all[i].Needed = open[jobs[all[i].Job]] || best[string(all[i].Key[:])]
-		}
+		open, err := openAmong(v, o.Jobs)
+		o.Need(func(job string) bool { return open[job] }, func(key records.Key) bool { return best[string(key[:])] })
 		return err
 	})
-	return all, err
+	return o.All, err
 }
 
 // bestKeys returns the keys of a group's best records.
