@@ -22,15 +22,15 @@ demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 docs: ## the documentation as a site in site/, with the reference made from the code; its links are checked
 	@scripts/packages.sh docs
 	@$(MAKE) --no-print-directory build
-	cd lab/docs && $(GO) run ./reference -tilth ../../bin/tilth -root ../.. -out ../../.tools/docs
+	cd lab/docs && $(GO) run . reference -tilth ../../bin/tilth -root ../.. -out ../../.tools/docs
 	hugo --quiet --source lab/docs/site --destination $(CURDIR)/site --cleanDestinationDir
-	cd lab/docs && $(GO) run ./links ../../site ../..
+	cd lab/docs && $(GO) run . links ../../site ../..
 
 TUTORIALS ?= docs/tutorials/*.md
 tutorials: ## run the commands of the tutorials, in empty folders; TUTORIALS=docs/tutorials/pytorch.md
 	@scripts/packages.sh tutorials
 	@$(MAKE) --no-print-directory build
-	cd lab/docs && $(GO) run ./tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))
+	cd lab/docs && $(GO) run . tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))
 
 ARCH ?= amd64,arm64,riscv64
 KEY ?=

@@ -10,9 +10,9 @@ dir=/tmp/home
 mkdir "$dir" || { echo "film.sh: $dir is there already: remove it" >&2; exit 1; }
 trap 'rm -rf "$dir"' EXIT
 
-(cd lab/docs && go build -o "$dir/film" ./film)
+(cd lab/docs && go build -o "$dir/docs" .)
 export HOME=$dir XDG_DATA_HOME=$dir/.local/share XDG_CACHE_HOME=$dir/.cache PATH=$root/bin:$PATH
 cd "$dir"
 tilth model resnet-18 -o resnet18.onnx
-./film -o "$root/docs/tune.svg" -columns 120 -lines 27 tilth tune resnet18.onnx --time "${1:-120}s"
+./docs film -o "$root/docs/tune.svg" -columns 120 -lines 27 tilth tune resnet18.onnx --time "${1:-120}s"
 ls -l "$root/docs/tune.svg"

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -13,6 +15,33 @@ import (
 
 	"golang.org/x/net/html"
 )
+
+// checkLinks checks every link of the site that `make docs` builds: to pages, sections, files of the site, and files
+// of the repository. The site must contain all pages of its navigation. It does not use the network.
+//
+// usage: docs links SITE ROOT
+func checkLinks(_ context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: docs links SITE ROOT")
+	}
+	s, err := readSite(args[0])
+	if err != nil {
+		return err
+	}
+	faults, err := s.lost(args[1])
+	if err != nil {
+		return err
+	}
+	faults = append(faults, s.broken(args[1])...)
+	for _, fault := range faults {
+		fmt.Fprintf(os.Stderr, "links: %s\n", fault)
+	}
+	fmt.Printf("links: %d pages, %d links, %d broken\n", len(s.pages), s.links, len(faults))
+	if len(faults) > 0 {
+		return errors.New("the site has broken links")
+	}
+	return nil
+}
 
 // repository is the prefix of links to files outside the site.
 const repository = "https://github.com/tilth-dev/tilth/"
@@ -30,8 +59,8 @@ type site struct {
 	links int
 }
 
-// read reads all pages of a folder.
-func read(root string) (*site, error) {
+// readSite reads all pages of a folder.
+func readSite(root string) (*site, error) {
 	s := &site{root: root, pages: map[string]page{}}
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(file) != ".html" {

@@ -1,7 +1,3 @@
-// Command reference generates the reference pages: the command line from the program's help, gRPC from the protocol's
-// files, and JSON from its schemas.
-//
-// usage: reference -tilth PROGRAM -root REPOSITORY -out FOLDER
 package main
 
 import (
@@ -11,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,16 +15,11 @@ import (
 // document matches a reference to a page of docs/.
 var document = regexp.MustCompile(`([\s(])docs/([a-z-]+\.md)`)
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "reference: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, args []string) error {
+// makeReference generates the reference pages: the command line from the program's help, gRPC from the protocol's
+// files, and JSON from its schemas.
+//
+// usage: docs reference -tilth PROGRAM -root REPOSITORY -out FOLDER
+func makeReference(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("reference", flag.ContinueOnError)
 	program := flags.String("tilth", "bin/tilth", "the program")
 	root := flags.String("root", ".", "folder of the repository")
@@ -47,11 +37,11 @@ func run(ctx context.Context, args []string) error {
 	if pages["schemas.md"], err = schemasPage(filepath.Join(*root, "docs", "schema")); err != nil {
 		return err
 	}
-	return write(*out, pages)
+	return writePages(*out, pages)
 }
 
-// write replaces the pages in a folder. It refuses a folder with other files.
-func write(out string, pages map[string]string) error {
+// writePages replaces the pages in a folder. It refuses a folder with other files.
+func writePages(out string, pages map[string]string) error {
 	err := filepath.WalkDir(out, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(file) != ".md" {
 			return fmt.Errorf("%s is no page: name a folder with -out that has nothing but pages", file)

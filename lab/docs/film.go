@@ -1,7 +1,3 @@
-// Command film runs a program in a terminal and records it as an animated SVG, which only uses CSS. Long runs are
-// sped up. Viewers who prefer reduced motion see the last frame.
-//
-// usage: film -o FILE.svg [-columns N] [-lines N] [-seconds N] PROGRAM [ARGUMENT ...]
 package main
 
 import (
@@ -10,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 )
@@ -18,16 +13,11 @@ import (
 // maxBytes is the maximum size of a film, because it is in the repository and on its front page.
 const maxBytes = 300 << 10
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "film: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, args []string) error {
+// makeFilm runs a program in a terminal and records it as an animated SVG, which only uses CSS. Long runs are sped up.
+// Viewers who prefer reduced motion see the last frame.
+//
+// usage: docs film -o FILE.svg [-columns N] [-lines N] [-seconds N] PROGRAM [ARGUMENT ...]
+func makeFilm(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("film", flag.ContinueOnError)
 	out := flags.String("o", "", "file for the picture")
 	columns := flags.Uint("columns", 100, "columns of the terminal")

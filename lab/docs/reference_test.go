@@ -54,7 +54,7 @@ func TestHelpBecomesMarkdown(t *testing.T) {
 }
 
 func TestTheProtocolIsDescribedByItsComments(t *testing.T) {
-	page, err := wirePage(t.Context(), "../../..")
+	page, err := wirePage(t.Context(), "../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestTheProtocolIsDescribedByItsComments(t *testing.T) {
 }
 
 func TestFieldsOfSchemasHaveTheirPaths(t *testing.T) {
-	page, err := schemasPage("../../../docs/schema")
+	page, err := schemasPage("../../docs/schema")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAFolderWithOtherFilesIsLeftAlone(t *testing.T) {
 	out := t.TempDir()
 	pages := map[string]string{"a/b.md": "b"}
 	for range 2 {
-		if err := write(out, pages); err != nil {
+		if err := writePages(out, pages); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestAFolderWithOtherFilesIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(out, pages); err == nil || !strings.Contains(err.Error(), other+" is no page") {
+	if err := writePages(out, pages); err == nil || !strings.Contains(err.Error(), other+" is no page") {
 		t.Errorf("%v; want the name of the file", err)
 	}
 	if _, err := os.Stat(other); err != nil {

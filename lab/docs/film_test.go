@@ -62,7 +62,7 @@ func TestFramesAreTakenEvenly(t *testing.T) {
 
 func TestAProgramIsFilmed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.svg")
-	if err := run(t.Context(), []string{"-o", file, "sh", "-c", `printf 'a <b>  \033[32mc\033[0m\n'; [ -t 0 ] && [ -t 1 ] && echo terminal`}); err != nil {
+	if err := makeFilm(t.Context(), []string{"-o", file, "sh", "-c", `printf 'a <b>  \033[32mc\033[0m\n'; [ -t 0 ] && [ -t 1 ] && echo terminal`}); err != nil {
 		t.Fatal(err)
 	}
 	picture, err := os.ReadFile(file)
@@ -81,7 +81,7 @@ func TestAProgramIsFilmed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := run(t.Context(), []string{"-o", file, "false"}); err == nil {
+	if err := makeFilm(t.Context(), []string{"-o", file, "false"}); err == nil {
 		t.Error("a program that fails is filmed")
 	}
 }

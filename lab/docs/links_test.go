@@ -26,7 +26,7 @@ func TestLinksThatLeadNowhereAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := read(root)
+	s, err := readSite(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestLinksThatLeadNowhereAreFound(t *testing.T) {
 	if got := s.broken(root); !slices.Equal(got, want) || s.links != 16 {
 		t.Errorf("%d links, broken are %q; want 16, %q", s.links, got, want)
 	}
-	if _, err := read(t.TempDir()); err == nil {
+	if _, err := readSite(t.TempDir()); err == nil {
 		t.Error("a folder without pages is read")
 	}
 }
