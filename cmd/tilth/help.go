@@ -57,11 +57,12 @@ var rareFlags = map[string][]string{
 	"tilth run": {"cpus", "emulator", "limit", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "verify-key", "wide"},
 	"tilth runner": {
 		"cache", "calibrate", "config-check", "drain", "emulator", "http", "http-insecure", "meter", "slots", "tls-cert", "tls-key",
-		"update-downgrade", "update-every", "update-key", "update-trial",
+		"update-downgrade", "update-every", "update-key", "update-trial", "config", "log-level",
 	},
 	"tilth tracker": {
-		"advertise", "artifact-space", "audit-keep", "audit-log", "audit-max-bytes", "backup-keep", "backup-keep-for", "config-check", "keep-artifacts",
-		"log-level", "oidc-role", "releases", "scrub-rate", "shards",
+		"advertise", "artifact-space", "artifacts", "audit-keep", "audit-log", "audit-max-bytes", "backup-dir", "backup-every", "backup-keep",
+		"backup-keep-for", "config", "config-check", "insecure", "keep-artifacts", "keep-jobs", "log-level", "oidc", "oidc-role", "releases", "scrub-rate",
+		"shards", "tls-client-ca",
 	},
 	"tilth records sync": {"allow-http", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "from-tls-ca", "from-tls-cert", "from-tls-key", "from-token-file", "shape", "weights"},
 	"tilth tasks":        {"from", "schedule", "storage", "to", "weights", "wide"},

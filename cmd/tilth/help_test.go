@@ -58,7 +58,7 @@ func TestHelpFitsItsColumns(t *testing.T) {
 func TestHelpFitsOneScreen(t *testing.T) {
 	const screen = 50
 	root := newRoot(&app{stdout: io.Discard, stderr: io.Discard})
-	for _, path := range [][]string{{"tune"}, {"compile"}, {"jobs", "submit"}} {
+	for _, path := range [][]string{{"tune"}, {"compile"}, {"jobs", "submit"}, {"runner"}, {"tracker"}} {
 		c, _, err := root.Find(path)
 		if err != nil {
 			t.Fatal(err)

@@ -23,19 +23,21 @@ import (
 
 const runnerLong = `Run a runner: it verifies and times candidates on this machine.
 
-Each number of threads is a separate device class, because latencies on one thread do
-not predict those on two. By default a runner offers every number up to the number of
-physical cores. On machines with several classes of cores, such as big.LITTLE, each class
-is offered, and its kernels run only on its cores; --target native:1 is the second class.
+Each number of threads is a separate device class; by default a runner offers every
+number up to the number of physical cores. Candidates and packages run in a sandbox.`
+
+const runnerDetails = `Latencies on one thread do not predict those on two. On machines with several classes of
+cores, such as big.LITTLE, each class is offered, and its kernels run only on its cores;
+--target native:1 is the second class.
 
 A runner for an NVIDIA card (--target cuda) uses the first card that CUDA_VISIBLE_DEVICES
-shows, or the one that --target names by its number among those, by its UUID or by the
-UUID of a MIG slice. Start one runner per card. Cards are timed concurrently.
+shows, or the one that --target names by its number among those, by its UUID, such as
+cuda:GPU-8f6c1a52-9b6e-4d0e-a2a5-1c9f0e7d3b41, or by the UUID of a MIG slice. Start one runner per card. Cards are timed concurrently.
 
-Candidates and packages run in a sandbox: as a different user or in a user namespace,
-without network, privileges, other processes or other files, and with limited resources.
-Unavailable layers are logged and shown by 'tilth devices show'. With --sandbox required,
-the runner does not start without them.
+In the sandbox, code runs as a different user or in a user namespace, without network,
+privileges, other processes or other files, and with limited resources. Unavailable
+layers are logged and shown by 'tilth devices show'. With --sandbox required, the runner
+does not start without them.
 
 With --emulator, candidates run under the given emulator, and the device gets the label
 emulator. The latencies are those of the emulator, not of a board. A static runner may
@@ -68,12 +70,9 @@ func newRunner(a *app) *cobra.Command {
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
   tilth runner --threads 1,4 --label rack=3
   tilth runner --target cuda:1
-  tilth runner --target cuda:GPU-8f6c1a52-9b6e-4d0e-a2a5-1c9f0e7d3b41
-  tilth runner --sandbox required
-  tilth runner --tracker tracker.example.com:9190 --update-key tilth.pub
   tilth runner --board mps2-an500
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
-		Args: cobra.NoArgs,
+		Args: cobra.NoArgs, Annotations: map[string]string{helpDetails: runnerDetails},
 	}
 	flags.add(c)
 	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all, up to the physical cores)")

@@ -39,14 +39,12 @@ type serveFlags struct {
 	log               logFlag
 }
 
-func newTracker(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use: "tracker", Short: "Run the tracker, which holds jobs, leases, artifacts and records",
-		Long: `Run the tracker, which holds jobs, leases, artifacts and records.
+const trackerLong = `Run the tracker, which holds jobs, leases, artifacts and records.
 
 It only serves this machine, unless it has a certificate and authenticates callers
-(--tls-cert, --tls-key, and --tokens, --oidc or --tls-client-ca): see
-'tilth tracker certs', 'tilth tracker token' and docs/security.md.
+(--tls-cert, --tls-key, and --tokens, --oidc or --tls-client-ca): see docs/security.md.`
+
+const trackerDetails = `'tilth tracker certs' makes certificates, and 'tilth tracker token' tokens.
 
 Jobs and records are stored in a file of --data, or in the database of --store, whose
 password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD. One tracker at a time holds a
@@ -54,17 +52,25 @@ database; the others stand by, and one of them takes over within five seconds of
 failure. With --shards, several trackers serve a database together. Artifacts are stored
 in --data, or in the object store of --artifacts, which the trackers of a database
 share. Its credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
-~/.aws/credentials or the machine's role.`,
-		Example: `  tilth tracker
-  tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
-  tilth tracker --store postgres://tilth@db.example.com/tilth
+~/.aws/credentials or the machine's role.
+
+For example, a tracker on a database and an object store, and one with an OpenID Connect
+issuer:
+
   tilth tracker --store postgres://tilth@db/tilth \
     --artifacts 's3://tilth/farm1?region=eu-central-1'
-  tilth tracker --config tracker.yaml --config-check
-  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key \
-    --oidc issuer=https://sso.example.com,audience=tilth --oidc-role ml-team=client`,
-		Args: cobra.NoArgs,
+    --oidc issuer=https://sso.example.com,audience=tilth \
+    --oidc-role ml-team=client`
+
+func newTracker(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "tracker", Short: "Run the tracker, which holds jobs, leases, artifacts and records",
+		Long: trackerLong,
+		Example: `  tilth tracker --data ~/farm
+  tilth tracker --store postgres://tilth@db.example.com/tilth
+  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json`,
+		Args: cobra.NoArgs, Annotations: map[string]string{helpDetails: trackerDetails},
 	}
 	var f serveFlags
 	f.add(c)
