@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 )
@@ -82,7 +83,7 @@ func newCompiler(t testing.TB, override string) *Compiler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Compiler{Toolchain: tc, Cache: openCache(t, filepath.Join(scratch, "cache"), 0), Parallel: 2}
+	return &Compiler{Toolchain: tc, Cache: openCache(t, toolchaintest.Cache(t, "builds"), 0), Parallel: 2}
 }
 
 func openCache(t testing.TB, dir string, capBytes int64) *Cache {

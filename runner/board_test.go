@@ -71,6 +71,7 @@ func newOnBoard(t *testing.T, candidates []spoilt) *onBoard {
 	dir, w := t.TempDir(), kerneltest.Product(t, 8, 12, 16)
 	build := func(what toolchain.Build, err error, name string) string {
 		path := filepath.Join(dir, name)
+		what.Objects = sharedObjects(t)
 		if err == nil {
 			err = tc.Build(t.Context(), what, path)
 		}

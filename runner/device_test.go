@@ -130,7 +130,9 @@ func kit(t testing.TB, tc *toolchain.Toolchain, on *target.Target) (*fakedriver.
 			made.driver, made.err = fakedriver.Make(context.Background(), tc, on, dir)
 		}
 		if made.err == nil {
-			made.err = tc.Build(context.Background(), cuda.Harness(on), made.harness)
+			build := cuda.Harness(on)
+			build.Parallel, build.Objects = 2, sharedObjects(t)
+			made.err = tc.Build(context.Background(), build, made.harness)
 		}
 	})
 	if made.err != nil {

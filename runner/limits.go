@@ -37,6 +37,8 @@ type Limits struct {
 	// MemoryBytes limits the harness's address space, including the mappings of an emulator; by default three
 	// quarters of the machine's memory.
 	MemoryBytes int64
+	// exams limits the time for the outputs of examination sets beyond the fewest; by default maxExamTime.
+	exams time.Duration
 }
 
 const (

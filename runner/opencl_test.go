@@ -41,7 +41,7 @@ func newOpenCLBench(t testing.TB, w *expr.Workload, points int) *openclBench {
 	b := &openclBench{plan: Plan{Threads: 1, Seed: 1, Limits: Limits{Budget: time.Millisecond}, Device: opencl.Backend{}.Device(on)}}
 	build := func(what toolchain.Build, err error, name string) string {
 		path := filepath.Join(dir, name)
-		what.Objects = keptObjects(t)
+		what.Objects = sharedObjects(t)
 		if err == nil {
 			err = tc.Build(t.Context(), what, path)
 		}

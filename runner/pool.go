@@ -55,7 +55,7 @@ const (
 	// poolProcesses is 3: one measures, one examines, and one replaces either when a candidate ends it.
 	poolProcesses = 3
 	// maxServed limits the plans of a process, and thereby leaks of its driver.
-	maxServed  = 256
+	maxServed   = 256
 	defaultIdle = 20 * time.Second
 	// becomeReady is the time limit for opening a device.
 	becomeReady = 30 * time.Second

@@ -235,7 +235,7 @@ func (r *results) compute(proc *process, p Plan, memory *Memory) error {
 		}
 	}
 	began := time.Now()
-	for r.Exams < maxCount-maxCount%r.Group && (r.Exams < minExams || r.Exams%r.Group != 0 || time.Since(began) < maxExamTime) {
+	for r.Exams < maxCount-maxCount%r.Group && (r.Exams < minExams || r.Exams%r.Group != 0 || time.Since(began) < cmp.Or(p.Limits.exams, maxExamTime)) {
 		if _, err := r.one(proc, practiceSets+r.Exams, limit); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
 //go:embed src
@@ -42,13 +43,13 @@ type Driver struct {
 
 // Make builds the library for a target's host in an empty folder.
 func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string) (*Driver, error) {
-	objects, err := toolchain.OpenObjects(filepath.Join(dir, "objects"), 0)
+	objects, err := toolchaintest.Objects()
 	if err != nil {
 		return nil, err
 	}
 	d := &Driver{tc, t, dir, objects}
 	err = tc.Build(ctx, toolchain.Build{
-		Target: t, Form: toolchain.Library, Sources: []toolchain.File{file("fake.c")},
+		Target: t, Form: toolchain.Library, Objects: objects, Sources: []toolchain.File{file("fake.c")},
 		Headers: append(cuda.DriverSources(), file("told.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header},
 			toolchain.File{Name: "sim_maps.h", Text: dialect.SimulatedMaps()}),
 	}, d.Library())
@@ -59,7 +60,8 @@ func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir st
 func (d *Driver) MakeHealth(ctx context.Context) (string, error) {
 	path := filepath.Join(d.dir, "libnvidia-ml.so.1")
 	return path, d.tc.Build(ctx, toolchain.Build{
-		Target: d.target, Form: toolchain.Library, Sources: []toolchain.File{file("nvml_fake.c")}, Headers: []toolchain.File{file("told.h")},
+		Target: d.target, Form: toolchain.Library, Objects: d.objects, Sources: []toolchain.File{file("nvml_fake.c")},
+		Headers: []toolchain.File{file("told.h")},
 	}, path)
 }
 
