@@ -84,7 +84,7 @@ func serve(t *testing.T, jobs tilthv1.JobServiceServer) *Client {
 	return c
 }
 
-func TestWatchGoesOnWhereItWasBrokenOff(t *testing.T) {
+func TestWatchResumesAfterAnInterruption(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		log   log
@@ -191,7 +191,7 @@ func (r *replaced) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 	return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory, "restored")
 }
 
-func TestWatchTellsOfAReplacedHistory(t *testing.T) {
+func TestWatchReportsAReplacedHistory(t *testing.T) {
 	c := serve(t, &replaced{told: &tilthv1.JobEvent{Sequence: 1, At: timestamppb.New(time.Unix(7, 9))}})
 	err := c.Watch(t.Context(), "j", 0, func(*tilthv1.JobEvent) error { return nil })
 	if !agent.History(err) {

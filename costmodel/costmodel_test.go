@@ -65,8 +65,8 @@ func textOf(t testing.TB, m *Model) string {
 	return b.String()
 }
 
-// TestFasterCandidatesAreTold ranks candidates of unseen tasks with an uninformative analytic cost.
-func TestFasterCandidatesAreTold(t *testing.T) {
+// TestFasterCandidatesAreReported ranks candidates of unseen tasks with an uninformative analytic cost.
+func TestFasterCandidatesAreReported(t *testing.T) {
 	for _, loss := range []Loss{Mixed, Latency, Throughput, Order} {
 		m := trained(t, nil, made(8, 200, 1), Options{Loss: loss, Trees: 60, Leaves: 15, Trust: 1})
 		held := made(2, 100, 2)

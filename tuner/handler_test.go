@@ -215,7 +215,7 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 	}
 }
 
-func TestABatchSaysHowLongItsSearchTook(t *testing.T) {
+func TestABatchReportsItsSearchTime(t *testing.T) {
 	f := newFarm(t)
 	f.start("tuner", tunerKind, f.tuner())
 	job := f.submit(&tilthv1.Budget{Trials: 4}, kerneltest.Product(t, 64, 64, 64))
@@ -233,7 +233,7 @@ func TestABatchSaysHowLongItsSearchTook(t *testing.T) {
 	}
 }
 
-func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
+func TestAnotherTunerContinuesTheJob(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
@@ -252,7 +252,7 @@ func TestAnotherTunerGoesOnWhereTheFirstStopped(t *testing.T) {
 	}
 }
 
-func TestAJobThatWasPausedGoesOnWhereItWas(t *testing.T) {
+func TestAPausedJobContinues(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
@@ -272,7 +272,7 @@ func TestAJobThatWasPausedGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
+func TestAJobWhoseCandidatesAllFailReportsTheReason(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(wrong))
@@ -286,9 +286,9 @@ func TestAJobWhoseCandidatesAllFailSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichTheFarmMeasuredNothingSaysWhy is a regression test: such a job ended as done, because its trials
+// TestAJobWithoutMeasurementsReportsTheReason is a regression test: such a job ended as done, because its trials
 // were spent, and suggested more trials.
-func TestAJobOfWhichTheFarmMeasuredNothingSaysWhy(t *testing.T) {
+func TestAJobWithoutMeasurementsReportsTheReason(t *testing.T) {
 	f := newFarm(t, func(c *tracker.Config) { c.MaxAttempts = 1 })
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, agent.HandlerFunc(func(ctx context.Context, w *tilthv1.LeaseWorkResponse) error {

@@ -55,8 +55,9 @@ func (f *farm) model(name string) (id string, lease *tilthv1.LeaseWorkResponse) 
 	return submitted.GetJob().GetId(), work
 }
 
-// TestATunerReportsWhatBecomesOfAModel covers tasks, an unsuitable model, and a model that the tuner could not read.
-func TestATunerReportsWhatBecomesOfAModel(t *testing.T) {
+// TestATunerReportsTheTasksOrTheFailureOfAModel covers tasks, an unsuitable model, and a model that the tuner could
+// not read.
+func TestATunerReportsTheTasksOrTheFailureOfAModel(t *testing.T) {
 	for name, c := range map[string]struct {
 		read  reads
 		state tilthv1.JobState

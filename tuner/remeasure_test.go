@@ -90,8 +90,8 @@ func TestTheBestOfADeviceThatChangedIsMeasuredAgain(t *testing.T) {
 	}
 }
 
-// TestDoubtOutlivesATuner checks that the state only depends on the events.
-func TestDoubtOutlivesATuner(t *testing.T) {
+// TestSuspectedBestsSurviveATuner checks that the state only depends on the events.
+func TestSuspectedBestsSurviveATuner(t *testing.T) {
 	j := &job{inFlight: map[string]int{}, races: map[string]race{}, batches: map[string]bool{}}
 	best := &tilthv1.Candidate{Digest: "best"}
 	j.tasks = []*task{{}, {rivals: rivals{list: []rival{{candidate: best}, {candidate: &tilthv1.Candidate{Digest: "rival"}}}}}}

@@ -139,7 +139,7 @@ func TestATaskWaitsForItsFirstResults(t *testing.T) {
 	}
 }
 
-func TestFailuresAreToldByClass(t *testing.T) {
+func TestFailuresAreReportedByClass(t *testing.T) {
 	bad := newTask(0, nil, 1, known{})
 	bad.try(2, func() *tilthv1.Measurement { return failing(tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, "off by one") })
 	bad.try(1, func() *tilthv1.Measurement {

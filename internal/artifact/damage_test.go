@@ -80,7 +80,7 @@ func (r *rotting) mustHaveFound(t *testing.T, content string) {
 	}
 }
 
-func TestAFlippedBitIsMendedByUploadingAgain(t *testing.T) {
+func TestAnotherUploadRepairsAFlippedBit(t *testing.T) {
 	r := newRotting(t, artifact.Options{})
 	mustPut(t, r.Store, "hello")
 	rot(t, r.dir, "hello")
@@ -211,7 +211,7 @@ func TestTheScrubberFindsWhatNobodyUses(t *testing.T) {
 	})
 }
 
-func TestWhenAnArtifactWasCheckedOutlivesARestart(t *testing.T) {
+func TestTimesOfChecksSurviveARestart(t *testing.T) {
 	dir, clock := t.TempDir(), time.Now()
 	if disk.SetAttribute(dir, "user.test", "x") != nil {
 		t.Skip("the file system has no attributes")

@@ -22,7 +22,7 @@ func putAllAs(t *testing.T, s *artifact.Store, identity string, contents ...stri
 	}
 }
 
-func TestWhoUploadsMostLosesItsOwnOldest(t *testing.T) {
+func TestTheOldestArtifactsOfTheLargestOwnerAreEvicted(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b", "c")
 	for n := range 100 {
@@ -33,7 +33,7 @@ func TestWhoUploadsMostLosesItsOwnOldest(t *testing.T) {
 	}
 }
 
-func TestWhoHasLittleGetsRoomFromWhoHasMost(t *testing.T) {
+func TestASmallOwnerEvictsArtifactsOfTheLargest(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b")
 	for n := range 14 {
@@ -45,8 +45,8 @@ func TestWhoHasLittleGetsRoomFromWhoHasMost(t *testing.T) {
 	}
 }
 
-// TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody uploads many incomplete artifacts by one identity.
-func TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody(t *testing.T) {
+// TestAnUploadLargerThanAnyShareEvictsNothing uploads many incomplete artifacts by one identity.
+func TestAnUploadLargerThanAnyShareEvictsNothing(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit, UploadBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b", "c", "d")
 	err := putAs(s, "mallory", strings.Repeat("x", 14*unit))
@@ -58,7 +58,7 @@ func TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody(t *testing.T) {
 	}
 }
 
-func TestWhatIsPinnedCountsForNobody(t *testing.T) {
+func TestPinnedArtifactsCountForNoOwner(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 32 * unit})
 	for n := range 20 { // artifacts needed by batches
 		content := fmt.Sprintf("p%d", n)
@@ -74,7 +74,7 @@ func TestWhatIsPinnedCountsForNobody(t *testing.T) {
 	}
 }
 
-func TestWhoseAnArtifactIsOutlivesARestart(t *testing.T) {
+func TestOwnersOfArtifactsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	if disk.SetAttribute(dir, "user.test", "x") != nil {
 		t.Skip("the file system has no attributes")

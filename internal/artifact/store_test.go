@@ -233,7 +233,7 @@ func (f *fullFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-func TestAFullDiskIsToldAndLeavesNoPart(t *testing.T) {
+func TestAFullDiskIsReportedAndLeavesNoPart(t *testing.T) {
 	dir := t.TempDir()
 	disk := &fullDisk{free: 3}
 	s := open(t, artifact.Options{Dir: dir, FS: disk})

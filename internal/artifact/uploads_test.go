@@ -82,7 +82,7 @@ func TestAnUploadBeyondTheQuotaIsRefusedByWhatItAnnounces(t *testing.T) {
 	}
 }
 
-func TestHoldingADigestOpenBlocksNobody(t *testing.T) {
+func TestAStalledUploadBlocksNoOther(t *testing.T) {
 	for _, identity := range []string{"mallory", "ana"} {
 		t.Run(identity, func(t *testing.T) {
 			dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestHoldingADigestOpenBlocksNobody(t *testing.T) {
 	}
 }
 
-func TestHoldingADigestOpenOverTheWireBlocksNobody(t *testing.T) {
+func TestAStalledUploadOverTheWireBlocksNoOther(t *testing.T) {
 	store := open(t, artifact.Options{})
 	conn := serve(t, store)
 	path, content := randomFile(t, 1<<20)

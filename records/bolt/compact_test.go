@@ -111,9 +111,9 @@ func TestAFileInUseIsNotCompacted(t *testing.T) {
 	checkContent(t, path, content)
 }
 
-// TestWhoWaitedWhileAFileWasCompactedOpensTheNewOne checks that a process waiting for a file's lock during its
+// TestAProcessThatWaitedDuringACompactionOpensTheNewFile checks that a process waiting for a file's lock during its
 // replacement does not write to the deleted file.
-func TestWhoWaitedWhileAFileWasCompactedOpensTheNewOne(t *testing.T) {
+func TestAProcessThatWaitedDuringACompactionOpensTheNewFile(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "r.db"), filepath.Join(dir, "other.db")
 	full(t, path, 20)

@@ -16,6 +16,6 @@ var kind = storetest.Kind{
 	Keeps: true,
 }
 
-func TestTheFileKeepsWhatStoresPromise(t *testing.T) { storetest.Test(t, kind) }
+func TestTheFileMeetsTheStoreContract(t *testing.T) { storetest.Test(t, kind) }
 
 func TestTheFileIsWholeAfterAProcessWasKilled(t *testing.T) { storetest.TestCrash(t, kind) }

@@ -66,7 +66,7 @@ func AddressesProcess(path string) {
 	fmt.Print(err)
 }
 
-func TestAProcessThatMayNotReserveAddressesOpensTheFileAllTheSame(t *testing.T) {
+func TestAFileOpensWithoutReservedAddresses(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), AddressesProcessEnv+"="+filepath.Join(t.TempDir(), "r.db"))
 	if out, err := cmd.Output(); err != nil || string(out) != "<nil>" {
@@ -74,8 +74,8 @@ func TestAProcessThatMayNotReserveAddressesOpensTheFileAllTheSame(t *testing.T) 
 	}
 }
 
-// TestFreeBytesAreToldWhileTheFileGrows reads the metric concurrently, also while the file is remapped.
-func TestFreeBytesAreToldWhileTheFileGrows(t *testing.T) {
+// TestFreeBytesAreReportedWhileTheFileGrows reads the metric concurrently, also while the file is remapped.
+func TestFreeBytesAreReportedWhileTheFileGrows(t *testing.T) {
 	db, err := Open(filepath.Join(t.TempDir(), "r.db"), Options{})
 	if err != nil {
 		t.Fatal(err)

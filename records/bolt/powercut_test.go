@@ -122,9 +122,9 @@ func renameProcess(path string) {
 	}
 }
 
-// TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk cuts the power after a process has opened the unsynced file
+// TestUnsyncedWritesOfAKilledProcessAreSyncedOnOpen cuts the power after a process has opened the unsynced file
 // of a killed one.
-func TestWhatAKilledProcessLeftToTheSystemIsBroughtToTheDisk(t *testing.T) {
+func TestUnsyncedWritesOfAKilledProcessAreSyncedOnOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")
 	content := full(t, path, 20)
@@ -193,10 +193,10 @@ func addOne(path string) error {
 	return errors.Join(db.Commit(w).Wait(context.Background()), db.Close())
 }
 
-// TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins checks the sync of a killed process's meta
+// TestTheMetaPageOfAKilledProcessIsSyncedBeforeTheNextTransaction checks the sync of a killed process's meta
 // page before the next transaction. Until then, a power failure may revert to the transaction before, whose pages the
 // next one overwrites.
-func TestATransactionThatAKilledProcessLeftIsOnTheDiskBeforeTheNextBegins(t *testing.T) {
+func TestTheMetaPageOfAKilledProcessIsSyncedBeforeTheNextTransaction(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")
 	content := full(t, path, 20)

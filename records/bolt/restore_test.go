@@ -30,8 +30,8 @@ func submitted(t *testing.T, db *bolt.DB, id string, recorded int) {
 	}
 }
 
-// TestARestoredBackupSaysWhatIsLost restores over intact, damaged, missing and open files.
-func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
+// TestRestoreReportsWhatIsLost restores over intact, damaged, missing and open files.
+func TestRestoreReportsWhatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "data", "r.db"), filepath.Join(dir, "backup.db")
 	now := time.Unix(1700000000, 0)

@@ -20,10 +20,10 @@ import (
 // syncEnv makes a test binary exchange records until it is killed. It holds two file names, one per line.
 const syncEnv = "TILTH_TEST_SYNC"
 
-// told is a store that prints a line before, during and after each batch.
-type told struct{ exchange.Store }
+// printing is a store that prints a line before, during and after each batch.
+type printing struct{ exchange.Store }
 
-func (s told) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
+func (s printing) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
 	fmt.Println("adds")
 	defer fmt.Println("has added")
 	next := exchange.Each(batch)
@@ -56,7 +56,7 @@ func syncFiles(from, to string) error {
 	if err != nil {
 		return errors.Join(err, source.Close())
 	}
-	_, err = exchange.Sync(context.Background(), exchange.Store{Measurements: source}, told{exchange.Store{Measurements: target}}, exchange.Options{})
+	_, err = exchange.Sync(context.Background(), exchange.Store{Measurements: source}, printing{exchange.Store{Measurements: target}}, exchange.Options{})
 	return errors.Join(err, target.Close(), source.Close())
 }
 
@@ -86,7 +86,7 @@ func syncKilled(t *testing.T, from, to string, lines int) (done bool) {
 	return err == nil
 }
 
-func TestAnExchangeThatIsKilledGoesOn(t *testing.T) {
+func TestAKilledExchangeResumes(t *testing.T) {
 	const n = 13000 // four batches
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")

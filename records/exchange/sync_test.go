@@ -145,7 +145,7 @@ func lines(t *testing.T, of records.Measurements) func() (*tilthv1.Record, error
 	}
 }
 
-func TestAnExchangeThatIsInterruptedGoesOn(t *testing.T) {
+func TestAnInterruptedExchangeResumes(t *testing.T) {
 	const n = 9000 // three batches
 	var all []*tilthv1.Record
 	for second := range int64(n) {
@@ -197,7 +197,7 @@ func (l lying) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks
 	})
 }
 
-func TestWhatAPeerSaysIsValidatedAsAnImportIs(t *testing.T) {
+func TestRecordsOfAPeerAreValidatedLikeImports(t *testing.T) {
 	for reason, change := range map[string]func(*tilthv1.Record){
 		"workload":                              func(r *tilthv1.Record) { r.Workload = []byte("another") },
 		"record":                                func(r *tilthv1.Record) { r.Target = "dsp" }, // not requested

@@ -13,7 +13,7 @@ import (
 
 var kind = storetest.Kind{Open: func(string) (records.Store, error) { return memory.New(memory.Options{}), nil }}
 
-func TestTheStoreKeepsWhatStoresPromise(t *testing.T) { storetest.Test(t, kind) }
+func TestTheStoreMeetsTheContract(t *testing.T) { storetest.Test(t, kind) }
 
 func TestAStoreThatIsFullFailsEveryLaterCommitToo(t *testing.T) {
 	s := memory.New(memory.Options{MaxSizeBytes: 64 << 10})

@@ -91,9 +91,9 @@ func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
 	}
 }
 
-// TestASilentTrackerLosesItsDatabaseToTheOneThatWaits checks that pending transactions of a disconnected tracker end
+// TestAStandbyTrackerTakesOverFromASilentOne checks that pending transactions of a disconnected tracker end
 // before the next one takes over, although no connection was closed.
-func TestASilentTrackerLosesItsDatabaseToTheOneThatWaits(t *testing.T) {
+func TestAStandbyTrackerTakesOverFromASilentOne(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	line := newLine(t, server)
@@ -251,8 +251,8 @@ func TestAConversionKeepsItsDatabase(t *testing.T) {
 	w.takes(t)
 }
 
-// TestAWaitEnds checks that stopping a standby does not block.
-func TestAWaitEnds(t *testing.T) {
+// TestAwaitEndsWithItsContext checks that stopping a standby does not block.
+func TestAwaitEndsWithItsContext(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	opened(t, address)
@@ -270,9 +270,9 @@ func TestAWaitEnds(t *testing.T) {
 	}
 }
 
-// TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress because an unavailable server may return, unlike a wrong
+// TestAwaitDistinguishesAnUnavailableServerFromAWrongAddress because an unavailable server may return, unlike a wrong
 // address.
-func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
+func TestAwaitDistinguishesAnUnavailableServerFromAWrongAddress(t *testing.T) {
 	address := databases.Borrow(t)
 	for name, c := range map[string]struct {
 		address string
@@ -292,9 +292,9 @@ func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
 	}
 }
 
-// TestAWaitGoesOnWithTheServerThatAnswers is a regression test: a server that stalled or disappeared right after
+// TestAwaitContinuesWithTheServerThatAnswers is a regression test: a server that stalled or disappeared right after
 // accepting a connection blocked a waiter forever, although another server was available.
-func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
+func TestAwaitContinuesWithTheServerThatAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string // part of the unanswered query
 		shard int
@@ -340,9 +340,9 @@ func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	}
 }
 
-// TestATakeoverThatIsHeldUpEnds is a regression test: a process that stalled during a takeover held the lock for ten
+// TestABlockedTakeoverTimesOut is a regression test: a process that stalled during a takeover held the lock for ten
 // minutes, the limit of a migration.
-func TestATakeoverThatIsHeldUpEnds(t *testing.T) {
+func TestABlockedTakeoverTimesOut(t *testing.T) {
 	for name, sql := range map[string]string{
 		"heartbeats": "SELECT FROM tilth.heartbeat FOR UPDATE", "migrations": "LOCK tilth.migrations", "epoch": "SELECT FROM tilth.tracker FOR UPDATE",
 	} {

@@ -88,7 +88,7 @@ func prepared(first, then postgres.Options) storetest.Kind {
 	}
 }
 
-func TestTheDatabaseKeepsWhatStoresPromise(t *testing.T) {
+func TestTheDatabaseMeetsTheStoreContract(t *testing.T) {
 	t.Parallel() // mostly waits for the server
 	storetest.Test(t, kind)
 }

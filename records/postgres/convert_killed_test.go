@@ -18,11 +18,11 @@ import (
 // convertEnv makes a test binary convert a store until it is killed. It holds the places, one per line.
 const convertEnv = "TILTH_TEST_CONVERT"
 
-// told is a target that prints a line before and after each transaction.
-type told struct{ records.Target }
+// printing is a target that prints a line before and after each transaction.
+type printing struct{ records.Target }
 
 // Put implements records.Target.
-func (s told) Put(ctx context.Context, kind records.RowKind, rows []records.Row, mark *storev1.Conversion) error {
+func (s printing) Put(ctx context.Context, kind records.RowKind, rows []records.Row, mark *storev1.Conversion) error {
 	fmt.Println("puts")
 	defer fmt.Println("has put")
 	return s.Target.Put(ctx, kind, rows, mark)
@@ -54,7 +54,7 @@ func converting() bool {
 	}
 	_, err := convert(context.Background(), process{}, place{places[0], places[1]}, place{places[2], places[3]},
 		func(a records.Stopped, b records.Target) (records.Stopped, records.Target) {
-			return small{a, 100}, told{b}
+			return small{a, 100}, printing{b}
 		})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -90,7 +90,7 @@ func convertKilled(t *testing.T, from, to place, lines int) (done bool) {
 	return err == nil
 }
 
-func TestAConversionThatIsKilledGoesOn(t *testing.T) {
+func TestAKilledConversionResumes(t *testing.T) {
 	for _, kinds := range [][]string{{"bolt", "postgres"}, {"postgres", "bolt"}} {
 		t.Run(kinds[0], func(t *testing.T) {
 			from, to := newPlace(t, kinds[0], t.TempDir()), newPlace(t, kinds[1], t.TempDir())

@@ -102,7 +102,7 @@ func TestNoTrackerOpensAPartOfAConversion(t *testing.T) {
 	})
 }
 
-func TestAConversionIntoAnythingElseIsRefused(t *testing.T) {
+func TestConvertRefusesATargetWithOtherData(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		to.add(t, 9)
 		_, err := convert(t.Context(), t, from, to, nil)
@@ -261,7 +261,7 @@ func TestADamagedSourceIsNotConverted(t *testing.T) {
 	to.add(t, 1) // no conversion was begun
 }
 
-func TestWhatIsNoStoreIsNotConverted(t *testing.T) {
+func TestConvertRefusesWhatIsNoStore(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +337,7 @@ func putOldRows(t *testing.T, p place) (key []byte) {
 	return all[0].Key
 }
 
-func TestAnImportThatWasInterruptedGoesAlong(t *testing.T) {
+func TestAnInterruptedImportIsConverted(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		target, err := from.target(t.Context())
 		if err != nil {

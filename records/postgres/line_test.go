@@ -80,9 +80,9 @@ func (l *line) accept() {
 			client.Close()
 			continue
 		}
-		var deaf atomic.Bool // the client receives no more answers
-		l.all.Go(func() { l.carry(client, server, toServer, &deaf) })
-		l.all.Go(func() { l.carry(server, client, toClient, &deaf) })
+		var silenced atomic.Bool // the client receives no more answers
+		l.all.Go(func() { l.carry(client, server, toServer, &silenced) })
+		l.all.Go(func() { l.carry(server, client, toClient, &silenced) })
 	}
 }
 
@@ -176,13 +176,13 @@ func (l *line) arrives(way direction) bool {
 var commitMessage = []byte("Q\x00\x00\x00\x0bcommit\x00")
 
 // carry copies data in one direction until either end closes.
-func (l *line) carry(from, to net.Conn, way direction, deaf *atomic.Bool) {
+func (l *line) carry(from, to net.Conn, way direction, silenced *atomic.Bool) {
 	defer from.Close()
 	defer to.Close()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		if err != nil || deaf.Load() { // the first data is the answer to the commit
+		if err != nil || silenced.Load() { // the first data is the answer to the commit
 			return
 		}
 		if way == toServer {
@@ -195,7 +195,7 @@ func (l *line) carry(from, to net.Conn, way direction, deaf *atomic.Bool) {
 			if takesPlace := l.nextCommit(); takesPlace != nil && !*takesPlace {
 				return
 			} else if takesPlace != nil {
-				deaf.Store(true)
+				silenced.Store(true)
 			}
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {

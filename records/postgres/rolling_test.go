@@ -57,7 +57,7 @@ func awaits(t *testing.T, address string, opts postgres.Options) *waiter {
 	return w
 }
 
-func TestADatabaseOfALaterVersionKeepsWhatStoresPromise(t *testing.T) {
+func TestADatabaseOfALaterVersionMeetsTheStoreContract(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: the whole contract of stores, on a database of a later version")
 	}
@@ -188,9 +188,9 @@ func TestAMigrationThatOthersCannotUseIsNotMadeBesideThem(t *testing.T) {
 	}
 }
 
-// TestAMigrationBesideALongTransactionHoldsUpNobody checks that a migration waits for transactions on its table
+// TestAMigrationBehindALongTransactionBlocksNoWrites checks that a migration waits for transactions on its table
 // without blocking later ones.
-func TestAMigrationBesideALongTransactionHoldsUpNobody(t *testing.T) {
+func TestAMigrationBehindALongTransactionBlocksNoWrites(t *testing.T) {
 	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	settled(t, dbs[1], write(dbs[1], 1, 3))

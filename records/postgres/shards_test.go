@@ -40,7 +40,7 @@ func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
 	return dbs, address
 }
 
-func TestAShardKeepsWhatStoresPromise(t *testing.T) {
+func TestAShardMeetsTheStoreContract(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: the whole contract of stores, on a database of three shards")
 	}
@@ -341,7 +341,7 @@ func TestADatabaseKeepsItsNumberOfShards(t *testing.T) {
 	}
 }
 
-func TestWhoHasItsShareLeavesAShardToOthers(t *testing.T) {
+func TestAReluctantProcessLeavesAShardToOthers(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	take := func(reluctant bool) (<-chan *postgres.DB, <-chan struct{}) {
 		took, waits := make(chan *postgres.DB, 1), make(chan struct{})
@@ -405,7 +405,7 @@ func TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon(t *testing.T) {
 	}
 }
 
-func TestMembersMeet(t *testing.T) {
+func TestMembersSeeEachOther(t *testing.T) {
 	_, address := newShards(t, 2)
 	meet := func(m *postgres.Members, own records.Member, want ...records.Member) {
 		t.Helper()
@@ -433,8 +433,9 @@ func TestMembersMeet(t *testing.T) {
 	meet(members[1], records.Member{})
 }
 
-// TestMembersMeetWhereAServerIsSilent checks the member list when the database's first server is or becomes silent.
-func TestMembersMeetWhereAServerIsSilent(t *testing.T) {
+// TestMembersSeeEachOtherDespiteASilentServer checks the member list when the database's first server is or becomes
+// silent.
+func TestMembersSeeEachOtherDespiteASilentServer(t *testing.T) {
 	t.Parallel() // mostly waits
 	_, address := newShards(t, 2)
 	way := newLine(t, server)
@@ -501,9 +502,9 @@ func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 	}
 }
 
-// TestWhoTakesAShardOverEndsItsTransaction checks that a suspended tracker with a lock on the records only blocks
+// TestATakeoverEndsTheTransactionOfTheShard checks that a suspended tracker with a lock on the records only blocks
 // others until its shard is taken over.
-func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
+func TestATakeoverEndsTheTransactionOfTheShard(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	dbs[1].Close()
 	do(t, address, "UPDATE tilth.heartbeat SET beats = 5 WHERE shard = 1")
@@ -535,8 +536,8 @@ func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
 	}
 }
 
-// TestAShardLearnsOfTheBestThatAnotherFound because a tracker only caches the best records that it found itself.
-func TestAShardLearnsOfTheBestThatAnotherFound(t *testing.T) {
+// TestAShardSeesTheBestRecordOfAnother because a tracker only caches the best records that it found itself.
+func TestAShardSeesTheBestRecordOfAnother(t *testing.T) {
 	dbs, _ := newShards(t, 2)
 	add := func(shard int, second int64, latency float64, more func(*records.Write)) {
 		t.Helper()

@@ -41,9 +41,9 @@ func TestASlowNetworkLosesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnderWayIsReadTogether is a regression test: opening took a round trip for each batch and up to five for
-// each job. With thousands of them on a slow network, no tracker could open the database again.
-func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
+// TestOpenJobsAndBatchesAreReadInFewRoundTrips is a regression test: opening took a round trip for each batch and up
+// to five for each job. With thousands of them on a slow network, no tracker could open the database again.
+func TestOpenJobsAndBatchesAreReadInFewRoundTrips(t *testing.T) {
 	address := databases.Borrow(t)
 	line := newLine(t, server)
 	db := opened(t, line.through(address))

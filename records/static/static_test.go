@@ -147,7 +147,7 @@ func (h *host) open(t *testing.T, o static.ServerOptions) (*static.Export, error
 	return static.Open(t.Context(), s)
 }
 
-func TestAnExportHasAllRecordsWhereverItIs(t *testing.T) {
+func TestAnExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
 	s, dir := newStore(t, 5000), t.TempDir()
 	if n := write(t, s, dir); n != 5122 {
 		t.Fatalf("%d records were exported", n)
@@ -177,7 +177,7 @@ func TestAnExportHasAllRecordsWhereverItIs(t *testing.T) {
 	}
 }
 
-func TestTheBestOfEachLevelIsFoundWithLittle(t *testing.T) {
+func TestTheBestOfEachLevelIsFoundWithFewRequests(t *testing.T) {
 	s, dir := newStore(t, 2), t.TempDir()
 	write(t, s, dir)
 	h, cache := newHost(t, dir, httptest.NewTLSServer), t.TempDir()
@@ -224,7 +224,7 @@ func TestOnlyTheLastChunkOfAGroupChanges(t *testing.T) {
 	}
 }
 
-func TestChunksThatNobodyReadsGoWithTheNextExport(t *testing.T) {
+func TestUnusedChunksAreRemovedByTheNextExport(t *testing.T) {
 	s, dir := newStore(t, 2), t.TempDir()
 	count := func() int {
 		entries, err := os.ReadDir(filepath.Join(dir, "chunks"))
@@ -263,7 +263,7 @@ func (h *host) replace(what string, answer func(w http.ResponseWriter, r *http.R
 	}
 }
 
-func TestAServerThatIsWrongIsRefusedInOneLine(t *testing.T) {
+func TestErrorsOfAServerAreOneLine(t *testing.T) {
 	dir := t.TempDir()
 	write(t, newStore(t, 2), dir)
 	other := newHost(t, dir, httptest.NewTLSServer)
@@ -320,7 +320,7 @@ func TestAServerThatIsWrongIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestAServerProvesWhoItIs(t *testing.T) {
+func TestTheCertificateOfTheServerIsVerified(t *testing.T) {
 	dir := t.TempDir()
 	write(t, newStore(t, 2), dir)
 	h, plain := newHost(t, dir, httptest.NewTLSServer), newHost(t, dir, httptest.NewServer)
@@ -386,7 +386,7 @@ func hostile(t *testing.T, content []byte, contentBytes int64) string {
 	return dir
 }
 
-func TestWhatAnExportSaysIsValidated(t *testing.T) {
+func TestRecordsOfAnExportAreValidated(t *testing.T) {
 	lines := func(r *tilthv1.Record) []byte {
 		var b bytes.Buffer
 		w := must(records.NewWriter(&b))

@@ -34,8 +34,8 @@ func seedsOfLog(t *testing.T) *seeds.File {
 	return seeds.New(l.Entries)
 }
 
-// TestSeveralModelsAreOneJobAsOfACompilerHere covers weights, shared tasks and seeds.
-func TestSeveralModelsAreOneJobAsOfACompilerHere(t *testing.T) {
+// TestTheReaderJoinsModelsLikeTheCompiler covers weights, shared tasks and seeds.
+func TestTheReaderJoinsModelsLikeTheCompiler(t *testing.T) {
 	whole, open := built(t, model.Options{}), built(t, model.Options{Open: true})
 	three := map[string][]int64{"batch": {3}}
 	asked := func(m *tilthv1.ModelSpec) *tilthv1.ModelSpec {
@@ -110,8 +110,8 @@ func TestSeveralModelsAreOneJobAsOfACompilerHere(t *testing.T) {
 	}
 }
 
-// TestWhatSeveralModelsLackIsNamed checks that errors name the job's field.
-func TestWhatSeveralModelsLackIsNamed(t *testing.T) {
+// TestErrorsNameTheModelOrTheSeeds checks that errors name the job's field.
+func TestErrorsNameTheModelOrTheSeeds(t *testing.T) {
 	whole := built(t, model.Options{}).Encode()
 	for name, c := range map[string]struct {
 		model *tilthv1.ModelSpec

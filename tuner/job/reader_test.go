@@ -136,8 +136,8 @@ func given(t *testing.T, w *tilthv1.ModelWork, contents ...[]byte) ModelFiles {
 	return files
 }
 
-// TestTasksAreThoseOfACompilerHere covers all options of the model.
-func TestTasksAreThoseOfACompilerHere(t *testing.T) {
+// TestTheReaderFindsTheTasksOfTheCompiler covers all options of the model.
+func TestTheReaderFindsTheTasksOfTheCompiler(t *testing.T) {
 	r := newReader(t, "serves", 0, 1<<30)
 	for name, c := range map[string]struct {
 		asked    *tilthv1.ModelSpec
@@ -206,8 +206,8 @@ func zipped(t *testing.T, content io.Reader) []byte {
 	return b.Bytes()
 }
 
-// TestAModelThatCannotBeTunedSaysWhy in one line, which names the model but no local file.
-func TestAModelThatCannotBeTunedSaysWhy(t *testing.T) {
+// TestTheReaderReportsWhyAModelCannotBeTuned in one line, which names the model but no local file.
+func TestTheReaderReportsWhyAModelCannotBeTuned(t *testing.T) {
 	whole := built(t, model.Options{}).Encode()
 	huge := built(t, model.Options{})
 	huge.Graph.Inputs[0].Shape[0].Value = 1 << 50
@@ -263,7 +263,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestWhatAModelDoesToItsProcessIsItsFailure(t *testing.T) {
+func TestACrashOfTheReaderFailsTheModel(t *testing.T) {
 	for role, want := range map[string]string{
 		"exits":  "reading it crashes: exits with status 3",
 		"panics": "reading it crashes: exits with status 2 panic: the model's fault",
@@ -296,7 +296,7 @@ func TestAReaderEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAReaderIsTried(t *testing.T) {
+func TestTryStartsAReader(t *testing.T) {
 	if err := newReader(t, "serves", 0, 0).Try(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -59,9 +59,9 @@ func TestAFileIsReadAndAddedTo(t *testing.T) {
 	}
 }
 
-// TestADamagedRecordIsToldToWhoReadsTheFile is a regression test: listings and exports skipped damaged records
+// TestReadersReportDamagedRecords is a regression test: listings and exports skipped damaged records
 // silently.
-func TestADamagedRecordIsToldToWhoReadsTheFile(t *testing.T) {
+func TestReadersReportDamagedRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tilth.db")
 	source, err := OpenFile(path, true, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -24,7 +24,7 @@ type Line struct {
 	RunSeconds     float64 `json:"run_s"`
 	// BestSeconds is the task's best latency after this trial, or null.
 	BestSeconds *float64 `json:"best_s"`
-	// PredictedSeconds is the search's prediction; omitted if there is none.
+	// PredictedSeconds is the search's prediction; omitted if unknown.
 	PredictedSeconds float32 `json:"predicted_s,omitempty"`
 }
 

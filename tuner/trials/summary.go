@@ -20,7 +20,7 @@ type Summary struct {
 	// TrialSeconds is the job's time per trial; null without trials.
 	TrialSeconds *float64 `json:"trial_s"`
 	// UntunedSeconds and BestSeconds are the weighted sums over all tasks, and LimitSeconds the machine's
-	// lower bound; null while a task has none.
+	// lower bound; null while one of a task is unknown.
 	UntunedSeconds *float64      `json:"untuned_s"`
 	BestSeconds    *float64      `json:"best_s"`
 	LimitSeconds   *float64      `json:"limit_s"`

@@ -223,9 +223,9 @@ func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
 	}
 }
 
-// TestDamageIsToldThoughAListingSeesItFirst runs a listing after a damaged artifact was moved aside and before its
-// check ends.
-func TestDamageIsToldThoughAListingSeesItFirst(t *testing.T) {
+// TestDamageIsReportedAlthoughAListingFoundItFirst runs a listing after a damaged artifact was moved aside and before
+// its check ends.
+func TestDamageIsReportedAlthoughAListingFoundItFirst(t *testing.T) {
 	k := bucketKeeper(t, commonServer(t))
 	first := run(t, k.options(t))
 	put(t, first.Store, "", "hello", "other")
@@ -556,8 +556,8 @@ func TestUnfinishedTransfersAreRemoved(t *testing.T) {
 	}
 }
 
-// TestFaultsAreToldWithTheirRemedy requires a one-line message for each fault of an object store.
-func TestFaultsAreToldWithTheirRemedy(t *testing.T) {
+// TestErrorsOfTheObjectStoreNameTheirRemedy requires a one-line message for each fault of an object store.
+func TestErrorsOfTheObjectStoreNameTheirRemedy(t *testing.T) {
 	server := commonServer(t)
 	at := "?endpoint=" + server.Endpoint() + "&region=" + s3server.Region
 	told := func(b *objects.Bucket, want string) {
