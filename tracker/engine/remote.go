@@ -2,7 +2,7 @@ package engine
 
 import (
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/refusal"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // followRemote logs when the store's server goes away and returns.
@@ -29,7 +29,7 @@ func (e *Engine) away() bool { return e.remote != nil && e.remote.Away() != nil 
 // refuseAway refuses a call while the store's server is unavailable. Only the log names the server and the cause.
 func (e *Engine) refuseAway() error {
 	if e.away() {
-		return refusal.New(refusal.StoreAway, "%v: try again later", records.ErrAway)
+		return state.Refuse(state.StoreAway, "%v: try again later", records.ErrAway)
 	}
 	return nil
 }

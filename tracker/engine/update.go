@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
@@ -15,7 +14,7 @@ import (
 func (e *Engine) Update(ctx context.Context, step func(c *state.Change) error) error {
 	if n := e.calls.Add(1); n > int64(e.cfg.Calls) {
 		e.calls.Add(-1)
-		return refusal.Of(refusal.Overloaded, "calls", "%d calls wait for the tracker's disk: try again", n-1)
+		return state.RefuseOf(state.Overloaded, "calls", "%d calls wait for the tracker's disk: try again", n-1)
 	}
 	defer e.calls.Add(-1)
 	if err := e.refuseAway(); err != nil {
@@ -63,7 +62,7 @@ func (e *Engine) commit(effects *state.Effects) *records.Pending {
 		e.cfg.Observe(fact)
 	}
 	for _, w := range effects.Void {
-		e.answer(w, lease{err: refusal.Session(w.Session())})
+		e.answer(w, lease{err: state.RefuseSession(w.Session())})
 	}
 	for job, events := range effects.Events {
 		effects.Write.OnCommitted(func() { e.watches.publish(job, events) })
@@ -86,5 +85,5 @@ func (e *Engine) wait(ctx context.Context, p *records.Pending) error {
 	if !errors.Is(err, records.ErrClosed) {
 		e.fail(err)
 	}
-	return refusal.New(refusal.Stopping, "tracker is stopping: %v", err)
+	return state.Refuse(state.Stopping, "tracker is stopping: %v", err)
 }

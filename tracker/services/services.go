@@ -10,7 +10,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/engine"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
@@ -38,7 +37,7 @@ type Services struct {
 // Counts receives statistics of the services.
 type Counts interface {
 	// Refused counts a refused call.
-	Refused(*refusal.Error)
+	Refused(*state.Refusal)
 	// Observe counts a fact.
 	Observe(state.Fact)
 }

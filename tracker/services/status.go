@@ -11,12 +11,12 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/refusal"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // status converts an error of the engine or the state machine to a gRPC status. It counts refusals.
 func (s *Services) status(err error) error {
-	var r *refusal.Error
+	var r *state.Refusal
 	switch {
 	case err == nil:
 		return nil
@@ -26,38 +26,38 @@ func (s *Services) status(err error) error {
 		return err
 	}
 	s.counts.Refused(r)
-	if r.Kind == refusal.StaleLease {
+	if r.Kind == state.StaleLease {
 		s.log.Warn("stale lease refused", "call", r.Of, "error", r.Text)
 	}
 	return statusOf(r)
 }
 
 // statusOf converts a refusal to a gRPC status.
-func statusOf(r *refusal.Error) error {
+func statusOf(r *state.Refusal) error {
 	switch r.Kind {
-	case refusal.Invalid:
+	case state.Invalid:
 		return invalid(r.Of, "%s", r.Text)
-	case refusal.NotFound:
+	case state.NotFound:
 		return status.Error(codes.NotFound, r.Text)
-	case refusal.NotNow:
+	case state.NotNow:
 		return status.Error(codes.FailedPrecondition, r.Text)
-	case refusal.Denied:
+	case state.Denied:
 		return status.Error(codes.PermissionDenied, r.Text)
-	case refusal.VoidSession:
+	case state.VoidSession:
 		return wire.Refuse(codes.NotFound, wire.ReasonVoidSession, "%s", r.Text)
-	case refusal.StaleLease:
+	case state.StaleLease:
 		return wire.Refuse(codes.FailedPrecondition, wire.ReasonStaleLease, "%s", r.Text)
-	case refusal.OtherHistory:
+	case state.OtherHistory:
 		return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory, "%s", r.Text)
-	case refusal.MissingArtifact:
+	case state.MissingArtifact:
 		return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "%s", r.Text)
-	case refusal.Overloaded:
+	case state.Overloaded:
 		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%s", r.Text)
-	case refusal.StoreAway:
+	case state.StoreAway:
 		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%s", r.Text)
-	case refusal.OverQuota:
+	case state.OverQuota:
 		return wire.Refuse(codes.ResourceExhausted, wire.ReasonQuota, "%s", r.Text)
-	case refusal.Stopping:
+	case state.Stopping:
 		return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "%s", r.Text)
 	}
 	return status.Error(codes.Internal, r.Text)

@@ -10,27 +10,26 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/tracker/refusal"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 // counted records the refusals counted by a service.
-type counted struct{ refused []*refusal.Error }
+type counted struct{ refused []*state.Refusal }
 
-func (c *counted) Refused(r *refusal.Error) { c.refused = append(c.refused, r) }
+func (c *counted) Refused(r *state.Refusal) { c.refused = append(c.refused, r) }
 func (c *counted) Observe(state.Fact)       {}
 
 func TestARefusalIsAStatusOfItsKindAndIsCounted(t *testing.T) {
-	for kind, want := range map[refusal.Kind]codes.Code{
-		refusal.Invalid: codes.InvalidArgument, refusal.NotFound: codes.NotFound, refusal.NotNow: codes.FailedPrecondition,
-		refusal.Denied: codes.PermissionDenied, refusal.VoidSession: codes.NotFound, refusal.StaleLease: codes.FailedPrecondition,
-		refusal.OtherHistory:    codes.FailedPrecondition,
-		refusal.MissingArtifact: codes.FailedPrecondition, refusal.Overloaded: codes.Unavailable,
-		refusal.OverQuota: codes.ResourceExhausted, refusal.Stopping: codes.Unavailable, refusal.Unreadable: codes.Internal,
+	for kind, want := range map[state.RefusalKind]codes.Code{
+		state.Invalid: codes.InvalidArgument, state.NotFound: codes.NotFound, state.NotNow: codes.FailedPrecondition,
+		state.Denied: codes.PermissionDenied, state.VoidSession: codes.NotFound, state.StaleLease: codes.FailedPrecondition,
+		state.OtherHistory:    codes.FailedPrecondition,
+		state.MissingArtifact: codes.FailedPrecondition, state.Overloaded: codes.Unavailable,
+		state.OverQuota: codes.ResourceExhausted, state.Stopping: codes.Unavailable, state.Unreadable: codes.Internal,
 	} {
 		c := &counted{}
 		s := New(nil, Shard{}, nil, c, &Releases{}, slog.New(slog.DiscardHandler))
-		err := s.status(fmt.Errorf("do it: %w", refusal.Of(kind, "field", "is %d", 100)))
+		err := s.status(fmt.Errorf("do it: %w", state.RefuseOf(kind, "field", "is %d", 100)))
 		if status.Code(err) != want {
 			t.Errorf("kind %d is %v, want %v", kind, err, want)
 		}

@@ -14,7 +14,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/engine"
-	"github.com/tilth-dev/tilth/tracker/refusal"
+	"github.com/tilth-dev/tilth/tracker/state"
 )
 
 const eventsPerRead = 256
@@ -28,7 +28,7 @@ func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 	w := &watcher{Services: s, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), statuses: req.GetStatus(), stream: stream}
 	// Subscribe before reading the log, so that no event is lost between the two.
 	if w.events = s.engine.Watches().Subscribe(w.jobID); w.events == nil {
-		return s.status(refusal.Of(refusal.Overloaded, "watches", "the tracker sends %d streams of events, and has no room for more: try again",
+		return s.status(state.RefuseOf(state.Overloaded, "watches", "the tracker sends %d streams of events, and has no room for more: try again",
 			s.engine.Watches().Max()))
 	}
 	defer s.engine.Watches().End(w.jobID, w.events)
@@ -76,7 +76,7 @@ func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 	if _, err := w.engine.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
 		return notFound("job", w.jobID)
 	}
-	return w.Services.status(refusal.New(refusal.OtherHistory,
+	return w.Services.status(state.Refuse(state.OtherHistory,
 		"event %d of job %q is not the one that you know: the records were restored from a backup; read the job's events anew", w.next-1, w.jobID))
 }
 

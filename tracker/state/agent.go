@@ -12,7 +12,6 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // agent is an agent that has joined at least once, including one whose session has ended.
@@ -132,7 +131,7 @@ func (m *Machine) keepAlive(a *agent) {
 func (m *Machine) live(session string) (*agent, error) {
 	a := m.sessions[session]
 	if a == nil {
-		return nil, refusal.Session(session)
+		return nil, RefuseSession(session)
 	}
 	m.keepAlive(a)
 	return a, nil

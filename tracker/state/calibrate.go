@@ -13,7 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // toCalibrate reports whether the agent should calibrate now. The request is repeated until the agent reports a
@@ -39,7 +38,7 @@ func (c *Change) Calibrate(session string, report *tilthv1.CalibrationReport) er
 		return err
 	}
 	if a.device == nil {
-		return refusal.Field("session", "is of %q, which is not a runner", a.spec.GetName())
+		return refuseField("session", "is of %q, which is not a runner", a.spec.GetName())
 	}
 	c.calibrated(a.device, session, report)
 	return nil

@@ -7,7 +7,6 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // maxDeadLetters bounds the dead letters of a job. A job that reaches it fails: the farm cannot tune it.
@@ -48,7 +47,7 @@ func (c *Change) stillDead(j *job, dead []DeadBatch) (out []*batch, err error) {
 		}
 		b, err := c.restore(j, d.Stored)
 		if err != nil {
-			return nil, refusal.Store(err)
+			return nil, refuseStore(err)
 		}
 		out = append(out, b)
 	}

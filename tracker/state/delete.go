@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // everMade reports whether a job may once have had the id, in this generation of the store or an earlier one.
@@ -23,7 +22,7 @@ func (m *Machine) Missing() uint64 {
 // Delete drops an ended job. Repeating the call changes nothing.
 func (c *Change) Delete(id string) error {
 	if c.jobs[id] != nil {
-		return refusal.New(refusal.NotNow, "job %s has not ended: cancel it first", id)
+		return Refuse(NotNow, "job %s has not ended: cancel it first", id)
 	}
 	if j := c.archive.Job(id); j != nil {
 		c.dropEnded(j, policy.Deleted)
@@ -35,7 +34,7 @@ func (c *Change) Delete(id string) error {
 // DeleteGone handles Delete for a job that no longer exists or that the caller may not see.
 func (c *Change) DeleteGone(id string) error {
 	if !c.everMade(id) {
-		return refusal.Unknown("job", id)
+		return refuseUnknown("job", id)
 	}
 	c.Repeated("DeleteJob")
 	return nil

@@ -13,7 +13,6 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // keptChanges bounds the history of a device's state.
@@ -91,7 +90,7 @@ func (m *Machine) device(name string) *device {
 // deviceOf returns the device of a known runner.
 func (m *Machine) deviceOf(name string) (*device, error) {
 	if a := m.agents[name]; a == nil || a.device == nil {
-		return nil, refusal.Unknown("device", name)
+		return nil, refuseUnknown("device", name)
 	}
 	return m.devices[name], nil
 }

@@ -7,7 +7,6 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // Waiter is a pending request of an agent for work.
@@ -35,7 +34,7 @@ func (m *Machine) Lease(session string) (*Effects, error) {
 func (m *Machine) Wait(session, name string) (*Waiter, error) {
 	a := m.sessions[session]
 	if a == nil {
-		return nil, refusal.Session(session)
+		return nil, RefuseSession(session)
 	}
 	if err := m.roomForWait(a); err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func (m *Machine) Wait(session, name string) (*Waiter, error) {
 func (m *Machine) FindWait(session, name string) (*Waiter, error) {
 	a := m.sessions[session]
 	if a == nil {
-		return nil, refusal.Session(session)
+		return nil, RefuseSession(session)
 	}
 	for w := range a.waiters {
 		if name != "" && w.name == name {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // Joined is the response to an agent that joined.
@@ -56,5 +55,5 @@ func (c *Change) checkTakeover(name, identity string) error {
 	if old == nil || old.gone || old.identity == identity {
 		return nil
 	}
-	return refusal.New(refusal.Denied, "agent %q is joined by another identity: choose another --name, or stop the other", name)
+	return Refuse(Denied, "agent %q is joined by another identity: choose another --name, or stop the other", name)
 }

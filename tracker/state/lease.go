@@ -8,7 +8,6 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // lease is work assigned to an agent until a deadline.
@@ -139,7 +138,7 @@ func (c *Change) release(w work) {
 
 // Stale returns the error for a call whose lease is no longer held.
 func Stale(call string, token *tilthv1.LeaseToken) error {
-	return refusal.Of(refusal.StaleLease, call, "lease of %q, attempt %d, is no longer held: drop the work", token.GetSubject(), token.GetAttempt())
+	return RefuseOf(StaleLease, call, "lease of %q, attempt %d, is no longer held: drop the work", token.GetSubject(), token.GetAttempt())
 }
 
 // GiveBack returns a lease without blame. It is a no-op if the lease is no longer held.

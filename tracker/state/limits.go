@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // Limits bound the tracker's memory. A call beyond a limit fails with UNAVAILABLE; agents and clients retry it. Zero
@@ -105,5 +104,5 @@ func (m *Machine) roomForWait(a *agent) error {
 }
 
 func overloaded(of, format string, args ...any) error {
-	return refusal.Of(refusal.Overloaded, of, format, args...)
+	return RefuseOf(Overloaded, of, format, args...)
 }

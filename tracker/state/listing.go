@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // AgentNames returns the names of all known agents, in any order.
@@ -21,7 +20,7 @@ func (m *Machine) OwnerNames() []string { return slices.Collect(maps.Keys(m.owne
 func (m *Machine) Agent(name string) (*tilthv1.Agent, error) {
 	a := m.agents[name]
 	if a == nil {
-		return nil, refusal.Unknown("agent", name)
+		return nil, refuseUnknown("agent", name)
 	}
 	return a.view(), nil
 }

@@ -13,7 +13,6 @@ import (
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // TestAnySequenceOfOperationsKeepsTheBooks runs farms in which agents join, vanish, fail, repeat calls and report
@@ -172,8 +171,8 @@ func (w *world) leaseTo(session string) {
 		return
 	}
 	waiter, err := w.m.Wait(session, "")
-	var r *refusal.Error
-	if errors.As(err, &r) && r.Kind == refusal.Overloaded {
+	var r *Refusal
+	if errors.As(err, &r) && r.Kind == Overloaded {
 		return
 	}
 	w.waiting[waiter] = true
@@ -283,8 +282,8 @@ func (w *world) damage() {
 
 // mayBeStale fails the test for any refusal except those of lost leases and artifacts.
 func (w *world) mayBeStale(err error) {
-	var r *refusal.Error
-	if err != nil && !(errors.As(err, &r) && slices.Contains([]refusal.Kind{refusal.StaleLease, refusal.Overloaded, refusal.MissingArtifact, refusal.Invalid}, r.Kind)) {
+	var r *Refusal
+	if err != nil && !(errors.As(err, &r) && slices.Contains([]RefusalKind{StaleLease, Overloaded, MissingArtifact, Invalid}, r.Kind)) {
 		w.Fatal(err)
 	}
 }

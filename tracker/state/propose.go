@@ -5,7 +5,6 @@ import (
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.ProposeBatchResponse {
@@ -61,9 +60,9 @@ func (c *Change) Propose(req *tilthv1.ProposeBatchRequest) (Proposal, error) {
 		}
 		return Proposal{Closed: batchID(j.id, n)}, nil
 	case n > j.proposals:
-		return Proposal{}, refusal.New(refusal.OtherHistory, "proposal: is %d, the job's next is %d", n, j.proposals)
+		return Proposal{}, Refuse(OtherHistory, "proposal: is %d, the job's next is %d", n, j.proposals)
 	case int(req.GetTaskIndex()) >= len(j.spec.GetTasks()):
-		return Proposal{}, refusal.Field("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
+		return Proposal{}, refuseField("task_index", "is %d, the job has %d tasks", req.GetTaskIndex(), len(j.spec.GetTasks()))
 	}
 	if err := cmp.Or(c.checkCandidatesQuota(j, req.GetCandidates()), c.roomForBatch(j, req.GetCandidates())); err != nil {
 		return Proposal{}, err

@@ -3,7 +3,6 @@ package state
 import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // checkQuota returns an error if a job of that many stored bytes exceeds its owner's quota.
@@ -35,5 +34,5 @@ func overQuota(x *policy.QuotaExceeded) error {
 	if x == nil {
 		return nil
 	}
-	return refusal.Of(refusal.OverQuota, x.Of, "%s", x.Text)
+	return RefuseOf(OverQuota, x.Of, "%s", x.Text)
 }

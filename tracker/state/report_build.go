@@ -3,7 +3,6 @@ package state
 import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // built accepts a build. It records failed candidates and queues the rest for a runner.
@@ -56,22 +55,22 @@ func (c *Change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*ti
 	for n, o := range req.GetOutcomes() {
 		i, known := places[o.GetCandidate()]
 		if !known || b.recorded[i] != 0 {
-			return nil, refusal.Item("outcomes", n, "candidate", "%s is not to be built in batch %s", o.GetCandidate(), b.id)
+			return nil, refuseItem("outcomes", n, "candidate", "%s is not to be built in batch %s", o.GetCandidate(), b.id)
 		}
 		if outcomes[i] != nil {
-			return nil, refusal.Item("outcomes", n, "candidate", "%s comes twice", o.GetCandidate())
+			return nil, refuseItem("outcomes", n, "candidate", "%s comes twice", o.GetCandidate())
 		}
 		outcomes[i] = o
 	}
 	for i, candidate := range b.candidates {
 		if b.recorded[i] == 0 && outcomes[i] == nil {
-			return nil, refusal.Field("outcomes", "lacks candidate %s", candidate.GetDigest())
+			return nil, refuseField("outcomes", "lacks candidate %s", candidate.GetDigest())
 		}
 	}
 	for _, a := range req.GetArtifacts() {
 		complete, size := c.artifacts.Stat(a.GetDigest())
 		if !complete {
-			return nil, refusal.Artifact(a.GetDigest())
+			return nil, refuseArtifact(a.GetDigest())
 		}
 		a.SizeBytes = uint64(size)
 	}

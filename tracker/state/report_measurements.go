@@ -7,18 +7,17 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // measured accepts measurements. It skips trials that are already recorded.
 func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
 	for n, m := range req.GetMeasurements() {
 		if b.place(m.GetCandidate()) < 0 {
-			return refusal.Item("measurements", n, "candidate", "%s, trial %d, is not in batch %s",
+			return refuseItem("measurements", n, "candidate", "%s, trial %d, is not in batch %s",
 				m.GetCandidate().GetDigest(), m.GetCandidate().GetTrial(), b.id)
 		}
 		if err := records.ValidateEnergy(b.job.spec.GetTarget().GetFingerprint(), m); err != nil {
-			return refusal.Item("measurements", n, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
+			return refuseItem("measurements", n, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}
 	}
 	a := b.lease.agent

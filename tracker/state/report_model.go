@@ -7,7 +7,6 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // Reading is a tuner's report about a model. Creating it does the expensive work before the machine is locked.
@@ -78,9 +77,9 @@ func (c *Change) checkReading(j *job, r *Reading) (failure string, err error) {
 	asked, got := j.spec.GetTarget(), r.spec.GetTarget()
 	switch {
 	case got.GetDeviceClass() != asked.GetDeviceClass():
-		return "", refusal.Field("target.device_class", "is %q, the job's is %q", got.GetDeviceClass(), asked.GetDeviceClass())
+		return "", refuseField("target.device_class", "is %q, the job's is %q", got.GetDeviceClass(), asked.GetDeviceClass())
 	case asked.GetToolchain() != "" && got.GetToolchain() != asked.GetToolchain():
-		return "", refusal.Field("target.toolchain", "is %q, the job's is %q", got.GetToolchain(), asked.GetToolchain())
+		return "", refuseField("target.toolchain", "is %q, the job's is %q", got.GetToolchain(), asked.GetToolchain())
 	}
 	more := r.encoded.SpecBytes() - j.specBytes
 	share, has := c.cfg.Shares.Of(j.spec.GetOwner()), c.usageOf(j.spec.GetOwner())

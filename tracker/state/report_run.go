@@ -4,7 +4,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // finishRun accepts the outcome of a run.
@@ -17,12 +16,12 @@ func (c *Change) finishRun(j *job, req *tilthv1.ReportRunRequest) error {
 	}
 	if result := req.GetResult(); result != nil {
 		if got, want := len(result.GetPackages()), len(j.spec.GetRun().GetPackages()); got != want {
-			return refusal.Field("result.packages", "are %d, the job has %d", got, want)
+			return refuseField("result.packages", "are %d, the job has %d", got, want)
 		}
 		if digest := result.GetOutputs().GetDigest(); digest != "" {
 			complete, size := c.artifacts.Stat(digest)
 			if !complete {
-				return refusal.Artifact(digest)
+				return refuseArtifact(digest)
 			}
 			result.Outputs.SizeBytes = uint64(size)
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // runs reports whether the job runs packages instead of tuning.
@@ -33,7 +32,7 @@ func (j *job) needs() (digests []string) {
 // pinArtifacts pins the artifacts that a job needs. It returns an error that names a missing one.
 func (c *Change) pinArtifacts(j *job) error {
 	if digest := c.lackedBy(j); digest != "" {
-		return refusal.Artifact(digest)
+		return refuseArtifact(digest)
 	}
 	c.artifacts.Pin(j.needs()...)
 	return nil

@@ -6,7 +6,6 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
 // request identifies a submission, so that the call can be repeated safely.
@@ -49,9 +48,9 @@ func (s *Submission) LookUp(requested func(owner, requestID string) (jobID strin
 // unreadable returns the error for a call that needs data which the store could not provide.
 func unreadable(err error) error {
 	if errors.Is(err, records.ErrAway) {
-		return refusal.New(refusal.StoreAway, "%v: try again later", records.ErrAway)
+		return Refuse(StoreAway, "%v: try again later", records.ErrAway)
 	}
-	return refusal.Store(err)
+	return refuseStore(err)
 }
 
 // Submit creates a job, or returns the one that an earlier call created, or only its id if it is no longer in memory.

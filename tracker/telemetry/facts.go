@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/refusal"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
@@ -44,13 +43,13 @@ func (m *Metrics) occurrence(o state.Occurrence) prometheus.Counter {
 }
 
 // Refused counts a call that a service refused.
-func (m *Metrics) Refused(r *refusal.Error) {
+func (m *Metrics) Refused(r *state.Refusal) {
 	switch r.Kind {
-	case refusal.StaleLease:
+	case state.StaleLease:
 		m.stale.WithLabelValues(r.Of).Inc()
-	case refusal.Overloaded:
+	case state.Overloaded:
 		m.refused.WithLabelValues("load_" + r.Of).Inc()
-	case refusal.OverQuota:
+	case state.OverQuota:
 		m.refused.WithLabelValues("quota_" + r.Of).Inc()
 	}
 }
