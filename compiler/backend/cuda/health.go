@@ -28,7 +28,7 @@ const (
 	memoryMax
 	corrected
 	uncorrected
-	told
+	healthFields
 )
 
 // health parses a line of the monitor program.
@@ -39,10 +39,10 @@ func health(line string) (h backend.Health, err error) {
 		return h, nil
 	}
 	fields := strings.Fields(rest)
-	if word != "health" || len(fields) != told {
+	if word != "health" || len(fields) != healthFields {
 		return h, fmt.Errorf("the health is %q", line)
 	}
-	var n [told]int64
+	var n [healthFields]int64
 	for k := range n {
 		if n[k], err = strconv.ParseInt(fields[k], 10, 64); err != nil {
 			return h, fmt.Errorf("the health is %q", line)

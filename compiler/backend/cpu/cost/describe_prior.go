@@ -19,8 +19,8 @@ import (
 //go:embed x86.txt
 var x86 string
 
-// PriorModel returns a cost model for a target without measurements, in LightGBM's text format, or "" if its
-// architecture has none.
+// PriorModel returns a cost model for a target without measurements, in LightGBM's text format, or "" if
+// its architecture lacks one.
 func PriorModel(t *target.Target) string {
 	if t.CPU.Arch != target.X86 {
 		return ""

@@ -41,7 +41,7 @@ var algorithms = []struct {
 }
 
 // TileMatrices returns the schedules of a reduction that use the target's tile instructions. It returns nil if the
-// target has none, or if the operands do not match: elements of 8 or 16 bits with contiguous terms, multiplied by a
+// target lacks them, or if the operands do not match: elements of 8 or 16 bits with contiguous terms, multiplied by a
 // constant that can be packed or by an operand that can be interleaved.
 func TileMatrices(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) space.Family {
 	if acc.Combiner != expr.Sum {

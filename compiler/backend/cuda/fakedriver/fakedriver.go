@@ -50,7 +50,7 @@ func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir st
 	d := &Driver{tc, t, dir, objects}
 	err = tc.Build(ctx, toolchain.Build{
 		Target: t, Form: toolchain.Library, Objects: objects, Sources: []toolchain.File{file("fake.c")},
-		Headers: append(cuda.DriverSources(), file("told.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header},
+		Headers: append(cuda.DriverSources(), file("setting.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header},
 			toolchain.File{Name: "sim_maps.h", Text: dialect.SimulatedMaps()}),
 	}, d.Library())
 	return d, err
@@ -61,7 +61,7 @@ func (d *Driver) MakeHealth(ctx context.Context) (string, error) {
 	path := filepath.Join(d.dir, "libnvidia-ml.so.1")
 	return path, d.tc.Build(ctx, toolchain.Build{
 		Target: d.target, Form: toolchain.Library, Objects: d.objects, Sources: []toolchain.File{file("nvml_fake.c")},
-		Headers: []toolchain.File{file("told.h")},
+		Headers: []toolchain.File{file("setting.h")},
 	}, path)
 }
 

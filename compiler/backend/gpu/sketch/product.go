@@ -159,7 +159,7 @@ func boxed(l *expr.Load) bool {
 }
 
 // MaxStages returns the maximum depth of the pipeline: one if an operand is not a plain copy, if its elements are
-// too small for asynchronous copies, or if the GPU has none.
+// too small for asynchronous copies, or if the GPU lacks them.
 func (p *Product) MaxStages(vector int64) int64 {
 	if !p.GPU.HasWarps() {
 		return 1

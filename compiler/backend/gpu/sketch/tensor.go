@@ -64,8 +64,8 @@ type tensorParameters struct {
 	tma int64
 }
 
-// NewTensor returns the schedules of a unit with a reduction g in the formats that numerics allow, or nil if there
-// are none. Results need not be whole matrices: tiles are padded with zeros, which are not stored.
+// NewTensor returns the schedules of a unit with a reduction g in the formats that numerics allow, or nil if no format
+// does. Results need not be whole matrices: tiles are padded with zeros, which are not stored.
 func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU, numerics schedule.Numerics) space.Family {
 	a, b, ok := schedule.Factors(g.Body)
 	if !ok || g.Combiner != expr.Sum {

@@ -40,7 +40,7 @@ static double real(const struct boardmodule *m, uint32_t at) {
   return w;
 }
 
-/* A copy of a text; NULL when it is none. */
+/* Returns a copy of the string at an offset, or NULL if it is not terminated. */
 static char *text(const struct boardmodule *m, uint32_t at) {
   if (!fits(m, at, 1)) return NULL;
   uint32_t most = m->size - at < MOST_NAME ? m->size - at : MOST_NAME;

@@ -1,6 +1,6 @@
-/* Candidates that run on a board without an operating system, whose monitor loads and runs them. The bench's buffers are what holds: the board
- * gets of them what it lacks before a kernel runs, so that one that another process used meanwhile gets everything anew. What can be made there
- * is not sent: data that depend on a seed are filled there, and told by their CRC. */
+/* Runs candidates on a board without an operating system, through its monitor. The bench's buffers are authoritative: before a kernel runs, the
+ * board receives the parts that differ, or everything if another process has used it in between. Data derived from a seed are generated on the
+ * board and verified by CRC instead of being sent. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <signal.h>
@@ -243,7 +243,7 @@ static int lay_out_kernel(const struct boardmodule *m, const struct boardmodule_
   return -1;
 }
 
-/* Sends the module that is not there; what is there of it already is told by its CRC. */
+/* Sends the module unless it is loaded. A CRC identifies the part that the board already has. */
 static int send_module(const struct boardmodule *m) {
   struct place p = {board.behind, m->size};
   uint32_t there;

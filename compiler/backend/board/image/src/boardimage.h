@@ -1,4 +1,4 @@
-/* What a module for a board has for whoever runs it from afar: an ELF file whose entry is this table. The words are addresses. */
+/* The entry table of a module for a board, an ELF file that a host loads and runs remotely. The words are addresses. */
 #ifndef TILTH_BOARDIMAGE_H
 #define TILTH_BOARDIMAGE_H
 #include <stdint.h>

@@ -280,7 +280,7 @@ void bench_collect(const struct bench *b) {
     if (b->args[k].role == TILTH_OUTPUT) device_take(b, k, 0, b->args[k].bytes);
 }
 
-/* Where the element of output k is that was spoilt last, in bytes from the beginning. *bytes = its size, 0 when there is none. */
+/* Returns the byte offset of the last disturbed element of output k. *bytes receives its size, or 0 if k is not an output with elements. */
 static int64_t spoilt(const struct bench *b, int32_t k, int64_t *bytes) {
   const struct tilth_arg *a = &b->args[k];
   *bytes = a->role == TILTH_OUTPUT && a->elements > 0 ? a->bytes / a->elements : 0;

@@ -52,8 +52,8 @@ int bench_matches(const struct bench *b, const struct tilth_module *module);
 /* Fills the inputs with data of a seed, on all workers, unless they have those. */
 void bench_fill(struct bench *b, uint64_t seed);
 
-/* Brings the inputs into the caches of all workers, and the outputs, which are poisoned, into that of whoever is likely to write them:
- * there they are in a model, and when samples are taken. */
+/* Warms the caches as in a model and during sampling: inputs in those of all workers, and the poisoned outputs in that of the worker that is
+ * likely to write them. */
 void bench_warm(struct bench *b);
 
 /* Spoils an element of each output, another one each time: a kernel that leaves it as it is, since its results were there already, is
@@ -104,7 +104,7 @@ void bench_collect(const struct bench *b);
  * inputs may be others afterwards. */
 const char *bench_verify(struct bench *b, const struct loaded *l, int32_t index, char *message, int message_bytes);
 
-/* The buffer an address belongs to, for messages; NULL when it is none. `l` may be NULL. */
+/* Returns the buffer that contains an address, for messages, or NULL. `l` may be NULL. */
 const struct buffer *bench_find(const struct bench *b, const struct loaded *l, const void *address, int64_t *offset);
 
 double seconds_now(void);

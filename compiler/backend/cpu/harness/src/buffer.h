@@ -18,11 +18,11 @@ struct buffer {
  * success, else errno. */
 int buffer_open(struct buffer *b, const char *name, int64_t bytes, int64_t behind);
 
-/* From now on, reading behind the end finds zeros. A prefetch that runs ahead of a kernel finds memory in a model, where other data
- * follow. Where there is none, a processor looks for it anew each time, which takes longer than a load, and would be measured. */
+/* Maps zeros after the end. In a model, other data follow, so that prefetches ahead of a kernel find memory. Without a mapping, the processor
+ * would walk the page tables for each of them, which takes longer than a load and would be measured. */
 void buffer_show_end(struct buffer *b);
 
-/* Takes that back. */
+/* Unmaps them. */
 void buffer_hide_end(struct buffer *b);
 
 /* What buffers hold before anything is written. */

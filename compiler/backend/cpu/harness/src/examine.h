@@ -1,4 +1,4 @@
-/* One kernel by itself, timed by the judge's clock on inputs that nobody in this process has seen before. */
+/* Runs a single kernel, timed by the judge's clock, on inputs that this process has not seen before. */
 #ifndef TILTH_EXAMINE_H
 #define TILTH_EXAMINE_H
 #include "bench.h"

@@ -6,7 +6,7 @@
 /* Catches faults from now on; a fault is reported as one of the kernel last named by fault_watch, then the process exits. */
 void fault_catch(const struct bench *b);
 
-/* The kernel that runs next, with its buffers; NULL when it has none. */
+/* Sets the kernel that runs next, with its buffers; NULL if it has not allocated any. */
 void fault_watch(int32_t index, const struct loaded *l);
 
 /* Reports a fault of the kernel last named, and ends the process. */

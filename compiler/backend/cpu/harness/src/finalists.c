@@ -93,8 +93,8 @@ static int decided(const struct field *field) {
   return 1;
 }
 
-/* A round reports no turns: whoever reads them takes a processor from the kernel, which made those of two threads on two processors up to 1.8
- * times as slow. What goes wrong is told of by the fault handler, also when a race that does not end is aborted. */
+/* Runs a round without reporting turns: the reader of reports would take a processor from the kernel, which made kernels with two threads on two
+ * processors up to 1.8 times slower. The fault handler reports failures, including an aborted race. */
 static void run_round(struct bench *b, struct field *field, int round) {
   for (int k = 0; k < field->n; k++) {
     struct finalist *f = &field->all[k];

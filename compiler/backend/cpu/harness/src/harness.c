@@ -37,7 +37,7 @@ static int is_chosen(const struct options *o, const char *id) {
   return o->n_chosen == 0;
 }
 
-/* Reads what will be read of a kernel before its turn, so that what is not there is told while its module is being loaded. */
+/* Checks the parts of a kernel that are read before its turn, so that defects are reported while its module loads. */
 static int is_sound(const struct tilth_kernel *kernel) {
   int sound = kernel->run && kernel->n_prepared >= 0 && kernel->n_prepared <= MOST_PREPARED;
   for (int32_t i = 0; sound && i < kernel->n_prepared; i++) sound = kernel->packs[i]->fill && kernel->packs[i]->bytes >= 0;
@@ -150,7 +150,7 @@ static int parse(struct options *o, int argc, char **argv) {
   return -1;
 }
 
-/* A process that serves has its device ready before it hears what to do. */
+/* Reads the next command line. A serving process has prepared its device before. */
 static int wait_for_plan(struct options *o) {
   int argc;
   char **argv;
@@ -166,14 +166,13 @@ static int wait_for_plan(struct options *o) {
   return 0;
 }
 
-/* Carries out one command line after the other, until one goes wrong or nobody has any more. */
+/* Executes command lines until one fails or the input ends. */
 static int serve(struct options *o, const struct tilth_runtime *rt) {
   while (wait_for_plan(o) == 0 && run(o, rt) == 0) continue;
   return -1;
 }
 
-/* Libraries that kernels call start threads of their own when they are loaded, unless they are told not to: here none may be started, and a
- * kernel has those of the pool. */
+/* Keeps libraries that kernels call from starting threads when they are loaded. The sandbox forbids threads, and kernels use the pool's. */
 static void calm_libraries(void) {
   setenv("OMP_NUM_THREADS", "1", 1);
   setenv("OPENBLAS_NUM_THREADS", "1", 1);

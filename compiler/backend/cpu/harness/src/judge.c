@@ -48,8 +48,8 @@ int judge_share(struct bench *b) {
 
 void judge_unshare(void) { munmap(judge.slots, judge.bytes); }
 
-/* Ends the process when nobody judges any more. */
-static void hear(void *text, size_t bytes) {
+/* Reads from the judge. Exits if the judge has gone. */
+static void read_judge(void *text, size_t bytes) {
   for (size_t have = 0; have < bytes;) {
     ssize_t n = read(judge.fd, (char *)text + have, bytes - have);
     if (n < 0 && errno == EINTR) continue;
@@ -61,14 +61,14 @@ static void hear(void *text, size_t bytes) {
 int judge_arguments(int *argc, char ***argv) {
   static char *words[MOST_WORDS] = {"harness"}, *text;
   struct judge_word w;
-  hear(&w, sizeof w);
+  read_judge(&w, sizeof w);
   free(text);
   text = w.op == JUDGE_ARGUMENTS && w.n < MOST_ARGUMENTS ? calloc(1, w.n + 1) : NULL;
   if (!text) {
     report_error("a command line of %llu bytes, or another word", (unsigned long long)w.n);
     return -1;
   }
-  hear(text, w.n);
+  read_judge(text, w.n);
   *argc = 1, *argv = words;
   for (char *at = text; at < text + w.n; at += strlen(at) + 1) {
     if (*argc == MOST_WORDS) {
@@ -82,7 +82,7 @@ int judge_arguments(int *argc, char ***argv) {
 
 struct judge_word judge_wait(struct bench *b) {
   struct judge_word w;
-  hear(&w, sizeof w);
+  read_judge(&w, sizeof w);
   if (w.op == JUDGE_GO_ON || w.op == JUDGE_WRONG || w.op == JUDGE_LOAD) bench_fill(b, w.seed);
   return w;
 }

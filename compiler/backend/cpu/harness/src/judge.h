@@ -1,5 +1,5 @@
-/* What the harness is told, and what it hands in. The judge is the runner, another process: it says which data the inputs are filled
- * with, sees the outputs in memory that both share, and says whether they are right. The harness has nothing to compare them with. */
+/* The protocol between the harness and the judge, which is the runner in another process. The judge names the data of inputs, reads outputs
+ * from shared memory and verifies them. The harness has no reference results. */
 #ifndef TILTH_JUDGE_H
 #define TILTH_JUDGE_H
 #include "bench.h"
@@ -28,14 +28,13 @@ int judge_open(void);
 /* Waits for the next command line of a process that serves, which stands until the one after it. 0 on success; otherwise a message was reported. */
 int judge_arguments(int *argc, char ***argv);
 
-/* Maps the memory that both share, which has the size that the judge wants when it has heard of the workload. 0 on success; otherwise a
- * message was reported. */
+/* Maps the shared memory, whose size the judge determines from the workload. Returns 0, or reports an error. */
 int judge_share(struct bench *b);
 
-/* Takes that back, in a process that serves. */
+/* Unmaps it, in a serving process. */
 void judge_unshare(void);
 
-/* Waits for a word, and fills the inputs with data that it names. Ends the process when nobody judges any more. */
+/* Waits for a command and fills the inputs with the data that it names. Exits if the judge has gone. */
 struct judge_word judge_wait(struct bench *b);
 
 /* Hands the outputs in. */

@@ -8,8 +8,8 @@
 #include "judge.h"
 #include "race.h"
 
-/* A kernel whose first two runs take so many times as long as the best gets no sample beyond them. */
-#define HOPELESS 3
+/* A kernel whose first two runs take this many times as long as the best is not sampled. */
+#define SLOWDOWN_LIMIT 3
 /* No kernel is repeated as often as one would be that takes less than this: putting constants out of the caches takes longer. */
 #define LEAST_SECONDS 2e-7
 /* What is measured between two calibrations takes about so long: these then cost three per cent. */
@@ -38,7 +38,7 @@ double measure_sample(struct bench *b, const struct loaded *l, double estimate) 
   int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, LEAST_SECONDS)) + 1 : 1;
   for (int64_t k = 0; k < repeats; k++) {
     bench_chill(b, l);
-    if (k == repeats - 1) bench_disturb(b); /* what does not compute in each run is told by the last one */
+    if (k == repeats - 1) bench_disturb(b); /* the last run detects kernels that skip the work of earlier ones */
     total += bench_run(b, l);
   }
   return total / (double)repeats;
@@ -52,14 +52,13 @@ void measure_sustained(struct bench *b, const struct loaded *l, int32_t index) {
   report_sustained(index);
 }
 
-/* The best candidate so far: its median, and the upper end of its interval, which others must not be slower than. 0 while there is none. */
+/* The best candidate so far: its median, and the upper end of its interval, which bounds others. All 0 at the start. */
 struct incumbent {
   double median, seconds, spread;
 };
 
-/* Whether n samples are enough, because the candidate is slower than the best, or because it is behind, by however little: it will not
- * become the best, and those that are as fast are told apart as finalists. The run that was verified is a look like the samples, so that
- * mostly one sample is enough of a slow one. */
+/* Reports whether n samples suffice: the candidate is slower than the best by any margin, and so cannot become the best. Finalists distinguish
+ * candidates of equal speed. The verified run counts as a sample, so that a slow candidate usually needs only one more. */
 static int settled(const struct options *o, const struct incumbent *best, double first, const double *samples, int n) {
   double looks[MOST_SAMPLES_KEPT + 1] = {first};
   memcpy(looks + 1, samples, n * sizeof *samples);
@@ -92,10 +91,10 @@ static void challenge(struct incumbent *best, const struct outcome *o) {
 static void measure(struct bench *b, struct loaded *l, int32_t index, struct incumbent *best, struct sheet *s) {
   double first = measure_first(b, l, index, s);
   if (strcmp(s->outcome.status, "ok")) return;
-  int hopeless = best->seconds > 0 && first > HOPELESS * best->seconds;
+  int hopeless = best->seconds > 0 && first > SLOWDOWN_LIMIT * best->seconds;
   if (hopeless) {
     s->samples[0] = bench_run(b, l), s->outcome.n_samples = 1;
-    hopeless = s->samples[0] > HOPELESS * best->seconds;
+    hopeless = s->samples[0] > SLOWDOWN_LIMIT * best->seconds;
   }
   if (!hopeless) s->outcome.n_samples = take_samples(b, l, best, first, s->samples);
   measure_sustained(b, l, index);

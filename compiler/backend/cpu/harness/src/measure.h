@@ -11,7 +11,7 @@ struct sheet {
   char message[512];
 };
 
-/* Runs the kernel once and has its results compared; its samples may be taken on other data. Returns the seconds it took; outcome.status says whether it is right. */
+/* Runs the kernel once and has its results verified; samples may use other data. Returns the seconds; the verdict is in outcome.status. */
 double measure_first(struct bench *b, struct loaded *l, int32_t index, struct sheet *s);
 
 /* Looks at the results once more after the samples, for kernels that only get the first run right; no sample of a wrong one stays. */

@@ -1,6 +1,5 @@
 /* The harness's command line: harness [--name value]... REFERENCE.so CANDIDATES.so...; with --compute 1 there are no candidates. With --serve 1
- * there is nothing but what reaches the device: the process gets it ready, and hears what to do from the judge, one command line after the
- * other. */
+ * there are only options for reaching the device: the process prepares it and reads further command lines from the judge. */
 #ifndef TILTH_OPTIONS_H
 #define TILTH_OPTIONS_H
 #include <stdint.h>

@@ -3,8 +3,8 @@
 #define TILTH_REPORT_H
 #include "tilth_kernel.h"
 
-/* Keeps standard output for reports and sends what kernels print to standard error, which nobody reads. Each line begins with a word of
- * 64 bytes, the first that standard input gives: what is written by others is told by its lack. 0 on success, else errno. */
+/* Reserves standard output for reports and redirects what kernels print to standard error, which is discarded. Each line begins with the first
+ * 64 bytes of standard input, a token that identifies genuine lines. Returns 0 or errno. */
 int report_open(void);
 
 /* Object `module` of candidates is about to be loaded, which may run code of it. */
@@ -55,7 +55,7 @@ void report_lost(const char *message);
 /* The harness itself cannot go on. */
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The device has no room for the workload, whoever computes it. */
+/* Reports that the workload exceeds the device's memory, whichever kernel computes it. */
 void report_too_large(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* All kernels have been reported, or all that the judge asked for is handed in. */

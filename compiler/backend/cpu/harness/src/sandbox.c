@@ -47,7 +47,7 @@ static void limit(int resource, int64_t value) {
 
 #define DENY(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
-/* Opening a file is allowed for reading only; flags is the number of the call's argument that says what for. */
+/* Allows opening files only for reading; flags is the index of the call's access flags. */
 #define READ_ONLY(call, flags) \
   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[flags])), \
       BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, 0, 1), \

@@ -1,4 +1,4 @@
-/* The processors that a model's threads may run on, where whoever opens it says which. */
+/* The processors that a model's threads may run on, if the caller restricts them. */
 #ifndef TILTH_CPUS_H
 #define TILTH_CPUS_H
 #include <pthread.h> /* with _GNU_SOURCE */

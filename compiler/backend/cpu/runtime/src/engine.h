@@ -1,5 +1,5 @@
-/* What runs a model: the part of a package that depends on the kind of device. Handles see to it that one thread at a
- * time calls it. Failures are told by tilth_fail. */
+/* The device-specific part of a package, which runs the model. Handles serialise calls. Failures are reported through
+ * tilth_fail. */
 #ifndef TILTH_ENGINE_H
 #define TILTH_ENGINE_H
 #include "model.h"

@@ -1,4 +1,4 @@
-/* What a package tells of itself without being opened, and of what went wrong. */
+/* Descriptions of a package that need no open model, and the last error. */
 #include <stdarg.h>
 #include <stdio.h>
 

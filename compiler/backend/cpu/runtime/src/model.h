@@ -46,7 +46,7 @@ struct tilth_plan {
   /* The extents of a decoder, if the model is one: how many positions came before, and how many a run has. */
   int32_t decodes, past, step;
   const char *const *call_names;
-  /* Says why libraries that kernels call are not those that they were measured with; NULL where none are called. */
+  /* Returns why the libraries that kernels call differ from the measured ones; NULL if kernels call no library. */
   const char *(*libraries)(void);
   /* Runs all calls in order. When seconds is not NULL, stores there how long each took, and -1 for those that are not needed. */
   void (*run)(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds);

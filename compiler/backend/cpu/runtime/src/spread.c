@@ -8,7 +8,7 @@ void tilth_sit_down(struct tilth_seat *seat) {
   atomic_store_explicit(&seat->processor, sched_getcpu() + 1, memory_order_release);
 }
 
-/* Lets a thread run only where nobody is. */
+/* Restricts a thread to processors that are not taken. */
 static void move(struct tilth_seat *seat, const cpu_set_t *taken) {
   cpu_set_t allowed;
   if (sched_getaffinity(seat->thread, sizeof seat->home, &seat->home)) return;

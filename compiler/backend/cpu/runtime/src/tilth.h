@@ -13,8 +13,8 @@
  * apart by name: it calls them through struct tilth_api, which each package returns from a function of its own name.
  *
  * Threads: any thread may call any function at any time, but tilth_close, which must be the last call on its model.
- * Calls on one model wait for each other; calls on different models run side by side. Whoever shares a model holds it
- * by tilth_lock from the first input until the last output. A child made by fork must not use its parent's models.
+ * Calls on one model wait for each other; calls on different models run side by side. Threads that share a model must
+ * hold tilth_lock from the first input until the last output. A child made by fork must not use its parent's models.
  *
  * Versions: functions, and members at the end of tilth_options, tilth_api and tilth_device_api, are added and never
  * changed. */
@@ -44,7 +44,7 @@ struct tilth_tensor {
 
 struct tilth_model;
 
-/* How a model is opened. Zeros, but for the size, are what tilth_open does. */
+/* Options of tilth_open_with. All zeros, except for the size, is the behaviour of tilth_open. */
 struct tilth_options {
   int64_t size; /* sizeof(struct tilth_options) */
   /* How many threads run the model, the caller's included: at most as many as it was compiled for, which are the
@@ -61,10 +61,10 @@ struct tilth_options {
 
 /* Opens the model with its weights, which lie in the file `weights` from byte `offset` on: 0 in weights.bin, or the
  * place of weights.bin within the package, a multiple of 512. Starts the threads that the model was compiled for. NULL
- * on failure; tilth_last_error() says why. */
+ * on failure, with the reason in tilth_last_error(). */
 struct tilth_model *tilth_open(const char *weights, int64_t offset);
 
-/* tilth_open with options; NULL is none. */
+/* Like tilth_open, with options; NULL means the defaults. */
 struct tilth_model *tilth_open_with(const char *weights, int64_t offset, const struct tilth_options *options);
 
 /* Ends the threads and frees the memory. NULL is allowed. */
@@ -115,10 +115,10 @@ int tilth_output_shape(const struct tilth_model *model, int32_t index, int64_t *
 void tilth_run(struct tilth_model *model);
 
 /* Decoders, whose outputs continue inputs: the keys and values of all positions do those of the positions before.
- * Input and output are one piece of memory, which stays over runs, so that nobody copies it. tilth_prefill runs on the first
+ * Input and output are one piece of memory, which persists between runs and is never copied. tilth_prefill runs on the first
  * n positions, tilth_decode on the n that follow those of the last run, one at a time mostly: both choose the extents
  * of positions, and want only the other inputs written before, at the beginning of their memory. 0 on success; -1 when
- * the model is no decoder or has no room for so many, and tilth_last_error() says why. */
+ * the model is no decoder or has no room for so many, with the reason in tilth_last_error(). */
 int tilth_prefill(struct tilth_model *model, int64_t n);
 int tilth_decode(struct tilth_model *model, int64_t n);
 
@@ -142,7 +142,7 @@ double tilth_integer_peak(struct tilth_model *model);
 
 /* In packages for GPUs only: runs on inputs and outputs that lie in the GPU's memory, one pointer each, as part of a
  * stream of the caller's (a CUstream), in the GPU's primary context. It returns at once; what the pointers point to
- * must stay until the stream has come so far. 0 on success; otherwise tilth_last_error() says why. */
+ * must stay until the stream has come so far. 0 on success; otherwise the reason is in tilth_last_error(). */
 int tilth_run_on_device(struct tilth_model *model, const void *const *inputs, void *const *outputs, void *stream);
 
 /* In packages for GPUs only: the seconds that the GPU took for the last tilth_run, without copies of inputs and
@@ -150,8 +150,8 @@ int tilth_run_on_device(struct tilth_model *model, const void *const *inputs, vo
 double tilth_device_seconds(struct tilth_model *model);
 
 /* In packages for NVIDIA's GPUs only: the operations a second of the GPU's instructions for products of matrices, in a
- * format: 0 TF32, 1 bfloat16, 2 float16, 3 int8, of a warp; 4 to 7 the same of a warpgroup. 0 where there are none, or
- * their rate could not be measured. */
+ * format: 0 TF32, 1 bfloat16, 2 float16, 3 int8, of a warp; 4 to 7 the same of a warpgroup. 0 if the GPU lacks them
+ * or their rate could not be measured. */
 double tilth_matrices_peak(struct tilth_model *model, int32_t format);
 
 /* What a launch of a kernel took of a GPU. */

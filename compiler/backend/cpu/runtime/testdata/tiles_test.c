@@ -41,12 +41,12 @@ static void look(void *closure, int64_t begin, int64_t end, int32_t worker) {
 
 int main(void) {
   refused = 1;
-  check(tilth_tiles_permit() == -1 && errno == EOPNOTSUPP, "a refusal is not told");
+  check(tilth_tiles_permit() == -1 && errno == EOPNOTSUPP, "a refusal is not reported");
   check(asked[0] == SYS_arch_prctl && asked[1] == 0x1023 && asked[2] == 18, "something else is asked for");
   tilth_tiles_configure();
   check(!loaded, "tiles are configured that are not allowed");
   refused = 0;
-  check(tilth_tiles_permit() == 0, "a permission is not told");
+  check(tilth_tiles_permit() == 0, "a permission is not reported");
   tilth_tiles_configure();
   struct tilth_pool *pool = tilth_pool_create(3);
   int whole[3] = {0};

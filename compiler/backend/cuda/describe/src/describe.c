@@ -1,4 +1,4 @@
-/* Tells what cards the driver shows. Of each it writes the UUID and the name, a line each, and then numbers in the order of `asked`. */
+/* Describes the cards that the driver shows. For each, it writes a line with the UUID, one with the name, and numbers in the order of `asked`. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static int fails(const struct driver *d, CUresult result) {
   return 1;
 }
 
-/* The UUID as the driver takes it in CUDA_VISIBLE_DEVICES. A slice of a card has MIG in its name, and nothing else tells it. */
+/* Writes the UUID in the form of CUDA_VISIBLE_DEVICES. Only MIG in its name distinguishes a slice from a card. */
 static void write_id(const CUuuid *uuid, const char *name) {
   printf("%s", strstr(name, " MIG ") ? "MIG" : "GPU");
   for (int k = 0; k < 16; k++) printf("%s%02x", k == 0 || k == 4 || k == 6 || k == 8 || k == 10 ? "-" : "", uuid->bytes[k]);

@@ -1,5 +1,5 @@
-/* Calibrates a card, by copies of as many bytes as the last argument says, too, and tells its health while it works: two lines of seconds, and then
- * either the numbers of struct health in a line, or why they are not known. */
+/* Calibrates a card, including copies of the number of bytes in the last argument, and reads its health under load. It writes two lines of
+ * seconds, and a line with either the numbers of struct health or the reason why they are unknown. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* What NVIDIA's management library tells of a card, found when a program runs. Names, types and numbers are those of the library's interface as
- * its documentation has them. */
+/* A card's health from NVIDIA's management library, which is loaded at run time. Names, types and numbers follow the library's documentation. */
 #ifndef TILTH_NVML_H
 #define TILTH_NVML_H
 
@@ -17,7 +16,7 @@ struct nvml;
 /* Opens the library for the card, or the slice of one, with a UUID. On failure it returns NULL, with a message. */
 struct nvml *nvml_open(const char *library, const char *uuid, char *message, int message_bytes);
 
-/* Reads what the card tells. */
+/* Reads the card's health. */
 struct health nvml_read(const struct nvml *n);
 
 #endif

@@ -1,5 +1,5 @@
 /* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this
- * library: NAME.so plays it. What goes wrong is told by files of that folder, each of which has a number: `devices`,
+ * library: NAME.so plays it. Files of that folder configure it, each with a number: `devices`,
  * how many there are; `begin`, milliseconds that a process takes to begin with the driver; `slices`, of how many parts
  * the first one consists (MIG), if it is cut; `memory`, MiB of each; `used`, those that other programs have;
  * `modules`, how many a process may have loaded; `clean`, 1 if memory is not to be freed with data in it; `refuse`, 1
@@ -23,7 +23,7 @@
 #include "driver.h"
 #include "sim_maps.h"
 #include "tilth_kernel.h"
-#include "told.h"
+#include "setting.h"
 
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NO_BINARY = 209, OPERATING_SYSTEM = 304, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
 enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
@@ -36,7 +36,7 @@ struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *par
 struct CUstream_st { int unused; };
 struct CUevent_st { double seconds; };
 
-/* A card's own context. It ends when nobody uses it any more, and all that was loaded in that life of it. */
+/* A card's primary context. It ends with its last user, which unloads everything that was loaded into it. */
 struct CUctx_st { int card, users; unsigned life; };
 static struct CUctx_st primaries[64];
 /* What the thread has chosen. As with the driver, it can do nothing before. */
@@ -103,7 +103,7 @@ static int is_called(struct card c, const char *word, int position) {
 
 /* All cards. A process is shown one slice of a card that is cut, unless it asks for another by its name. */
 static int all_cards(struct card *all, int most_slices) {
-  int n = 0, devices = (int)told("devices", 1), slices = (int)told("slices", 0);
+  int n = 0, devices = (int)setting("devices", 1), slices = (int)setting("slices", 0);
   for (int k = 0; k < devices && n < 32; k++) {
     char gone[4200];
     if (access(path_of("vanished", k, gone, sizeof gone), F_OK) == 0) continue;
@@ -113,7 +113,7 @@ static int all_cards(struct card *all, int most_slices) {
   return n;
 }
 
-/* As with the driver, the first word that is nobody's ends the list. */
+/* As with the driver, the first word that names no card ends the list. */
 static void show_cards(void) {
   struct card all[64];
   const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -141,13 +141,13 @@ static void count_process(void) {
   close(file);
 }
 
-/* A thread of the driver's own. It tells its number, and ends once it has a name. */
-struct helper { pid_t number; sem_t told, named; };
+/* A thread of the driver. It publishes its number, and ends once it has a name. */
+struct helper { pid_t number; sem_t numbered, named; };
 
 static void *help(void *of) {
   struct helper *h = of;
   h->number = gettid();
-  sem_post(&h->told);
+  sem_post(&h->numbered);
   while (sem_wait(&h->named)) {}
   return NULL;
 }
@@ -166,9 +166,9 @@ static CUresult name_thread(pid_t number) {
 static CUresult start_thread(void) {
   struct helper h;
   pthread_t thread;
-  sem_init(&h.told, 0, 0), sem_init(&h.named, 0, 0);
+  sem_init(&h.numbered, 0, 0), sem_init(&h.named, 0, 0);
   if (pthread_create(&thread, NULL, help, &h)) return OPERATING_SYSTEM;
-  while (sem_wait(&h.told)) {}
+  while (sem_wait(&h.numbered)) {}
   CUresult result = name_thread(h.number);
   sem_post(&h.named);
   pthread_join(thread, NULL);
@@ -179,7 +179,7 @@ EXPORT CUresult cuInit(unsigned flags) {
   CUresult result = start_thread();
   if (result != CUDA_SUCCESS) return result;
   count_process();
-  usleep((useconds_t)(1000 * told("begin", 0)));
+  usleep((useconds_t)(1000 * setting("begin", 0)));
   show_cards();
   return flags ? INVALID_VALUE : shown.n > 0 ? CUDA_SUCCESS : NO_DEVICE;
 }
@@ -203,7 +203,7 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
 static int64_t told_of(CUdevice device, const char *name, int64_t otherwise) {
   char own[64];
   snprintf(own, sizeof own, "%s.%d", name, shown.all[device].number);
-  return told(own, told(name, otherwise));
+  return setting(own, setting(name, otherwise));
 }
 
 static int capability(CUdevice device) { return (int)told_of(device, "capability", 90); }
@@ -241,8 +241,8 @@ static uint64_t digest(const char *text) {
 
 static const char elf[] = {0x7f, 'E', 'L', 'F'};
 
-/* Whether code is for chips that this one is none of. Cubins are for their chip, and for later ones of the generation; PTX for all later ones;
- * and what has an `a` behind its number is for that chip alone. */
+/* Reports whether code does not suit this chip. Cubins suit their chip and later ones of its generation, PTX all later ones, and code whose number
+ * ends in `a` that chip alone. */
 static int is_for_others(const char *image, int cubin) {
   static const char word[] = ".target sm_";
   const char *at = strstr(image, word);
@@ -265,11 +265,11 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
   if (fake.sticky) return fake.sticky;
   if (memcmp(image, elf, sizeof elf) == 0) { /* PTX that the fake assembler has passed on */
     image = (const char *)image + sizeof elf;
-    if (told("refuse", 0) || is_for_others(image, 1)) return NO_BINARY;
+    if (setting("refuse", 0) || is_for_others(image, 1)) return NO_BINARY;
   } else if (is_for_others(image, 0)) {
     return complain(n, options, values, "this code is for other chips"), NO_BINARY;
   }
-  if (fake.modules >= told("modules", INT64_MAX)) return OUT_OF_MEMORY;
+  if (fake.modules >= setting("modules", INT64_MAX)) return OUT_OF_MEMORY;
   *module = calloc(1, sizeof **module);
   (*module)->context = current, (*module)->life = current->life;
   fake.modules++;
@@ -468,7 +468,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   WITH_CONTEXT
   for (int k = 0; k < MOST_ALLOCATIONS; k++)
     if (fake.all[k].at && fake.all[k].at == (char *)memory) {
-      if (told("clean", 0) && has_data(fake.all[k].at, fake.all[k].bytes)) return INVALID_VALUE;
+      if (setting("clean", 0) && has_data(fake.all[k].at, fake.all[k].bytes)) return INVALID_VALUE;
       fake.allocated -= (int64_t)fake.all[k].bytes;
       free(fake.all[k].at);
       fake.all[k].at = NULL;

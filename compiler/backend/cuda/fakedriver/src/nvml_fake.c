@@ -1,7 +1,7 @@
 /* A management library without a GPU, for tests. Its numbers are in files of its folder: `celsius`, `megahertz` (of at most 1980), `reasons`,
- * `corrected`, `uncorrected`. It knows every card by its UUID, but for one whose UUID begins with none. A slice tells nothing itself. */
+ * `corrected`, `uncorrected`. It finds every card by its UUID, except for UUIDs that begin with `none`. A slice has no values of its own. */
 #define _GNU_SOURCE
-#include "told.h"
+#include "setting.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -23,11 +23,11 @@ EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t part, nvmlD
 }
 
 EXPORT int nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned *celsius) {
-  return *celsius = (unsigned)told("celsius", 57), device->slice || sensor != 0 ? NOT_SUPPORTED : 0;
+  return *celsius = (unsigned)setting("celsius", 57), device->slice || sensor != 0 ? NOT_SUPPORTED : 0;
 }
 
 EXPORT int nvmlDeviceGetClockInfo(nvmlDevice_t device, int clock, unsigned *megahertz) {
-  *megahertz = clock == MEMORY_CLOCK ? MEMORY_MEGAHERTZ : (unsigned)told("megahertz", MOST_MEGAHERTZ);
+  *megahertz = clock == MEMORY_CLOCK ? MEMORY_MEGAHERTZ : (unsigned)setting("megahertz", MOST_MEGAHERTZ);
   return device->slice ? NOT_SUPPORTED : 0;
 }
 
@@ -36,12 +36,12 @@ EXPORT int nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int clock, unsigned *m
 }
 
 EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons) {
-  return *reasons = (unsigned long long)told("reasons", 0), device->slice ? NOT_SUPPORTED : 0;
+  return *reasons = (unsigned long long)setting("reasons", 0), device->slice ? NOT_SUPPORTED : 0;
 }
 
 /* A card without such memory, which -1 stands for, supports no count of it. */
 EXPORT int nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int kind, int since, unsigned long long *errors) {
-  int64_t n = told(kind == 0 ? "corrected" : "uncorrected", 0);
+  int64_t n = setting(kind == 0 ? "corrected" : "uncorrected", 0);
   return *errors = (unsigned long long)n, device->slice || since != 0 || n < 0 ? NOT_SUPPORTED : 0;
 }
 

@@ -249,7 +249,7 @@ static double elapsed(void) {
   return fmax(1e-3 * (double)milliseconds, TICK / 2);
 }
 
-/* Calls a kernel that somebody wrote. */
+/* Calls a user kernel. */
 static void call(const struct bench *b, tilth_card_kernel kernel) {
   const struct tilth_card card = {gpu.stream, 0, 1}; /* the only one of this process */
   char text[128];

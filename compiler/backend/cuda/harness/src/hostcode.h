@@ -1,4 +1,4 @@
-/* Candidates by kernels that somebody wrote, which are code for the host. */
+/* Candidates with user kernels, which are host code. */
 #ifndef TILTH_HOSTCODE_H
 #define TILTH_HOSTCODE_H
 #include "card.h"

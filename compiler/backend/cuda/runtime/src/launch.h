@@ -46,7 +46,7 @@ struct tilth_device_runtime {
   CUstream stream;
   CUresult failed;  /* the first error, after which nothing is started */
   const char *step; /* at which it happened */
-  int own_failed;    /* that error is a kernel's that somebody wrote: the driver's numbers say nothing of it */
+  int own_failed;    /* that error is a user kernel's, and not one of the driver's numbers */
   char refused[384]; /* what more is known of code that the driver refuses, or all of the other */
   int32_t launches; /* of a run so far */
   struct tilth_device_profile *profile; /* NULL but while a run is profiled */
@@ -55,7 +55,7 @@ struct tilth_device_runtime {
 /* Starts a kernel with pointers into the device's memory, of which the last ones are where its tensor maps lie. */
 __attribute__((visibility("hidden"))) void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_kernel *k, void *const *pointers, int n);
 
-/* Has a kernel that somebody wrote put its work into the stream. */
+/* Lets a user kernel enqueue its work in the stream. */
 __attribute__((visibility("hidden"))) void tilth_device_own(const struct tilth_runtime *rt, tilth_card_kernel kernel, const char *name, void *const *args, void *workspace);
 
 /* Takes all kernels off a card, whose context is the one that the thread uses. */

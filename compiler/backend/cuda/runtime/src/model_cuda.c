@@ -98,7 +98,7 @@ static int open_device(struct tilth_engine *m) {
   return fails(driver.cuCtxSetCurrent(m->context), "opening the GPU") || fails(driver.cuStreamCreate(&m->device.stream, 0), "making a stream") ? -1 : 0;
 }
 
-/* Makes a model's card the one that the thread uses, and tells what it used before. */
+/* Makes a model's context current in the thread, and stores the previous one. */
 static int enter(const struct tilth_engine *m, CUcontext *before) {
   return fails(driver.cuCtxGetCurrent(before), "choosing the GPU") || fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") ? -1 : 0;
 }

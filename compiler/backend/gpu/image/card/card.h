@@ -1,4 +1,4 @@
-/* Kernels that somebody wrote for a card: they run on the host, put work into a stream of the card, and wait for nothing. Their arguments and
+/* The interface of user kernels for a card. They run on the host, enqueue work in a stream of the card, and do not wait. Their arguments and
  * their workspace are pointers into the card's memory, in the order of the workload's text; arguments are aligned to 64 bytes, the workspace
  * to 256. */
 #ifndef TILTH_CARD_H
@@ -11,8 +11,7 @@ struct tilth_card {
   int32_t generation; /* of the context: what a kernel keeps for a card may be gone once this is another number; never 0 */
 };
 
-/* Returns 0, or a number that says what went wrong. No two calls are made at a time. Before a call that is recorded as part of a graph there
- * was one that is not. */
+/* Returns 0 or an error number. Calls are not concurrent. A call that is recorded as part of a graph follows one that is not. */
 typedef int (*tilth_card_kernel)(const struct tilth_card *card, void *const *args, void *workspace);
 
 #endif

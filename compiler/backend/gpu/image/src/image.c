@@ -17,7 +17,7 @@ struct text {
   int line;
 };
 
-/* Copies the next line. 0 when there is none that fits. */
+/* Copies the next line. Returns 0 at the end of the text or if the line is too long. */
 static int next_line(struct text *t, char *line) {
   const char *stop = memchr(t->at, '\n', t->end - t->at);
   if (!stop || stop - t->at >= IMAGE_LINE) return 0;
@@ -63,7 +63,7 @@ static int64_t box_element(int32_t dtype) {
   }
 }
 
-/* Whether boxes are what tensor maps have, of a tensor that lies within so many bytes. */
+/* Reports whether boxes are within the limits of tensor maps, and their tensor within the given number of bytes. */
 static int boxes_fit(const struct tilth_boxes *b, int64_t bytes) {
   int64_t size = box_element(b->dtype);
   if (size == 0 || (b->panel != 32 && b->panel != 64 && b->panel != 128) || b->box[0] * size != b->panel || b->strides[0] != size) return 0;

@@ -59,7 +59,7 @@ struct image *image_read(const char *path, char *message, int message_bytes);
 /* Keeps what was read. -1 when there is too much. */
 int image_keep(struct image *i);
 
-/* One of the images that are kept, and no longer is: whoever takes it closes it. NULL when there is none. */
+/* Removes and returns a kept image, or NULL. The caller closes it. */
 struct image *image_take(void);
 
 /* Gives its memory back, but for what is the driver's. */

@@ -1,4 +1,4 @@
-/* Tells what an OpenCL device is: a line for each text and number. */
+/* Describes an OpenCL device: a line for each text and number. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -68,7 +68,7 @@ struct opencl {
 };
 #undef OPENCL_MEMBER
 
-/* Where the library is looked for when nobody names it: what chooses among the vendors' ones. */
+/* The default library, which dispatches to the vendors' implementations. */
 #define OPENCL_LIBRARY "libOpenCL.so.1"
 
 /* A device with a context and a queue of its own. */

@@ -1,6 +1,6 @@
-/* What tests tell fake libraries: numbers, in files beside the library. */
-#ifndef TILTH_TOLD_H
-#define TILTH_TOLD_H
+/* Settings of fake libraries: numbers in files beside the library. */
+#ifndef TILTH_SETTING_H
+#define TILTH_SETTING_H
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ static const char *folder(void) {
   return path;
 }
 
-/* The number in a file of the folder. */
-static int64_t told(const char *name, int64_t otherwise) {
+/* Returns the number in a file of the folder, or otherwise if it is missing. */
+static int64_t setting(const char *name, int64_t otherwise) {
   char path[4200];
   long long n = otherwise;
   snprintf(path, sizeof path, "%s/%s", folder(), name);
