@@ -23,7 +23,11 @@ func FuzzReplay(f *testing.F) {
 		}
 		return persistentPoint(t, drawWalk(t).Merge(), on)
 	})
-	for seed := range 40 {
+	seeds := 40
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		c := cases.Example(seed)
 		f.Add(c.Workload.Text(), string(c.Schedule.Trace()))
 	}

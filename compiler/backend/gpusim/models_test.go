@@ -23,9 +23,9 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 		{"resnet-18", schedule.Default}, {"mobilenet-v2", schedule.Default}, {"bert-small", schedule.Default}, {"inception-v3", schedule.Default},
 		{"mobilenet-v2", schedule.Fast}, {"bert-tiny", schedule.Fast},
 	} {
-		name, step := c.name, 1
+		name, step, random := c.name, 1, 6
 		if testing.Short() {
-			if step = 4; name != "mobilenet-v2" && name != "bert-tiny" {
+			if step, random = 8, 2; name != "mobilenet-v2" && name != "bert-tiny" {
 				continue
 			}
 		}
@@ -42,7 +42,7 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 			task := p.Tasks[k]
 			s := Backend{}.Space(task.Workload, on, c.numerics)
 			points := append(s.Defaults(), s.Seeds()...)
-			for range 6 {
+			for range random {
 				if q, ok := s.Random(rng); ok {
 					points = append(points, q)
 				}

@@ -29,6 +29,10 @@ func TestPointsOfWarpgroupsMultiplyByThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	points := 20
+	if testing.Short() {
+		points = 5
+	}
 	for name, w := range map[string]*expr.Workload{
 		"warpgroup TF32": kerneltest.Product(t, 197, 256, 500), "warpgroup BF16": kerneltest.ProductOf(t, array.BFloat16, 16, 256, 24),
 		"warpgroup F16": kerneltest.ProductOf(t, array.Float16, 256, 256, 512), "warpgroup I8": bytes,
@@ -43,7 +47,7 @@ func TestPointsOfWarpgroupsMultiplyByThem(t *testing.T) {
 			}
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
-		for range 20 {
+		for range points {
 			p, ok := s.Random(rng)
 			if !ok {
 				t.Fatalf("%s has no point", name)
