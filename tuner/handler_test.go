@@ -341,7 +341,7 @@ func TestAWorkloadThatWasTunedIsOnlyConfirmed(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))
-	f.start("tuner", tunerKind, f.tuner())
+	f.start("tuner", tunerKind, NewHandler(Config{Conn: f.conn, BatchSize: 16}))
 	w := kerneltest.Product(t, 64, 64, 64)
 	run := func(id string, clean bool) *tilthv1.TaskProgress {
 		spec := f.spec(&tilthv1.Budget{Trials: 400}, w)

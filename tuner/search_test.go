@@ -32,6 +32,14 @@ func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *s
 	return search, s
 }
 
+// quickOr returns quick in the quick tier, else full.
+func quickOr(quick, full int) int {
+	if testing.Short() {
+		return quick
+	}
+	return full
+}
+
 // measure simulates a device: the latency is the analytic cost in seconds.
 func measure(s *space.Space, c Candidate) Trial {
 	return Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: s.Cost(c.Point) * 1e-9}
@@ -42,7 +50,7 @@ func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			search, s := newTestSearch(t, name, kerneltest.Product(t, 64, 96, 64))
 			seen := map[string]bool{}
-			for round := range 10 {
+			for round := range quickOr(4, 10) {
 				batch := search.Propose(16)
 				if len(batch) != 16 {
 					t.Fatalf("round %d has %d candidates", round, len(batch))
@@ -65,7 +73,7 @@ func TestEverySearchBeginsWithTheDefaultAndNeverRepeats(t *testing.T) {
 func TestASmallSpaceIsExhausted(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			search, _ := newTestSearch(t, name, kerneltest.Product(t, 1, 2, 16))
+			search, _ := newTestSearch(t, name, kerneltest.Product(t, 1, int64(quickOr(1, 2)), 16))
 			total := 0
 			for {
 				batch := search.Propose(16)
@@ -116,7 +124,7 @@ func TestEveryPartCanBeLeftOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for round := range 4 {
+			for round := range quickOr(2, 4) {
 				batch := search.Propose(8)
 				if len(batch) != 8 {
 					t.Fatalf("round %d has %d candidates", round, len(batch))
@@ -154,11 +162,11 @@ func TestGeneticFindsBetterSchedulesThanRandom(t *testing.T) {
 		}
 		return best / start
 	}
-	const seeds = 10
+	seeds := quickOr(4, 10)
 	ga, random := 0.0, 0.0
-	for seed := range uint64(seeds) {
-		ga += best("ga", seed) / seeds
-		random += best("random", seed) / seeds
+	for seed := range seeds {
+		ga += best("ga", uint64(seed)) / float64(seeds)
+		random += best("random", uint64(seed)) / float64(seeds)
 	}
 	if ga > random {
 		t.Errorf("best of ga is %.3f of the default's latency, of random %.3f", ga, random)
@@ -254,7 +262,7 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 		return list
 	}
 	whole, resumed := begin(), begin()
-	for range 4 {
+	for range quickOr(2, 4) {
 		for k, s := range spaces {
 			for _, c := range whole[k].Propose(8) {
 				trial := measure(s, c)

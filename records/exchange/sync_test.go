@@ -146,7 +146,8 @@ func lines(t *testing.T, of records.Measurements) func() (*tilthv1.Record, error
 }
 
 func TestAnInterruptedExchangeResumes(t *testing.T) {
-	const n = 9000 // three batches
+	batches := storetest.QuickOr(2, 3)
+	n := batches*4096 - 1000
 	var all []*tilthv1.Record
 	for second := range int64(n) {
 		all = append(all, numbered(second))
@@ -159,14 +160,14 @@ func TestAnInterruptedExchangeResumes(t *testing.T) {
 	if err := source.Commit(w).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for fails := 1; fails <= 3; fails++ {
+	for fails := 1; fails <= batches; fails++ {
 		for _, stored := range []bool{false, true} {
 			to := &asked{Store: exchange.Store{Measurements: newStore(t)}, fails: fails, stored: stored}
 			if _, err := exchange.Sync(t.Context(), exchange.Store{Measurements: source}, to, exchange.Options{}); !errors.Is(err, errCut) {
 				t.Fatalf("interrupted at batch %d: %v", fails, err)
 			}
 			there := uint64(len(list(t, to)))
-			counts(t, mustSync(t, exchange.Store{Measurements: source}, to, exchange.Options{}), n-there, there)
+			counts(t, mustSync(t, exchange.Store{Measurements: source}, to, exchange.Options{}), uint64(n)-there, there)
 			if got := len(list(t, to)); got != n {
 				t.Errorf("interrupted at batch %d: %d records, want %d", fails, got, n)
 			}

@@ -148,8 +148,10 @@ func (h *host) open(t *testing.T, o static.ServerOptions) (*static.Export, error
 }
 
 func TestAnExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
-	s, dir := newStore(t, 5000), t.TempDir()
-	if n := write(t, s, dir); n != 5122 {
+	many := uint64(storetest.QuickOr(200, 5000))
+	s, dir := newStore(t, int64(many)), t.TempDir()
+	all := many + 122
+	if n := write(t, s, dir); n != all {
 		t.Fatalf("%d records were exported", n)
 	}
 	h := newHost(t, dir, httptest.NewTLSServer)
@@ -168,9 +170,9 @@ func TestAnExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
 			t.Errorf("%s: %d records, want %d", name, len(got), len(want))
 		}
 		to := memory.New(memory.Options{})
-		for _, sent := range []uint64{5122, 0} {
+		for _, sent := range []uint64{all, 0} {
 			r, err := exchange.Sync(t.Context(), e, exchange.Store{Measurements: to}, exchange.Options{})
-			if err != nil || r.Sent != sent || r.There != 5122-sent || len(r.Refused()) > 0 {
+			if err != nil || r.Sent != sent || r.There != all-sent || len(r.Refused()) > 0 {
 				t.Errorf("%s: %+v, %v", name, r, err)
 			}
 		}

@@ -82,9 +82,9 @@ func TestTheReaderJoinsModelsLikeTheCompiler(t *testing.T) {
 			if c.model.GetSeeds() != nil {
 				contents = append(contents, log(t))
 			}
-			got, err := newReader(t, "serves", 0, 0).Read(t.Context(), given(t, w, contents...), w)
-			if err != nil || got.GetFailure() != "" {
-				t.Fatal(err, got.GetFailure())
+			got := readWork(t, newReader(t, "serves", 0, 0), given(t, w, contents...), w, c.seeded)
+			if got.GetFailure() != "" {
+				t.Fatal(got.GetFailure())
 			}
 			o, err := Models(sources(c.weights...), schedule.Strict, 0)(machine(t))
 			if err != nil {
@@ -141,9 +141,9 @@ func TestErrorsNameTheModelOrTheSeeds(t *testing.T) {
 				contents = append(contents, c.with)
 			}
 			w := work(t, c.model, "")
-			got, err := newReader(t, "serves", 0, 0).Read(t.Context(), given(t, w, contents...), w)
-			if err != nil || !strings.Contains(got.GetFailure(), c.want) {
-				t.Errorf("it says %q, %v, want %q", got.GetFailure(), err, c.want)
+			got := readWork(t, newReader(t, "serves", 0, 0), given(t, w, contents...), w, false)
+			if !strings.Contains(got.GetFailure(), c.want) {
+				t.Errorf("it says %q, want %q", got.GetFailure(), c.want)
 			}
 		})
 	}
