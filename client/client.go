@@ -98,13 +98,7 @@ func extendContext(ctx context.Context, by time.Duration) (longer context.Contex
 
 // Job returns a job with the progress of its tasks.
 func (c *Client) Job(ctx context.Context, id string) (*tilthv1.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.jobs.GetJob(ctx, &tilthv1.GetJobRequest{JobId: id})
-	if err != nil {
-		return nil, c.explain("show job "+id, err)
-	}
-	return response.GetJob(), nil
+	return get(ctx, c, "show job "+id, &tilthv1.GetJobRequest{JobId: id}, c.jobs.GetJob, (*tilthv1.GetJobResponse).GetJob)
 }
 
 // call makes one unary call with a timeout.
@@ -114,15 +108,18 @@ func call[Q, R any](ctx context.Context, request Q, method func(context.Context,
 	return method(ctx, request)
 }
 
+// get makes one unary call and returns a value of the response. doing describes the action for errors.
+func get[Q, R, V any](ctx context.Context, c *Client, doing string, request Q, method func(context.Context, Q, ...grpc.CallOption) (R, error), value func(R) V) (v V, err error) {
+	response, err := call(ctx, request, method)
+	if err != nil {
+		return v, c.explain(doing, err)
+	}
+	return value(response), nil
+}
+
 // Cancel ends a job and keeps its measurements. Cancelling an ended job has no effect.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (*tilthv1.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.jobs.CancelJob(ctx, &tilthv1.CancelJobRequest{JobId: id, Reason: reason})
-	if err != nil {
-		return nil, c.explain("cancel job "+id, err)
-	}
-	return response.GetJob(), nil
+	return get(ctx, c, "cancel job "+id, &tilthv1.CancelJobRequest{JobId: id, Reason: reason}, c.jobs.CancelJob, (*tilthv1.CancelJobResponse).GetJob)
 }
 
 // Delete removes an ended job with its events, but not its records. Deleting it again has no effect.
@@ -139,35 +136,17 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 
 // Pause stops granting work of a job until it is resumed. Work in flight continues.
 func (c *Client) Pause(ctx context.Context, id, reason string) (*tilthv1.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.jobs.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: id, Reason: reason})
-	if err != nil {
-		return nil, c.explain("pause job "+id, err)
-	}
-	return response.GetJob(), nil
+	return get(ctx, c, "pause job "+id, &tilthv1.PauseJobRequest{JobId: id, Reason: reason}, c.jobs.PauseJob, (*tilthv1.PauseJobResponse).GetJob)
 }
 
 // Resume queues a paused job again.
 func (c *Client) Resume(ctx context.Context, id, reason string) (*tilthv1.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.jobs.ResumeJob(ctx, &tilthv1.ResumeJobRequest{JobId: id, Reason: reason})
-	if err != nil {
-		return nil, c.explain("resume job "+id, err)
-	}
-	return response.GetJob(), nil
+	return get(ctx, c, "resume job "+id, &tilthv1.ResumeJobRequest{JobId: id, Reason: reason}, c.jobs.ResumeJob, (*tilthv1.ResumeJobResponse).GetJob)
 }
 
 // Retry queues abandoned batches of a job again, all of them if none is named, and returns their ids.
 func (c *Client) Retry(ctx context.Context, id string, batches ...string) (retried []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.jobs.RetryDeadLetters(ctx, &tilthv1.RetryDeadLettersRequest{JobId: id, BatchIds: batches})
-	if err != nil {
-		return nil, c.explain("retry dead letters of job "+id, err)
-	}
-	return response.GetBatchIds(), nil
+	return get(ctx, c, "retry dead letters of job "+id, &tilthv1.RetryDeadLettersRequest{JobId: id, BatchIds: batches}, c.jobs.RetryDeadLetters, (*tilthv1.RetryDeadLettersResponse).GetBatchIds)
 }
 
 // Owners returns the owners of unfinished jobs, by name.
@@ -182,13 +161,7 @@ func (c *Client) Owners(ctx context.Context) (owners []*tilthv1.Owner, err error
 
 // Outage returns the current outage, in which most agents are silent, or nil.
 func (c *Client) Outage(ctx context.Context) (*tilthv1.Outage, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{PageSize: 1})
-	if err != nil {
-		return nil, c.explain("ask for outages", err)
-	}
-	return response.GetOutage(), nil
+	return get(ctx, c, "ask for outages", &tilthv1.ListAgentsRequest{PageSize: 1}, c.agents.ListAgents, (*tilthv1.ListAgentsResponse).GetOutage)
 }
 
 // Agents returns the joined agents of a kind (unspecified means every kind), by name.
@@ -203,11 +176,5 @@ func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) (agents []*
 
 // Agent returns one agent.
 func (c *Client) Agent(ctx context.Context, name string) (*tilthv1.Agent, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.agents.GetAgent(ctx, &tilthv1.GetAgentRequest{Name: name})
-	if err != nil {
-		return nil, c.explain(fmt.Sprintf("show agent %q", name), err)
-	}
-	return response.GetAgent(), nil
+	return get(ctx, c, fmt.Sprintf("show agent %q", name), &tilthv1.GetAgentRequest{Name: name}, c.agents.GetAgent, (*tilthv1.GetAgentResponse).GetAgent)
 }

@@ -26,50 +26,26 @@ func (c *Client) Devices(ctx context.Context) (devices []*tilthv1.Device, err er
 
 // Device returns one device.
 func (c *Client) Device(ctx context.Context, name string) (*tilthv1.Device, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.devices.GetDevice(ctx, &tilthv1.GetDeviceRequest{Name: name})
-	if err != nil {
-		return nil, c.explain(fmt.Sprintf("show device %q", name), err)
-	}
-	return response.GetDevice(), nil
+	return get(ctx, c, fmt.Sprintf("show device %q", name), &tilthv1.GetDeviceRequest{Name: name}, c.devices.GetDevice, (*tilthv1.GetDeviceResponse).GetDevice)
 }
 
 // Cordon stops granting work to a device for a duration, or, if zero, until it is uncordoned.
 func (c *Client) Cordon(ctx context.Context, name, by, reason string, duration time.Duration) (*tilthv1.Device, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	request := &tilthv1.CordonDeviceRequest{Name: name, By: by, Reason: reason}
 	if duration != 0 {
 		request.Duration = durationpb.New(duration)
 	}
-	response, err := c.devices.CordonDevice(ctx, request)
-	if err != nil {
-		return nil, c.explain(fmt.Sprintf("cordon device %q", name), err)
-	}
-	return response.GetDevice(), nil
+	return get(ctx, c, fmt.Sprintf("cordon device %q", name), request, c.devices.CordonDevice, (*tilthv1.CordonDeviceResponse).GetDevice)
 }
 
 // Uncordon lets a device receive work again.
 func (c *Client) Uncordon(ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.devices.UncordonDevice(ctx, &tilthv1.UncordonDeviceRequest{Name: name, By: by, Reason: reason})
-	if err != nil {
-		return nil, c.explain(fmt.Sprintf("uncordon device %q", name), err)
-	}
-	return response.GetDevice(), nil
+	return get(ctx, c, fmt.Sprintf("uncordon device %q", name), &tilthv1.UncordonDeviceRequest{Name: name, By: by, Reason: reason}, c.devices.UncordonDevice, (*tilthv1.UncordonDeviceResponse).GetDevice)
 }
 
 // Recalibrate discards the calibration reference of a device and ends its quarantine.
 func (c *Client) Recalibrate(ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := c.devices.RecalibrateDevice(ctx, &tilthv1.RecalibrateDeviceRequest{Name: name, By: by, Reason: reason})
-	if err != nil {
-		return nil, c.explain(fmt.Sprintf("recalibrate device %q", name), err)
-	}
-	return response.GetDevice(), nil
+	return get(ctx, c, fmt.Sprintf("recalibrate device %q", name), &tilthv1.RecalibrateDeviceRequest{Name: name, By: by, Reason: reason}, c.devices.RecalibrateDevice, (*tilthv1.RecalibrateDeviceResponse).GetDevice)
 }
 
 // Drain cordons a device and returns when its leases in flight have ended, also across restarts of the

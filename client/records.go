@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"google.golang.org/grpc"
+
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -39,11 +41,19 @@ func (c *Client) bestPages(ctx context.Context, request *tilthv1.BestRecordsRequ
 
 // ListRecords calls visit with every matching record. An empty target or workload matches all.
 func (c *Client) ListRecords(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
+	request := &tilthv1.ListRecordsRequest{Target: target, WorkloadDigest: workload}
+	return visitRecords(ctx, c, "list records", request, c.records.ListRecords, visit)
+}
+
+// visitRecords calls visit with every record of a stream.
+func visitRecords[Q any, R interface{ GetRecord() *tilthv1.Record }, S interface{ Recv() (R, error) }](
+	ctx context.Context, c *Client, doing string, request Q, method func(context.Context, Q, ...grpc.CallOption) (S, error), visit func(*tilthv1.Record) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.records.ListRecords(ctx, &tilthv1.ListRecordsRequest{Target: target, WorkloadDigest: workload})
+	stream, err := method(ctx, request)
 	if err != nil {
-		return c.explain("list records", err)
+		return c.explain(doing, err)
 	}
 	for {
 		response, err := stream.Recv()
@@ -51,7 +61,7 @@ func (c *Client) ListRecords(ctx context.Context, target, workload string, visit
 			return nil
 		}
 		if err != nil {
-			return c.explain("list records", err)
+			return c.explain(doing, err)
 		}
 		if err := visit(response.GetRecord()); err != nil {
 			return err
