@@ -44,8 +44,8 @@ const (
 func fakeMachine(t *testing.T) options {
 	t.Helper()
 	dir := t.TempDir()
-	tilth := filepath.Join(dir, "tilth")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", tilth, "../../cmd/tilth").CombinedOutput(); err != nil {
+	tilth, lab := filepath.Join(dir, "tilth"), filepath.Join(dir, "lab")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", dir, "../../cmd/tilth", "../../lab").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
@@ -79,7 +79,7 @@ func fakeMachine(t *testing.T) options {
 	} {
 		t.Setenv(name, value)
 	}
-	return options{tilth: tilth, python: filepath.Join(dir, "python3"), version: "v1", out: dir, work: dir, sandbox: "off", limit: time.Hour}
+	return options{tilth: tilth, lab: lab, python: filepath.Join(dir, "python3"), version: "v1", out: dir, work: dir, sandbox: "off", limit: time.Hour}
 }
 
 // TestOnAFakeCard runs the smallest step of each kind in sequence on one machine.

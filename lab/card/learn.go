@@ -23,6 +23,6 @@ func (b *bench) learn(ctx context.Context) error {
 	if _, err := b.call(ctx, "records", "export", "--records", b.records(), "-o", lines); err != nil {
 		return err
 	}
-	_, err := b.call(ctx, "bench", "model", lines, "--target", "cuda", "-o", filepath.Join(b.out, modelName))
+	_, err := execute(ctx, b.lab, "costmodel", lines, "--target", "cuda", "-o", filepath.Join(b.out, modelName))
 	return err
 }

@@ -3,6 +3,7 @@ package card
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -10,8 +11,8 @@ import (
 
 // options holds the command line.
 type options struct {
-	// tilth is the program. python is an interpreter with PyTorch, or empty.
-	tilth, python string
+	// tilth is the program, lab the laboratory's. python is an interpreter with PyTorch, or empty.
+	tilth, lab, python string
 	// version is the version of the tree.
 	version string
 	// out is the folder of results, work that of intermediate files.
@@ -48,7 +49,8 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("%q is no flag", flags.Arg(0))
 	}
 	o.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
-	return o, nil
+	o.lab, err = os.Executable()
+	return o, err
 }
 
 // wants reports whether a step was requested.

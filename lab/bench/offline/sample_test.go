@@ -71,7 +71,7 @@ func TestASampleIsRecordedAndMarked(t *testing.T) {
 
 func TestModelsThatShareTasksHaveThemOnce(t *testing.T) {
 	var models []Model
-	for _, name := range []string{"resnet-50", "resnet-101"} {
+	for _, name := range []string{"resnet-18", "resnet-34"} {
 		m, err := BuiltIn(name, array.Storage{})
 		if err != nil {
 			t.Fatal(err)

@@ -35,23 +35,17 @@ type options struct {
 	target        string
 	threads       []int
 	// tuning is the search time for each workload, beyond its default schedule.
-	tuning     time.Duration
-	random     int
-	neighbours bool
-	named      []string
-	algorithm  string
-	dir        string
-	results    string
-	version    string
-	again      bool
-	launcher   []string
-	points     bool
+	tuning    time.Duration
+	algorithm string
+	dir       string
+	results   string
+	version   string
+	again     bool
+	launcher  []string
+	points    bool
 	// peers is the folder of the libraries to compare with; empty means none.
 	peers string
 }
-
-// surveys reports whether points are to be compared rather than workloads.
-func (o options) surveys() bool { return o.random > 0 || o.neighbours || len(o.named) > 0 }
 
 // bench is shared by all tasks with the same number of threads.
 type bench struct {
@@ -131,17 +125,9 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		if o.surveys() {
-			err = b.survey(ctx, workloads, w)
-		} else {
-			err = b.measure(ctx, workloads, r)
-		}
-		if err != nil {
+		if err := b.measure(ctx, workloads, r); err != nil {
 			return err
 		}
-	}
-	if o.surveys() {
-		return nil
 	}
 	var out strings.Builder
 	writeTable(&out, kind, sorted(r.Rows), o.points)

@@ -5,7 +5,6 @@
 //	go run ./lab operators -version HEAD                     default schedules, 1 and 2 threads, batch 1 and 16
 //	go run ./lab operators -operators C2D,DEP -batch 1 -threads 1 -time 60s
 //	go run ./lab operators -model resnet50.onnx
-//	go run ./lab operators -operators CAP -neighbours -points
 //	go run ./lab operators -set library -peers .tools/peers  in turns with oneDNN and ggml
 //	go run ./lab operators table -set library                print the tables of all results in Markdown
 //

@@ -36,17 +36,11 @@ func parseOptions(args []string) (o options, err error) {
 	threads := flags.String("threads", "1,2", "numbers of threads")
 	flags.StringVar(&o.target, "target", "native", "target to compile for; it must run here")
 	flags.DurationVar(&o.tuning, "time", 0, "tuning time of each workload; 0 = default schedules only")
-	flags.IntVar(&o.random, "random", 0, "measure so many random points, and say how well the analytic cost ranks them")
-	flags.BoolVar(&o.neighbours, "neighbours", false, "measure all points that differ from the default in one knob")
 	flags.StringVar(&o.algorithm, "tuner", "ga", "search algorithm")
 	flags.StringVar(&o.dir, "dir", defaultDir, "folder that keeps references")
 	flags.StringVar(&o.results, "results", results.Folder, "folder that keeps the rows of each kind of machine")
 	flags.StringVar(&o.version, "version", "", "version of the tree; workloads that have a row of it are not measured again")
 	flags.BoolVar(&o.again, "again", false, "measure also what was measured before")
-	flags.Func("point", "measure this point of each workload's space in place of tuning, e.g. 'tw=6 tv=2 th=1'; may be repeated", func(text string) error {
-		o.named = append(o.named, text)
-		return nil
-	})
 	flags.StringVar(&o.peers, "peers", "", "folder that scripts/peers.sh made: take turns with its libraries where they compute the same")
 	launcher := flags.String("launcher", "", "command that runs what is timed, e.g. 'taskset -c 0'")
 	flags.BoolVar(&o.points, "points", false, "write the default and the best point of each workload, too")

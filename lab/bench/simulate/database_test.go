@@ -11,6 +11,9 @@ import (
 
 // TestNothingIsLostOfTrackersSideBySide kills one of two trackers, whose shards the other one takes.
 func TestNothingIsLostOfTrackersSideBySide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: kills a tracker, and waits until another one has its shards")
+	}
 	t.Parallel() // mostly waits until the shards are distributed
 	o := small(t)
 	_, o.Store = pgserver.ForTest(t)

@@ -30,8 +30,15 @@ func TestMain(m *testing.M) {
 
 const trackerArgument = "serve-tracker"
 
+// small returns the options of a small farm. Under -short it proposes few candidates a second, which spares the
+// processors.
 func small(t *testing.T) Options {
+	rate := 0.0
+	if testing.Short() {
+		rate = 300
+	}
 	return Options{
+		Rate:    rate,
 		Devices: 30, Jobs: 4, Tasks: 3, Workloads: 5, Trials: 200, Batch: 8, InFlight: 4, Time: 2 * time.Second,
 		BuildTime: 5 * time.Millisecond, TrialTime: time.Millisecond, Connections: 10, Seed: 1,
 		Dir: t.TempDir(), Tracker: []string{os.Args[0], trackerArgument},
@@ -61,8 +68,8 @@ func TestAFarmOfPretendersFindsNothingLost(t *testing.T) {
 // TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome combines all kinds of faults.
 func TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome(t *testing.T) {
 	o := small(t)
-	o.Time, o.Tuners, o.Builders = 4*time.Second, 4, 3
-	o.Failures = Failures{Build: 0.1, Crash: 0.1, Infra: 0.05, LostAnswers: 0.05, MeanLife: 3 * time.Second, Kills: 3}
+	o.Time, o.Tuners, o.Builders = 3*time.Second, 4, 3
+	o.Failures = Failures{Build: 0.1, Crash: 0.1, Infra: 0.05, LostAnswers: 0.05, MeanLife: 2 * time.Second, Kills: 3}
 	d, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
