@@ -2,6 +2,7 @@ package builder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Compiler compiles batches of candidates into shared objects.
@@ -85,4 +87,32 @@ func (c *Compiler) limits(candidates int) toolchain.Limits {
 	}
 	limit += batchShare * time.Duration(candidates-1)
 	return toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}
+}
+
+// Outcome is the result of building one candidate.
+type Outcome struct {
+	// Candidate is the digest of its trace.
+	Candidate string
+	// Error is NONE, BAD_SCHEDULE, COMPILE_ERROR or COMPILE_LIMIT.
+	Error   tilthv1.ErrorClass
+	Message string
+	// Build is the candidate's share of the batch's build time.
+	Build time.Duration
+}
+
+// classOf classifies the failure of a candidate that was compiled alone. It returns false if the candidate is
+// not the cause.
+func classOf(err error) (tilthv1.ErrorClass, bool) {
+	var failure *toolchain.Error
+	if !errors.As(err, &failure) {
+		return 0, false
+	}
+	switch failure.Kind {
+	case toolchain.Rejected:
+		return tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR, true
+	case toolchain.Limit:
+		return tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT, true
+	default:
+		return 0, false
+	}
 }

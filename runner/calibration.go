@@ -1,8 +1,20 @@
+// This file implements calibrations. They time two fixed kernels, one bound by the processor and one by memory, to
+// detect drift of a device. The kernels are part of the program, so they need no compiler or artifact.
+
 package runner
 
 import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/stat"
 )
 
 // Calibration remembers the times of the harness's calibration kernel on a device, so that each measurement
@@ -75,4 +87,118 @@ func (c *Calibration) ratio(before, after float64) float64 {
 		return 0
 	}
 	return worse / best
+}
+
+// version is the version of the kernels. Times of different versions are not comparable.
+const version = 1
+
+const (
+	// samples is the number of samples per kernel, taken in turns.
+	samples = 15
+	// The buffers of all threads together are timesCache times the last-level cache, within these bounds.
+	timesCache = 2
+	minBuffer  = 16 << 20
+	maxBuffer  = 128 << 20
+)
+
+// CalibrationKernels are the calibration kernels configured for a machine.
+type CalibrationKernels struct {
+	threads int
+	// bufferBytes is the total size of the threads' buffers.
+	bufferBytes int
+	// cpus lists the processors of the threads; nil means any.
+	cpus []int
+}
+
+// CalibrationTimes holds one calibration, in seconds per sample, in the order taken.
+type CalibrationTimes struct {
+	Compute, Memory []float64
+}
+
+// CalibrationChange returns the relative difference between two calibrations, the larger of the two kernels and in
+// either direction: 0.03 is 3 %.
+func CalibrationChange(from, to CalibrationTimes) float64 {
+	return max(change(from.Compute, to.Compute), change(from.Memory, to.Memory))
+}
+
+func change(from, to []float64) float64 {
+	before, _ := stat.Steady(from)
+	after, _ := stat.Steady(to)
+	return math.Abs(after/before - 1)
+}
+
+// NewCalibrationKernels returns the kernels for a machine: the number of threads that it measures with, the size of
+// its last-level cache (0 if unknown), and the logical processors to use (nil means any).
+func NewCalibrationKernels(threads int, cacheBytes int64, cpus []int) *CalibrationKernels {
+	threads = max(1, min(threads, runtime.GOMAXPROCS(0)))
+	return &CalibrationKernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, minBuffer), maxBuffer)), cpus: cpus}
+}
+
+// Name identifies the kernels, including the compiler. Only times with the same name are comparable.
+func (k *CalibrationKernels) Name() string {
+	name := fmt.Sprintf("calibration-%d %s/%s threads=%d bytes=%d", version, runtime.Version(), runtime.GOARCH, k.threads, k.bufferBytes)
+	if len(k.cpus) > 0 {
+		name += " cpus=" + target.FormatCPUs(k.cpus)
+	}
+	return name
+}
+
+// Run times the kernels in turns, which takes about 100 ms. If ctx ends, it returns the cause.
+func (k *CalibrationKernels) Run(ctx context.Context) (times CalibrationTimes, err error) {
+	buffer, err := unix.Mmap(-1, 0, k.bufferBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return times, fmt.Errorf("calibration: %d bytes of memory: %w", k.bufferBytes, err)
+	}
+	_ = unix.Madvise(buffer, unix.MADV_HUGEPAGE) // fewer page walks give steadier times, if large pages are available
+	defer func() {
+		if unmap := unix.Munmap(buffer); err == nil && unmap != nil {
+			err = fmt.Errorf("calibration: %w", unmap)
+		}
+	}()
+	team, err := newTeam(k.threads, buffer, k.cpus)
+	if err != nil {
+		return times, fmt.Errorf("calibration: %w", err)
+	}
+	defer team.stop()
+	team.run(fill)
+	for n := range samples + 1 {
+		if ctx.Err() != nil {
+			return times, context.Cause(ctx)
+		}
+		c, m := team.run(calculate), team.run(readOnce)
+		if n > 0 { // the first sample wakes the threads
+			times.Compute, times.Memory = append(times.Compute, c.Seconds()), append(times.Memory, m.Seconds())
+		}
+	}
+	return times, nil
+}
+
+// steps of a compute sample take about two milliseconds.
+const steps = 1_000_000
+
+// compute runs multiply-adds in registers, in four dependent chains. It is sensitive to the processor's clock
+// and to lost CPU time only.
+func compute(seed float64) float64 {
+	a, b, c, d := seed, seed+1, seed+2, seed+3
+	for range steps {
+		a = a*0.5 + seed
+		b = b*0.5 + seed
+		c = c*0.5 + seed
+		d = d*0.5 + seed
+	}
+	return math.Max(math.Max(a, b), math.Max(c, d))
+}
+
+// read sums a buffer larger than all caches. It is sensitive to the memory and to neighbours that use it.
+func read(words []uint64) (sum uint64) {
+	var a, b, c, d uint64
+	for ; len(words) >= 32; words = words[32:] {
+		w := words[:32]
+		// One word per cache line makes memory, not additions, the bottleneck.
+		a += w[0]
+		b += w[8]
+		c += w[16]
+		d += w[24]
+	}
+	return a + b + c + d
 }

@@ -2,7 +2,10 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // maxRaces limits the races of finalists on a drifting device. The last race counts, and the tracker is
@@ -47,4 +50,23 @@ func (h *Handler) reportCalibration(ctx context.Context, s *batchReport, times C
 		h.Logger.Warn("calibration not reported", "error", err)
 	}
 	return context.Cause(ctx)
+}
+
+// remeasureFailedAlone measures failed candidates once more without other candidates' objects, because one object
+// must not cause the failure of another's candidates.
+func (m *measurement) remeasureFailedAlone(ctx context.Context) error {
+	if len(m.plan.Candidates) == 1 {
+		return nil
+	}
+	for k, o := range m.outcomes {
+		if o == nil || m.reported[k] || o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+			continue
+		}
+		alone := &measurement{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results, current: -1, loading: -1}
+		alone.report = func(again Outcome) { m.outcomes[k] = &again }
+		if err := alone.run(ctx); err != nil && !errors.As(err, new(*loadError)) {
+			return err
+		}
+	}
+	return nil
 }

@@ -70,3 +70,11 @@ func (a *app) control(c *cobra.Command, why string, change func(*client.Client, 
 		return err
 	})
 }
+
+func newJobsCancel(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "cancel JOB", Short: "End a job; its measurements are kept",
+		Example: "  tilth jobs cancel job-00000001 --reason 'wrong model'",
+	}
+	return a.control(c, "cancelled by "+owner(), (*client.Client).Cancel)
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/tuner/job"
 )
 
 const modelLong = `Write a built-in test model, with random weights, as ONNX; without a name, list
@@ -93,4 +94,19 @@ func writeModel(a *app, name string, o model.Options, output string, asJSON bool
 	}
 	fmt.Fprintf(a.stderr, "wrote %s (%s)\n", fileName(output), show.Bytes(size))
 	return nil
+}
+
+// modelServerName is the hidden command of a tuner's child processes.
+const modelServerName = "read-model"
+
+// modelServer returns the name and arguments of such a process.
+func modelServer() []string { return []string{"tilth", modelServerName} }
+
+// newModelServer returns the command that reads the model ordered on standard input.
+func newModelServer(a *app) *cobra.Command {
+	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner", Hidden: true, Args: cobra.NoArgs}
+	return a.leaf(c, func(context.Context, []string) error {
+		a.serves = true
+		return job.ServeModelReader(a.stdin, a.stdout)
+	})
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/tilth-dev/tilth/internal/show"
 )
@@ -47,4 +50,37 @@ func list[T any](w io.Writer, asJSON bool, rows []T, table *show.Table, row func
 		table.Row(row(r)...)
 	}
 	return table.Write(w)
+}
+
+// screenOf returns a Screen if the writer is a terminal, or else the writer.
+func screenOf(w io.Writer) io.Writer {
+	f, is := w.(*os.File)
+	if !is || !term.IsTerminal(int(f.Fd())) {
+		return w
+	}
+	return &show.Screen{Writer: f, Width: widthOf(f), Colour: wantsColour(os.Getenv), Now: time.Now()}
+}
+
+// widthOf returns a terminal's width in columns, or 0 if unknown. COLUMNS is the fallback.
+func widthOf(f *os.File) int {
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width
+	}
+	width, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil {
+		return 0
+	}
+	return max(width, 0)
+}
+
+// wantsColour reports whether to use colours, honouring NO_COLOR (https://no-color.org) and TERM.
+func wantsColour(env func(string) string) bool {
+	return env("NO_COLOR") == "" && env("TERM") != "dumb"
+}
+
+// wide disables shortening in tables on the terminal.
+func (a *app) wide() {
+	if screen, is := a.stdout.(*show.Screen); is {
+		screen.Width, screen.Full = 0, true
+	}
 }

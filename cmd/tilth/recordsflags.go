@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/static"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
@@ -169,4 +172,30 @@ func (f *recordsFlags) open(ctx context.Context, a *app, writable bool) (records
 		return nil, err
 	}
 	return recordsource.OpenFile(path, writable, logger)
+}
+
+// readRecordsFlags lets --records accept a served export, and adds the related flags.
+func readRecordsFlags(c *cobra.Command, allowHTTP *bool) {
+	c.Flags().Lookup("records").Usage = "records `file`, or an export's URL or folder (default $XDG_DATA_HOME/tilth/tilth.db)"
+	allowHTTPFlag(c, allowHTTP)
+}
+
+func allowHTTPFlag(c *cobra.Command, allowed *bool) {
+	c.Flags().BoolVar(allowed, "allow-http", false, "accept unencrypted http to other machines, which an attacker on the way can change")
+}
+
+// openStatic opens an export of records. Downloads are cached.
+func openStatic(ctx context.Context, where string, tls certs.ClientConfig, allowHTTP bool, key *signing.PublicKey) (recordsource.Static, error) {
+	o := static.ServerOptions{AllowHTTP: allowHTTP}
+	cache, err := cacheDir()
+	if err != nil {
+		return recordsource.Static{}, err
+	}
+	o.Cache = filepath.Join(cache, "records")
+	if tls != (certs.ClientConfig{}) {
+		if o.TLS, err = tls.Config(); err != nil {
+			return recordsource.Static{}, err
+		}
+	}
+	return recordsource.OpenStatic(ctx, where, key, o)
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,12 +14,17 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/cmd/tilth/display"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
 	"github.com/tilth-dev/tilth/tuner/seeds"
+	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // defaultTime is the budget without --trials and --time.
@@ -151,4 +158,49 @@ func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string
 	}
 	choice := job.DeviceChoice{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
 	return job.Submit(ctx, c, f.loader(paths), f.options(owner()), choice, patience)
+}
+
+// plotFlag names the file for a plot of a job's latency; empty means none.
+type plotFlag string
+
+func (f *plotFlag) add(c *cobra.Command) {
+	c.Flags().StringVar((*string)(f), "plot", "", "SVG `file` for the latency over time and trials")
+}
+
+// begin writes an empty plot, so that an unwritable file is detected early.
+func (f plotFlag) begin() error {
+	if f == stdio {
+		return usagef("--plot -: name a file, since standard output has the summary")
+	}
+	return f.draw(display.Curve{Title: "not measured yet"})
+}
+
+// write plots the tally of a job.
+func (f plotFlag) write(j *tilthv1.Job, t *trials.Tally) error {
+	return f.draw(display.CurveOf(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
+}
+
+func (f plotFlag) draw(c display.Curve) error {
+	if f == "" {
+		return nil
+	}
+	return disk.WriteFile(string(f), func(w io.Writer) error { return display.WriteCurve(w, c) })
+}
+
+// costModelFlag names a cost model to use instead of training one on records.
+type costModelFlag struct{ file string }
+
+func (f *costModelFlag) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "cost-model", "", "cost model `file` to use instead of training one, in LightGBM text format")
+}
+
+// models returns the source of cost models: the file, or a cache folder.
+func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
+	m := knowledge.Models{Prior: costmodel.PriorFor, Dir: filepath.Join(cache, "models")}
+	if f.file == "" {
+		return m, nil
+	}
+	var err error
+	m.Given, err = costmodel.ReadFile(f.file, registry.FeatureSets()...)
+	return m, err
 }

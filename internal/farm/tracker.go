@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/artifact/objects"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
@@ -140,4 +141,19 @@ func listen(cfg TrackerConfig) (rpc, web net.Listener, err error) {
 		return nil, nil, errors.Join(err, rpc.Close())
 	}
 	return rpc, web, nil
+}
+
+// versions warns once about a store of a later version, which this program can use.
+type versions struct{ said sync.Once }
+
+func (v *versions) tell(log *slog.Logger, store records.Store) {
+	of, is := store.(records.Versioned)
+	if !is {
+		return
+	}
+	if schema, own := of.Schema(); schema > own {
+		v.said.Do(func() {
+			log.Info("the schema of the database is of a later version, which this tracker may use: bring this tracker to that version, too", "schema", schema, "own", own)
+		})
+	}
 }

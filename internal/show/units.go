@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -180,4 +181,17 @@ func digits(v float64) string {
 		return strconv.FormatFloat(v, 'f', 3-int(math.Ceil(math.Log10(a))), 64)
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// Counts formats counts by name, such as "crash 2, timeout 1", or returns Missing without counts.
+func Counts(counts map[string]int) string {
+	if len(counts) == 0 {
+		return Missing
+	}
+	var parts []string
+	for name, n := range counts {
+		parts = append(parts, name+" "+strconv.Itoa(n))
+	}
+	sort.Strings(parts)
+	return strings.Join(parts, ", ")
 }

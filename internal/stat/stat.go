@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -58,4 +59,56 @@ func Quartiles(samples []float64) (low, median, high float64) {
 		return sorted[k] + part*(sorted[min(k+1, len(sorted)-1)]-sorted[k])
 	}
 	return at(0.25), at(0.5), at(0.75)
+}
+
+// lowerHalf is the distance between the lower quartile and the median of a normal distribution, in standard
+// deviations.
+const lowerHalf = 0.6745
+
+// Steady returns the lower quartile of samples that disturbances may have lengthened, but never shortened,
+// and an estimate of their relative standard deviation from the less disturbed half. It returns zeros without
+// samples.
+func Steady(samples []float64) (low, noise float64) {
+	low, middle, _ := Quartiles(samples)
+	if middle == 0 {
+		return low, 0
+	}
+	return low, (middle - low) / lowerHalf / middle
+}
+
+// Spearman returns the rank correlation of two lists of the same length, from -1 to 1, or 0 if all values of
+// a list are equal.
+func Spearman(a, b []float64) float64 {
+	x, y := ranks(a), ranks(b)
+	mean := float64(len(a)-1) / 2
+	var xy, xx, yy float64
+	for k := range x {
+		dx, dy := x[k]-mean, y[k]-mean
+		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+	}
+	if xx == 0 || yy == 0 {
+		return 0
+	}
+	return xy / math.Sqrt(xx*yy)
+}
+
+// ranks returns the ranks of the values. Equal values share their mean rank.
+func ranks(values []float64) []float64 {
+	order := make([]int, len(values))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	list := make([]float64, len(values))
+	for k := 0; k < len(order); {
+		end := k + 1
+		for end < len(order) && values[order[end]] == values[order[k]] {
+			end++
+		}
+		for _, at := range order[k:end] {
+			list[at] = float64(k+end-1) / 2
+		}
+		k = end
+	}
+	return list
 }

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/signing"
+	"github.com/tilth-dev/tilth/runner/boards"
+)
+
+// boardFlag names a bare-metal board.
+type boardFlag struct{ name string }
+
+func (f *boardFlag) add(c *cobra.Command, use string) {
+	c.Flags().StringVar(&f.name, "board", "", use+": "+strings.Join(boards.Names(), ", ")+" (emulated), or a JSON `file`")
+}
+
+// target returns the name of the board's target, or named, the value of --target, if there is no board.
+func (f *boardFlag) target(named string) (string, error) {
+	if f.name == "" {
+		return named, nil
+	}
+	d, err := boards.Find(f.name)
+	if err != nil {
+		return "", &usageError{err}
+	}
+	if named != "native" && named != d.Target {
+		return "", usagef("--target %s: board %s is %s; leave --target out", named, f.name, d.Target)
+	}
+	return d.Target, nil
+}
+
+// attached is a connected board, if one is named, with its scratch folder.
+type attached struct {
+	*boards.Board
+	scratch string
+}
+
+// open connects to the board and builds its monitor if necessary. Without a board it does nothing.
+func (f *boardFlag) open(ctx context.Context, compiler string, log *slog.Logger) (*attached, error) {
+	if f.name == "" {
+		return &attached{}, nil
+	}
+	d, err := boards.Find(f.name)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	machine, err := registry.Target(d.Target, 0)
+	if err != nil {
+		return nil, err
+	}
+	tc, err := toolchain.Find(ctx, compiler)
+	if err != nil {
+		tc = nil // boards.Open reports whether a compiler is needed
+	}
+	scratch, err := os.MkdirTemp("", "tilth-board-*")
+	if err != nil {
+		return nil, err
+	}
+	board, err := boards.Open(ctx, boards.Config{Description: d, Machine: machine, Toolchain: tc, Scratch: scratch, Logger: log})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(scratch))
+	}
+	h := board.Hello()
+	log.Info("the board answers", "board", h.Board, "monitor", h.Digest, "memory_bytes", h.MemoryBytes, "clock_hz", h.Hertz)
+	return &attached{board, scratch}, nil
+}
+
+func (a *attached) close() error {
+	if a.Board == nil {
+		return nil
+	}
+	return errors.Join(a.Close(), os.RemoveAll(a.scratch))
+}
+
+// emulatorFlag names a command that runs programs of another architecture.
+type emulatorFlag struct {
+	text string
+	// command holds its words after check; empty without an emulator.
+	command []string
+}
+
+func (f *emulatorFlag) add(c *cobra.Command, use string) {
+	c.Flags().StringVar(&f.text, "emulator", "", use)
+}
+
+// check splits the command.
+func (f *emulatorFlag) check() error {
+	if f.text == "" {
+		return nil
+	}
+	f.command = strings.Fields(f.text)
+	if len(f.command) == 0 {
+		return usagef("--emulator %q: want a command, such as \"qemu-riscv64 -cpu rv64,v=true\"", f.text)
+	}
+	return nil
+}
+
+// find locates the emulator's program. It must be called after check.
+func (f *emulatorFlag) find() error {
+	if len(f.command) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath(f.command[0]); err != nil {
+		return usagef("--emulator: %w: install it, or give its path", err)
+	}
+	return nil
+}
+
+// sandboxFlag selects how to proceed when an isolation mechanism is unavailable.
+type sandboxFlag struct{ mode sandbox.Mode }
+
+func (f *sandboxFlag) add(c *cobra.Command) {
+	f.mode = sandbox.BestEffort
+	c.Flags().Var(f, "sandbox", "isolation of untrusted code: required (fail if a layer is unavailable), best-effort or off")
+}
+
+// Set implements pflag.Value.
+func (f *sandboxFlag) Set(text string) error {
+	mode, err := sandbox.ParseMode(text)
+	if err != nil {
+		return fmt.Errorf("want %s, %s or %s", sandbox.Required, sandbox.BestEffort, sandbox.Off)
+	}
+	f.mode = mode
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *sandboxFlag) String() string { return string(f.mode) }
+
+// Type implements pflag.Value.
+func (f *sandboxFlag) Type() string { return "mode" }
+
+// threadsFlags selects the threads that run a package.
+type threadsFlags struct {
+	count int
+	cpus  string
+	list  []int
+}
+
+func (f *threadsFlags) add(c *cobra.Command) {
+	c.Flags().IntVar(&f.count, "threads", 0, "threads that run the package, at most those that it was compiled for (default all of them)")
+	c.Flags().StringVar(&f.cpus, "cpus", "", "processors that they may run on: `numbers` and ranges, e.g. 0,2-5 (default any)")
+}
+
+// check parses the flags. They do not apply to a farm's device, whose runner decides.
+func (f *threadsFlags) check(onFarm bool) (err error) {
+	if f.count < 0 {
+		return usagef("--threads %d: want a positive number", f.count)
+	}
+	if onFarm && (f.count > 0 || f.cpus != "") {
+		return usagef("--threads and --cpus are for packages that run here, not on a farm")
+	}
+	if f.list, err = target.ParseCPUs(f.cpus); err != nil {
+		return usagef("--cpus %s: %w", f.cpus, err)
+	}
+	return nil
+}
+
+// load opens a package on the threads and verifies its signature if there is a key.
+func (f *threadsFlags) load(path string, key *signing.PublicKey) (*aot.Model, error) {
+	loader, err := aot.Here()
+	if err != nil {
+		return nil, fmt.Errorf("loading package %s: %w", path, err)
+	}
+	loader.Threads, loader.Key = aot.Threads{Count: f.count, CPUs: f.list}, key
+	return loader.Load(path)
+}
+
+// targetFlag adds --target, with native as the default.
+func targetFlag(c *cobra.Command, name *string, use string) {
+	c.Flags().StringVar(name, "target", "native", use+": native, a preset (x86-64-v3, sm_90a), "+
+		"cuda or cuda:CARD, opencl, gpu-sim, reference or a JSON `file`")
+}

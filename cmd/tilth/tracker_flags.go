@@ -1,0 +1,176 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/internal/artifact/objects"
+	"github.com/tilth-dev/tilth/internal/farm"
+	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/policy"
+)
+
+// patienceFlags configures timeouts and retries of a tracker.
+type patienceFlags struct {
+	lease, grace, outage, turn time.Duration
+	attempts                   int
+}
+
+// minLease is three heartbeats.
+const minLease = 3 * tracker.DefaultHeartbeat
+
+func (f *patienceFlags) add(c *cobra.Command) {
+	c.Flags().DurationVar(&f.lease, "lease-timeout", tracker.DefaultLeaseTimeout, "how long an agent may be silent before its work goes to others")
+	c.Flags().DurationVar(&f.grace, "grace", tracker.DefaultGrace, "how long an agent may be silent after a restart or a pause of the tracker")
+	c.Flags().DurationVar(&f.outage, "outage-wait", tracker.DefaultOutageWait, "how long to wait when most agents fall silent at once")
+	c.Flags().DurationVar(&f.turn, "search-turn", tracker.DefaultSearchTurn, "how long a tuner may hold a job while others wait for one")
+	c.Flags().IntVar(&f.attempts, "max-attempts", tracker.DefaultMaxAttempts, "failed attempts after which a batch is abandoned")
+}
+
+func (f *patienceFlags) check() error {
+	switch {
+	case f.lease < minLease:
+		return usagef("--lease-timeout %s: want at least %s, which is three heartbeats", f.lease, minLease)
+	case f.grace < f.lease:
+		return usagef("--grace %s: want at least the --lease-timeout, %s", f.grace, f.lease)
+	case f.outage <= 0:
+		return usagef("--outage-wait %s: want a positive time", f.outage)
+	case f.turn <= 0:
+		return usagef("--search-turn %s: want a positive time", f.turn)
+	case f.attempts < 1 || f.attempts > math.MaxInt32/16:
+		return usagef("--max-attempts %d: want at least 1", f.attempts)
+	}
+	return nil
+}
+
+func (f *patienceFlags) patience() farm.Patience {
+	return farm.Patience{LeaseTimeout: f.lease, Grace: f.grace, OutageWait: f.outage, SearchTurn: f.turn, MaxAttempts: uint32(f.attempts)}
+}
+
+// driftFlags configures how calibrations are judged.
+type driftFlags struct{ policy policy.Drift }
+
+func (f *driftFlags) add(c *cobra.Command) {
+	f.policy = policy.Drift{}.WithDefaults()
+	p := &f.policy
+	c.Flags().Float64Var(&p.Remeasure, "drift-remeasure", p.Remeasure, "`share` by which a device may change before its measurements since are repeated")
+	c.Flags().Float64Var(&p.Quarantine, "drift-quarantine", p.Quarantine, "`share` by which a device may be slower than its reference before it is quarantined")
+	c.Flags().Float64Var(&p.Noise, "noise-quarantine", p.Noise, "relative standard `deviation` of a calibration's samples above which a device is quarantined")
+	c.Flags().DurationVar(&p.Interval, "calibrate-every", p.Interval, "time between calibrations of an idle device; those of a busy one are up to four times as far apart")
+}
+
+func (f *driftFlags) check() error {
+	for _, v := range []struct {
+		flag  string
+		value float64
+	}{{"drift-remeasure", f.policy.Remeasure}, {"drift-quarantine", f.policy.Quarantine}, {"noise-quarantine", f.policy.Noise}} {
+		if !(v.value > 0) {
+			return usagef("--%s %v: want more than 0, such as 0.05", v.flag, v.value)
+		}
+	}
+	if f.policy.Interval < time.Second {
+		return usagef("--calibrate-every %v: want a second or more", f.policy.Interval)
+	}
+	return nil
+}
+
+// keepFlags configures how long a tracker keeps ended jobs.
+type keepFlags struct{ jobs []string }
+
+// keepDefault is the default of --keep-jobs.
+var keepDefault = []string{"1000", "2160h"}
+
+func (f *keepFlags) add(c *cobra.Command) {
+	c.Flags().StringSliceVar(&f.jobs, "keep-jobs", keepDefault,
+		"ended jobs to keep: a `number` per owner, a time since their end, or both, as in 200,720h; what is left out has no limit. Records stay")
+}
+
+// keep parses and validates the flag.
+func (f *keepFlags) keep() (policy.Retention, error) {
+	keep := policy.Retention{Jobs: -1, Age: -1}
+	for _, text := range f.jobs {
+		n, notNumber := strconv.Atoi(text)
+		age, notTime := time.ParseDuration(text)
+		switch {
+		case notNumber == nil && n > 0 && keep.Jobs < 0:
+			keep.Jobs = n
+		case notNumber != nil && notTime == nil && age > 0 && keep.Age < 0:
+			keep.Age = age
+		default:
+			return keep, usagef("--keep-jobs %s: want a number of at least 1, a time such as 720h, or one of each", text)
+		}
+	}
+	return keep, nil
+}
+
+// backupFlags configures the backups of a tracker's records.
+type backupFlags struct{ policy tracker.Backups }
+
+func (f *backupFlags) add(c *cobra.Command) {
+	c.Flags().DurationVar(&f.policy.Every, "backup-every", 0, "how often the records file is backed up to --backup-dir (0 = never)")
+	c.Flags().StringVar(&f.policy.Dir, "backup-dir", "", "`folder` for backups only, best on another disk; each is verified before it counts")
+	c.Flags().IntVar(&f.policy.Keep, "backup-keep", 14, "how many backups are kept (0 = any number)")
+	c.Flags().DurationVar(&f.policy.KeepFor, "backup-keep-for", 30*24*time.Hour, "how long a backup is kept; the last good one stays (0 = for ever)")
+}
+
+func (f *backupFlags) check() error {
+	switch p := &f.policy; {
+	case p.Every < 0 || p.Every > 0 && p.Every < time.Minute:
+		return usagef("--backup-every %s: want a minute at least, or 0", p.Every)
+	case (p.Every > 0) != (p.Dir != ""):
+		return usagef("--backup-every and --backup-dir belong together: name both, or neither")
+	case p.Keep < 0:
+		return usagef("--backup-keep %d: want a number of at least 0", p.Keep)
+	case p.KeepFor < 0:
+		return usagef("--backup-keep-for %s: want a time, or 0", p.KeepFor)
+	}
+	return nil
+}
+
+// artifactFlags bounds the artifacts that a tracker stores.
+type artifactFlags struct {
+	address                            string
+	space, uploads, uploadSpace, scrub int
+	keep                               time.Duration
+}
+
+func (f *artifactFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.address, "artifacts", "", "`address` of an object store for artifacts, which trackers may share: s3://BUCKET/PREFIX?region=REGION (default in --data)")
+	c.Flags().IntVar(&f.space, "artifact-space", artifact.DefaultCapBytes/mib, "MiB of artifacts; the least recently used are evicted first")
+	c.Flags().DurationVar(&f.keep, "keep-artifacts", 30*24*time.Hour, "how long an artifact is kept after its last use (0 = until space is needed)")
+	c.Flags().IntVar(&f.uploads, "max-uploads", artifact.DefaultUploads, "unfinished uploads that an identity may have")
+	c.Flags().IntVar(&f.uploadSpace, "max-upload-space", 0, "MiB of unfinished uploads of an identity (0 = half of --artifact-space)")
+	c.Flags().IntVar(&f.scrub, "scrub-rate", 4, "MiB of artifacts, and of records, read per second to find damage, each once a day (0 = check only what is used)")
+}
+
+func (f *artifactFlags) check() error {
+	if f.address != "" {
+		if _, err := objects.ParseAddress(f.address); err != nil {
+			return usagef("--artifacts: %v", err)
+		}
+	}
+	switch {
+	case f.space < 1 || f.space > math.MaxInt32:
+		return usagef("--artifact-space %d: want at least 1 MiB", f.space)
+	case f.keep < 0:
+		return usagef("--keep-artifacts %s: want a time, or 0", f.keep)
+	case f.uploads < 1:
+		return usagef("--max-uploads %d: want at least 1", f.uploads)
+	case f.uploadSpace < 0 || f.uploadSpace > f.space:
+		return usagef("--max-upload-space %d: want at most the --artifact-space, %d", f.uploadSpace, f.space)
+	case f.scrub < 0 || f.scrub > math.MaxInt32:
+		return usagef("--scrub-rate %d: want a number of at least 0", f.scrub)
+	}
+	return nil
+}
+
+func (f *artifactFlags) options() artifact.Options {
+	return artifact.Options{
+		CapBytes: int64(f.space) * mib, Keep: f.keep, Uploads: f.uploads, UploadBytes: int64(f.uploadSpace) * mib,
+		ScrubBytes: int64(f.scrub) * mib,
+	}
+}

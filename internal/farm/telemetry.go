@@ -1,0 +1,306 @@
+// This file implements the metrics of agents as decorators of their parts: the connection, the handler, the host lock
+// and the reports.
+
+package farm
+
+import (
+	"context"
+	"errors"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// link observes the calls of an agent to its tracker.
+type link struct {
+	calls     *prometheus.CounterVec
+	heartbeat prometheus.Histogram
+	connected prometheus.GaugeFunc
+	state     *linkState
+}
+
+// linkState is the result of the last call that renews the session.
+type linkState struct {
+	mu   sync.Mutex
+	last error
+}
+
+var errNotJoined = errors.New("no tracker has let the agent join yet")
+
+func newLink() link {
+	state := &linkState{last: errNotJoined}
+	return link{
+		state: state,
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tilth_agent_calls_total", Help: "Calls to the tracker, streams not counted, by method and gRPC status.",
+		}, []string{"call", "code"}),
+		heartbeat: histogram("tilth_agent_heartbeat_seconds", "Time until the tracker answered a heartbeat.", 0.0005, 16),
+		connected: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tilth_agent_connected", Help: "1 while the tracker knows the agent's session, by its last answer; 0 otherwise.",
+		}, func() float64 {
+			if state.get() == nil {
+				return 1
+			}
+			return 0
+		}),
+	}
+}
+
+// Ready returns why the agent cannot get work, or nil if its last heartbeat succeeded.
+func (l link) Ready(context.Context) error { return l.state.get() }
+
+// DialOption returns an option that counts the calls of a connection.
+func (l link) DialOption() grpc.DialOption { return grpc.WithChainUnaryInterceptor(l.count) }
+
+func (l link) count(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	began := time.Now()
+	err := next(ctx, method, req, reply, conn, opts...)
+	l.calls.WithLabelValues(path.Base(method), status.Code(err).String()).Inc()
+	switch method {
+	case tilthv1.AgentService_Heartbeat_FullMethodName:
+		l.heartbeat.Observe(time.Since(began).Seconds())
+		l.state.set(err)
+	case tilthv1.AgentService_Join_FullMethodName:
+		l.state.set(err)
+	case tilthv1.AgentService_Leave_FullMethodName:
+		l.state.set(errLeft)
+	}
+	return err
+}
+
+var errLeft = errors.New("the agent has left the tracker")
+
+func (s *linkState) get() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// set records the result of a call. The tracker's address only goes to the log, not to the health page.
+func (s *linkState) set(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && status.Code(err) != 0 && !errors.Is(err, errLeft) {
+		err = errors.New("the tracker does not answer as it should: " + status.Code(err).String() + ", see the log")
+	}
+	s.last = err
+}
+
+// AgentMetrics holds the metrics of every kind of agent.
+type AgentMetrics struct {
+	link
+	held         prometheus.Gauge
+	leases       *prometheus.CounterVec
+	leaseSeconds prometheus.Histogram
+	lockWait     prometheus.Histogram
+}
+
+// Label values for the end of a lease.
+const (
+	endDone    = "done"
+	endFailed  = "failed"
+	endDropped = "dropped"
+)
+
+// NewAgentMetrics registers the metrics of an agent. It returns an error if they are already registered.
+func NewAgentMetrics(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*AgentMetrics, error) {
+	a := &AgentMetrics{
+		link:         newLink(),
+		held:         prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_agent_leases", Help: "Leases in work."}),
+		leases:       counter("tilth_agent_leases_ended_total", "Leases that ended, by how: done, failed, or dropped by the tracker or at the agent's own end.", "end"),
+		leaseSeconds: histogram("tilth_agent_lease_seconds", "Time from a lease's arrival to its end.", 0.001, 20),
+		lockWait:     histogram("tilth_agent_lock_wait_seconds", "Time waited for the host's lock, which keeps what is timed apart from what computes.", 0.0001, 20),
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tilth_agent_info", Help: "Always 1: what kind of agent it is, and of what version.",
+		ConstLabels: prometheus.Labels{"kind": wire.AgentKind(spec.GetKind()), "version": spec.GetVersion()},
+	})
+	info.Set(1)
+	for _, end := range []string{endDone, endFailed, endDropped} {
+		a.leases.WithLabelValues(end)
+	}
+	return a, register(reg, info, a.connected, a.calls, a.heartbeat, a.held, a.leases, a.leaseSeconds, a.lockWait)
+}
+
+// Handler wraps a handler and counts its leases.
+func (a *AgentMetrics) Handler(next agent.Handler) agent.Handler {
+	return agent.HandlerFunc(func(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+		a.held.Inc()
+		defer a.held.Dec()
+		began := time.Now()
+		err := next.Handle(ctx, work)
+		a.leaseSeconds.Observe(time.Since(began).Seconds())
+		a.leases.WithLabelValues(end(ctx, err)).Inc()
+		return err
+	})
+}
+
+func end(ctx context.Context, err error) string {
+	switch {
+	case err == nil:
+		return endDone
+	case ctx.Err() != nil || agent.Stale(err):
+		return endDropped
+	}
+	return endFailed
+}
+
+// Lock wraps a lock and measures its waits.
+func (a *AgentMetrics) Lock(next func(context.Context) (release func(), err error)) func(context.Context) (func(), error) {
+	return func(ctx context.Context) (func(), error) {
+		began := time.Now()
+		release, err := next(ctx)
+		a.lockWait.Observe(time.Since(began).Seconds())
+		return release, err
+	}
+}
+
+func counter(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
+
+// histogram returns a histogram of n buckets with doubling widths.
+func histogram(name, help string, shortest float64, n int) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, n)})
+}
+
+func register(reg prometheus.Registerer, list ...prometheus.Collector) error {
+	for _, c := range list {
+		if err := reg.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BuilderMetrics holds the metrics of builders.
+type BuilderMetrics struct {
+	candidates *prometheus.CounterVec
+	seconds    prometheus.Histogram
+}
+
+// NewBuilderMetrics registers the metrics of a builder.
+func NewBuilderMetrics(reg prometheus.Registerer) (*BuilderMetrics, error) {
+	b := &BuilderMetrics{
+		candidates: counter("tilth_builder_candidates_total", "Candidates built, by error class.", "error"),
+		seconds:    histogram("tilth_builder_candidate_seconds", "A candidate's share of its batch's build.", 0.001, 16),
+	}
+	for _, class := range []tilthv1.ErrorClass{
+		tilthv1.ErrorClass_ERROR_CLASS_NONE, tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE, tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR,
+		tilthv1.ErrorClass_ERROR_CLASS_COMPILE_LIMIT, tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA,
+	} {
+		b.candidates.WithLabelValues(wire.ErrorClassOrNone(class))
+	}
+	return b, register(reg, b.candidates, b.seconds)
+}
+
+// Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
+func (b *BuilderMetrics) Report(next func(context.Context, *tilthv1.ReportBuildRequest) error) func(context.Context, *tilthv1.ReportBuildRequest) error {
+	return func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
+		if err := next(ctx, report); err != nil {
+			return err
+		}
+		if class := report.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+			b.candidates.WithLabelValues(wire.ErrorClassOrNone(class)).Inc()
+		}
+		for _, o := range report.GetOutcomes() {
+			b.candidates.WithLabelValues(wire.ErrorClassOrNone(o.GetError())).Inc()
+			b.seconds.Observe(o.GetBuildSeconds())
+		}
+		return nil
+	}
+}
+
+// RunnerMetrics holds the metrics of runners.
+type RunnerMetrics struct {
+	candidates *prometheus.CounterVec
+	seconds    prometheus.Histogram
+	disturbed  prometheus.Histogram
+}
+
+// NewRunnerMetrics registers the metrics of a runner.
+func NewRunnerMetrics(reg prometheus.Registerer) (*RunnerMetrics, error) {
+	r := &RunnerMetrics{
+		candidates: counter("tilth_runner_candidates_total", "Candidates measured, by error class.", "error"),
+		seconds:    histogram("tilth_runner_candidate_seconds", "Time a candidate held the device.", 0.001, 16),
+		disturbed: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tilth_runner_calibration_ratio", Help: "Around each measurement, time of the calibration kernel over the least known: 1 on a calm device.",
+			Buckets: []float64{1.005, 1.01, 1.02, 1.03, 1.05, 1.08, 1.15, 1.3, 1.6, 2, 4},
+		}),
+	}
+	for _, class := range []tilthv1.ErrorClass{
+		tilthv1.ErrorClass_ERROR_CLASS_NONE, tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, tilthv1.ErrorClass_ERROR_CLASS_CRASH,
+		tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA,
+	} {
+		r.candidates.WithLabelValues(wire.ErrorClassOrNone(class))
+	}
+	return r, register(reg, r.candidates, r.seconds, r.disturbed)
+}
+
+// Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
+func (r *RunnerMetrics) Report(next func(context.Context, *tilthv1.ReportMeasurementsRequest) error) func(context.Context, *tilthv1.ReportMeasurementsRequest) error {
+	return func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
+		if err := next(ctx, report); err != nil {
+			return err
+		}
+		if class := report.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+			r.candidates.WithLabelValues(wire.ErrorClassOrNone(class)).Inc()
+		}
+		for _, m := range report.GetMeasurements() {
+			r.candidates.WithLabelValues(wire.ErrorClassOrNone(m.GetError())).Inc()
+			if m.GetRunSeconds() > 0 {
+				r.seconds.Observe(m.GetRunSeconds())
+			}
+			if m.GetCalibrationRatio() > 0 {
+				r.disturbed.Observe(m.GetCalibrationRatio())
+			}
+		}
+		return nil
+	}
+}
+
+// TunerMetrics holds the metrics of tuners and implements tuner.Observer.
+type TunerMetrics struct {
+	proposed prometheus.Counter
+	seconds  prometheus.Histogram
+	pairs    *prometheus.CounterVec
+}
+
+// Label values that tell whether two candidates were measured in the predicted order.
+const (
+	orderRight = "right"
+	orderWrong = "wrong"
+)
+
+// NewTunerMetrics registers the metrics of a tuner.
+func NewTunerMetrics(reg prometheus.Registerer) (*TunerMetrics, error) {
+	t := &TunerMetrics{
+		proposed: prometheus.NewCounter(prometheus.CounterOpts{Name: "tilth_tuner_candidates_total", Help: "Candidates that searches proposed."}),
+		seconds:  histogram("tilth_tuner_search_seconds", "Time of a search for one batch.", 0.001, 16),
+		pairs: counter("tilth_tuner_ranked_pairs_total",
+			"Pairs of a batch's candidates whose latencies differ by more than 5 %, by whether the cost model had ranked them right.", "order"),
+	}
+	t.pairs.WithLabelValues(orderRight)
+	t.pairs.WithLabelValues(orderWrong)
+	return t, register(reg, t.proposed, t.seconds, t.pairs)
+}
+
+// Searched implements tuner.Observer.
+func (t *TunerMetrics) Searched(candidates int, seconds float64) {
+	t.proposed.Add(float64(candidates))
+	t.seconds.Observe(seconds)
+}
+
+// Ranked implements tuner.Observer.
+func (t *TunerMetrics) Ranked(right, wrong int) {
+	t.pairs.WithLabelValues(orderRight).Add(float64(right))
+	t.pairs.WithLabelValues(orderWrong).Add(float64(wrong))
+}
