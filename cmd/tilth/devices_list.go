@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
@@ -18,14 +19,8 @@ func newDevicesList(a *app) *cobra.Command {
 		Example: "  tilth devices list\n  tilth devices list --json | jq '.[].classes[].class'",
 		Args:    cobra.NoArgs,
 	}
-	flags.add(c)
 	tableFlags(a, c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, _ []string) error {
 		devices, err := tracker.Devices(ctx)
 		if err != nil {
 			return err

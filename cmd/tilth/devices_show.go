@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/show"
 )
@@ -24,14 +25,8 @@ func newDevicesShow(a *app) *cobra.Command {
 		Example: "  tilth devices show rack3/board7",
 		Args:    cobra.ExactArgs(1),
 	}
-	flags.add(c)
 	tableFlags(a, c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, args []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
 		d, err := tracker.Device(ctx, args[0])
 		if err != nil {
 			return err

@@ -116,8 +116,8 @@ func (b *besieged) attack(ctx context.Context, connections, calls int, method, t
 	}
 }
 
-// deaf makes a number of calls on one connection without reading the answers.
-func (b *besieged) deaf(ctx context.Context, calls int, method, token string, request proto.Message) {
+// unreadCalls makes a number of calls on one connection without reading the answers.
+func (b *besieged) unreadCalls(ctx context.Context, calls int, method, token string, request proto.Message) {
 	b.t.Helper()
 	encoded, err := proto.Marshal(request)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestAnswersThatNobodyReadsDoNotFillATrackersMemory(t *testing.T) {
 	}
 	before := b.peak()
 	for range 20 {
-		b.deaf(ctx, 200, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, b.token("alice"), &tilthv1.DownloadArtifactRequest{Digest: artifact.GetDigest()})
+		b.unreadCalls(ctx, 200, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, b.token("alice"), &tilthv1.DownloadArtifactRequest{Digest: artifact.GetDigest()})
 	}
 	b.farmUnderTest.tilth(ctx, "jobs", "list", "--tracker", b.farmUnderTest.tracker, "--token-file", filepath.Join(b.dir, "root.token")).mustRun()
 	after := b.peak()

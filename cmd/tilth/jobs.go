@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 
@@ -40,6 +41,19 @@ func (f *clientFlags) add(c *cobra.Command) {
 
 func (f *clientFlags) dial(a *app) (*client.Client, error) {
 	return f.tracker.dial(f.level.logger(a.stderr))
+}
+
+// onTracker returns a command that connects to the tracker of its flags, which it adds.
+func (a *app) onTracker(c *cobra.Command, f *clientFlags, work func(context.Context, *client.Client, []string) error) *cobra.Command {
+	f.add(c)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		tracker, err := f.dial(a)
+		if err != nil {
+			return err
+		}
+		defer tracker.Close()
+		return work(ctx, tracker, args)
+	})
 }
 
 // jobRow is a job in a listing.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
 )
 
 // deleteView lists the deleted jobs.
@@ -23,14 +25,8 @@ already deleted is skipped. The command stops at the first job that it cannot de
 		Example: "  tilth jobs delete job-00000001-abcdef\n  tilth jobs list --state failed --json | jq -r .[].job | xargs tilth jobs delete",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	flags.add(c)
 	jsonFlag(c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, args []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
 		var deleted []string
 		ids, err := findJobs(ctx, tracker, args) // resolve all ids before deleting the first job
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -49,14 +50,8 @@ deleted beyond the limit ('tilth tracker --help-all').`,
 		Example: "  tilth jobs owners",
 		Args:    cobra.NoArgs,
 	}
-	flags.add(c)
 	tableFlags(a, c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, _ []string) error {
 		owners, err := tracker.Owners(ctx)
 		if err != nil {
 			return err

@@ -44,16 +44,10 @@ func (a *app) control(c *cobra.Command, why string, change func(*client.Client, 
 	var reason string
 	var asJSON bool
 	c.Args = job.args
-	flags.add(c)
 	job.add(c)
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&reason, "reason", why, "reason, shown to others")
-	return a.leaf(c, func(ctx context.Context, args []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
 		id, _, err := job.find(ctx, tracker, args)
 		if err != nil {
 			return err

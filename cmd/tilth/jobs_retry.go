@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
 )
 
 // retryView lists the retried batches.
@@ -24,15 +26,9 @@ lists them. A job that has ended is not retried.`,
 		Example: "  tilth jobs retry job-00000001\n  tilth jobs retry job-00000001 job-00000001.00000007",
 		Args:    job.argsBefore,
 	}
-	flags.add(c)
 	job.add(c)
 	jsonFlag(c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, args []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
 		id, named, err := job.find(ctx, tracker, args)
 		if err != nil {
 			return err

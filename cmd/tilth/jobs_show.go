@@ -74,16 +74,10 @@ func newJobsShow(a *app) *cobra.Command {
 			"  tilth jobs show --last --plot curve.svg",
 		Args: wanted.args,
 	}
-	flags.add(c)
 	wanted.add(c)
 	drawing.add(c)
 	tableFlags(a, c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, args []string) error {
-		tracker, err := flags.dial(a)
-		if err != nil {
-			return err
-		}
-		defer tracker.Close()
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
 		id, _, err := wanted.find(ctx, tracker, args)
 		if err != nil {
 			return err

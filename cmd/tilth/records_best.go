@@ -49,18 +49,8 @@ func newRecordsBest(a *app) *cobra.Command {
 		Example: "  tilth records best\n  tilth records best --tracker 127.0.0.1:9190 --json",
 		Args:    cobra.NoArgs,
 	}
-	flags.addRead(c)
-	flags.addFilter(c)
 	tableFlags(a, c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		source, err := flags.open(ctx, a, false)
-		if err != nil {
-			return err
-		}
-		defer source.Close()
-		if err := flags.resolve(ctx, source); err != nil {
-			return err
-		}
+	return a.onRecords(c, &flags, func(ctx context.Context, source recordsource.Source) error {
 		var only []string
 		if _, served := source.(recordsource.Static); served && flags.workload != "" {
 			only = []string{flags.workload} // the other records need not be fetched

@@ -32,20 +32,10 @@ func newRecordsExport(a *app) *cobra.Command {
 			"  tilth records export --tracker 127.0.0.1:9190 --static /var/www/records",
 		Args: cobra.NoArgs,
 	}
-	flags.addRead(c)
-	flags.addFilter(c)
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write (default standard output)")
 	c.Flags().StringVar(&folder, "static", "", "`folder` to write for a web server: an index, and chunks by target and workload")
 	c.MarkFlagsMutuallyExclusive("output", "static")
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		source, err := flags.open(ctx, a, false)
-		if err != nil {
-			return err
-		}
-		defer source.Close()
-		if err := flags.resolve(ctx, source); err != nil {
-			return err
-		}
+	return a.onRecords(c, &flags, func(ctx context.Context, source recordsource.Source) error {
 		if folder != "" {
 			return a.exportStatic(ctx, source, flags, folder)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
 // recordRow is a record in a listing.
@@ -32,20 +33,10 @@ func newRecordsList(a *app) *cobra.Command {
 		Example: "  tilth records list --workload 4f0c…\n  tilth records list --json | jq '.[] | select(.error != \"\")'",
 		Args:    cobra.NoArgs,
 	}
-	flags.addRead(c)
-	flags.addFilter(c)
 	tableFlags(a, c, &asJSON)
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		source, err := flags.open(ctx, a, false)
-		if err != nil {
-			return err
-		}
-		defer source.Close()
-		if err := flags.resolve(ctx, source); err != nil {
-			return err
-		}
+	return a.onRecords(c, &flags, func(ctx context.Context, source recordsource.Source) error {
 		var rows []recordRow
-		err = source.List(ctx, flags.target, flags.workload, func(r *tilthv1.Record) error {
+		err := source.List(ctx, flags.target, flags.workload, func(r *tilthv1.Record) error {
 			rows = append(rows, newRecordRow(r))
 			return nil
 		})

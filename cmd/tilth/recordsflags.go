@@ -54,6 +54,23 @@ func (f *recordsFlags) addFilter(c *cobra.Command) {
 	c.Flags().StringVar(&f.workload, "workload", "", "only records of the workload with this `digest`, or prefix of one")
 }
 
+// onRecords returns a command that reads records. It adds their source and filters to its flags.
+func (a *app) onRecords(c *cobra.Command, f *recordsFlags, work func(context.Context, recordsource.Source) error) *cobra.Command {
+	f.addRead(c)
+	f.addFilter(c)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		source, err := f.open(ctx, a, false)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		if err := f.resolve(ctx, source); err != nil {
+			return err
+		}
+		return work(ctx, source)
+	})
+}
+
 // errFound ends a listing at the first record.
 var errFound = errors.New("found")
 

@@ -20,12 +20,12 @@ type Trackers struct {
 
 // DialTrackers connects to the trackers set by Tell.
 func DialTrackers(side credentials.TransportCredentials) (*Trackers, error) {
-	told := &listResolver{}
-	conn, err := dial(listScheme+":///shards", nil, takeoverTime, grpc.WithResolvers(told), grpc.WithTransportCredentials(side))
+	shardResolver := &listResolver{}
+	conn, err := dial(listScheme+":///shards", nil, takeoverTime, grpc.WithResolvers(shardResolver), grpc.WithTransportCredentials(side))
 	if err != nil {
 		return nil, fmt.Errorf("other trackers: %w", err)
 	}
-	return &Trackers{conn: conn, resolver: told}, nil
+	return &Trackers{conn: conn, resolver: shardResolver}, nil
 }
 
 // SetAddresses sets the addresses of the trackers, each host:port or unix:PATH.
@@ -59,7 +59,7 @@ func OverShards(ctx context.Context, n int, method string, req, reply any, invok
 }
 
 // listScheme is the scheme of a connection to the trackers set by Tell.
-const listScheme = "told"
+const listScheme = "shards"
 
 // listResolver resolves to the addresses set last.
 type listResolver struct {

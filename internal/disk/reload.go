@@ -18,10 +18,10 @@ type Reloaded[T any] struct {
 	read  func() (T, error)
 	log   *slog.Logger
 
-	mu    sync.Mutex
-	seen  []stamp // state of the files behind value, or behind the last complaint about their content
-	told  []stamp // state of the files at the last complaint
-	value T
+	mu         sync.Mutex
+	seen       []stamp // state of the files behind value, or behind the last complaint about their content
+	complained []stamp // state of the files at the last complaint
+	value      T
 }
 
 // stamp identifies the state of a file. Renaming changes the inode; writing in place changes the time or
@@ -63,8 +63,8 @@ func (f *Reloaded[T]) Get() T {
 // complain logs an unusable change once. Files that could not be opened, for example for lack of descriptors,
 // are retried the next time; invalid content is not, until it changes.
 func (f *Reloaded[T]) complain(now []stamp, err error) {
-	if !slices.Equal(now, f.told) {
-		f.told = now
+	if !slices.Equal(now, f.complained) {
+		f.complained = now
 		f.log.Error("files changed but cannot be used, going on with the last good ones", "files", strings.Join(f.paths, ", "), "error", err)
 	}
 	if _, unopened := errors.AsType[*fs.PathError](err); !unopened {

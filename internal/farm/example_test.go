@@ -37,9 +37,9 @@ func ExampleTune() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(result.State, "after", result.Trials, "trials;", "heard of progress:", updates > 0)
+	fmt.Println(result.State, "after", result.Trials, "trials;", "progress reported:", updates > 0)
 	fmt.Println("has records:", len(result.Best) > 0)
 	// Output:
-	// done after 4 trials; heard of progress: true
+	// done after 4 trials; progress reported: true
 	// has records: true
 }
