@@ -20,7 +20,7 @@ import (
 func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		policy := tracker.Backups{Dir: filepath.Join(dir, "backups"), Every: 6 * time.Hour, Keep: 4, KeepFor: 20 * time.Hour}
+		policy := tracker.Backups{Dir: filepath.Join(dir, "backups"), Every: 30 * time.Minute, Keep: 4, KeepFor: 100 * time.Minute}
 		f := newTimedAs(t, tracker.Config{Backups: policy})
 		defer func() { f.stop() }()
 		names := func() []string {
@@ -41,14 +41,14 @@ func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 		if again := names(); !slices.Equal(again, first) {
 			t.Errorf("after a restart: %v, want %v", again, first)
 		}
-		time.Sleep(13 * time.Hour)
+		time.Sleep(65 * time.Minute)
 		if all := names(); len(all) != 3 {
-			t.Errorf("after 13 hours: %v", all)
+			t.Errorf("after 65 minutes: %v", all)
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		all := names()
 		if len(all) != 4 || slices.Contains(all, first[0]) {
-			t.Errorf("after 37 hours: %v", all)
+			t.Errorf("after 3 hours: %v", all)
 		}
 		for _, path := range all {
 			if report, err := bolt.Verify(t.Context(), path); err != nil || report.Damaged > 0 {

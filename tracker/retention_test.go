@@ -108,13 +108,13 @@ func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 		}
 		return info.Size()
 	}
-	for n := range 80 {
+	for n := range 60 {
 		f.passing(fmt.Sprint(n), large())
 	}
 	if got := f.jobPages(100); len(got) != 4 {
 		t.Errorf("%d jobs of 1 MiB are kept in 5 MiB", len(got))
 	}
-	// bbolt grows a file by 16 MiB at a time, and 80 MiB were written.
+	// bbolt grows a file by 16 MiB at a time, and 60 MiB were written.
 	if got := size(); got > 48<<20 {
 		t.Errorf("the file has %d bytes", got)
 	}
@@ -133,14 +133,14 @@ func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 
 func TestEndedJobsAreKeptForATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTimedAs(t, tracker.Config{Keep: policy.Retention{Age: 4 * time.Hour}})
+		f := newTimedAs(t, tracker.Config{Keep: policy.Retention{Age: 20 * time.Minute}})
 		defer func() { f.stop() }()
 		id := f.submit()
-		pass(10 * time.Hour)
+		pass(30 * time.Minute)
 		must[*tilthv1.CancelJobResponse](t)(f.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: id}))
-		f.sleepOver(3 * time.Hour)
+		f.sleepOver(15 * time.Minute)
 		must[*tilthv1.GetJobResponse](t)(f.GetJob(t.Context(), &tilthv1.GetJobRequest{JobId: id}))
-		f.sleepOver(time.Hour)
+		f.sleepOver(5 * time.Minute)
 		_, err := f.GetJob(t.Context(), &tilthv1.GetJobRequest{JobId: id})
 		wantStatus(t, err, codes.NotFound, "", "does not exist")
 	})
