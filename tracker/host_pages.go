@@ -118,7 +118,7 @@ func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, rep
 	defer cancel()
 	err = h.cfg.Elsewhere(within, shard, authorization, method, req, reply)
 	if err != nil && ctx.Err() == nil && noAnswer(err) {
-		h.cfg.Logger.Warn("a call cannot be passed on", "shard", shard, "method", method, "error", err)
+		h.cfg.Logger.Warn("call not forwarded", "shard", shard, "method", method, "error", err)
 		return wire.Refuse(codes.Unavailable, wire.ReasonStandby,
 			"the tracker of shard %d, which the call is for, does not answer: another one takes over within seconds, so try again", shard)
 	}

@@ -174,7 +174,7 @@ func TestAJobSaysThatNobodyReadsItsModel(t *testing.T) {
 	if f.lease(old).GetLease() != nil {
 		t.Error("a tuner that reads no models was given one")
 	}
-	f.wantWait(job.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_TUNER, true, "no tuner that reads models is joined (reader is gone since", "tuner reads none", "'tilth tuner'")
+	f.wantWait(job.GetId(), tilthv1.WaitReason_WAIT_REASON_NO_TUNER, true, "no tuner that reads models is joined (reader is gone since", "tuner cannot read models", "'tilth tuner'")
 	if w := check(); w.GetReason() != tilthv1.WaitReason_WAIT_REASON_NO_TUNER {
 		t.Errorf("the farm says %v", w)
 	}

@@ -56,7 +56,7 @@ func TestAJobSaysWhyItWaits(t *testing.T) {
 	f.wantWait(j.GetId(), nothing, false)
 
 	cordon(t, wired{f}, "runner", "a look at the fan", time.Hour)
-	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_CORDONED, true, "the only device of class x86 is not given work: runner is cordoned since",
+	f.wantWait(j.GetId(), tilthv1.WaitReason_WAIT_REASON_CORDONED, true, "the only device of class x86 gets no work: runner is cordoned since",
 		"by anna until", "a look at the fan", "'tilth devices uncordon runner'")
 	uncordon(t, wired{f}, "runner")
 	f.wantWait(j.GetId(), nothing, false)
@@ -105,7 +105,7 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 	owned("r3", "ana")
 	last := owned("r4", "ci")
 	f.wantWait(last.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false,
-		"queued for a tuner with random: 1 in hand, of ci; before it come 2 of ana")
+		"queued for a tuner with random: 1 in progress, of ci; ahead of it are 2 of ana")
 }
 
 // TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices covers builds held up by another job's artifacts.
@@ -212,7 +212,7 @@ func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
 	if !strings.Contains(got, `>runner</a><td class="state cordoned">cordoned<td>`) || !strings.Contains(got, `<td class="why">a look at the fan</tr>`) {
 		t.Errorf("the page is\n%s", got)
 	}
-	if got = page("/"); !strings.Contains(got, "the only device of class x86 is not given work") {
+	if got = page("/"); !strings.Contains(got, "the only device of class x86 gets no work") {
 		t.Errorf("the page says nothing of why the job waits:\n%s", got)
 	}
 }

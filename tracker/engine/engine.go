@@ -92,7 +92,7 @@ func (e *Engine) Recover() error {
 		return err
 	}
 	if isFile && !file.Restored().IsZero() {
-		e.log.Warn("the records file is a restored backup: what came after it is lost, all agents join anew", "of", file.Restored().UTC())
+		e.log.Warn("the records file is a restored backup: later changes are lost, and all agents join again", "of", file.Restored().UTC())
 	}
 	return e.retainAll()
 }
@@ -171,7 +171,7 @@ func (e *Engine) damaged(digest string) {
 		return nil
 	})
 	if err != nil {
-		e.log.Warn("what needs a damaged artifact is found when an agent asks for it", "artifact", digest, "error", err)
+		e.log.Warn("users of a damaged artifact not found: they fail when an agent requests it", "artifact", digest, "error", err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (e *Engine) tick(ctx context.Context) {
 		failed string
 	}{
 		{(*state.Change).Expire, "expiry not stored"},
-		{(*state.Change).KeepTime, "the time of budgets not stored"},
+		{(*state.Change).KeepTime, "budget time not stored"},
 		{(*state.Change).EndTurns, "the end of turns not stored"},
 		{(*state.Change).PassAge, "old jobs not dropped"},
 	} {
@@ -87,7 +87,7 @@ func (e *Engine) storeTime() {
 		return nil
 	})
 	if err != nil {
-		e.log.Warn("the time of budgets not stored", "error", err)
+		e.log.Warn("budget time not stored", "error", err)
 	}
 }
 

@@ -15,7 +15,7 @@ func (s *Services) finishedBy(token *tilthv1.LeaseToken) bool {
 	row, err := s.engine.Store().JobRow(token.GetSubject())
 	if err != nil {
 		if !errors.Is(err, records.ErrNotFound) {
-			s.log.Error("job not read", "job", token.GetSubject(), "error", err)
+			s.log.Error("read job", "job", token.GetSubject(), "error", err)
 		}
 		return false
 	}

@@ -34,7 +34,7 @@ func (c *Change) rebuild(j *job) {
 			continue
 		}
 		if !c.artifactsThere(b) {
-			c.log.Warn("artifacts of a batch are damaged, it is built again", "batch", b.id)
+			c.log.Warn("artifacts of a batch are damaged: building it again", "batch", b.id)
 			c.toBuild(b)
 			c.move(b)
 		}

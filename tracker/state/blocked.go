@@ -28,7 +28,7 @@ func (c *Change) logLacks(before, now *supplies) {
 		case reason != 0 && !was:
 			c.log.Warn("jobs wait", "for", of.describe(), "reason", wire.WaitReason(reason), "message", c.describeLack(now, s, reason))
 		case reason == 0 && was:
-			c.log.Info("jobs go on", "for", of.describe())
+			c.log.Info("jobs no longer wait", "for", of.describe())
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (c *Change) requeueDead(b *batch) {
 	c.addBatch(b)
 	c.move(b)
 	c.enqueue(b, false)
-	c.log.Info("dead letter tried again", "batch", b.id)
+	c.log.Info("dead letter retried", "batch", b.id)
 }
 
 // DeadLetters returns the dead letters of an open job.

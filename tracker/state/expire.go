@@ -74,7 +74,7 @@ func (c *Change) awake(now time.Time) bool {
 	c.Machine.lastTick = now
 	if gap := now.Sub(last); !last.IsZero() && (gap > c.cfg.LeaseTimeout/2 || gap < 0) {
 		c.Machine.patientUntil = now.Add(c.cfg.Grace)
-		c.log.Warn("the tracker stood still: nothing expires before the grace is over",
+		c.log.Warn("the tracker was suspended: nothing expires during the grace period",
 			"gap_seconds", gap.Seconds(), "grace_seconds", c.cfg.Grace.Seconds())
 	}
 	return !now.Before(c.patientUntil)

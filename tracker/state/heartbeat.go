@@ -82,6 +82,6 @@ func (c *Change) takeBack(l *lease) {
 		c.failAttempt(l.work, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, l.agent.spec.GetName()+" ended it without a report")
 		return
 	}
-	c.log.Warn("lease never arrived, granting it anew", "subject", l.work.subject(), "agent", l.agent.spec.GetName())
+	c.log.Warn("lease did not reach its agent: granting it again", "subject", l.work.subject(), "agent", l.agent.spec.GetName())
 	c.giveBack(l.work, "never got it")
 }

@@ -45,7 +45,7 @@ func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) st
 		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.describe(), m.describeMismatches(known, s.of), wire.AgentKind(s.of.kind)))
 	}
 	if s.usable > 0 {
-		return oneLine(fmt.Sprintf("each %s rests from this job, since its leases failed there: see 'tilth jobs show' and the agent's log", s.of.describe()))
+		return oneLine(fmt.Sprintf("each %s rests from this job after failed leases: see 'tilth jobs show' and the agent's log", s.of.describe()))
 	}
 	all := 0
 	var parts []string
@@ -59,13 +59,13 @@ func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) st
 			parts = append(parts, a.name()+" "+m.explainUnavailable(a, r))
 		}
 		if more := k.count - len(k.some); more > 0 {
-			parts = append(parts, fmt.Sprintf("%d more as well", more))
+			parts = append(parts, fmt.Sprintf("%d more", more))
 		}
 	}
 	if all == 1 {
-		return oneLine(fmt.Sprintf("the only %s is not given work: %s", s.of.describe(), strings.Join(parts, "; ")))
+		return oneLine(fmt.Sprintf("the only %s gets no work: %s", s.of.describe(), strings.Join(parts, "; ")))
 	}
-	return oneLine(fmt.Sprintf("none of %d agents, each a %s, is given work: %s", all, s.of.describe(), strings.Join(parts, "; ")))
+	return oneLine(fmt.Sprintf("none of %d agents, each a %s, gets work: %s", all, s.of.describe(), strings.Join(parts, "; ")))
 }
 
 // unavailableReasons are the reasons for not giving work to a joined agent.
@@ -122,7 +122,7 @@ func (m *Machine) describeMismatches(known *supplies, c class) string {
 		parts = append(parts, a.name()+" "+c.mismatch(a))
 	}
 	if more := all.count - len(all.some); more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more do not do either", more))
+		parts = append(parts, fmt.Sprintf("%d more are unsuitable", more))
 	}
 	if parts == nil {
 		return ""
@@ -136,9 +136,9 @@ func (c class) mismatch(a *agent) string {
 	case a.gone:
 		return "is gone since " + formatTime(a.seen)
 	case c.runs && slices.Contains(a.offers, class{kind: c.kind, name: c.name}):
-		return "runs no packages, or is another one"
+		return "does not run packages, or is another device"
 	case c.reads:
-		return "reads none"
+		return "cannot read models"
 	}
 	var names []string
 	for _, o := range a.offers {

@@ -55,14 +55,14 @@ func (c *Change) judgeOutage(now time.Time, overdue bool) verdict {
 			silent: silent, agents: len(c.sessions),
 		}
 		c.addFact(OutageBegan)
-		c.log.Error("most agents fell silent at once: waiting for them", "silent", silent, "agents", len(c.sessions),
+		c.log.Error("outage: most agents stopped sending heartbeats; waiting for them", "silent", silent, "agents", len(c.sessions),
 			"wait_seconds", c.cfg.OutageWait.Seconds())
 		return outageWait
 	case now.Before(o.until):
 		o.silent, o.agents = silent, len(c.sessions)
 		return outageWait
 	}
-	c.log.Error("most agents did not come back: their work is given to others", "silent", silent, "agents", len(c.sessions))
+	c.log.Error("outage is over: silent agents lose their leases", "silent", silent, "agents", len(c.sessions))
 	c.Machine.outage = nil
 	return outageOver
 }

@@ -90,7 +90,7 @@ func (m *Machine) recoverAgents(rows Rows) (shortened []*agent, err error) {
 		}
 		m.admit(a)
 		if cut {
-			m.log.Warn("agent joined before there were bounds: what it says of itself is shortened", "agent", a.name())
+			m.log.Warn("description of an agent from an older version is shortened", "agent", a.name())
 			shortened = append(shortened, a)
 		}
 	})

@@ -13,13 +13,13 @@ import (
 )
 
 // whyDamaged is the failure reason of jobs with damaged rows.
-const whyDamaged = "rows of it in the records file are damaged: submit it again; what was measured is kept"
+const whyDamaged = "rows of it in the records file are damaged: submit it again; measurements are kept"
 
 // endLost ends the jobs whose rows, or whose batches' rows, are damaged. Other jobs continue.
 func (c *Change) endLost(jobs []*records.OpenJob, batches []*records.OpenBatch) {
 	lost := map[string]*job{}
 	for _, b := range batches {
-		c.log.Error("batch cannot go on", "batch", b.ID, "error", b.Damage)
+		c.log.Error("batch is damaged and dropped", "batch", b.ID, "error", b.Damage)
 		c.write.DropBatch(b.ID)
 		id, _, _ := strings.Cut(b.ID, ".")
 		if j := c.jobs[id]; j != nil {

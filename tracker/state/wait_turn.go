@@ -23,12 +23,12 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_SILENT:
 		a := h.lease.agent
-		text := fmt.Sprintf("%s has it and is silent since %s", a.name(), formatTime(a.seen))
+		text := fmt.Sprintf("%s holds it and is silent since %s", a.name(), formatTime(a.seen))
 		if o := m.outage; o != nil {
-			return text + fmt.Sprintf(", as are %d of %d agents; they are waited for until %s", o.silent, o.agents, formatTime(o.shownUntil))
+			return text + fmt.Sprintf(", as are %d of %d agents; waiting for them until %s", o.silent, o.agents, formatTime(o.shownUntil))
 		}
 		left := h.lease.deadline.Sub(m.cfg.Clock())
-		return text + "; it is waited for until " + formatTime(m.cfg.Now().Add(max(left, 0)))
+		return text + "; waiting for it until " + formatTime(m.cfg.Now().Add(max(left, 0)))
 	case tilthv1.WaitReason_WAIT_REASON_RETRY:
 		left := h.retry.due.Sub(m.cfg.Clock())
 		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), maxNamed)], ", "),
@@ -57,7 +57,7 @@ func (m *Machine) describeTurn(w work, detail bool) string {
 		}
 	}
 	if busy > 0 {
-		text += fmt.Sprintf(": %d in hand, of %s", busy, listed(len(owners), slices.Sorted(maps.Keys(owners))))
+		text += fmt.Sprintf(": %d in progress, of %s", busy, listed(len(owners), slices.Sorted(maps.Keys(owners))))
 	}
 	others, own := q.work.Before(m.flow(w))
 	var before []string
@@ -71,7 +71,7 @@ func (m *Machine) describeTurn(w work, detail bool) string {
 		before = append(before, fmt.Sprintf("%d of other jobs of %s", own, clip(w.parent().spec.GetOwner(), maxQuoted)))
 	}
 	if before != nil {
-		text += "; before it come " + strings.Join(before, ", ")
+		text += "; ahead of it are " + strings.Join(before, ", ")
 	}
 	return text
 }

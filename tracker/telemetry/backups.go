@@ -17,12 +17,12 @@ func newBackupMetrics(every time.Duration) *backupMetrics {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_backup_" + name, Help: help})
 	}
 	m := &backupMetrics{
-		interval: gauge("interval_seconds", "Time from one backup of the records file to the next; 0 = none are made."),
-		made:     gauge("last_success_timestamp_seconds", "When the last good backup began; 0 = there is none."),
-		size:     gauge("size_bytes", "Size of the last good backup."),
-		kept:     gauge("files", "Good backups in the folder."),
+		interval: gauge("interval_seconds", "Interval between backups of the records file; 0 = backups are disabled."),
+		made:     gauge("last_success_timestamp_seconds", "Start of the last successful backup, as Unix time; 0 = none."),
+		size:     gauge("size_bytes", "Size of the last successful backup."),
+		kept:     gauge("files", "Verified backups in the folder."),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tilth_tracker_backup_failures_total", Help: "Backups that were not made, or were damaged.",
+			Name: "tilth_tracker_backup_failures_total", Help: "Failed or damaged backups.",
 		}),
 	}
 	m.interval.Set(every.Seconds())

@@ -15,13 +15,13 @@ import (
 
 func newCalls() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tilth_tracker_calls_total", Help: "Calls answered, streams not counted, by method and gRPC status.",
+		Name: "tilth_tracker_calls_total", Help: "Unary calls answered, by method and gRPC status.",
 	}, []string{"call", "code"})
 }
 
 func newCallSeconds() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "tilth_tracker_call_seconds", Help: "Time to answer a call, by method; requests for work, which wait for some, are not counted.",
+		Name: "tilth_tracker_call_seconds", Help: "Duration of unary calls, by method, without long polls for work.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
 	}, []string{"call"})
 }

@@ -24,11 +24,11 @@ func newDeviceCollector(s Sources) *deviceCollector {
 	}
 	return &deviceCollector{
 		devices: s.Devices,
-		states:  desc("devices", "Devices that ever joined, by state.", "state"),
+		states:  desc("devices", "Known devices, by state.", "state"),
 		warned: prometheus.NewDesc("tilth_tracker_warned_devices",
-			"Devices that measure badly and are given work all the same, as the only ones of their class.", nil, nil),
+			"Devices that measure badly but still get work, as the only ones of their class.", nil, nil),
 		drifts: desc("device_drift_ratio",
-			"By how much a device was slower than its reference at its last calibration, 0.04 for 4 %; absent until it has one, and only for those that drifted furthest.", "device"),
+			"Slowdown of a device at its last calibration, relative to its reference: 0.04 is 4 %. Only of devices that drifted most.", "device"),
 		noise: desc("device_noise_ratio", "Standard deviation of the same calibration's samples, relative to their median.", "device"),
 	}
 }

@@ -21,9 +21,9 @@ func newJobCollector(s Sources) *jobCollector {
 	}
 	return &jobCollector{
 		jobs:   s.Jobs,
-		best:   desc("best_seconds", "Latency of an open job's model with the best schedules so far; absent until each of its tasks has one."),
+		best:   desc("best_seconds", "Latency of an open job's model with the best schedules so far; absent until every task has a schedule."),
 		trials: desc("trials", "Trials recorded of an open job."),
-		left:   desc("tasks_without_best", "Tasks of an open job of which no trial has been right so far."),
+		left:   desc("tasks_without_best", "Tasks of an open job without a verified trial."),
 	}
 }
 

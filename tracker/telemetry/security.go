@@ -12,8 +12,8 @@ func securityMetrics(from Sources) []prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(bytes()) })
 	}
 	all := []prometheus.Collector{
-		held("tilth_tracker_request_bytes", "Requests that are on their way or being answered, as they come over the wire.", from.RequestBytes),
-		held("tilth_tracker_answer_bytes", "Answers that are being made, or that their peers have not read.", from.AnswerBytes),
+		held("tilth_tracker_request_bytes", "Size of requests in progress, as encoded on the wire.", from.RequestBytes),
+		held("tilth_tracker_answer_bytes", "Size of responses that are being made or have not been read.", from.AnswerBytes),
 	}
 	at := func(name, help string, time func() time.Time) {
 		if time == nil {
@@ -26,7 +26,7 @@ func securityMetrics(from Sources) []prometheus.Collector {
 			return 0
 		}))
 	}
-	at("tilth_tracker_certificate_expiry_timestamp_seconds", "When the tracker's certificate expires, as Unix time.", from.CertificateExpiry)
-	at("tilth_tracker_issuer_keys_timestamp_seconds", "When the keys of the tokens' issuer were last read, as Unix time; 0 = never.", from.IssuerKeysRead)
+	at("tilth_tracker_certificate_expiry_timestamp_seconds", "Expiry of the tracker's certificate, as Unix time.", from.CertificateExpiry)
+	at("tilth_tracker_issuer_keys_timestamp_seconds", "Last fetch of the token issuer's keys, as Unix time; 0 = never.", from.IssuerKeysRead)
 	return all
 }

@@ -44,7 +44,7 @@ func paused(j *tilthv1.Job) bool { return j.GetState() == tilthv1.JobState_JOB_S
 // jobActions are the actions on jobs.
 var jobActions = []action{
 	{Name: "pause", Method: tilthv1.JobService_PauseJob_FullMethodName, Reason: true,
-		Effect: "Nothing more of the job is done until it is resumed; what is being measured goes on. The time of its budget stands still.",
+		Effect: "The job gets no more leases until it is resumed; measurements in progress continue. Its time budget stops.",
 		onJob:  func(j *tilthv1.Job) bool { return open(j) && !paused(j) },
 		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.jobs.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: f.name, Reason: f.reason})
@@ -55,14 +55,14 @@ var jobActions = []action{
 			_, err := s.jobs.ResumeJob(ctx, &tilthv1.ResumeJobRequest{JobId: f.name, Reason: f.reason})
 			return err
 		}},
-	{Name: "retry", Method: tilthv1.JobService_RetryDeadLetters_FullMethodName, Effect: "Batches that were given up are tried again.",
+	{Name: "retry", Method: tilthv1.JobService_RetryDeadLetters_FullMethodName, Effect: "Batches that were given up are queued again.",
 		onJob: func(j *tilthv1.Job) bool { return open(j) && len(j.GetDeadLetters()) > 0 },
 		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.jobs.RetryDeadLetters(ctx, &tilthv1.RetryDeadLettersRequest{JobId: f.name})
 			return err
 		}},
 	{Name: "cancel", Method: tilthv1.JobService_CancelJob_FullMethodName, Reason: true,
-		Effect: "The job ends, and cannot be resumed. What was measured stays.", onJob: open,
+		Effect: "The job ends and cannot be resumed. Its measurements are kept.", onJob: open,
 		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.jobs.CancelJob(ctx, &tilthv1.CancelJobRequest{JobId: f.name, Reason: f.reason})
 			return err
@@ -74,7 +74,7 @@ func cordoned(d *tilthv1.Device) bool { return d.GetCordon() != nil }
 // deviceActions are the actions on devices.
 var deviceActions = []action{
 	{Name: "cordon", Method: tilthv1.DeviceService_CordonDevice_FullMethodName, Reason: true, Duration: true,
-		Effect:   "The device is given no more work; what it has goes on.",
+		Effect:   "The device gets no more work; work in progress continues.",
 		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
 		do: func(s *Site, ctx context.Context, f filled) error {
 			req := &tilthv1.CordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason}
@@ -85,13 +85,13 @@ var deviceActions = []action{
 			return err
 		}},
 	{Name: "drain", Method: tilthv1.DeviceService_DrainDevice_FullMethodName, Reason: true,
-		Effect:   "The device is given no more work, until it is uncordoned. It is drained when what it has is done.",
+		Effect:   "The device gets no more work until it is uncordoned. It is drained once work in progress has ended.",
 		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
 		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.devices.DrainDevice(ctx, &tilthv1.DrainDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})
 			return err
 		}},
-	{Name: "uncordon", Method: tilthv1.DeviceService_UncordonDevice_FullMethodName, Reason: true, Effect: "The device is given work again.",
+	{Name: "uncordon", Method: tilthv1.DeviceService_UncordonDevice_FullMethodName, Reason: true, Effect: "The device gets work again.",
 		onDevice: cordoned,
 		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.devices.UncordonDevice(ctx, &tilthv1.UncordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})

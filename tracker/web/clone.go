@@ -11,7 +11,7 @@ import (
 // clone submits a job again. It has handlers of its own, since it redirects to the new job.
 var clone = action{
 	Name: "clone", Method: tilthv1.JobService_SubmitJob_FullMethodName,
-	Effect: "A new job of the same tasks, target, search, seed and budget is queued, as yours. What was measured before, it need not measure again.",
+	Effect: "A new job with the same tasks, target, search, seed and budget is queued under your name. It reuses earlier measurements.",
 }
 
 // confirmClone asks for confirmation. The form contains a request id, so that sending it twice creates one job.
