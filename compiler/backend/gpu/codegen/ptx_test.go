@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 	"pgregory.net/rapid"
@@ -32,13 +32,9 @@ const batchSize = 10
 // ptx compiles kernels for an NVIDIA GPU.
 func ptx(t testing.TB, arch, text string) (string, error) {
 	t.Helper()
-	dir := t.TempDir()
-	source, object := filepath.Join(dir, "kernels.c"), filepath.Join(dir, "kernels.ptx")
-	if err := os.WriteFile(source, []byte(dialect.NVPTX()+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), "clang-19", append(dialect.NVPTXFlags(arch), "-w", source, "-o", object)...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
+	object, err := toolchaintest.Program(t, "clang-19", append(dialect.NVPTXFlags(arch), "-w"), dialect.NVPTX()+text)
+	if err != nil {
+		return "", err
 	}
 	made, err := os.ReadFile(object)
 	if err != nil {

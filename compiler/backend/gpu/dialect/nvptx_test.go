@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
 // instructions lists the expected instructions in the PTX of each file of kernels and, if an assembler is available,
@@ -38,17 +40,15 @@ var smallest = map[string]string{"boxes": "sm_90a", "bulk": "sm_90a", "warpgroup
 // memoryOfThreads matches PTX whose thread variables are not in registers.
 var memoryOfThreads = regexp.MustCompile(`\.local|__local_depot|call`)
 
+// strict lists flags that make the compiler refuse all that it warns of, except for libraries without a linker.
+var strict = []string{"-Wall", "-Werror", "-Wno-unused-command-line-argument"}
+
 // ptxOf compiles a file of kernels to PTX.
 func ptxOf(t *testing.T, name, arch string) string {
 	t.Helper()
-	dir := t.TempDir()
-	source, object := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".ptx")
-	if err := os.WriteFile(source, []byte(NVPTX()+read(t, "kernels", name+".c")), 0o600); err != nil {
+	object, err := toolchaintest.Program(t, "clang-19", append(NVPTXFlags(arch), strict...), NVPTX()+read(t, "kernels", name+".c"))
+	if err != nil {
 		t.Fatal(err)
-	}
-	args := append(NVPTXFlags(arch), "-Wall", "-Werror", source, "-o", object)
-	if out, err := exec.CommandContext(t.Context(), "clang-19", args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(object)
 	if err != nil {

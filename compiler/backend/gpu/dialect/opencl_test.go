@@ -3,10 +3,11 @@ package dialect
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
 // warpWords lists the prefixes of macros that require warps, and of instructions for matrices and their copies.
@@ -38,13 +39,9 @@ func simtKernels(t testing.TB) []string {
 // compileOpenCL compiles kernels with clang and returns the output.
 func compileOpenCL(t testing.TB, kernels string, flags []string) []byte {
 	t.Helper()
-	source, object := filepath.Join(t.TempDir(), "kernels.c"), filepath.Join(t.TempDir(), "kernels.o")
-	if err := os.WriteFile(source, []byte(OpenCL(kernels)), 0o600); err != nil {
+	object, err := toolchaintest.Program(t, "clang-19", slices.Concat(strict, flags), OpenCL(kernels))
+	if err != nil {
 		t.Fatal(err)
-	}
-	args := append(append([]string{"-Wall", "-Werror"}, flags...), source, "-o", object)
-	if out, err := exec.CommandContext(t.Context(), "clang-19", args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
 	}
 	made, err := os.ReadFile(object)
 	if err != nil {
