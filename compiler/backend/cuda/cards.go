@@ -1,21 +1,16 @@
 package cuda
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 const (
-	// asking bounds the time to describe devices. An idle driver takes seconds to start.
-	asking = time.Minute
 	// slice is the prefix of the UUIDs of MIG devices.
 	slice = "MIG-"
 )
@@ -63,18 +58,7 @@ func pick(cards []target.GPU, device string) (*target.GPU, error) {
 
 // describe queries the driver for the GPUs that it shows. visible restricts them; empty means all.
 func describe(host *target.Target, visible string) ([]target.GPU, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), asking)
-	defer cancel()
-	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "tilth-describe-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	text, err := ask(ctx, question{tc: tc, host: host, dir: dir, parts: []string{"describe.c"}, visible: visible})
+	text, err := query(nil, host, "", visible, "describe.c").AskOnce()
 	if err != nil {
 		return nil, err
 	}

@@ -6,26 +6,19 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // Backend implements backend.Backend.
-type Backend struct{}
+type Backend struct{ image.Driven }
 
 // Name implements backend.Devices.
 func (Backend) Name() string { return name }
@@ -72,20 +65,9 @@ func (Backend) Check(t *target.Target) error {
 
 // Measure implements backend.Devices.
 func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
-	return measure(ctx, question{tc, t, dir, []string{"rates.c", "rates_main.c"}, launcher, visible(t)}, t)
-}
-
-// Between implements backend.Devices. The host's threads do not affect a GPU.
-func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
-
-// Space implements backend.Backend.
-func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
-	return sketch.New(w, t, numerics)
-}
-
-// Storage implements backend.Backend.
-func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
-	return sketch.Storage(t, numerics, as)
+	q := query(tc, t, dir, visible(t), "rates.c", "rates_main.c")
+	q.Launcher = launcher
+	return q.Measure(ctx, "GPU", "L2", t.GPU.L2Bytes/8, farBytes(t.GPU))
 }
 
 // usualClock approximates the clock of current GPUs in Hz.
@@ -126,18 +108,8 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	return toolchain.Build{}, fmt.Errorf("a module has %d kernels that somebody wrote and %d schedules: these run in different places", len(written), len(list))
 }
 
-// Reference implements backend.Code. Candidates are verified against results computed on the host.
-func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
-	return cpu.Backend{}.Reference(w, t)
-}
-
 // NewUnit implements backend.Code.
 func (Backend) NewUnit(t *target.Target) backend.Unit { return image.NewUnit(t, code) }
-
-// Dump implements backend.Code. The source is the kernel alone, without its prelude.
-func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
-	return codegen.Dump(s, t.GPU)
-}
 
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
@@ -153,12 +125,5 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	own := slices.Concat(DriverSources(), image.Parts(), image.Card(), sources("runtime/src"))
-	r := backend.Runtime{Headers: append(runtime.CommonHeaders(), own...), Sources: runtime.CommonSources(), Interface: runtime.Interface()}
-	for _, f := range own {
-		if strings.HasSuffix(f.Name, ".c") {
-			r.Sources = append(r.Sources, f)
-		}
-	}
-	return r
+	return image.Runtime(slices.Concat(DriverSources(), image.Parts(), image.Card(), sources("runtime/src")))
 }

@@ -23,5 +23,19 @@ func Harness(t *target.Target) toolchain.Build {
 // construction of tensor maps.
 func DriverSources() []toolchain.File { return append(sources("driver/src"), image.Boxes()...) }
 
+// query returns a program of the given sources that queries the driver. visible selects the devices that the driver
+// shows to it; empty for all.
+func query(tc *toolchain.Toolchain, host *target.Target, dir, visible string, parts ...string) image.Query {
+	q := image.Query{Toolchain: tc, Host: host, Dir: dir, Files: append(DriverSources(), sources("describe/src")...),
+		Parts: append([]string{"driver.c"}, parts...), Library: driver()}
+	if visible != "" {
+		q.Env = []string{VisibleVariable + "=" + visible}
+	}
+	return q
+}
+
+// farBytes returns a size far beyond a GPU's cache.
+func farBytes(g *target.GPU) int64 { return 4 * g.L2Bytes }
+
 // sources returns the files of an embedded folder.
 func sources(folder string) []toolchain.File { return image.Files(files, folder) }

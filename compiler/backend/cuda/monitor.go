@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -24,17 +25,16 @@ const (
 
 // monitor implements backend.Monitor with a program that is built once.
 type monitor struct {
-	question
+	image.Query
 	program string
 	gpu     *target.GPU
 }
 
 // Monitor implements backend.Monitored.
 func (Backend) Monitor(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string) (backend.Monitor, error) {
-	m := &monitor{gpu: t.GPU}
-	m.question = question{tc: tc, host: t, dir: dir, parts: []string{"rates.c", "nvml.c", "monitor.c"}, visible: visible(t)}
+	m := &monitor{Query: query(tc, t, dir, visible(t), "rates.c", "nvml.c", "monitor.c"), gpu: t.GPU}
 	var err error
-	if m.program, err = m.build(ctx); err != nil {
+	if m.program, err = m.Build(ctx); err != nil {
 		return nil, fmt.Errorf("building the card's monitor: %w", err)
 	}
 	return m, nil
@@ -51,7 +51,7 @@ func (m *monitor) Look(ctx context.Context) (backend.Look, error) {
 	if library == "" {
 		library = usualHealth
 	}
-	text, err := m.run(ctx, m.program, library, m.gpu.ID, strconv.FormatInt(farBytes(m.gpu), 10))
+	text, err := m.Run(ctx, m.program, library, m.gpu.ID, strconv.FormatInt(farBytes(m.gpu), 10))
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -89,9 +89,6 @@ func choose(device string, threads int) (*target.Target, error) {
 	if err := checkArch(t.GPU); err != nil {
 		return nil, fmt.Errorf("target: %w; choose another card (%s:NUMBER), or name a chip to compile for one elsewhere: %s", err, name, strings.Join(targets()[1:], ", "))
 	}
-	if err := checkArch(t.GPU); err != nil {
-		return nil, fmt.Errorf("target: %w; choose another card (%s:NUMBER), or name a chip to compile for one elsewhere: %s", err, name, strings.Join(targets()[1:], ", "))
-	}
 	return t, t.Check()
 }
 

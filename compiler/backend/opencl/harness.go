@@ -21,5 +21,19 @@ func Harness(t *target.Target) toolchain.Build {
 // DriverSources returns the sources that call OpenCL: declarations of the interface, and the loader.
 func DriverSources() []toolchain.File { return sources("driver/src") }
 
+// query returns a program with the given main file that queries OpenCL. Its first argument is the number of the
+// device.
+func query(tc *toolchain.Toolchain, host *target.Target, dir, main string) image.Query {
+	return image.Query{Toolchain: tc, Host: host, Dir: dir, Files: append(DriverSources(), sources("describe/src")...),
+		Parts: []string{"opencl.c", "rates.c", main}, Library: library(), Cache: "POCL_CACHE_DIR"}
+}
+
+const (
+	// farBytes is a size far beyond a cache.
+	farBytes = 256 << 20
+	// minCopied is the minimum size in bytes for a measurable copy.
+	minCopied = 64 << 10
+)
+
 // sources returns the files of an embedded folder.
 func sources(folder string) []toolchain.File { return image.Files(files, folder) }

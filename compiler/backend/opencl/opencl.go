@@ -5,25 +5,19 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
+	"strconv"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // Backend implements backend.Backend.
-type Backend struct{}
+type Backend struct{ image.Driven }
 
 // Name implements backend.Devices.
 func (Backend) Name() string { return name }
@@ -59,20 +53,14 @@ func (Backend) Check(t *target.Target) error {
 
 // Measure implements backend.Devices.
 func (Backend) Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
-	return measure(ctx, question{tc, t, dir, "rates_main.c", launcher}, t)
-}
-
-// Between implements backend.Devices. The host's threads do not affect a device.
-func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
-
-// Space implements backend.Backend.
-func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
-	return sketch.New(w, t, numerics)
-}
-
-// Storage implements backend.Backend.
-func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
-	return sketch.Storage(t, numerics, as)
+	number, err := chosen()
+	if err != nil {
+		return roofline.Rates{}, err
+	}
+	q := query(tc, t, dir, "rates_main.c")
+	q.Launcher = launcher
+	near := max(min(t.GPU.L2Bytes, farBytes)/8, minCopied)
+	return q.Measure(ctx, "OpenCL device", "cache", near, farBytes, strconv.Itoa(number))
 }
 
 // clock approximates the clock of current GPUs in Hz.
@@ -101,18 +89,8 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	return image.Module(w, list, t, code), nil
 }
 
-// Reference implements backend.Code. Candidates are verified against results computed on the host.
-func (Backend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
-	return cpu.Backend{}.Reference(w, t)
-}
-
 // NewUnit implements backend.Code.
 func (Backend) NewUnit(t *target.Target) backend.Unit { return image.NewUnit(t, code) }
-
-// Dump implements backend.Code. The source is the kernel alone, without its prelude.
-func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
-	return codegen.Dump(s, t.GPU)
-}
 
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
@@ -126,12 +104,5 @@ func (Backend) Device(*target.Target) *backend.Device {
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	own := slices.Concat(DriverSources(), image.Parts(), sources("runtime/src"))
-	r := backend.Runtime{Headers: append(runtime.CommonHeaders(), own...), Sources: runtime.CommonSources(), Interface: runtime.Interface()}
-	for _, f := range own {
-		if strings.HasSuffix(f.Name, ".c") {
-			r.Sources = append(r.Sources, f)
-		}
-	}
-	return r
+	return image.Runtime(slices.Concat(DriverSources(), image.Parts(), sources("runtime/src")))
 }

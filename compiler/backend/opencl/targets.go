@@ -1,16 +1,13 @@
 package opencl
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 const (
@@ -23,8 +20,6 @@ const (
 	DeviceVariable = "TILTH_DEVICE"
 	// usualLibrary is the library's name.
 	usualLibrary = "libOpenCL.so.1"
-	// asking bounds the time to describe a device. An idle driver takes seconds to start.
-	asking = time.Minute
 )
 
 // Properties that OpenCL does not report but kernels depend on: the warp size, the maximum block size in sketches,
@@ -79,18 +74,11 @@ func chosen() (int, error) {
 
 // describe queries the driver.
 func describe(host *target.Target) (*target.GPU, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), asking)
-	defer cancel()
-	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
+	number, err := chosen()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "tilth-describe-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	text, err := ask(ctx, question{tc, host, dir, "describe.c", nil}, nil)
+	text, err := query(nil, host, "", "describe.c").AskOnce(strconv.Itoa(number))
 	if err != nil {
 		return nil, err
 	}
