@@ -52,7 +52,11 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	varies := make([]bool, len(f.Set().Columns))
 	var first []float32
-	for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-tiny"} {
+	models := []string{"mobilenet-v2", "bert-tiny", "resnet-18"}
+	if testing.Short() {
+		models = models[:2]
+	}
+	for _, name := range models {
 		for _, task := range append(tasks(t, name), storedTasks(t, name, array.BFloat16)...) {
 			s := sketch.New(task.Workload, on, schedule.Fast)
 			for _, p := range drawn(s.Random, rng, s.Default()) {
@@ -92,7 +96,11 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 
 // drawn returns the default and a few random points.
 func drawn[P any](random func(*rand.Rand) (P, bool), rng *rand.Rand, points ...P) []P {
-	for range 6 {
+	n := 6
+	if testing.Short() {
+		n = 2
+	}
+	for range n {
 		if p, ok := random(rng); ok {
 			points = append(points, p)
 		}
