@@ -2,6 +2,7 @@ package aot
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,13 +36,29 @@ func unpackedFor(t *testing.T, o Options, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	headers := []toolchain.File{runtime.Interface(), {Name: "object.h", Text: string(object)}}
-	err = o.Toolchain.Build(t.Context(), toolchain.Build{Target: o.Target, Form: toolchain.Executable, Headers: headers,
+	buildOnce(t, o, toolchain.Build{Headers: []toolchain.File{runtime.Interface(), {Name: "object.h", Text: string(object)}},
 		Sources: []toolchain.File{{Name: "user.c", Text: string(text)}}}, filepath.Join(dir, "user"))
-	if err != nil {
+	return dir
+}
+
+// executables maps the targets and sources of programs to files of scratch.
+var executables = map[string]string{}
+
+// buildOnce links a program to a path. It compiles a program that no other test has used.
+func buildOnce(t *testing.T, o Options, b toolchain.Build, path string) {
+	t.Helper()
+	b.Target, b.Form = o.Target, toolchain.Executable
+	key := fmt.Sprint(o.Toolchain.Path(), o.Target.Encode(), b.Headers, b.Sources)
+	if executables[key] == "" {
+		file := filepath.Join(scratch, fmt.Sprint("executable", len(executables)))
+		if err := o.Toolchain.Build(t.Context(), b, file); err != nil {
+			t.Fatal(err)
+		}
+		executables[key] = file
+	}
+	if err := os.Symlink(executables[key], path); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 func TestPackageFromC(t *testing.T) {

@@ -2,12 +2,10 @@ package aot
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -20,12 +18,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// made holds the driver, which the first test that needs it compiles; each test gets a copy.
-var made struct {
-	once   sync.Once
-	driver *fakedriver.Driver
-	err    error
-}
+// players maps programs by name to drivers that play their default schedules; each test gets a copy.
+var players = map[string]*fakedriver.Driver{}
 
 // deviceOptions returns options for a chip, with default schedules, and a driver that plays the package's code.
 func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Driver) {
@@ -36,20 +30,6 @@ func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Drive
 		t.Fatal(err)
 	}
 	o.Objects = openObjects(t, filepath.Join(scratch, "objects")) // keys lack the code of the fake assembler
-	made.once.Do(func() {
-		dir := filepath.Join(scratch, "driver")
-		if made.err = os.Mkdir(dir, 0o700); made.err == nil {
-			made.driver, made.err = fakedriver.Make(context.Background(), o.Toolchain, o.Target, dir)
-		}
-	})
-	if made.err != nil {
-		t.Fatal(made.err)
-	}
-	driver, err := made.driver.Copy(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(cuda.DriverVariable, driver.Library())
 	o.Choices = nil
 	for _, task := range p.Tasks {
 		space := cuda.Backend{}.Space(task.Workload, o.Target, schedule.Default)
@@ -59,7 +39,33 @@ func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Drive
 		}
 		o.Choices = append(o.Choices, Choice{Trace: s.Trace(), Origin: "default"})
 	}
-	c := &compilation{program: p, options: o, backend: cuda.Backend{}}
+	player := players[p.Name]
+	if player == nil {
+		player = played(t, &compilation{program: p, options: o, backend: cuda.Backend{}})
+		players[p.Name] = player
+	}
+	driver, err := player.Copy(t.TempDir())
+	if err == nil {
+		err = driver.PlayAlso(player)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(cuda.DriverVariable, driver.Library())
+	return o, driver
+}
+
+// played returns a driver in a folder of scratch that plays the kernels of a compilation.
+func played(t testing.TB, c *compilation) *fakedriver.Driver {
+	t.Helper()
+	dir := filepath.Join(scratch, "driver of "+c.program.Name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	driver, err := fakedriver.Make(t.Context(), c.options.Toolchain, c.options.Target, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := c.lower(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +74,7 @@ func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Drive
 			t.Fatal(err)
 		}
 	}
-	return o, driver
+	return driver
 }
 
 // onDevice returns a package for a device, unpacked, with the C programs that run it.
@@ -259,13 +265,10 @@ func buildDeviceUser(t *testing.T, o Options, dir, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = o.Toolchain.Build(t.Context(), toolchain.Build{
-		Target: o.Target, Form: toolchain.Executable, Headers: append(cuda.DriverSources(), cpuruntime.Interface()),
+	buildOnce(t, o, toolchain.Build{
+		Headers: append(cuda.DriverSources(), cpuruntime.Interface()),
 		Sources: []toolchain.File{{Name: name + ".c", Text: "#include \"driver.c\"\n" + string(text)}},
 	}, filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestPackagesSayWhatIsWrongWithTheDevice checks for single-line errors.

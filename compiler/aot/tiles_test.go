@@ -48,8 +48,8 @@ func bytesOf(d array.DType, shape ...int64) *array.Array {
 // tiles, and elsewhere fails to open with an explanation.
 func TestPackagesAskForTiles(t *testing.T) {
 	p := integers(t)
-	o := Options{Parallel: 2, Output: filepath.Join(t.TempDir(), "model.tar")}
 	with := options(t, residual(t))
+	o := Options{Parallel: 2, Objects: with.Objects, Output: with.Output}
 	machine := with.Target.Clone()
 	has := machine.CPU.Has("amx-int8")
 	machine.CPU.Features = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(machine.CPU.Features), "amx-tile", "amx-int8"))))

@@ -24,7 +24,7 @@ func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 	inputs := map[string]*array.Array{"x": sketch.Wave(0, 1, 5, 64)}
 	programs := []*program.Program{quantisedProgram(t, model, 8), quantisedProgram(t, model, 4)}
 	for level, tolerance := range map[schedule.Numerics]float64{schedule.Strict: 1e-5, schedule.Fast: 0.02} {
-		o := Options{Target: machine, Toolchain: tc, Parallel: 2}
+		o := Options{Target: machine, Toolchain: tc, Parallel: 2, Objects: openObjects(t, toolchaintest.Cache(t, "objects"))}
 		outputs, err := RunOnce(t.Context(), programs, []map[string]*array.Array{inputs, inputs}, o, Defaults(machine, level))
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestKernelsInIntegersAreRightInPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, level := range []schedule.Numerics{schedule.Strict, schedule.Default} {
-		o := Options{Target: machine, Toolchain: tc, Parallel: 2}
+		o := Options{Target: machine, Toolchain: tc, Parallel: 2, Objects: openObjects(t, toolchaintest.Cache(t, "objects"))}
 		outputs, err := RunOnce(t.Context(), []*program.Program{p}, []map[string]*array.Array{inputs}, o, Defaults(machine, level))
 		if err != nil {
 			t.Fatal(err)

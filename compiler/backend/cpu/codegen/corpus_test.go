@@ -43,7 +43,7 @@ const corpusThreads = 2
 
 // quickCorpus is the stride of the quick tier through the corpus. It is odd because neighbours are often the same
 // task for different targets.
-const quickCorpus = 5
+const quickCorpus = 11
 
 var corpusTargets = []string{"x86-64-v3", "x86-64-v4", "arm64"}
 

@@ -3,8 +3,6 @@ package codegen
 import (
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
 )
@@ -268,15 +267,16 @@ func moduleOf(t *testing.T, s *space.Space) string {
 	return source
 }
 
+// assembly returns the output of a compiler, or that of an earlier run with the same source.
 func assembly(t *testing.T, compiler, source string, flags []string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "k.c")
-	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(compiler, append(flags, "-std=gnu11", "-O1", "-w", "-S", "-o", "-", file)...).Output()
+	file, err := toolchaintest.Program(t, compiler, append(flags, "-std=gnu11", "-O1", "-w", "-S"), source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(out)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

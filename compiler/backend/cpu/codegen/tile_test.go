@@ -105,14 +105,14 @@ func TestTilesAreInstructions(t *testing.T) {
 // TestProductsWithoutConstantsAreInTiles covers batched products with a right operand in rows or columns, which the
 // kernel copies.
 func TestProductsWithoutConstantsAreInTiles(t *testing.T) {
-	for _, right := range []string{"bf16[8,64,128]\x00i0 r0 i2", "bf16[8,128,64]\x00i0 i2 r0", "bf16[8,128,40]\x00i0 i2 r0"} {
+	for _, right := range []string{"bf16[2,64,128]\x00i0 r0 i2", "bf16[2,128,64]\x00i0 i2 r0", "bf16[2,128,40]\x00i0 i2 r0"} {
 		shape, index, _ := strings.Cut(right, "\x00")
 		terms := "64"
 		if strings.HasSuffix(shape, "40]") {
 			terms = "40"
 		}
-		w, err := expr.Parse("tilth-workload 1\ninput t0 bf16[8,128," + terms + "]\ninput t1 " + shape +
-			"\nsum t2 f32[8,128,128] over " + terms + " = (mul (cast f32 [t0 i0 i1 r0]) (cast f32 [t1 " + index + "]))\noutput t2\n")
+		w, err := expr.Parse("tilth-workload 1\ninput t0 bf16[2,128," + terms + "]\ninput t1 " + shape +
+			"\nsum t2 f32[2,128,128] over " + terms + " = (mul (cast f32 [t0 i0 i1 r0]) (cast f32 [t1 " + index + "]))\noutput t2\n")
 		if err != nil {
 			t.Fatal(err)
 		}
