@@ -2,9 +2,8 @@
 // earlier ones only through the graph:
 //
 //	importer   reads ONNX nodes into a graph, folds constants, expands composite operators
-//	rewrite    rewrites graphs into equivalent, faster ones
-//	placement  assigns memory layouts, and places values inside others
-//	fusion     partitions the graph into kernels
+//	rewrite    rewrites graphs into equivalent, faster ones and, last, partitions them into kernels
+//	placement  assigns memory layouts, and places values inside others, before the partition
 //	emit       generates the program: a workload per kernel, with equal ones shared
 //
 // Import is the entry point; rewrite.Passes and placement.Passes list the passes.

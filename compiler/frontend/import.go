@@ -6,8 +6,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend/emit"
-	"github.com/tilth-dev/tilth/compiler/frontend/fusion"
 	"github.com/tilth-dev/tilth/compiler/frontend/importer"
+	"github.com/tilth-dev/tilth/compiler/frontend/rewrite"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -111,6 +111,6 @@ func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage st
 			return nil, nil, err
 		}
 	}
-	kernels = fusion.Partition(g)
+	kernels = rewrite.Partition(g)
 	return g, kernels, after(stagePartition)
 }

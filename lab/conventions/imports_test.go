@@ -141,7 +141,6 @@ var only = map[string][]string{
 	"compiler/frontend/importer":   {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op"},
 	"compiler/frontend/rewrite":    {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op"},
 	"compiler/frontend/placement":  {"compiler/array", "compiler/expr", "compiler/graph", "compiler/op", "compiler/program"},
-	"compiler/frontend/fusion":     {"compiler/graph", "compiler/op"},
 	"compiler/frontend/emit":       {"compiler/array", "compiler/expr", "compiler/frontend/placement", "compiler/graph", "compiler/op", "compiler/program"},
 	"compiler/backend/cpu/machine": {"compiler/array", "compiler/target"},
 	"compiler/backend/cpu/cost": {

@@ -5,18 +5,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 func winogradSpace(t testing.TB) *space.Space {
-	return New(sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	return New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
 }
 
 func TestNumericsSayWhichAlgorithmsThereAre(t *testing.T) {
-	w, target := sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3")
+	w, target := Conv(t, 14, 64), Target(t, "x86-64-v3")
 	for level, want := range map[schedule.Numerics]bool{schedule.Strict: false, schedule.Default: true, schedule.Fast: true} {
 		s := New(w, target, level)
 		if got := len(s.Algorithms()) > 1; got != want {
@@ -98,7 +97,7 @@ func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 		size, channels int64
 		want           space.Algorithm
 	}{{56, 64, F4x4}, {28, 128, F4x4}, {14, 256, F4x4}, {8, 1, space.Direct}} {
-		s := New(sketchtest.Conv(t, c.size, c.channels), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+		s := New(Conv(t, c.size, c.channels), Target(t, "x86-64-v3"), schedule.Default)
 		if s.Algorithm(s.Default()) != c.want {
 			t.Errorf("%dx%d with %d channels: %s", c.size, c.size, c.channels, s.Format(s.Default()))
 		}
@@ -107,13 +106,13 @@ func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 
 // TestEveryPointOfAConvolutionThatIsReadTwiceApplies covers a stored sum with a stored map.
 func TestEveryPointOfAConvolutionThatIsReadTwiceApplies(t *testing.T) {
-	sum := sketchtest.Conv(t, 14, 16).Outputs[0]
+	sum := Conv(t, 14, 16).Outputs[0]
 	scaled := expr.Compute("scaled", sum.Shape, func(i []expr.Expr) expr.Expr { return expr.MulE(sum.At(i...), sum.At(i...)) })
 	w, err := expr.NewWorkload([]*expr.Tensor{sum, scaled})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, rng := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
+	s, rng := New(w, Target(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
 	for range 50 {
 		p, ok := s.Random(rng)
 		if !ok {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	common "github.com/tilth-dev/tilth/compiler/sketch"
@@ -72,7 +71,7 @@ func parsed(t *testing.T, text string) *expr.Workload {
 func everyPointApplies(t *testing.T, text string) {
 	t.Helper()
 	w := parsed(t, text)
-	s, rng := sketch.New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
+	s, rng := sketch.New(w, sketch.Target(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
 	for range 50 {
 		p, ok := s.Random(rng)
 		if !ok {

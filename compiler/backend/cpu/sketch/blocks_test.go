@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -44,7 +43,7 @@ func TestBlocksAreTakenWhereTheyAreWhole(t *testing.T) {
 		{"blocks that are no words", avx512, 1, 4080, 12, schedule.Fast, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := sketch.New(product(t, c.rows, c.depth, c.block).Merge(), sketchtest.Target(t, c.target), c.numerics)
+			s := sketch.New(product(t, c.rows, c.depth, c.block).Merge(), sketch.Target(t, c.target), c.numerics)
 			applied, err := s.Apply(s.Default())
 			if err != nil {
 				t.Fatal(err)

@@ -3,7 +3,6 @@ package sketch
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
@@ -11,7 +10,7 @@ import (
 // TestTheDefaultIsTheBestOfAllAlgorithms uses a convolution of 7x7 positions whose best draft is F(4x4), although
 // descent from F(4x2) reaches a point with a lower cost and fewer weights.
 func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
-	s := New(sketchtest.Conv(t, 7, 512), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	s := New(Conv(t, 7, 512), Target(t, "x86-64-v3"), schedule.Default)
 	defaults := s.Defaults()
 	if len(defaults) != len(s.Algorithms()) {
 		t.Fatalf("%d defaults of %d algorithms", len(defaults), len(s.Algorithms()))
@@ -35,7 +34,7 @@ func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 // TestTransformedWeightsArePrefetched checks that prefetching reduces the cost of Winograd's weights from memory by a
 // quarter, and that partial tiles in columns cost more than whole ones.
 func TestTransformedWeightsArePrefetched(t *testing.T) {
-	s := New(sketchtest.Conv(t, 7, 512), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
+	s := New(Conv(t, 7, 512), Target(t, "x86-64-v4"), schedule.Default)
 	cost := func(s *space.Space, point string) float64 {
 		p, ok := s.Parse(point)
 		if !ok {
@@ -47,7 +46,7 @@ func TestTransformedWeightsArePrefetched(t *testing.T) {
 	if with, without := cost(s, "wt=8 wv=2 wcb=1 wku=2 wpf=2048"), cost(s, "wt=8 wv=2 wcb=1 wku=2"); with > 0.85*without {
 		t.Errorf("with prefetching it costs %g, without %g; measured, without takes 1.3 to 1.45 times as long", with, without)
 	}
-	s = New(sketchtest.Conv(t, 28, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Default).Of(F4x4)
+	s = New(Conv(t, 28, 128), Target(t, "x86-64-v4"), schedule.Default).Of(F4x4)
 	if six, four := cost(s, "wt=4 wv=6 wcb=1 wku=2 wpf=2048"), cost(s, "wt=5 wv=4 wcb=1 wku=2 wpf=2048"); six < four {
 		t.Errorf("6 of 8 vectors and the 2 that are left cost %g, twice 4 %g", six, four)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -52,7 +51,7 @@ func TestTermsOfSmallGroupsAreLanes(t *testing.T) {
 		{"x86-64-v4", 8, 1, 1, false},   // there is one term
 	} {
 		name := fmt.Sprintf("%s %d groups %d to %d", c.target, c.groups, c.in, c.out)
-		s := sketch.New(window(t, c.groups, c.in, c.out), sketchtest.Target(t, c.target), schedule.Strict)
+		s := sketch.New(window(t, c.groups, c.in, c.out), sketch.Target(t, c.target), schedule.Strict)
 		has := slices.Contains(s.Algorithms(), sketch.FoldAlgorithm)
 		if has != c.want {
 			t.Errorf("%s: there are such schedules: %t, want %t", name, has, c.want)

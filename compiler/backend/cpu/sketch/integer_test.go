@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -41,7 +40,7 @@ func TestRatesChooseBetweenFloatsAndIntegers(t *testing.T) {
 		{"AVX-512 VNNI", "x86-64-v4", []string{"avx512vnni"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := New(integerConv(t), withFeatures(sketchtest.Target(t, c.target), c.features), schedule.Default)
+			s := New(integerConv(t), withFeatures(Target(t, c.target), c.features), schedule.Default)
 			applied, err := s.Apply(s.Default())
 			if err != nil {
 				t.Fatal(err)
@@ -56,7 +55,7 @@ func TestRatesChooseBetweenFloatsAndIntegers(t *testing.T) {
 
 // TestStrictNumericsSumIntegersDirectly checks that only direct sums of integers are exact.
 func TestStrictNumericsSumIntegersDirectly(t *testing.T) {
-	s := New(integerConv(t), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := New(integerConv(t), Target(t, "x86-64-v3"), schedule.Strict)
 	if len(s.Algorithms()) > 1 {
 		t.Errorf("algorithms %v", s.Algorithms())
 	}
@@ -80,7 +79,7 @@ output t2
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := New(w, withFeatures(sketchtest.Target(t, "x86-64-v4"), []string{"avx512vnni"}), schedule.Strict)
+		s := New(w, withFeatures(Target(t, "x86-64-v4"), []string{"avx512vnni"}), schedule.Strict)
 		applied, err := s.Apply(s.Default())
 		if err != nil {
 			t.Fatal(err)

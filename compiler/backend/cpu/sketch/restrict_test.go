@@ -6,13 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
-	whole := New(sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	whole := New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
 	values := map[string][]int64{"alg": {F4x4.Number}, "wt": {2, 6}, "wv": {1, 2}, "tv": {2}}
 	part, err := whole.Restrict(values)
 	if err != nil {
@@ -51,7 +50,7 @@ func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 }
 
 func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
-	whole := New(sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	whole := New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
 	for _, alg := range []space.Algorithm{space.Direct, F4x4} {
 		part := whole.Of(alg)
 		rng := rand.New(rand.NewPCG(2, 2))
@@ -65,7 +64,7 @@ func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
 }
 
 func TestRestrictNamesWhatTheSpaceDoesNotHave(t *testing.T) {
-	whole := New(sketchtest.Conv(t, 14, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	whole := New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
 	for _, c := range []struct {
 		values  map[string][]int64
 		message string

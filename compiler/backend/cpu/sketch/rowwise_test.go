@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -26,7 +25,7 @@ output t5
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, rng := sketch.New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
+	s, rng := sketch.New(w, sketch.Target(t, "x86-64-v3"), schedule.Default), rand.New(rand.NewPCG(1, 1))
 	for range 50 {
 		p, ok := s.Random(rng)
 		if !ok {
@@ -53,7 +52,7 @@ output t2
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := sketch.New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	s := sketch.New(w, sketch.Target(t, "x86-64-v3"), schedule.Default)
 	scheduled, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/lower"
@@ -21,7 +20,7 @@ func TestSeedsHoldTheHandWrittenTiles(t *testing.T) {
 		"arm64":     {"tv=3 tw=8 th=1", "tv=4 tw=6 th=1"},
 	}
 	for name, wanted := range tiles {
-		s := New(sketchtest.Conv(t, 28, 128), sketchtest.Target(t, name), schedule.Default)
+		s := New(Conv(t, 28, 128), Target(t, name), schedule.Default)
 		var seeds []string
 		for _, p := range s.Seeds() {
 			seeds = append(seeds, s.Format(p))
@@ -50,7 +49,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 				if testing.Short() && k%6 != 2*i {
 					continue // each target has other tasks
 				}
-				s := New(task.Workload, sketchtest.Target(t, on), schedule.Default)
+				s := New(task.Workload, Target(t, on), schedule.Default)
 				scheduled, err := s.Apply(s.Default())
 				if err == nil {
 					_, err = lower.Schedule(scheduled)
@@ -64,7 +63,7 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 }
 
 func TestAPointIsReadBackAsWritten(t *testing.T) {
-	s := New(sketchtest.Conv(t, 28, 64), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
+	s := New(Conv(t, 28, 64), Target(t, "x86-64-v4"), schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
 		p, ok := s.Random(rng)
@@ -79,7 +78,7 @@ func TestAPointIsReadBackAsWritten(t *testing.T) {
 }
 
 func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
-	large, small := New(sketchtest.Conv(t, 56, 64), sketchtest.Target(t, "x86-64-v4"), schedule.Default), New(sketchtest.Conv(t, 7, 64), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
+	large, small := New(Conv(t, 56, 64), Target(t, "x86-64-v4"), schedule.Default), New(Conv(t, 7, 64), Target(t, "x86-64-v4"), schedule.Default)
 	p, _ := large.Parse("tv=2 tw=14 th=1 hb=4 feed=2")
 	q, ok := small.Parse(large.Format(p))
 	if !ok || !strings.Contains(small.Format(q), "tv=2 tw=7 th=1") {
@@ -88,7 +87,7 @@ func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
 }
 
 func TestConstraintsComeBeforeCompiling(t *testing.T) {
-	s := New(sketchtest.Conv(t, 28, 128), sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	s := New(Conv(t, 28, 128), Target(t, "x86-64-v3"), schedule.Default)
 	tests := []struct{ name, point, want string }{
 		{"registers", "tv=2 tw=14 th=1", "space: a tile of 14x2 vectors needs 31 vector registers of 16"},
 		{"code", "tv=2 tw=6 th=1 ku=32", "space: a tile of 6x2 vectors unrolled 32 times is too much code"},
@@ -107,14 +106,14 @@ func TestConstraintsComeBeforeCompiling(t *testing.T) {
 }
 
 func TestTheDefaultIsAlwaysTheSame(t *testing.T) {
-	a, b := New(sketchtest.Conv(t, 14, 256), sketchtest.Target(t, "x86-64-v4"), schedule.Default), New(sketchtest.Conv(t, 14, 256), sketchtest.Target(t, "x86-64-v4"), schedule.Default)
+	a, b := New(Conv(t, 14, 256), Target(t, "x86-64-v4"), schedule.Default), New(Conv(t, 14, 256), Target(t, "x86-64-v4"), schedule.Default)
 	if a.Format(a.Default()) != b.Format(b.Default()) {
 		t.Errorf("%s, then %s", a.Format(a.Default()), b.Format(b.Default()))
 	}
 }
 
 func BenchmarkDraft(b *testing.B) {
-	s := New(sketchtest.Conv(b, 28, 128), sketchtest.Target(b, "x86-64-v4"), schedule.Default)
+	s := New(Conv(b, 28, 128), Target(b, "x86-64-v4"), schedule.Default)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for b.Loop() {
 		p, _ := s.Random(rng)
@@ -123,7 +122,7 @@ func BenchmarkDraft(b *testing.B) {
 }
 
 func BenchmarkApply(b *testing.B) {
-	s := New(sketchtest.Conv(b, 28, 128), sketchtest.Target(b, "x86-64-v4"), schedule.Default)
+	s := New(Conv(b, 28, 128), Target(b, "x86-64-v4"), schedule.Default)
 	p := s.Default()
 	for b.Loop() {
 		if _, err := s.Apply(p); err != nil {
@@ -145,7 +144,7 @@ func TestChainThatDoublesIsNotInlinedWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	s := New(w, Target(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +168,7 @@ func TestTwoReductionsThatMeetInOneMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	s := New(w, Target(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +189,7 @@ func TestASumOfEverythingHasASchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+		s := New(w, Target(t, "x86-64-v3"), schedule.Default)
 		applied, err := s.Apply(s.Default())
 		if err == nil {
 			_, err = lower.Schedule(applied)
@@ -202,7 +201,7 @@ func TestASumOfEverythingHasASchedule(t *testing.T) {
 }
 
 func BenchmarkDefault(b *testing.B) {
-	w, t := sketchtest.Conv(b, 28, 128), sketchtest.Target(b, "x86-64-v3")
+	w, t := Conv(b, 28, 128), Target(b, "x86-64-v3")
 	for b.Loop() {
 		s := New(w, t, schedule.Default)
 		s.Default()
@@ -222,7 +221,7 @@ func TestOutputsInAChainShareANest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Default)
+	s := New(w, Target(t, "x86-64-v3"), schedule.Default)
 	applied, err := s.Apply(s.Default())
 	if err == nil {
 		_, err = lower.Schedule(applied)

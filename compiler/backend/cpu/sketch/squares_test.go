@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -16,7 +15,7 @@ import (
 // squareTarget returns a processor that multiplies two rows by two columns.
 func squareTarget(t *testing.T) *target.Target {
 	t.Helper()
-	on := sketchtest.Target(t, "arm64").Clone()
+	on := Target(t, "arm64").Clone()
 	on.CPU.Features = slices.Sorted(slices.Values(append(on.CPU.Features, "dotprod", "i8mm", "bf16")))
 	return on
 }
@@ -36,7 +35,7 @@ func bytesProduct(t *testing.T, rows, terms int64) *expr.Workload {
 // no partner.
 func TestSquaresAreTheDefaultWhereRowsComeInPairs(t *testing.T) {
 	on := squareTarget(t)
-	if s := New(bytesProduct(t, 64, 256), sketchtest.Target(t, "neoverse-v1"), schedule.Strict); s.Algorithm(s.Default()) != MMLAI8 {
+	if s := New(bytesProduct(t, 64, 256), Target(t, "neoverse-v1"), schedule.Strict); s.Algorithm(s.Default()) != MMLAI8 {
 		t.Error("where there is SVE, the default is another")
 	}
 	for _, rows := range []int64{2, 7, 64, 256} {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -12,7 +11,7 @@ import (
 // TestResultsBeyondTheCachesAreStreamed covers results that a reader would not find in the last-level cache, and no
 // others.
 func TestResultsBeyondTheCachesAreStreamed(t *testing.T) {
-	machine := *sketchtest.Target(t, "x86-64-v3")
+	machine := *Target(t, "x86-64-v3")
 	machine.CPU.L3Bytes = 32 << 20
 	const relu = "tilth-workload 1\ninput t0 f32[N]\nmap t1 f32[N] = (max [t0 i0] 0x0p+00:f32)\noutput t1\n"
 	const product = "tilth-workload 1\ninput t0 f32[N,64]\nconstant t1 f32[64,64]\nsum t2 f32[N,64] over 64 = (mul [t0 i0 r0] [t1 r0 i1])\noutput t2\n"

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
@@ -14,8 +13,8 @@ import (
 // depthwise returns a convolution of each channel of a padded image with a window of its own.
 func depthwise(t *testing.T, size, channels int64) *expr.Workload {
 	x, w := expr.NewInput("x", array.Float32, size, size, channels), expr.NewConstant("w", array.Float32, 3, 3, channels)
-	pad := sketchtest.Padded(x)
-	return sketchtest.WorkloadOf(t, expr.ReduceOver("y", expr.Sum, []int64{size, size, channels}, []int64{3, 3}, func(i, r []expr.Expr) expr.Expr {
+	pad := sketch.Padded(x)
+	return sketch.WorkloadOf(t, expr.ReduceOver("y", expr.Sum, []int64{size, size, channels}, []int64{3, 3}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(pad.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), i[2]), w.At(r[0], r[1], i[2]))
 	}))
 }
@@ -23,7 +22,7 @@ func depthwise(t *testing.T, size, channels int64) *expr.Workload {
 // pooling returns the maximum of two by two windows.
 func pooling(t *testing.T, size, channels int64) *expr.Workload {
 	x := expr.NewInput("x", array.Float32, size, size, channels)
-	return sketchtest.WorkloadOf(t, expr.ReduceOver("y", expr.Maximum, []int64{size / 2, size / 2, channels}, []int64{2, 2}, func(i, r []expr.Expr) expr.Expr {
+	return sketch.WorkloadOf(t, expr.ReduceOver("y", expr.Maximum, []int64{size / 2, size / 2, channels}, []int64{2, 2}, func(i, r []expr.Expr) expr.Expr {
 		return x.At(expr.AddE(expr.MulE(i[0], expr.I(2)), r[0]), expr.AddE(expr.MulE(i[1], expr.I(2)), r[1]), i[2])
 	}))
 }
@@ -47,7 +46,7 @@ func TestCostsOfWindows(t *testing.T) {
 		{"lines that lie apart come more slowly", pool,
 			"tv=1 tw=1 th=2 hb=8 cb=1 outer=1 inner=1 ku=4", "tv=4 tw=1 th=2 hb=8 cb=1 outer=1 inner=1 ku=4", 1.1, 3},
 	} {
-		s := sketch.New(c.w, sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+		s := sketch.New(c.w, sketch.Target(t, "x86-64-v4"), schedule.Strict)
 		dear, ok := s.Parse(c.dear)
 		cheap, fine := s.Parse(c.cheap)
 		if !ok || !fine {
@@ -64,7 +63,7 @@ func TestCostsOfWindows(t *testing.T) {
 // registers by one. LLVM spills everything in a loop of two steps, and with four a sum or two, on which all others
 // wait.
 func TestACrowdedTileOfTwoStepsCosts(t *testing.T) {
-	s := sketch.New(kerneltest.Product(t, 3136, 256, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+	s := sketch.New(kerneltest.Product(t, 3136, 256, 128), sketch.Target(t, "x86-64-v4"), schedule.Strict)
 	cost := func(point string) float64 {
 		p, ok := s.Parse(point + " hb=14 cb=64 inner=1 outer=1")
 		if !ok {

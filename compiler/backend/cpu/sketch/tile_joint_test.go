@@ -7,7 +7,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -16,7 +15,7 @@ import (
 // TestPositionsGoOnInTheNextRow covers tiles of six positions: they waste a seventh of a row of seven, but hardly
 // anything of 49.
 func TestPositionsGoOnInTheNextRow(t *testing.T) {
-	s := sketch.New(sketchtest.Conv(t, 7, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := sketch.New(sketch.Conv(t, 7, 64), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	rows, _ := s.Parse("tv=2 tw=6 th=1 joint=0 feed=1")
 	joint, ok := s.Parse("tv=2 tw=6 th=1 joint=1 feed=1")
 	if !ok || s.Cost(joint) >= s.Cost(rows) {
@@ -42,7 +41,7 @@ func TestWeightsOfAPhaseLieTogether(t *testing.T) {
 	c := expr.ReduceOver("conv", expr.Sum, []int64{size, stride, out}, []int64{taps, in}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(x.At(expr.AddE(i[0], r[0]), r[1]), w.At(expr.AddE(i[1], expr.MulE(r[0], expr.I(stride))), r[1], i[2]))
 	})
-	s := sketch.New(sketchtest.WorkloadOf(t, c), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := sketch.New(sketch.WorkloadOf(t, c), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	p, ok := s.Parse("tv=2 tw=4 kb=0")
 	if !ok {
 		t.Fatalf("%s is not legal", s.Format(p))

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -16,7 +15,7 @@ func castProduct(t *testing.T, rows int64, data, weights array.DType) *expr.Work
 	t.Helper()
 	const n, f = 1024, array.Float32
 	a, b := expr.NewInput("a", data, rows, n), expr.NewConstant("b", weights, n, n)
-	return sketchtest.WorkloadOf(t, expr.ReduceOver("product", expr.Sum, []int64{rows, n}, []int64{n}, func(i, r []expr.Expr) expr.Expr {
+	return sketch.WorkloadOf(t, expr.ReduceOver("product", expr.Sum, []int64{rows, n}, []int64{n}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(expr.To(f, a.At(i[0], r[0])), expr.To(f, b.At(r[0], i[1])))
 	}))
 }
@@ -27,7 +26,7 @@ func TestWeightsAreCastWhereItCostsLess(t *testing.T) {
 	for _, name := range []string{"x86-64-v3", "arm64"} {
 		for _, weights := range []array.DType{array.BFloat16, array.Float16} {
 			for rows, want := range map[int64]bool{1: false, 512: true} {
-				s := sketch.New(castProduct(t, rows, array.Float32, weights), sketchtest.Target(t, name), schedule.Strict)
+				s := sketch.New(castProduct(t, rows, array.Float32, weights), sketch.Target(t, name), schedule.Strict)
 				applied, err := s.Apply(s.Default())
 				if err != nil {
 					t.Fatal(err)
@@ -42,7 +41,7 @@ func TestWeightsAreCastWhereItCostsLess(t *testing.T) {
 
 // TestIntegersAreCastInTheKernel checks this for any reuse: integers are stored for their size.
 func TestIntegersAreCastInTheKernel(t *testing.T) {
-	s := sketch.New(castProduct(t, 512, array.Float32, array.Int8), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := sketch.New(castProduct(t, 512, array.Float32, array.Int8), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	for _, p := range s.Defaults() {
 		applied, err := s.Apply(p)
 		if err != nil {
@@ -58,7 +57,7 @@ func TestIntegersAreCastInTheKernel(t *testing.T) {
 func TestFewerBytesOfWeightsCostLess(t *testing.T) {
 	costs := map[array.DType]float64{}
 	for _, d := range []array.DType{array.Float32, array.BFloat16, array.Int8} {
-		s := sketch.New(castProduct(t, 1, array.Float32, d), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+		s := sketch.New(castProduct(t, 1, array.Float32, d), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 		costs[d] = s.Cost(s.Default())
 	}
 	if costs[array.BFloat16] > 0.7*costs[array.Float32] {
@@ -72,7 +71,7 @@ func TestFewerBytesOfWeightsCostLess(t *testing.T) {
 // TestDataIsCastOnceForManyReaders checks that data is cast into a copy in advance if each element meets rows of
 // weights.
 func TestDataIsCastOnceForManyReaders(t *testing.T) {
-	s := sketch.New(castProduct(t, 512, array.BFloat16, array.BFloat16), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := sketch.New(castProduct(t, 512, array.BFloat16, array.BFloat16), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)

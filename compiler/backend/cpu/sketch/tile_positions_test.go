@@ -3,7 +3,6 @@ package sketch
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -15,7 +14,7 @@ func of(t *testing.T, w *expr.Workload) *Tile {
 	s := schedule.New(w)
 	for _, g := range s.Stages {
 		if g.Combiner != expr.None {
-			return NewTile(s, g, sketch.Unit{Out: g.ID, Acc: g.ID}, sketchtest.Target(t, "x86-64-v3"))
+			return NewTile(s, g, sketch.Unit{Out: g.ID, Acc: g.ID}, Target(t, "x86-64-v3"))
 		}
 	}
 	t.Fatal("nothing is reduced")
@@ -23,31 +22,31 @@ func of(t *testing.T, w *expr.Workload) *Tile {
 }
 
 func TestTilesOfABatchOfProductsStayWithinOneProduct(t *testing.T) {
-	if x := of(t, sketchtest.Keys(t)); x.col != 1 || x.row != -1 || x.vec != 2 {
+	if x := of(t, Keys(t)); x.col != 1 || x.row != -1 || x.vec != 2 {
 		t.Errorf("positions along axes %d and %d, vectors along %d; want 1, none and 2", x.row, x.col, x.vec)
 	}
 }
 
 func TestAProductWithABatchHasNoJointAxis(t *testing.T) {
-	if x := of(t, sketchtest.Keys(t)); x.joined != nil {
+	if x := of(t, Keys(t)); x.joined != nil {
 		t.Errorf("axes %v are joined, but batches have right sides of their own", x.joined.joint)
 	}
 }
 
 func TestAStridedOperandIsCopiedIntoAPanel(t *testing.T) {
-	if x := of(t, sketchtest.Keys(t)); x.lanes != 8 || !x.mustPack {
+	if x := of(t, Keys(t)); x.lanes != 8 || !x.mustPack {
 		t.Fatalf("%d lanes, packed %v; want 8 lanes through panels", x.lanes, x.mustPack)
 	}
 }
 
 func TestPositionsOfAnImageAreOneJointAxis(t *testing.T) {
-	if x := of(t, sketchtest.Conv(t, 7, 64)); x.joined == nil || x.joined.extent(x.joined.col) != 49 || x.joined.row != -1 {
+	if x := of(t, Conv(t, 7, 64)); x.joined == nil || x.joined.extent(x.joined.col) != 49 || x.joined.row != -1 {
 		t.Errorf("the joint axis is %+v", x.joined)
 	}
 }
 
 func TestATileOfJointPositionsTouchesTheRowsItCrosses(t *testing.T) {
-	x := of(t, sketchtest.Conv(t, 7, 64))
+	x := of(t, Conv(t, 7, 64))
 	a := &Access{Joint: x.joined.joint, Rows: x.extents}
 	extents := make([]int64, len(x.extents))
 	for _, c := range []struct{ tile, columns, rows int64 }{{1, 1, 1}, {6, 6, 1}, {7, 7, 1}, {8, 7, 2}, {49, 7, 7}} {

@@ -7,13 +7,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 func TestAStridedOperandIsVectorizedThroughAPanel(t *testing.T) {
-	s := sketch.New(sketchtest.Keys(t), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := sketch.New(sketch.Keys(t), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +29,7 @@ func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
 		group := expr.Bin(expr.FloorDiv, i[2], expr.I(out))
 		return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(in)), r[0])), w.At(r[0], i[2]))
 	})
-	s := sketch.New(sketchtest.WorkloadOf(t, c), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := sketch.New(sketch.WorkloadOf(t, c), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	p, ok := s.Parse("tv=3 tw=4")
 	if err := s.Legal(p); ok || err == nil || !strings.Contains(err.Error(), "groups of 32 channels") {
 		t.Errorf("a tile of 24 channels in groups of 32: %v", err)
@@ -49,7 +48,7 @@ func TestGroupsNarrowerThanAVectorAreComputedInVectors(t *testing.T) {
 			channel := expr.AddE(expr.MulE(group, expr.I(c.channels)), r[1])
 			return expr.MulE(x.At(i[0], expr.AddE(i[1], r[0]), channel), w.At(r[0], r[1], i[2]))
 		})
-		s := sketch.New(sketchtest.WorkloadOf(t, conv), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+		s := sketch.New(sketch.WorkloadOf(t, conv), sketch.Target(t, "x86-64-v4"), schedule.Strict)
 		p, ok := s.Parse(fmt.Sprintf("tv=%d tw=2 th=1", c.vectors))
 		if !ok {
 			t.Errorf("%d groups of %d channels: %v", c.groups, c.channels, s.Legal(p))
@@ -74,7 +73,7 @@ func TestPositionsThatShareSetsOfACacheCost(t *testing.T) {
 			group := expr.MulE(expr.Bin(expr.FloorDiv, i[1], expr.I(16)), expr.I(16))
 			return expr.MulE(x.At(expr.MulE(i[0], expr.I(2)), expr.AddE(group, r[0])), w.At(r[0], i[1]))
 		})
-		s := sketch.New(sketchtest.WorkloadOf(t, c), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+		s := sketch.New(sketch.WorkloadOf(t, c), sketch.Target(t, "x86-64-v4"), schedule.Strict)
 		cost := func(columns int) float64 {
 			p, ok := s.Parse(fmt.Sprintf("tv=1 tw=%d hb=1 cb=1 outer=0 inner=0 ku=8", columns))
 			if !ok {
@@ -92,7 +91,7 @@ func TestPositionsThatShareSetsOfACacheCost(t *testing.T) {
 // TestTheCostPrefersTilesThatKeepTheUnitsBusy checks that a tile that fits the registers and divides the image does
 // not lose to one that does neither.
 func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
-	s := sketch.New(sketchtest.Conv(t, 56, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := sketch.New(sketch.Conv(t, 56, 64), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 	cost := func(point string) float64 {
 		p, ok := s.Parse(point + " hb=4 cb=64 inner=1 ku=4 feed=2")
 		if !ok {
@@ -125,7 +124,7 @@ sum t3 f32[3136,256] over 64 = (mul [t0 i0 r0] [t2 r0 i1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := sketch.New(w, sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+		s := sketch.New(w, sketch.Target(t, "x86-64-v3"), schedule.Strict)
 		p, ok := s.Parse("tv=2 tw=6 hb=14 cb=4 ku=4")
 		if !ok {
 			t.Fatalf("%s is not legal", s.Format(p))
@@ -146,7 +145,7 @@ func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
 		out := expr.ReduceOver("y", expr.Sum, []int64{rows, 2600}, []int64{650}, func(i, r []expr.Expr) expr.Expr {
 			return expr.MulE(x.At(i[0], r[0]), w.At(r[0], i[1]))
 		})
-		s := sketch.New(sketchtest.WorkloadOf(t, out), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+		s := sketch.New(sketch.WorkloadOf(t, out), sketch.Target(t, "x86-64-v3"), schedule.Strict)
 		if point := s.Format(s.Default()); strings.Contains(point, "pf=0") == prefetches {
 			t.Errorf("%d rows: the default is %s", rows, point)
 		}
@@ -166,7 +165,7 @@ func TestGroupsOfAnyWidthAreComputedInVectors(t *testing.T) {
 			}
 			return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(c.in)), r[0])), w.At(r[0], i[2]))
 		})
-		s := sketch.New(sketchtest.WorkloadOf(t, conv), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+		s := sketch.New(sketch.WorkloadOf(t, conv), sketch.Target(t, "x86-64-v4"), schedule.Strict)
 		p, ok := s.Parse("tv=1 tw=2 th=1")
 		if !ok {
 			t.Errorf("%d groups of %d channels: %v", c.groups, c.out, s.Legal(p))

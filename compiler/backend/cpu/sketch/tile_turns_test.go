@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -55,7 +54,7 @@ func TestTermsOfAWindowTakeTurns(t *testing.T) {
 		{"arm64", "u8", "i8", 3, 3, 1, false, ""},
 	} {
 		name := fmt.Sprintf("%s %s by %s %dx%d/%d", c.target, c.data, c.weights, c.rows, c.columns, c.stride)
-		s := sketch.New(byteWindows(t, c.data, c.weights, c.rows, c.columns, c.stride), sketchtest.Target(t, c.target), schedule.Strict)
+		s := sketch.New(byteWindows(t, c.data, c.weights, c.rows, c.columns, c.stride), sketch.Target(t, c.target), schedule.Strict)
 		applied, err := s.Apply(s.Default())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

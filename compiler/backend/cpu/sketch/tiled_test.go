@@ -3,15 +3,14 @@ package sketch
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/sketchtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
 func TestTilesOfOtherCompilersAreTheNearestPoint(t *testing.T) {
-	wide, narrow := sketchtest.Target(t, "x86-64-v4"), sketchtest.Target(t, "x86-64-v3")
-	conv, product := sketchtest.Conv(t, 56, 64), kerneltest.Product(t, 128, 512, 1536)
+	wide, narrow := Target(t, "x86-64-v4"), Target(t, "x86-64-v3")
+	conv, product := Conv(t, 56, 64), kerneltest.Product(t, 128, 512, 1536)
 	row := space.Tiling{Channels: 32, Columns: 14, Rows: 1, RowTiles: 1, ChannelTiles: 1, Reduce: 16, Unroll: 4, Outside: space.ChannelsOutside}
 	for _, c := range []struct {
 		name   string
@@ -45,7 +44,7 @@ func TestTilesOfOtherCompilersAreTheNearestPoint(t *testing.T) {
 
 // TestWhatATilingLeavesOpenIsTheCheapest checks that no other choice of an open knob costs less.
 func TestWhatATilingLeavesOpenIsTheCheapest(t *testing.T) {
-	s := New(sketchtest.Conv(t, 28, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	s := New(Conv(t, 28, 64), Target(t, "x86-64-v3"), schedule.Strict)
 	p, ok := s.Tiled(space.Tiling{Channels: 16, Columns: 4, Rows: 1})
 	if !ok {
 		t.Fatal("no point is near")
@@ -62,7 +61,7 @@ func TestWhatATilingLeavesOpenIsTheCheapest(t *testing.T) {
 
 func TestAMapHasNoTiles(t *testing.T) {
 	x := kerneltest.Product(t, 1, 2, 1)
-	if p, ok := New(x, sketchtest.Target(t, "x86-64-v3"), schedule.Strict).Tiled(space.Tiling{Channels: 16}); ok {
+	if p, ok := New(x, Target(t, "x86-64-v3"), schedule.Strict).Tiled(space.Tiling{Channels: 16}); ok {
 		t.Errorf("one sum has the tile %v", p)
 	}
 }

@@ -1,4 +1,4 @@
-package fusion_test
+package rewrite_test
 
 import (
 	"testing"

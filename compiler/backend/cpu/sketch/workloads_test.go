@@ -1,4 +1,4 @@
-package sketchtest
+package sketch
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package fusion
+package rewrite
 
 import (
 	"slices"

@@ -1,2 +1,0 @@
-// Package sketchtest provides workloads and targets for tests of sketches.
-package sketchtest
