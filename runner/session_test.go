@@ -13,7 +13,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -53,7 +52,7 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 			t.Error(err)
 		}
 	})
-	build := harness.Build(machine)
+	build := runtime.Harness(machine)
 	build.Parallel, build.Objects = 2, sharedObjects(t)
 	if err := tc.Build(t.Context(), build, b.path("harness")); err != nil {
 		t.Fatal(err)

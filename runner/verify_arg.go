@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/accuracy"
 )
 
-// Roles of arguments, as in compiler/backend/cpu/codegen/abi.
+// Roles of arguments, as in compiler/backend/cpu/runtime.
 const (
 	Input    = 0
 	Constant = 1

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// Data types, as in compiler/backend/cpu/codegen/abi.
+// Data types, as in compiler/backend/cpu/runtime.
 const (
 	float32Type  = 1
 	float64Type  = 2

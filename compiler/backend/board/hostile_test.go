@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/monitor"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -28,7 +28,7 @@ func TestHostileStreamsAndModulesAreRefused(t *testing.T) {
 	}
 	dir := t.TempDir()
 	headers := append(append(named(image.Sources(), ".h"), named(sources("image/src"), ".h")...), monitor.Protocol(),
-		toolchain.File{Name: abi.HeaderName, Text: abi.Header}, toolchain.File{Name: "bench.h", Text: "double seconds_now(void);\n"})
+		toolchain.File{Name: runtime.HeaderName, Text: runtime.Header}, toolchain.File{Name: "bench.h", Text: "double seconds_now(void);\n"})
 	for _, h := range headers {
 		if err := os.WriteFile(filepath.Join(dir, h.Name), []byte(h.Text), 0o600); err != nil {
 			t.Fatal(err)

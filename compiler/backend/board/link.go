@@ -6,8 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/monitor"
@@ -62,7 +61,7 @@ func (Backend) Harness(t *target.Target) toolchain.Build {
 		on = t // compilation reports the error
 	}
 	parts := append(append(sources("harness/src"), monitor.Protocol()), named(image.Sources(), "fence.h")...)
-	return harness.BuildFor(on, append(parts, named(sources("image/src"), ".h")...))
+	return runtime.HarnessFor(on, append(parts, named(sources("image/src"), ".h")...))
 }
 
 // Reference implements backend.Code. Candidates are verified against results computed on the host.
@@ -82,8 +81,8 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 		return b, err
 	}
 	b.Form = toolchain.Bare
-	b.Headers = append(b.Headers, toolchain.File{Name: abi.HeaderName, Text: abi.Header})
-	parts := append(append(sources("image/src"), harness.Elements()...), named(Backend{}.Runtime(t).Sources, "libc.c")...)
+	b.Headers = append(b.Headers, toolchain.File{Name: runtime.HeaderName, Text: runtime.Header})
+	parts := append(append(sources("image/src"), runtime.Elements()...), named(Backend{}.Runtime(t).Sources, "libc.c")...)
 	b.Headers, b.Sources = append(b.Headers, named(parts, ".h")...), append(b.Sources, named(parts, ".c")...)
 	b.Flags = append(b.Flags, "-fpie", "-DTILTH_NO_DOUBLES")
 	if t.Arch() == target.RISCV32 {

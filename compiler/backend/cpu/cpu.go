@@ -7,7 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
@@ -131,7 +130,7 @@ func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, err
 }
 
 // Harness implements backend.Programs.
-func (Backend) Harness(t *target.Target) toolchain.Build { return harness.Build(t) }
+func (Backend) Harness(t *target.Target) toolchain.Build { return runtime.Harness(t) }
 
 // Device implements backend.Programs.
 func (Backend) Device(*target.Target) *backend.Device { return nil }

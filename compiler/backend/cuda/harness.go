@@ -4,7 +4,7 @@ import (
 	"embed"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -16,7 +16,7 @@ var files embed.FS
 // Harness returns the build of the program that verifies and times candidates on a GPU. It loads the driver's library
 // at run time.
 func Harness(t *target.Target) toolchain.Build {
-	return harness.BuildFor(t, slices.Concat(sources("driver/src"), image.Sources(), image.Card(), sources("harness/src")))
+	return runtime.HarnessFor(t, slices.Concat(sources("driver/src"), image.Sources(), image.Card(), sources("harness/src")))
 }
 
 // DriverSources returns the sources that call the driver: declarations of the interface, the loader, and the

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -177,7 +177,7 @@ int main(int argc, char **argv) {
 // within bounds.
 func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
 	var program strings.Builder
-	program.WriteString("#define _GNU_SOURCE\n" + abi.Header)
+	program.WriteString("#define _GNU_SOURCE\n" + runtime.Header)
 	for _, name := range []string{"boxes.h", "image.h", "image.c"} {
 		for _, f := range image.Sources() {
 			if f.Name == name {

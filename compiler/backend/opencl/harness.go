@@ -3,7 +3,7 @@ package opencl
 import (
 	"embed"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -15,7 +15,7 @@ var files embed.FS
 // Harness returns the build of the program that verifies and times candidates on an OpenCL device. It loads the
 // library at run time.
 func Harness(t *target.Target) toolchain.Build {
-	return harness.BuildFor(t, append(append(DriverSources(), image.Sources()...), sources("harness/src")...))
+	return runtime.HarnessFor(t, append(append(DriverSources(), image.Sources()...), sources("harness/src")...))
 }
 
 // DriverSources returns the sources that call OpenCL: declarations of the interface, and the loader.

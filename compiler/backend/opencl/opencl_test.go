@@ -10,7 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -51,7 +51,7 @@ func newPlayer(t testing.TB) *player {
 		t.Fatal(err)
 	}
 	p.program = filepath.Join(p.dir, "play")
-	headers := append(append(DriverSources(), image.Sources()...), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	headers := append(append(DriverSources(), image.Sources()...), toolchain.File{Name: runtime.HeaderName, Text: runtime.Header})
 	unit := "#include \"opencl.c\"\n#include \"image.c\"\n" + string(text)
 	p.build(t, toolchain.Build{Target: p.on, Form: toolchain.Executable, Headers: headers, Sources: []toolchain.File{{Name: "unit.c", Text: unit}}}, p.program)
 	return p

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass"
@@ -178,7 +178,7 @@ func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.I
 
 // Source returns the whole translation unit.
 func (u *Unit) Source() string {
-	return abi.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
+	return runtime.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
 }
 
 // Own implements backend.Unit.

@@ -1,2 +1,3 @@
-// Package runtime holds the C sources that run kernels: the thread pool of the harness and of compiled packages.
+// Package runtime holds the C sources that run kernels: the header that kernels share with their callers, the thread
+// pool, the harness that verifies and times candidates on a device, and the C interface of compiled packages.
 package runtime

@@ -3,7 +3,6 @@ package runtime
 import (
 	"embed"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -28,7 +27,7 @@ func PoolSources() []toolchain.File { return Read("pool.c", "spread.c", "tiles.c
 
 // PoolHeaders returns the headers that PoolSources and its users include: the pool's interface and the kernel ABI.
 func PoolHeaders() []toolchain.File {
-	return append(Read("pool.h", "spread.h", "tiles.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	return Read("pool.h", "spread.h", "tiles.h", HeaderName)
 }
 
 // Vectors returns the check that a process has the vector registers that the code requires.
@@ -53,7 +52,7 @@ func CommonSources() []toolchain.File {
 
 // CommonHeaders returns the headers that CommonSources and the generated part of a package include.
 func CommonHeaders() []toolchain.File {
-	return append(Read("tilth.h", "model.h", "engine.h", "handle.h", "failure.h", "weights.h", "vectors.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	return Read("tilth.h", "model.h", "engine.h", "handle.h", "failure.h", "weights.h", "vectors.h", HeaderName)
 }
 
 // Interface returns the header of a package's C interface.

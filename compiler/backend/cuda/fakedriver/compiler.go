@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 )
@@ -93,7 +93,7 @@ func makePlayer(kernels, path string) error {
 	}
 	defer os.RemoveAll(dir)
 	source, made := filepath.Join(dir, "player.c"), filepath.Join(dir, "player.so")
-	if err := os.WriteFile(source, []byte(abi.Header+dialect.Simulated()+kernels+players(kernels)), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(runtime.Header+dialect.Simulated()+kernels+players(kernels)), 0o600); err != nil {
 		return err
 	}
 	cmd := exec.Command(os.Getenv(CompilerVariable), "-O0", "-std=gnu11", "-w", "-shared", "-fPIC", "-fuse-ld=lld", source, "-lm", "-o", made)

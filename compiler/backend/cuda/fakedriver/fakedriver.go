@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -50,7 +50,7 @@ func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir st
 	d := &Driver{tc, t, dir, objects}
 	err = tc.Build(ctx, toolchain.Build{
 		Target: t, Form: toolchain.Library, Objects: objects, Sources: []toolchain.File{file("fake.c")},
-		Headers: append(cuda.DriverSources(), file("setting.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header},
+		Headers: append(cuda.DriverSources(), file("setting.h"), toolchain.File{Name: runtime.HeaderName, Text: runtime.Header},
 			toolchain.File{Name: "sim_maps.h", Text: dialect.SimulatedMaps()}),
 	}, d.Library())
 	return d, err
@@ -132,7 +132,7 @@ func (d *Driver) Play(ctx context.Context, b toolchain.Build) error {
 	h.Write(made)
 	return d.tc.Build(ctx, toolchain.Build{
 		Target: d.target, Form: toolchain.Library, Level: toolchain.KernelLevel, Objects: d.objects,
-		Sources: []toolchain.File{{Name: "player.c", Text: abi.Header + dialect.Simulated() + text + players(text)}},
+		Sources: []toolchain.File{{Name: "player.c", Text: runtime.Header + dialect.Simulated() + text + players(text)}},
 	}, filepath.Join(d.dir, fmt.Sprintf("%016x.so", h.Sum64())))
 }
 

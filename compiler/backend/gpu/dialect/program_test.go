@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
@@ -52,7 +52,7 @@ func read(t testing.TB, path ...string) string {
 // runs it. It returns the combined output of both streams.
 func (b build) run(t testing.TB, kernels, host string, workers int) (output string, err error) {
 	t.Helper()
-	text := abi.Header + Simulated() + kernels + "\n#line 1 \"host\"\n" + read(t, "hosts", "host.h") + host
+	text := runtime.Header + Simulated() + kernels + "\n#line 1 \"host\"\n" + read(t, "hosts", "host.h") + host
 	flags := append([]string{"-std=gnu11", "-fwrapv", "-ffp-contract=fast", "-w", "-pthread"}, b.flags...)
 	if testing.Short() {
 		flags = append(flags, "-O0") // compiles in less than half the time

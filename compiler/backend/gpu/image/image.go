@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/ctext"
@@ -109,7 +109,7 @@ func tableOf(w *expr.Workload, candidates []*Printed) string {
 	allowed := accuracy.ArgTolerances(w)
 	for k, t := range w.Args() {
 		n := t.SpanElements()
-		fmt.Fprintf(&b, "arg t%d %d %d %d %d %g %g\n", k, n, n*t.DType.Bytes(), abi.Type(t.DType), roles[t.Role], allowed[k].Sums, allowed[k].Rounding)
+		fmt.Fprintf(&b, "arg t%d %d %d %d %d %g %g\n", k, n, n*t.DType.Bytes(), runtime.Type(t.DType), roles[t.Role], allowed[k].Sums, allowed[k].Rounding)
 	}
 	fmt.Fprintf(&b, "kernels %d\n", len(candidates))
 	for _, p := range candidates {
@@ -139,7 +139,7 @@ func parameters(k codegen.Kernel) string {
 
 // boxes returns the boxes of a tensor map as a table entry.
 func boxes(p codegen.Parameter) string {
-	text, size := fmt.Sprintf(" m %d %d %d", abi.Type(p.Type), p.Map.PanelBytes, len(p.Map.Dims)), p.Type.Bytes()
+	text, size := fmt.Sprintf(" m %d %d %d", runtime.Type(p.Type), p.Map.PanelBytes, len(p.Map.Dims)), p.Type.Bytes()
 	for _, d := range p.Map.Dims {
 		text += fmt.Sprintf(" %d %d %d", d.Extent, d.Stride*size, d.Box)
 	}

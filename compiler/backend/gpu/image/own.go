@@ -6,7 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -45,7 +45,7 @@ func written(symbol string, s *schedule.Schedule, t *target.Target) (*Written, e
 		return nil, err
 	}
 	p := &Written{name: symbol + "_own", workspaceBytes: workspace}
-	p.source = toolchain.File{Name: p.name + ".c", Text: s.Own.Unit(p.name, abi.Header+cardHeader, prototype, t.Threads())}
+	p.source = toolchain.File{Name: p.name + ".c", Text: s.Own.Unit(p.name, runtime.Header+cardHeader, prototype, t.Threads())}
 	return p, nil
 }
 
@@ -71,7 +71,7 @@ func WrittenModule(w *expr.Workload, candidates []*Written, t *target.Target) (t
 		b.AddOwn([]toolchain.File{p.source})
 		kernels = append(kernels, p.kernel.Schedule.Own.Kernel)
 	}
-	table := abi.Header + cardHeader + declarations.String() +
+	table := runtime.Header + cardHeader + declarations.String() +
 		"static void not_here(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {}\n" +
 		codegen.ModuleTable(w, entries) +
 		fmt.Sprintf("const tilth_card_kernel tilth_card_kernels[] = {%s0};\n", names.String())

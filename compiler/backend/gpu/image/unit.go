@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -84,7 +84,7 @@ func maps(k codegen.Kernel) string {
 			strides = append(strides, fmt.Sprint(d.Stride*p.Type.Bytes()))
 			box = append(box, fmt.Sprint(d.Box))
 		}
-		text += fmt.Sprintf("  {%d, %d, %d, {%s}, {%s}, {%s}},\n", abi.Type(p.Type), p.Map.PanelBytes, len(p.Map.Dims), strings.Join(extents, ", "),
+		text += fmt.Sprintf("  {%d, %d, %d, {%s}, {%s}, {%s}},\n", runtime.Type(p.Type), p.Map.PanelBytes, len(p.Map.Dims), strings.Join(extents, ", "),
 			strings.Join(strides, ", "), strings.Join(box, ", "))
 	}
 	if text == "" {

@@ -1,4 +1,4 @@
-package harness_test
+package runtime
 
 import (
 	"os"
@@ -6,20 +6,19 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
-// run compiles testdata/NAME.c, which includes the tested part of the harness, and runs it.
-func run(t *testing.T, name string, args ...string) {
+// runHarness compiles testdata/NAME.c, which includes the tested part of the harness, and runs it.
+func runHarness(t *testing.T, name string, args ...string) {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
 	text, err := os.ReadFile("testdata/" + name + ".c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := harness.Build(machine)
+	build := Harness(machine)
 	build.Sources = []toolchain.File{{Name: name + "_test.c", Text: string(text)}}
 	program := filepath.Join(t.TempDir(), name)
 	if err := tc.Build(t.Context(), build, program); err != nil {
@@ -31,11 +30,11 @@ func run(t *testing.T, name string, args ...string) {
 }
 
 // TestRaceKeepsItsErrorRates draws samples from several distributions.
-func TestRaceKeepsItsErrorRates(t *testing.T) { run(t, "race") }
+func TestRaceKeepsItsErrorRates(t *testing.T) { runHarness(t, "race") }
 
 // TestTheEndOfABufferIsShownAndHidden reads and writes beyond the end.
-func TestTheEndOfABufferIsShownAndHidden(t *testing.T) { run(t, "buffer") }
+func TestTheEndOfABufferIsShownAndHidden(t *testing.T) { runHarness(t, "buffer") }
 
 // TestTheWallBesideADriver checks that the sandbox denies starting programs, signalling others and removing files,
 // and permits what drivers do.
-func TestTheWallBesideADriver(t *testing.T) { run(t, "sandbox", t.TempDir()) }
+func TestTheWallBesideADriver(t *testing.T) { runHarness(t, "sandbox", t.TempDir()) }

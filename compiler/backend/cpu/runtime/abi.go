@@ -1,4 +1,4 @@
-package abi
+package runtime
 
 import (
 	_ "embed" // for the header
@@ -7,12 +7,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// HeaderName is the name under which C sources include the header.
+// HeaderName is the name under which C sources include the header that generated kernels, the harness and compiled
+// packages share.
 const HeaderName = "tilth_kernel.h"
 
 // Header is the text of the header.
 //
-//go:embed tilth_kernel.h
+//go:embed src/tilth_kernel.h
 var Header string
 
 // types lists the types in the order of the header's numbers, which start at 1.
