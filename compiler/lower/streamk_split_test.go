@@ -120,7 +120,7 @@ func TestSharesCoverAllSteps(t *testing.T) {
 			}
 		}
 		if int64(len(done)) != s.tiles*s.steps || s.pieces != pieces || s.maxPieces != largest || s.parts != float64(all)/float64(max(1, cut)) {
-			t.Fatalf("%d of %d steps; %+v, of %d pieces, %d at largest, %d parts of %d tiles", len(done), s.tiles*s.steps, *s, pieces, largest, all, cut)
+			t.Fatalf("%d of %d steps; %+v, of %d pieces, %d at most, %d parts of %d tiles", len(done), s.tiles*s.steps, *s, pieces, largest, all, cut)
 		}
 	})
 }

@@ -179,7 +179,7 @@ func openFiles() Finding {
 }
 
 func filesWithin(limit uint64) Finding {
-	found := fmt.Sprintf("%d at limit", limit)
+	found := fmt.Sprintf("%d at most", limit)
 	if limit == unix.RLIM_INFINITY {
 		found = "unlimited"
 	}

@@ -184,7 +184,7 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 				return // no memory was left for its outputs or for the runtime
 			}
 			if err != nil || got > limit {
-				t.Errorf("took %v, %v; want at limit %v", got, err, limit)
+				t.Errorf("took %v, %v; want at most %v", got, err, limit)
 			}
 		})
 	}
