@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 	"github.com/tilth-dev/tilth/tuner/selection"
 )
 
@@ -53,7 +53,7 @@ func compile(ctx context.Context, m *onnx.Model, o frontend.Options, file string
 // positive ones.
 func loaded(t *testing.T) *tilth.Model {
 	t.Helper()
-	m := sketch.New().Input("x", 4, 3).Input("k", 1).Known("zero", array.FromFloat32([]float32{0})).
+	m := modeltest.New().Input("x", 4, 3).Input("k", 1).Known("zero", array.FromFloat32([]float32{0})).
 		Node("twice = Add x x").Node("scaled = Mul twice k").Output("scaled")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "rows"}
 	file := filepath.Join(t.TempDir(), "model.tar")

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // signedProduct returns a product of signed bytes, which VNNI multiplies as unsigned ones.
@@ -26,7 +26,7 @@ func signedProduct() *onnx.Model {
 	}
 	scale := array.New(array.Float32)
 	scale.SetFloat(0, 0.02)
-	return sketch.New().Input("x", 8, 64).Known("s", scale).Known("z", array.New(array.Int8)).Known("w", weights).
+	return modeltest.New().Input("x", 8, 64).Known("s", scale).Known("z", array.New(array.Int8)).Known("w", weights).
 		Node("q = QuantizeLinear x s z").Node("y = QLinearMatMul q s z w s z s z").Output("y")
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 func TestRelative(t *testing.T) {
@@ -43,10 +43,10 @@ func TestRelative(t *testing.T) {
 // chained returns a model of three products, stored as a type.
 func chained(t *testing.T, storage array.DType) *program.Program {
 	t.Helper()
-	m := sketch.New().Input("x", 16, 64)
+	m := modeltest.New().Input("x", 16, 64)
 	last := "x"
 	for _, k := range []string{"a", "b", "c"} {
-		m = m.Known("w"+k, sketch.Wave(0, 1, 64, 64)).Node(k + " = MatMul " + last + " w" + k).Node("r" + k + " = Relu " + k)
+		m = m.Known("w"+k, modeltest.Wave(0, 1, 64, 64)).Node(k + " = MatMul " + last + " w" + k).Node("r" + k + " = Relu " + k)
 		last = "r" + k
 	}
 	p, err := frontend.Import(m.Output(last), frontend.Options{Storage: array.Storage{Type: storage}})
@@ -77,7 +77,7 @@ func TestBoundIsThatOfWhatIsRounded(t *testing.T) {
 	if b := bound(plain, schedule.Strict); b != 0 {
 		t.Errorf("the bound of nothing is %g", b)
 	}
-	allowed, off := bound(narrow, schedule.Strict), accuracy.Relative(sketch.Run(t, narrow)["rc"], sketch.Run(t, plain)["rc"])
+	allowed, off := bound(narrow, schedule.Strict), accuracy.Relative(modeltest.Run(t, narrow)["rc"], modeltest.Run(t, plain)["rc"])
 	if off > allowed || off < allowed/100 {
 		t.Errorf("outputs are off by %g, the bound is %g", off, allowed)
 	}
@@ -90,7 +90,7 @@ func TestBoundIsThatOfWhatIsRounded(t *testing.T) {
 // as padding, and parallel residuals, add nothing.
 func TestBoundsOfModelsAreTight(t *testing.T) {
 	direct := func(w *expr.Workload) (*schedule.Schedule, error) { return schedule.New(w), nil }
-	bound := func(m sketch.Model) float64 {
+	bound := func(m modeltest.Model) float64 {
 		p, err := frontend.Import(m.Output("y"), frontend.Options{Storage: array.Storage{Type: array.BFloat16}})
 		if err != nil {
 			t.Fatal(err)
@@ -102,16 +102,16 @@ func TestBoundsOfModelsAreTight(t *testing.T) {
 		return b
 	}
 	const one = 4 * 0x1p-8 // of a rounding
-	image := func() sketch.Model {
-		return sketch.New().Input("x", 1, 8, 6, 6).Node("r = Erf x").Constant("w", 8, 8, 3, 3)
+	image := func() modeltest.Model {
+		return modeltest.New().Input("x", 1, 8, 6, 6).Node("r = Erf x").Constant("w", 8, 8, 3, 3)
 	}
 	for name, c := range map[string]struct {
-		model sketch.Model
+		model modeltest.Model
 		want  float64
 	}{
 		"two factors":         {image().Node("y = Conv r w"), math.Sqrt2},
-		"padding":             {image().Node("y = Conv r w", sketch.Same3x3), math.Sqrt2},
-		"a sum of both":       {image().Node("c = Conv r w", sketch.Same3x3).Node("y = Add c r"), math.Sqrt2},
+		"padding":             {image().Node("y = Conv r w", modeltest.Same3x3), math.Sqrt2},
+		"a sum of both":       {image().Node("c = Conv r w", modeltest.Same3x3).Node("y = Add c r"), math.Sqrt2},
 		"one after another":   {image().Node("c = Conv r w").Node("d = Relu c").Constant("v", 8, 8, 3, 3).Node("y = Conv d v"), 2},
 		"the same, squared":   {image().Node("c = Conv r w").Node("y = Mul c c"), 2},
 		"more than a tenth":   {image().Node("c = Conv r w").Node("d = Mul c c").Node("e = Mul d d").Node("f = Mul e e").Node("g = Mul f f").Node("y = Mul g g"), accuracy.Largest / one},

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // product returns one of 64 terms whose results are stored as a type, and then read again or not.
@@ -97,7 +97,7 @@ func TestWhatIsOnlyMovedIsNotRounded(t *testing.T) {
 // TestZerosAreWrong checks for all tasks of models with 16-bit factors that zeros in place of outputs exceed the
 // tolerance, for any claimed algorithm.
 func TestZerosAreWrong(t *testing.T) {
-	tasks := sketch.NarrowTasks(t, array.BFloat16)
+	tasks := modeltest.NarrowTasks(t, array.BFloat16)
 	m, err := model.Build("resnet-18", model.Options{})
 	if err != nil {
 		t.Fatal(err)

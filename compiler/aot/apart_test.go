@@ -9,17 +9,17 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestCompilersShowNowhereInAPackage: with Apart, equal schedules give equal packages, with or without cached
 // objects and for any number of compilers.
 func TestCompilersShowNowhereInAPackage(t *testing.T) {
-	m := sketch.New().Input("x0", 4, 8)
+	m := modeltest.New().Input("x0", 4, 8)
 	for k := range 6 {
 		m = m.Constant(fmt.Sprint("w", k), int64(8+k), int64(9+k)).Node(fmt.Sprintf("x%d = MatMul x%d w%d", k+1, k, k))
 	}
-	p := sketch.Import(t, m.Output("x6"))
+	p := modeltest.Import(t, m.Output("x6"))
 	tc, machine := toolchaintest.Native(t, 0)
 	o := Options{Target: machine, Toolchain: tc, Output: filepath.Join(t.TempDir(), "model.tar")}
 	for _, task := range p.Tasks {

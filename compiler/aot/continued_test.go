@@ -9,22 +9,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // decoder is attention of two heads of positions x to themselves and to a past, which "present" outputs continue.
 func decoder() *onnx.Model {
-	m := sketch.New().Input("x", 1, -1, 8).Input("past_k", 1, 2, -1, 4).Input("past_v", 1, 2, -1, 4).
+	m := modeltest.New().Input("x", 1, -1, 8).Input("past_k", 1, 2, -1, 4).Input("past_v", 1, 2, -1, 4).
 		Constant("wq", 8, 8).Constant("wk", 8, 8).Constant("wv", 8, 8).Known("heads", array.FromInt64([]int64{1, -1, 2, 4}, 4)).
 		Known("rows", array.FromInt64([]int64{1, -1, 8}, 3))
 	for _, name := range []string{"q", "k", "v"} {
 		m = m.Node(name+"_flat = MatMul x w"+name).Node(name+"_heads = Reshape "+name+"_flat heads").
-			Node(name+" = Transpose "+name+"_heads", sketch.Ints("perm", 0, 2, 1, 3))
+			Node(name+" = Transpose "+name+"_heads", modeltest.Ints("perm", 0, 2, 1, 3))
 	}
-	model := m.Node("present_k = Concat past_k k", sketch.Int("axis", 2)).Node("present_v = Concat past_v v", sketch.Int("axis", 2)).
-		Node("turned = Transpose present_k", sketch.Ints("perm", 0, 1, 3, 2)).Node("scores = MatMul q turned").
-		Node("weights = Softmax scores", sketch.Int("axis", -1)).Node("all = MatMul weights present_v").
-		Node("back = Transpose all", sketch.Ints("perm", 0, 2, 1, 3)).Node("y = Reshape back rows").Output("y", "present_k", "present_v")
+	model := m.Node("present_k = Concat past_k k", modeltest.Int("axis", 2)).Node("present_v = Concat past_v v", modeltest.Int("axis", 2)).
+		Node("turned = Transpose present_k", modeltest.Ints("perm", 0, 1, 3, 2)).Node("scores = MatMul q turned").
+		Node("weights = Softmax scores", modeltest.Int("axis", -1)).Node("all = MatMul weights present_v").
+		Node("back = Transpose all", modeltest.Ints("perm", 0, 2, 1, 3)).Node("y = Reshape back rows").Output("y", "present_k", "present_v")
 	for k, axis := range []int{1, 2, 2} {
 		model.Graph.Inputs[k].Shape[axis].Param = []string{"sequence", "past", "past"}[k]
 	}
@@ -68,7 +68,7 @@ func TestOutputsContinueInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, a := range exact {
-			if err := sketch.Compare(want[name], a); err != nil {
+			if err := modeltest.Compare(want[name], a); err != nil {
 				t.Errorf("%v: %s: %v", n, name, err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestDecoding(t *testing.T) {
 			}
 			got := m.Outputs()
 			for name, w := range want {
-				if err := sketch.Compare(got[name], w); err != nil {
+				if err := modeltest.Compare(got[name], w); err != nil {
 					t.Errorf("step %d: %s: %v", step, name, err)
 				}
 			}
@@ -156,7 +156,7 @@ func TestHostileDecoding(t *testing.T) {
 
 // TestAPastBehindItselfIsNoDecoder: such a past does not grow by an execution's positions.
 func TestAPastBehindItselfIsNoDecoder(t *testing.T) {
-	m := sketch.New().Input("p", 4, 2).Node("y = Concat p p", sketch.Int("axis", 0)).Output("y")
+	m := modeltest.New().Input("p", 4, 2).Node("y = Concat p p", modeltest.Int("axis", 0)).Output("y")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Min: 0, Max: 8}}})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestDecodingFromC(t *testing.T) {
 		t.Fatalf("it wrote %d bytes", len(out))
 	}
 	got := &array.Array{DType: array.Float32, Shape: []int64{int64(len(rows))}, Data: out[:4*len(rows)]}
-	if err := sketch.Compare(got, array.FromFloat32(rows, int64(len(rows)))); err != nil {
+	if err := modeltest.Compare(got, array.FromFloat32(rows, int64(len(rows)))); err != nil {
 		t.Error(err)
 	}
 	const want = "7 positions: the model was compiled for 1 to 6 at a time\n10 positions before: the model was compiled for 0 to 9\n"

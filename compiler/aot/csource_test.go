@@ -22,22 +22,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // perceptron returns two layers and a softmax.
 func perceptron() *onnx.Model {
-	return sketch.New().Input("x", 1, 64).Constant("w1", 64, 32).Constant("b1", 32).Constant("w2", 32, 10).
-		Node("h1 = MatMul x w1").Node("h2 = Add h1 b1").Node("h3 = Relu h2").Node("h4 = MatMul h3 w2").Node("y = Softmax h4", sketch.Int("axis", -1)).Output("y")
+	return modeltest.New().Input("x", 1, 64).Constant("w1", 64, 32).Constant("b1", 32).Constant("w2", 32, 10).
+		Node("h1 = MatMul x w1").Node("h2 = Add h1 b1").Node("h3 = Relu h2").Node("h4 = MatMul h3 w2").Node("y = Softmax h4", modeltest.Int("axis", -1)).Output("y")
 }
 
 // convolutions are a dense one, a pool, one for each channel, an average, and a product; and most functions of libm.
 func convolutions() *onnx.Model {
-	pads := sketch.Ints("pads", 1, 1, 1, 1)
-	return sketch.New().Input("x", 1, 3, 16, 16).Constant("w1", 8, 3, 3, 3).Constant("b1", 8).Constant("w2", 8, 1, 3, 3).Constant("w3", 8, 5).
+	pads := modeltest.Ints("pads", 1, 1, 1, 1)
+	return modeltest.New().Input("x", 1, 3, 16, 16).Constant("w1", 8, 3, 3, 3).Constant("b1", 8).Constant("w2", 8, 1, 3, 3).Constant("w3", 8, 5).
 		Known("flat", array.FromInt64([]int64{1, 8}, 2)).
-		Node("c1 = Conv x w1 b1", pads).Node("r1 = Relu c1").Node("p1 = MaxPool r1", sketch.Ints("kernel_shape", 2, 2), sketch.Ints("strides", 2, 2)).
-		Node("c2 = Conv p1 w2", pads, sketch.Int("group", 8)).Node("s2 = Sigmoid c2").Node("g = GlobalAveragePool s2").Node("f = Reshape g flat").
+		Node("c1 = Conv x w1 b1", pads).Node("r1 = Relu c1").Node("p1 = MaxPool r1", modeltest.Ints("kernel_shape", 2, 2), modeltest.Ints("strides", 2, 2)).
+		Node("c2 = Conv p1 w2", pads, modeltest.Int("group", 8)).Node("s2 = Sigmoid c2").Node("g = GlobalAveragePool s2").Node("f = Reshape g flat").
 		Node("m = MatMul f w3").Node("t = Tanh m").Node("y = Sin t").Output("y")
 }
 
@@ -55,25 +55,25 @@ func quantisedLayers() *onnx.Model {
 		a.SetFloat(0, x)
 		return a
 	}
-	return sketch.New().Input("x", 1, 2, 8, 8).Known("s", scalar(1./64)).Known("z", array.New(array.Int8)).
+	return modeltest.New().Input("x", 1, 2, 8, 8).Known("s", scalar(1./64)).Known("z", array.New(array.Int8)).
 		Known("w1", small(72, 4, 2, 3, 3)).Known("s1", scalar(1./32)).Known("w2", small(256*6, 256, 6)).Known("big", scalar(1./2)).
 		Known("flat", array.FromInt64([]int64{1, 256}, 2)).
-		Node("q = QuantizeLinear x s z").Node("c = QLinearConv q s z w1 s1 z big z", sketch.Ints("pads", 1, 1, 1, 1)).
+		Node("q = QuantizeLinear x s z").Node("c = QLinearConv q s z w1 s1 z big z", modeltest.Ints("pads", 1, 1, 1, 1)).
 		Node("f = Reshape c flat").Node("m = QLinearMatMul f big z w2 s1 z big z").Node("y = DequantizeLinear m big z").Output("y")
 }
 
 // choice returns an If whose condition is that the largest input exceeds a threshold.
 func choice(threshold float64) func() *onnx.Model {
-	side := func(name string, s sketch.Model, output string) *onnx.Attribute {
+	side := func(name string, s modeltest.Model, output string) *onnx.Attribute {
 		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}
 	}
 	return func() *onnx.Model {
 		limit := array.New(array.Float32)
 		limit.SetFloat(0, threshold)
-		return sketch.New().Input("x", 4, 8).Constant("w", 8, 8).Known("limit", limit).
-			Node("m = ReduceMax x", sketch.Int("keepdims", 0)).Node("above = Greater m limit").
-			Node("c = If above", side("then_branch", sketch.New().Node("p = MatMul x w").Node("q = Neg p"), "q"),
-				side("else_branch", sketch.New().Node("r = MatMul x w").Node("s = MatMul r w"), "s")).
+		return modeltest.New().Input("x", 4, 8).Constant("w", 8, 8).Known("limit", limit).
+			Node("m = ReduceMax x", modeltest.Int("keepdims", 0)).Node("above = Greater m limit").
+			Node("c = If above", side("then_branch", modeltest.New().Node("p = MatMul x w").Node("q = Neg p"), "q"),
+				side("else_branch", modeltest.New().Node("r = MatMul x w").Node("s = MatMul r w"), "s")).
 			Node("y = Relu c").Output("y")
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // openSoftmax is a package of a softmax over 1 to 6 rows, with kernels of their own for 1 and 2, and of pairs of rows.
 func openSoftmax(t *testing.T) (*program.Program, Options) {
 	t.Helper()
-	m := sketch.New().Input("x", 6, 4).Input("y", 6, 4).Node("sum = Add x y").Node("all = Softmax sum", sketch.Int("axis", 0)).
-		Node("pairs = Concat x y", sketch.Int("axis", 0)).Output("all", "pairs")
+	m := modeltest.New().Input("x", 6, 4).Input("y", 6, 4).Node("sum = Add x y").Node("all = Softmax sum", modeltest.Int("axis", 0)).
+		Node("pairs = Concat x y", modeltest.Int("axis", 0)).Output("all", "pairs")
 	for _, in := range m.Graph.Inputs {
 		in.Shape[0] = onnx.Dim{Value: -1, Param: "rows"}
 	}

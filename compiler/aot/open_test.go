@@ -9,14 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // selecting is a package of a model that selects the positive ones of 12 numbers: their places and values, and all
 // numbers, negated.
 func selecting(t *testing.T) (*program.Program, Options) {
 	t.Helper()
-	m := sketch.New().Input("x", 3, 4).Known("zero", array.FromFloat32([]float32{0})).Node("positive = Greater x zero").
+	m := modeltest.New().Input("x", 3, 4).Known("zero", array.FromFloat32([]float32{0})).Node("positive = Greater x zero").
 		Node("places = NonZero positive").Node("rows = Transpose places").Node("values = GatherND x rows").Node("all = Neg x").
 		Output("places", "all", "values")
 	p, err := frontend.Import(m, frontend.Options{Verify: true})
@@ -67,7 +67,7 @@ func runEvaluated(t *testing.T, p *program.Program, m *Model, inputs map[string]
 		t.Fatal(err)
 	}
 	for name, w := range want {
-		if err := sketch.Compare(got[name], w); err != nil {
+		if err := modeltest.Compare(got[name], w); err != nil {
 			t.Errorf("output %s is %v%v, want %v%v: %v", name, got[name].DType, got[name].Shape, w.DType, w.Shape, err)
 		}
 	}
@@ -89,13 +89,13 @@ func TestShapesOfOutputsFromC(t *testing.T) {
 
 // TestABranchThatIsNotChosenIsNotRun checks a package and its profile.
 func TestABranchThatIsNotChosenIsNotRun(t *testing.T) {
-	branch := func(name string, s sketch.Model, output string) *onnx.Attribute {
+	branch := func(name string, s modeltest.Model, output string) *onnx.Attribute {
 		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}
 	}
-	m := sketch.New().Input("x", 3, 4).Input("a", 1).Constant("w", 4, 4).Known("zero", array.FromFloat32([]float32{0}, 1)).
+	m := modeltest.New().Input("x", 3, 4).Input("a", 1).Constant("w", 4, 4).Known("zero", array.FromFloat32([]float32{0}, 1)).
 		Node("positive = Greater a zero").
-		Node("y = If positive", branch("then_branch", sketch.New().Node("p = MatMul x w").Node("q = Neg p"), "q"),
-			branch("else_branch", sketch.New().Node("r = MatMul x w").Node("s = MatMul r w"), "s")).Output("y")
+		Node("y = If positive", branch("then_branch", modeltest.New().Node("p = MatMul x w").Node("q = Neg p"), "q"),
+			branch("else_branch", modeltest.New().Node("r = MatMul x w").Node("s = MatMul r w"), "s")).Output("y")
 	p, err := frontend.Import(m, frontend.Options{Verify: true})
 	if err != nil {
 		t.Fatal(err)

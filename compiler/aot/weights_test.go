@@ -11,17 +11,17 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestWeightsInIntegersAreRightInPackages compares with the evaluator and, for fast numerics, within the error of
 // 8-bit data. Constants have the size of codes and scales.
 func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 1)
-	model := sketch.New().Input("x", 5, 64).Known("many", array.FromFloat32([]float32{71})).Node("f = Mul x many").Node("at = Cast f", sketch.Int("to", 7)).
-		Known("w", sketch.Wave(0, 1, 72, 64)).Constant("b", 80).Known("v", sketch.Wave(0, 1, 64, 80)).Node("e = Gather w at").
-		Node("m = ReduceMean e", sketch.Ints("axes", 1), sketch.Int("keepdims", 0)).Node("y = Gemm m v b").Output("y")
-	inputs := map[string]*array.Array{"x": sketch.Wave(0, 1, 5, 64)}
+	model := modeltest.New().Input("x", 5, 64).Known("many", array.FromFloat32([]float32{71})).Node("f = Mul x many").Node("at = Cast f", modeltest.Int("to", 7)).
+		Known("w", modeltest.Wave(0, 1, 72, 64)).Constant("b", 80).Known("v", modeltest.Wave(0, 1, 64, 80)).Node("e = Gather w at").
+		Node("m = ReduceMean e", modeltest.Ints("axes", 1), modeltest.Int("keepdims", 0)).Node("y = Gemm m v b").Output("y")
+	inputs := map[string]*array.Array{"x": modeltest.Wave(0, 1, 5, 64)}
 	programs := []*program.Program{quantisedProgram(t, model, 8), quantisedProgram(t, model, 4)}
 	for level, tolerance := range map[schedule.Numerics]float64{schedule.Strict: 1e-5, schedule.Fast: 0.02} {
 		o := Options{Target: machine, Toolchain: tc, Parallel: 2, Objects: openObjects(t, toolchaintest.Cache(t, "objects"))}
@@ -60,13 +60,13 @@ func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 // TestKernelsInIntegersAreRightInPackages compares direct and Winograd convolutions with the evaluator.
 func TestKernelsInIntegersAreRightInPackages(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 1)
-	model := sketch.New().Input("x", 1, 3, 25, 21).Known("k", sketch.Wave(0, 1, 112, 3, 7, 7)).Constant("b", 112).
-		Known("w", sketch.Wave(0, 1, 112, 112, 3, 3)).Known("v", sketch.Wave(0, 1, 48, 112, 3, 3)).Known("g", sketch.Wave(0, 1, 160, 12, 3, 3)).
-		Node("stem = Conv x k b", sketch.Ints("strides", 2, 2), sketch.Ints("pads", 3, 3, 3, 3)).Node("r = Relu stem").
-		Node("c = Conv r w b", sketch.Same3x3).Node("s = Add c r").Node("z = Relu s").
-		Node("d = Conv z v", sketch.Same3x3, sketch.Ints("strides", 2, 2)).
-		Node("y = Conv d g", sketch.Ints("pads", 2, 2, 2, 2), sketch.Ints("dilations", 2, 2), sketch.Int("group", 4)).Output("y")
-	inputs := map[string]*array.Array{"x": sketch.Wave(0, 1, 1, 3, 25, 21)}
+	model := modeltest.New().Input("x", 1, 3, 25, 21).Known("k", modeltest.Wave(0, 1, 112, 3, 7, 7)).Constant("b", 112).
+		Known("w", modeltest.Wave(0, 1, 112, 112, 3, 3)).Known("v", modeltest.Wave(0, 1, 48, 112, 3, 3)).Known("g", modeltest.Wave(0, 1, 160, 12, 3, 3)).
+		Node("stem = Conv x k b", modeltest.Ints("strides", 2, 2), modeltest.Ints("pads", 3, 3, 3, 3)).Node("r = Relu stem").
+		Node("c = Conv r w b", modeltest.Same3x3).Node("s = Add c r").Node("z = Relu s").
+		Node("d = Conv z v", modeltest.Same3x3, modeltest.Ints("strides", 2, 2)).
+		Node("y = Conv d g", modeltest.Ints("pads", 2, 2, 2, 2), modeltest.Ints("dilations", 2, 2), modeltest.Int("group", 4)).Output("y")
+	inputs := map[string]*array.Array{"x": modeltest.Wave(0, 1, 1, 3, 25, 21)}
 	p := quantisedProgram(t, model, 8)
 	evaluated, err := p.Evaluate(inputs)
 	if err != nil {

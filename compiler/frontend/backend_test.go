@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // backendCases is where Debian's libonnx-testdata puts ONNX's own tests of each operator; beside them are models that
@@ -98,7 +98,7 @@ func checkCase(m *onnx.Model, set onnx.DataSet, known func(g *onnx.Graph, name s
 	}
 	for k, want := range set.Outputs {
 		name := m.Graph.Outputs[k].Name
-		if err := sketch.Compare(outs[name], want); err != nil {
+		if err := modeltest.Compare(outs[name], want); err != nil {
 			return fmt.Errorf("output %q: %w", name, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // importCost imports a model and returns the total of allocated bytes.
@@ -25,7 +25,7 @@ func importCost(l op.Limits, m *onnx.Model) (p *program.Program, bytes uint64, e
 
 // chain applies a node 40 times, each to the result of the one before: %d are the numbers of the result and the
 // operand.
-func chain(m sketch.Model, format string, attributes ...*onnx.Attribute) sketch.Model {
+func chain(m modeltest.Model, format string, attributes ...*onnx.Attribute) modeltest.Model {
 	for k := range 40 {
 		m = m.Node(strings.NewReplacer("OUT", fmt.Sprint("x", k+1), "IN", fmt.Sprint("x", k)).Replace(format), attributes...)
 	}
@@ -37,7 +37,7 @@ var small = op.Limits{Nodes: 1 << 12, Bytes: 32 << 20, Steps: 1 << 28}
 
 // A file of three kilobytes that doubled a constant forty times took 4 GiB.
 func TestAConstantIsNotDoubledForEver(t *testing.T) {
-	m := chain(sketch.New().Input("in", 1).Constant("x0", 1), "OUT = Concat IN IN", sketch.Int("axis", 0)).Output("y")
+	m := chain(modeltest.New().Input("in", 1).Constant("x0", 1), "OUT = Concat IN IN", modeltest.Int("axis", 0)).Output("y")
 	_, bytes, err := importCost(op.DefaultLimits, m)
 	if err == nil || !strings.Contains(err.Error(), `node "make_x25" (Concat): what is computed while the model is read`) {
 		t.Errorf("%v", err)
@@ -48,23 +48,23 @@ func TestAConstantIsNotDoubledForEver(t *testing.T) {
 }
 
 func TestASmallModelCannotMultiplyItself(t *testing.T) {
-	start := func() sketch.Model { return sketch.New().Input("in", 1) }
-	huge := func(name string, v ...int64) sketch.Model {
+	start := func() modeltest.Model { return modeltest.New().Input("in", 1) }
+	huge := func(name string, v ...int64) modeltest.Model {
 		return start().Known(name, array.FromInt64(v, int64(len(v))))
 	}
-	one := func() sketch.Model { return start().Constant("x0", 1) }
-	runtimeInput := func(shape ...int64) sketch.Model { return start().Input("x", shape...) }
+	one := func() modeltest.Model { return start().Constant("x0", 1) }
+	runtimeInput := func(shape ...int64) modeltest.Model { return start().Input("x", shape...) }
 	cases := []struct {
 		name string
-		m    sketch.Model
+		m    modeltest.Model
 	}{
-		{"Concat of itself", chain(one(), "OUT = Concat IN IN", sketch.Int("axis", 0))},
+		{"Concat of itself", chain(one(), "OUT = Concat IN IN", modeltest.Int("axis", 0))},
 		{"Tile", chain(one().Known("two", array.FromInt64([]int64{2}, 1)), "OUT = Tile IN two")},
 		{"Pad", chain(one().Known("pads", array.FromInt64([]int64{1 << 20, 1 << 20}, 2)), "OUT = Pad IN pads")},
 		{"Expand", huge("s", 1<<30, 2).Constant("c", 1).Node("e = Expand c s").Node("y = Add in e")},
 		{"ConstantOfShape", huge("s", 1<<38).Node("e = ConstantOfShape s").Node("y = Add in e")},
 		{"Range", huge("a").Known("z", array.FromInt64([]int64{0})).Known("n", array.FromInt64([]int64{1 << 38})).
-			Known("d", array.FromInt64([]int64{1})).Node("e = Range z n d").Node("y = Cast e", sketch.Int("to", 1))},
+			Known("d", array.FromInt64([]int64{1})).Node("e = Range z n d").Node("y = Cast e", modeltest.Int("to", 1))},
 		{"EyeLike", runtimeInput(1<<20, 1<<20).Node("e = EyeLike x").Node("y = Add in e")},
 		{"OneHot", huge("d", 1<<38).Known("i", array.FromInt64([]int64{0}, 1)).Constant("v", 2).
 			Node("e = OneHot i d v").Node("y = Add in e")},
@@ -84,9 +84,9 @@ func TestASmallModelCannotMultiplyItself(t *testing.T) {
 		{"ScatterND into an input", runtimeInput(1<<36).Known("i", array.FromInt64([]int64{0}, 1, 1)).Constant("u", 1).
 			Node("y = ScatterND x i u")},
 		{"steps of an LSTM", runtimeInput(1<<36, 1, 1).Constant("w", 1, 4, 1).Constant("r", 1, 4, 1).
-			Known("l", array.New(array.Int32, 1)).Node("y = LSTM x w r _ l", sketch.Int("hidden_size", 1))},
+			Known("l", array.New(array.Int32, 1)).Node("y = LSTM x w r _ l", modeltest.Int("hidden_size", 1))},
 		{"positions of an Attention", runtimeInput(1, 1, 1<<36, 1).Opset(23).
-			Node("y = Attention x x x", sketch.Int("is_causal", 1))},
+			Node("y = Attention x x x", modeltest.Int("is_causal", 1))},
 		{"rank", huge("s", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1).Node("y = Reshape in s")},
 		{"nested functions", nestedFunctions(start())},
 		{"loop", loopOf(start(), 1<<40, (&onnx.Graph{}))},
@@ -114,10 +114,10 @@ func TestKnownWeightsStayInBytes(t *testing.T) {
 		a.SetInt(0, 1)
 		return a
 	}
-	m := sketch.New().Input("x", 1, in).Known("s", one(array.Float32)).Known("z", one(array.Uint8)).
+	m := modeltest.New().Input("x", 1, in).Known("s", one(array.Float32)).Known("z", one(array.Uint8)).
 		Known("iw", array.New(array.Int8, out, in)).Node("w = DequantizeLinear iw s").
 		Node("q = QuantizeLinear x s z").Node("qx = DequantizeLinear q s z").
-		Node("y = Gemm qx w", sketch.Int("transB", 1)).Output("y")
+		Node("y = Gemm qx w", modeltest.Int("transB", 1)).Output("y")
 	limits := op.Limits{Nodes: 1 << 12, Bytes: 1 << 20, Steps: 1 << 30}
 	if _, bytes, err := importCost(limits, m); err != nil || bytes > 12*in*out {
 		t.Errorf("%d bytes for each weight, %v", bytes/(in*out), err)
@@ -125,14 +125,14 @@ func TestKnownWeightsStayInBytes(t *testing.T) {
 }
 
 func TestAnErrorOfImportIsShort(t *testing.T) {
-	m := sketch.New().Input("in", 1).Known("s", array.New(array.Int64, 1<<16)).Node("y = Reshape in s").Output("y")
+	m := modeltest.New().Input("in", 1).Known("s", array.New(array.Int64, 1<<16)).Node("y = Reshape in s").Output("y")
 	if _, err := frontend.Import(m, frontend.Options{Verify: true}); err == nil || len(err.Error()) > frontend.MaxError+4 {
 		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 	}
 }
 
 // nestedFunctions has functions that call the next one twice, 30 deep.
-func nestedFunctions(m sketch.Model) sketch.Model {
+func nestedFunctions(m modeltest.Model) modeltest.Model {
 	name := func(k int) string { return fmt.Sprint("f", k) }
 	for k := range 30 {
 		f := &onnx.Function{Name: name(k), Domain: "d", Inputs: []string{"x"}, Outputs: []string{"y"}, Opsets: m.Opsets}
@@ -151,7 +151,7 @@ func nestedFunctions(m sketch.Model) sketch.Model {
 }
 
 // loopOf runs a body without nodes.
-func loopOf(m sketch.Model, trips int64, body *onnx.Graph) sketch.Model {
+func loopOf(m modeltest.Model, trips int64, body *onnx.Graph) modeltest.Model {
 	body.Inputs = []*onnx.ValueInfo{{Name: "i"}, {Name: "c"}, {Name: "v"}}
 	body.Outputs = []*onnx.ValueInfo{{Name: "c"}, {Name: "v"}}
 	return m.Known("trips", array.FromInt64([]int64{trips})).
@@ -159,7 +159,7 @@ func loopOf(m sketch.Model, trips int64, body *onnx.Graph) sketch.Model {
 }
 
 // sharedWeights has a thousand products of an input by the same weights, which the compiler would make one.
-func sharedWeights(m sketch.Model) sketch.Model {
+func sharedWeights(m modeltest.Model) modeltest.Model {
 	m = m.Input("x", 1, 1<<10).Constant("w", 1<<10, 1<<10)
 	var sums []string
 	for k := range 1000 {
@@ -172,7 +172,7 @@ func sharedWeights(m sketch.Model) sketch.Model {
 // pairs has so many pairs of products of one operand, each pair with a bound of its own, so that no two pairs are
 // merged.
 func pairs(n int) *onnx.Model {
-	m := sketch.New().Input("x", 1, 4)
+	m := modeltest.New().Input("x", 1, 4)
 	var sums []string
 	for k := range n {
 		m = m.Known(fmt.Sprint("bound", k), array.FromFloat32([]float32{float32(k)}))
@@ -208,8 +208,8 @@ func TestMergingSiblingsCostsInProportionToTheirNumber(t *testing.T) {
 func TestWeightsThatProductsTakeAreNotDequantised(t *testing.T) {
 	const depth, columns = 2048, 1024
 	scale := array.New(array.Float32, depth/32, columns)
-	m := sketch.New().Opset(21).Input("x", 1, depth).Known("codes", array.New(array.Int8, depth, columns)).Known("scale", scale).
-		Node("w = DequantizeLinear codes scale", sketch.Int("axis", 0), sketch.Int("block_size", 32)).Node("y = MatMul x w").Output("y")
+	m := modeltest.New().Opset(21).Input("x", 1, depth).Known("codes", array.New(array.Int8, depth, columns)).Known("scale", scale).
+		Node("w = DequantizeLinear codes scale", modeltest.Int("axis", 0), modeltest.Int("block_size", 32)).Node("y = MatMul x w").Output("y")
 	p, bytes, err := importCost(op.DefaultLimits, m)
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // FuzzImport checks that no model makes Import panic, and that what it accepts refers to itself correctly.
 func FuzzImport(f *testing.F) {
-	f.Add(sketch.New().Input("x", 1, 8, 5, 5).Constant("w", 8, 8, 3, 3).Constant("b", 8).
-		Node("c = Conv x w b", sketch.Same3x3).Node("s = Add c x").Node("y = Relu s").Output("y").Encode())
-	f.Add(sketch.New().Input("x", 2, 3).Known("k", array.FromInt64([]int64{3, 2}, 2)).
+	f.Add(modeltest.New().Input("x", 1, 8, 5, 5).Constant("w", 8, 8, 3, 3).Constant("b", 8).
+		Node("c = Conv x w b", modeltest.Same3x3).Node("s = Add c x").Node("y = Relu s").Output("y").Encode())
+	f.Add(modeltest.New().Input("x", 2, 3).Known("k", array.FromInt64([]int64{3, 2}, 2)).
 		Node("r = Reshape x k").Node("t = Transpose r").Node("y = Softmax t").Output("y").Encode())
 	models, err := filepath.Glob(filepath.Join(backendCases, "*", "model.onnx"))
 	if err != nil {
@@ -35,6 +35,6 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		sketch.Check(t, p)
+		modeltest.Check(t, p)
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // hostile draws nodes whose operands and attributes need not fit.
@@ -85,7 +85,7 @@ func (h *hostile) attribute() *onnx.Attribute {
 
 func (h *hostile) model(names []string) *onnx.Model {
 	n := &onnx.Node{Name: "n", Op: names[h.IntN(len(names))], Outputs: []string{"y", "z", "u"}[:1+h.IntN(3)]}
-	m := sketch.New()
+	m := modeltest.New()
 	m.Opsets[0].Version = []int64{1, 6, 9, 11, 13, 18, 21, 24}[h.IntN(8)]
 	for k := range h.IntN(8) {
 		name := fmt.Sprint("x", k)
@@ -96,7 +96,7 @@ func (h *hostile) model(names []string) *onnx.Model {
 			m = m.Known(name, h.array())
 		default:
 			a := h.array()
-			v := sketch.Info(name, h.stretched(a.Shape))
+			v := modeltest.Info(name, h.stretched(a.Shape))
 			v.DType = a.DType
 			m.Graph.Inputs = append(m.Graph.Inputs, v)
 		}
@@ -130,7 +130,7 @@ func TestNoNodeMakesImportPanicOrAllocateMuch(t *testing.T) {
 				return
 			}
 			accepted++
-			sketch.Check(t, p)
+			modeltest.Check(t, p)
 		}()
 	}
 	t.Logf("%d models were accepted", accepted)

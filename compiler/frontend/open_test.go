@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 func numbers(v ...int64) *array.Array {
@@ -25,20 +25,20 @@ func TestModelsThatCannotBeOpen(t *testing.T) {
 		model *onnx.Model
 		says  string
 	}{
-		{"a shape that has the number in it", sketch.New().Input("x", 8, 4).Known("to", numbers(8, 2, 2)).Node("y = Reshape x to").Output("y"), "y"},
-		{"a slice up to a constant", sketch.New().Input("x", 8, 4).Known("from", numbers(0)).Known("to", numbers(5)).Known("axes", numbers(0)).
+		{"a shape that has the number in it", modeltest.New().Input("x", 8, 4).Known("to", numbers(8, 2, 2)).Node("y = Reshape x to").Output("y"), "y"},
+		{"a slice up to a constant", modeltest.New().Input("x", 8, 4).Known("from", numbers(0)).Known("to", numbers(5)).Known("axes", numbers(0)).
 			Node("y = Slice x from to axes").Output("y"), "not in proportion"},
-		{"an element that small inputs lack", sketch.New().Input("x", 8, 4).Known("at", numbers(3)).Node("y = Gather x at", sketch.Int("axis", 0)).Output("y"), "give that other bounds"},
-		{"a number that is bounded", sketch.New().Input("x", 8, 4).Known("five", numbers(5)).Node("shape = Shape x", sketch.Int("end", 1)).
-			Node("n = Min shape five").Node("f = Cast n", sketch.Int("to", 1)).Node("y = Mul x f").Output("y"), "not in proportion"},
-		{"a remainder", sketch.New().Input("x", 64, 4).Known("eight", numbers(8)).Node("shape = Shape x", sketch.Int("end", 1)).
-			Node("n = Mod shape eight").Node("f = Cast n", sketch.Int("to", 1)).Node("y = Mul x f").Output("y"), "not in proportion"},
-		{"a comparison", sketch.New().Input("x", 64, 4).Known("limit", numbers(10)).Node("shape = Shape x", sketch.Int("end", 1)).
+		{"an element that small inputs lack", modeltest.New().Input("x", 8, 4).Known("at", numbers(3)).Node("y = Gather x at", modeltest.Int("axis", 0)).Output("y"), "give that other bounds"},
+		{"a number that is bounded", modeltest.New().Input("x", 8, 4).Known("five", numbers(5)).Node("shape = Shape x", modeltest.Int("end", 1)).
+			Node("n = Min shape five").Node("f = Cast n", modeltest.Int("to", 1)).Node("y = Mul x f").Output("y"), "not in proportion"},
+		{"a remainder", modeltest.New().Input("x", 64, 4).Known("eight", numbers(8)).Node("shape = Shape x", modeltest.Int("end", 1)).
+			Node("n = Mod shape eight").Node("f = Cast n", modeltest.Int("to", 1)).Node("y = Mul x f").Output("y"), "not in proportion"},
+		{"a comparison", modeltest.New().Input("x", 64, 4).Known("limit", numbers(10)).Node("shape = Shape x", modeltest.Int("end", 1)).
 			Node("less = Less shape limit").Node("minus = Neg x").Node("y = Where less minus x").Output("y"), "constant"},
-		{"elements of something else", sketch.New().Input("x", 64, 4).Known("t", array.New(array.Float32, 64, 2)).Known("twenty", numbers(20)).
-			Known("step", numbers(-1)).Known("axes", numbers(0)).Known("more", numbers(22)).Node("shape = Shape x", sketch.Int("end", 1)).
+		{"elements of something else", modeltest.New().Input("x", 64, 4).Known("t", array.New(array.Float32, 64, 2)).Known("twenty", numbers(20)).
+			Known("step", numbers(-1)).Known("axes", numbers(0)).Known("more", numbers(22)).Node("shape = Shape x", modeltest.Int("end", 1)).
 			Node("from = Sub shape twenty").Node("to = Sub shape more").Node("y = Slice t from to axes step").Output("y"), "n"},
-		{"axes that are joined", sketch.New().Input("x", 3, 8, 4).Known("to", numbers(-1, 4)).Node("y = Reshape x to").Output("y"), "fix"},
+		{"axes that are joined", modeltest.New().Input("x", 3, 8, 4).Known("to", numbers(-1, 4)).Node("y = Reshape x to").Output("y"), "fix"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.model.Graph.Inputs[0]
@@ -55,7 +55,7 @@ func TestModelsThatCannotBeOpen(t *testing.T) {
 
 // TestTwoExtentsThatCannotBeOpen: a property at the maximum of one extent may fail for smaller values.
 func TestTwoExtentsThatCannotBeOpen(t *testing.T) {
-	m := sketch.New().Input("x", 8, 2).Input("t", 512, 2).Known("zero", numbers(0)).Node("length = Shape t", sketch.Int("end", 1)).
+	m := modeltest.New().Input("x", 8, 2).Input("t", 512, 2).Known("zero", numbers(0)).Node("length = Shape t", modeltest.Int("end", 1)).
 		Node("y = Slice x zero length zero").Output("y")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 	m.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
@@ -77,7 +77,7 @@ func TestBoundsThatCannotBe(t *testing.T) {
 		{frontend.Bounds{Min: 1, Max: 8, Caps: []int64{9}}, "not within 1..8"},
 		{frontend.Bounds{Min: 1, Max: 8, Frequencies: map[int64]float64{9: 1}}, "not within 1..8"},
 	} {
-		m := sketch.New().Input("x", 8, 2).Node("y = Relu x").Output("y")
+		m := modeltest.New().Input("x", 8, 2).Node("y = Relu x").Output("y")
 		m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 		_, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": c.bounds}})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -87,9 +87,9 @@ func TestBoundsThatCannotBe(t *testing.T) {
 }
 
 // behind has n rows x, preceded by m rows p, where m may be zero.
-func behind() sketch.Model {
-	m := sketch.New().Opset(14).Input("x", 40, 2).Input("p", 12, 2).Known("zero", numbers(0)).Known("one", numbers(1)).Known("end", numbers(1<<40)).
-		Node("past = Shape p", sketch.Int("end", 1))
+func behind() modeltest.Model {
+	m := modeltest.New().Opset(14).Input("x", 40, 2).Input("p", 12, 2).Known("zero", numbers(0)).Known("one", numbers(1)).Known("end", numbers(1<<40)).
+		Node("past = Shape p", modeltest.Int("end", 1))
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 	m.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
 	return m
@@ -102,11 +102,11 @@ func importBehind(m *onnx.Model, floor int64) error {
 
 // TestWhatIsOtherWithNone: a number with a form from one on may have another value at zero.
 func TestWhatIsOtherWithNone(t *testing.T) {
-	for name, m := range map[string]sketch.Model{
-		"a number from 1 on":     behind().Node("s = Max past one").Node("f = Cast s", sketch.Int("to", 1)).Node("y = Mul x f"),
+	for name, m := range map[string]modeltest.Model{
+		"a number from 1 on":     behind().Node("s = Max past one").Node("f = Cast s", modeltest.Int("to", 1)).Node("y = Mul x f"),
 		"a comparison with none": behind().Node("s = Equal past zero").Node("minus = Neg x").Node("y = Where s x minus"),
 	} {
-		err := importBehind(m.Node("z = Concat p y", sketch.Int("axis", 0)).Output("z"), 1)
+		err := importBehind(m.Node("z = Concat p y", modeltest.Int("axis", 0)).Output("z"), 1)
 		if err == nil || !strings.Contains(err.Error(), `value "s" is`) {
 			t.Errorf("%s: %v, want an error that names s", name, err)
 		}
@@ -123,7 +123,7 @@ func TestAxesThatAreLongerWithLess(t *testing.T) {
 
 // TestBothExtentsMayBeNone checks an output that depends on both.
 func TestBothExtentsMayBeNone(t *testing.T) {
-	if err := importBehind(behind().Node("y = Relu x").Node("z = Concat p y", sketch.Int("axis", 0)).Output("z"), 0); err != nil {
+	if err := importBehind(behind().Node("y = Relu x").Node("z = Concat p y", modeltest.Int("axis", 0)).Output("z"), 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // decoders are small ones of each form; fused ones are read by ONNX Runtime where heads have 16 features.
@@ -96,7 +96,7 @@ func TestTokensMayBeReadInParts(t *testing.T) {
 			}
 			outs["logits"] = logits
 			for output, want := range all {
-				if err := sketch.Compare(outs[output], want); err != nil {
+				if err := modeltest.Compare(outs[output], want); err != nil {
 					t.Errorf("%s, by %s: %s: %v", name, way, output, err)
 				}
 			}
@@ -133,14 +133,14 @@ func TestAPastChangesNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := sketch.Compare(outs["logits"], want); err != nil {
+		if err := modeltest.Compare(outs["logits"], want); err != nil {
 			t.Errorf("%s without a past: %v", name, err)
 		}
 		last := decoder(d.build, size{batch: 1, seq: 6, max: 16, past: true, fused: d.fused, last: true})
 		takeWeights(last, with)
 		end := array.New(array.Float32, 1, 1, 50)
 		copy(end.Data, want.Data[len(want.Data)-len(end.Data):])
-		if err := sketch.Compare(decode(t, last, tokens, 0, 6, nil)["logits"], end); err != nil {
+		if err := modeltest.Compare(decode(t, last, tokens, 0, 6, nil)["logits"], end); err != nil {
 			t.Errorf("%s, the last alone: %v", name, err)
 		}
 	}

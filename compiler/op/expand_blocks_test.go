@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // nBits is a product of x (3, K) by weights of made-up codes, with the sum of them that is wanted.
@@ -48,7 +48,7 @@ func packed(rows, each, bits int64, of func(row, k int64) int64, shape ...int64)
 }
 
 // model has the weights as a MatMulNBits wants them.
-func (c nBits) model(attributes ...*onnx.Attribute) sketch.Model {
+func (c nBits) model(attributes ...*onnx.Attribute) modeltest.Model {
 	blocks := c.blocks()
 	codes := packed(c.columns, blocks*c.block, c.bits, func(n, k int64) int64 {
 		if k >= c.depth {
@@ -60,7 +60,7 @@ func (c nBits) model(attributes ...*onnx.Attribute) sketch.Model {
 	for i := range scales.Len() {
 		scales.SetFloat(i, c.scale(i/blocks, i%blocks))
 	}
-	m := sketch.New().Input("x", 3, c.depth).Known("w", codes).Known("s", scales)
+	m := modeltest.New().Input("x", 3, c.depth).Known("w", codes).Known("s", scales)
 	text := "y = MatMulNBits x w s"
 	switch c.zeros {
 	case array.Invalid:
@@ -75,7 +75,7 @@ func (c nBits) model(attributes ...*onnx.Attribute) sketch.Model {
 		m, text = m.Known("z", z), text+" z"
 	}
 	attributes = append([]*onnx.Attribute{
-		sketch.Int("K", c.depth), sketch.Int("N", c.columns), sketch.Int("bits", c.bits), sketch.Int("block_size", c.block),
+		modeltest.Int("K", c.depth), modeltest.Int("N", c.columns), modeltest.Int("bits", c.bits), modeltest.Int("block_size", c.block),
 	}, attributes...)
 	return m.Node(text, attributes...)
 }
@@ -105,7 +105,7 @@ func TestMatMulNBits(t *testing.T) {
 				m := ofRuntime(c.model().Output("y"))
 				in, out := evaluated(t, m)
 				wantElements(t, name, out["y"], c.want(in["x"]))
-				if text := sketch.Import(t, m).Tasks[0].Workload.Text(); !strings.Contains(text, fmt.Sprintf("u8[%d,5]", (depth*bits+7)/8)) {
+				if text := modeltest.Import(t, m).Tasks[0].Workload.Text(); !strings.Contains(text, fmt.Sprintf("u8[%d,5]", (depth*bits+7)/8)) {
 					t.Errorf("%s: codes are not packed in\n%s", name, text)
 				}
 			}
@@ -117,7 +117,7 @@ func TestMatMulNBitsRefuses(t *testing.T) {
 	c := nBits{depth: 64, columns: 5, block: 16, bits: 4}
 	order := array.New(array.Int32, 64)
 	order.SetInt(5, 3)
-	short := func(m sketch.Model, name string, shape ...int64) sketch.Model {
+	short := func(m modeltest.Model, name string, shape ...int64) modeltest.Model {
 		for _, known := range m.Graph.Initializers {
 			if known.Name == name {
 				known.Value = array.New(known.Value.DType, shape...)
@@ -125,7 +125,7 @@ func TestMatMulNBitsRefuses(t *testing.T) {
 		}
 		return m
 	}
-	of := func(depth, columns, block, bits int64) sketch.Model {
+	of := func(depth, columns, block, bits int64) modeltest.Model {
 		m := c.model()
 		for k, v := range []int64{depth, columns, bits, block} {
 			m.Graph.Nodes[0].Attributes[k].Int = v
@@ -137,7 +137,7 @@ func TestMatMulNBitsRefuses(t *testing.T) {
 	open := c.model().Input("v", 5, 4)
 	open.Graph.Nodes[0].Inputs[2] = "v"
 	for _, r := range []struct {
-		model sketch.Model
+		model modeltest.Model
 		want  string
 	}{
 		{of(63, 5, 16, 4), "input 0 f32[3 64] does not have K=63 elements in each row"},
@@ -170,7 +170,7 @@ func TestTrivialOrdersOfColumnsAreTaken(t *testing.T) {
 	in, out := evaluated(t, ofRuntime(m.Output("y")))
 	want := c.want(in["x"])
 	for i := range want {
-		want[i] += sketch.Wave(1, 0.5, 3).Float(int64(i % 3))
+		want[i] += modeltest.Wave(1, 0.5, 3).Float(int64(i % 3))
 	}
 	wantElements(t, "with a bias", out["y"], want)
 }
@@ -209,26 +209,26 @@ func TestProductsOfFloatsWithDequantisedWeights(t *testing.T) {
 				shape = []int64{9, 24}
 			}
 			zeros := numbers(c.d, c.low, c.high, c.scales...)
-			m := sketch.New().Opset(21).Input("x", 5, 24).Known("iw", numbers(c.d, c.low, c.high, shape...)).
-				Known("sw", sketch.Wave(0.02, 0.01, c.scales...)).Known("zw", zeros)
-			dequantised := []*onnx.Attribute{sketch.Int("axis", c.axis)}
+			m := modeltest.New().Opset(21).Input("x", 5, 24).Known("iw", numbers(c.d, c.low, c.high, shape...)).
+				Known("sw", modeltest.Wave(0.02, 0.01, c.scales...)).Known("zw", zeros)
+			dequantised := []*onnx.Attribute{modeltest.Int("axis", c.axis)}
 			if c.block > 0 {
-				dequantised = append(dequantised, sketch.Int("block_size", c.block))
+				dequantised = append(dequantised, modeltest.Int("block_size", c.block))
 			}
 			m = m.Node("w = DequantizeLinear iw sw zw", dequantised...)
 			switch {
 			case c.turned:
-				m = m.Node("wt = Transpose w", sketch.Ints("perm", 1, 0)).Node("y = MatMul x wt")
+				m = m.Node("wt = Transpose w", modeltest.Ints("perm", 1, 0)).Node("y = MatMul x wt")
 			case c.gemm:
-				m = m.Constant("b", 9).Node("y = Gemm x w b", sketch.Int("transB", 1))
+				m = m.Constant("b", 9).Node("y = Gemm x w b", modeltest.Int("transB", 1))
 			default:
 				m = m.Node("y = MatMul x w")
 			}
-			p := sketch.Import(t, m.Output("y"))
+			p := modeltest.Import(t, m.Output("y"))
 			if text := p.Tasks[0].Workload.Text(); c.want != "" && !strings.Contains(text, c.want) || strings.Contains(text, "f32[24,9]") != (c.want == "") {
 				t.Errorf("weights are not %s in\n%s", c.want, text)
 			}
-			x := sketch.Wave(0, 1, 5, 24)
+			x := modeltest.Wave(0, 1, 5, 24)
 			out, err := p.Evaluate(map[string]*array.Array{"x": x})
 			if err != nil {
 				t.Fatal(err)
@@ -274,18 +274,18 @@ func wantedProduct(x *array.Array, m *onnx.Model, gemm bool, axis, block int64) 
 // TestSymmetricBytesKeepTheirSign, and need no zero point.
 func TestSymmetricBytesKeepTheirSign(t *testing.T) {
 	for _, zeros := range []bool{true, false} {
-		m := sketch.New().Opset(21).Input("x", 5, 24).Known("iw", numbers(array.Int8, -127, 127, 24, 9)).
-			Known("sw", sketch.Wave(0.02, 0.01, 9)).Known("zw", array.New(array.Int8, 9))
+		m := modeltest.New().Opset(21).Input("x", 5, 24).Known("iw", numbers(array.Int8, -127, 127, 24, 9)).
+			Known("sw", modeltest.Wave(0.02, 0.01, 9)).Known("zw", array.New(array.Int8, 9))
 		text := "w = DequantizeLinear iw sw"
 		if zeros {
 			text += " zw"
 		}
-		m = m.Node(text, sketch.Int("axis", 1)).Node("y = MatMul x w")
-		p := sketch.Import(t, m.Output("y"))
+		m = m.Node(text, modeltest.Int("axis", 1)).Node("y = MatMul x w")
+		p := modeltest.Import(t, m.Output("y"))
 		if text := p.Tasks[0].Workload.Text(); !strings.Contains(text, "i8[24,9]") || strings.Contains(text, "sub") {
 			t.Errorf("codes have lost their sign in\n%s", text)
 		}
-		x := sketch.Wave(0, 1, 5, 24)
+		x := modeltest.Wave(0, 1, 5, 24)
 		out, err := p.Evaluate(map[string]*array.Array{"x": x})
 		if err != nil {
 			t.Fatal(err)

@@ -4,25 +4,25 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestIntegersAreMoved: operators that move or choose elements do so with integers, and requantising to the same scale
 // is nothing.
 func TestIntegersAreMoved(t *testing.T) {
-	start := func() sketch.Model { return quantisedInput(1, 8, 6, 6) }
+	start := func() modeltest.Model { return quantisedInput(1, 8, 6, 6) }
 	for _, c := range []struct {
 		name  string
-		model sketch.Model
+		model modeltest.Model
 		want  string
 	}{
-		{"MaxPool", start().Node("m = MaxPool qx", sketch.Ints("kernel_shape", 2, 2)), "max t"},
-		{"Concat of one scale", start().Node("c = Concat qx qx", sketch.Int("axis", 1)).Node("m = MaxPool c", sketch.Ints("kernel_shape", 3, 3)), "max t"},
+		{"MaxPool", start().Node("m = MaxPool qx", modeltest.Ints("kernel_shape", 2, 2)), "max t"},
+		{"Concat of one scale", start().Node("c = Concat qx qx", modeltest.Int("axis", 1)).Node("m = MaxPool c", modeltest.Ints("kernel_shape", 3, 3)), "max t"},
 		{"Flatten", start().Node("f = Flatten qx").Node("m = Flatten f"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.model.Node("qm = QuantizeLinear m sx zx").Node("y = DequantizeLinear qm sx zx").Output("y")
-			p := sketch.Import(t, m)
+			p := modeltest.Import(t, m)
 			text := ""
 			for _, task := range p.Tasks {
 				text += task.Workload.Text()
@@ -38,9 +38,9 @@ func TestIntegersAreMoved(t *testing.T) {
 					t.Errorf("a maximum of something else than integers: %s", line)
 				}
 			}
-			got := sketch.Run(t, p)["y"]
-			want := sketch.Run(t, sketch.Import(t, withoutQuantisation(t, c.model.Node("y = Identity m").Output("y"), p.Values[p.Inputs[0]].Shape)))["y"]
-			if err := sketch.Compare(got, want); err != nil {
+			got := modeltest.Run(t, p)["y"]
+			want := modeltest.Run(t, modeltest.Import(t, withoutQuantisation(t, c.model.Node("y = Identity m").Output("y"), p.Values[p.Inputs[0]].Shape)))["y"]
+			if err := modeltest.Compare(got, want); err != nil {
 				t.Error(err)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // numbers returns an array of made-up integers.
@@ -20,10 +20,10 @@ func numbers(d array.DType, low, high int64, shape ...int64) *array.Array {
 }
 
 // quantisedInput adds x, quantised to u8 and back, as qx.
-func quantisedInput(shape ...int64) sketch.Model {
+func quantisedInput(shape ...int64) modeltest.Model {
 	zero := array.New(array.Uint8)
 	zero.SetInt(0, 113)
-	return sketch.New().Input("x", shape...).Known("sx", scalarOf(0.01)).Known("zx", zero).
+	return modeltest.New().Input("x", shape...).Known("sx", scalarOf(0.01)).Known("zx", zero).
 		Node("q = QuantizeLinear x sx zx").Node("qx = DequantizeLinear q sx zx")
 }
 
@@ -35,34 +35,34 @@ func scalarOf(v float64) *array.Array {
 
 // quantisedWeights adds dequantised i8 weights as w: with a scale for each position on an axis, or one for all where
 // axis is negative.
-func quantisedWeights(s sketch.Model, axis int64, shape ...int64) sketch.Model {
+func quantisedWeights(s modeltest.Model, axis int64, shape ...int64) modeltest.Model {
 	s = s.Known("iw", numbers(array.Int8, -127, 127, shape...))
 	if axis < 0 {
 		return s.Known("sw", scalarOf(0.02)).Node("w = DequantizeLinear iw sw")
 	}
-	return s.Known("sw", sketch.Wave(0.02, 0.01, shape[axis])).Known("zw", array.New(array.Int8, shape[axis])).
-		Node("w = DequantizeLinear iw sw zw", sketch.Int("axis", axis))
+	return s.Known("sw", modeltest.Wave(0.02, 0.01, shape[axis])).Known("zw", array.New(array.Int8, shape[axis])).
+		Node("w = DequantizeLinear iw sw zw", modeltest.Int("axis", axis))
 }
 
 // TestProductsOfDequantisedValuesAreOfIntegers compares them with the products of the floats.
 func TestProductsOfDequantisedValuesAreOfIntegers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		model    sketch.Model
+		model    modeltest.Model
 		integers bool
 	}{
 		{"MatMul", quantisedWeights(quantisedInput(5, 16), -1, 16, 9).Node("y = MatMul qx w"), true},
 		{"MatMul by channel", quantisedWeights(quantisedInput(5, 16), 1, 16, 9).Node("y = MatMul qx w"), true},
-		{"Gemm", quantisedWeights(quantisedInput(5, 16), 0, 9, 16).Constant("b", 9).Node("y = Gemm qx w b", sketch.Int("transB", 1)), true},
+		{"Gemm", quantisedWeights(quantisedInput(5, 16), 0, 9, 16).Constant("b", 9).Node("y = Gemm qx w b", modeltest.Int("transB", 1)), true},
 		{"Conv 1x1", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 1, 1).Constant("b", 6).Node("y = Conv qx w b"), true},
-		{"Conv 3x3 with strides", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 3, 3).Node("y = Conv qx w", sketch.Ints("strides", 2, 2), sketch.Same3x3), true},
-		{"Conv 3x3", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 3, 3).Node("y = Conv qx w", sketch.Same3x3), true},
+		{"Conv 3x3 with strides", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 3, 3).Node("y = Conv qx w", modeltest.Ints("strides", 2, 2), modeltest.Same3x3), true},
+		{"Conv 3x3", quantisedWeights(quantisedInput(1, 8, 5, 6), 0, 6, 8, 3, 3).Node("y = Conv qx w", modeltest.Same3x3), true},
 		{"odd depth", quantisedWeights(quantisedInput(5, 15), -1, 15, 9).Node("y = MatMul qx w"), false},
 		{"scale along the depth", quantisedWeights(quantisedInput(5, 16), 0, 16, 9).Node("y = MatMul qx w"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.model.Output("y")
-			p := sketch.Import(t, m)
+			p := modeltest.Import(t, m)
 			sums := 0
 			for _, task := range p.Tasks {
 				sums += strings.Count(task.Workload.Text(), "(mul (cast i32 ")
@@ -72,9 +72,9 @@ func TestProductsOfDequantisedValuesAreOfIntegers(t *testing.T) {
 			}
 			// The same product of the values that the dequantisations give, which are model inputs of the second
 			// program.
-			floats := sketch.Import(t, withoutQuantisation(t, m, p.Values[p.Inputs[0]].Shape))
-			want := sketch.Run(t, floats)["y"]
-			got := sketch.Run(t, p)["y"]
+			floats := modeltest.Import(t, withoutQuantisation(t, m, p.Values[p.Inputs[0]].Shape))
+			want := modeltest.Run(t, floats)["y"]
+			got := modeltest.Run(t, p)["y"]
 			for i := range want.Len() {
 				if d := math.Abs(got.Float(i) - want.Float(i)); d > 1e-5*(1+math.Abs(want.Float(i))) {
 					t.Fatalf("element %d is %g, the product of floats %g", i, got.Float(i), want.Float(i))
@@ -92,12 +92,12 @@ func withoutQuantisation(t *testing.T, m *onnx.Model, shape []int64) *onnx.Model
 	for _, c := range m.Graph.Initializers {
 		known[c.Name] = c.Value
 	}
-	data := sketch.Wave(0, 1, shape...)
+	data := modeltest.Wave(0, 1, shape...)
 	for i := range data.Len() {
 		q := min(max(math.RoundToEven(float64(float32(data.Float(i))/float32(0.01)))+113, 0), 255)
 		data.SetFloat(i, (q-113)*float64(float32(0.01)))
 	}
-	s := sketch.New().Known("qx", data)
+	s := modeltest.New().Known("qx", data)
 	for _, n := range m.Graph.Nodes {
 		if n.Op != "QuantizeLinear" && n.Op != "DequantizeLinear" {
 			s.Graph.Nodes = append(s.Graph.Nodes, n)
@@ -131,10 +131,10 @@ func TestThreeChannelsAreFour(t *testing.T) {
 	zero := array.New(array.Uint8)
 	zero.SetInt(0, 7)
 	w := numbers(array.Int8, -127, 127, 5, 3, 3, 3)
-	m := sketch.New().Known("w", w).Known("zx", zero).Node("y = ConvInteger x w zx", sketch.Same3x3)
-	m.Graph.Inputs = append(m.Graph.Inputs, sketch.Info("x", []int64{1, 3, 4, 6}))
+	m := modeltest.New().Known("w", w).Known("zx", zero).Node("y = ConvInteger x w zx", modeltest.Same3x3)
+	m.Graph.Inputs = append(m.Graph.Inputs, modeltest.Info("x", []int64{1, 3, 4, 6}))
 	m.Graph.Inputs[0].DType = array.Uint8
-	p := sketch.Import(t, m.Output("y"))
+	p := modeltest.Import(t, m.Output("y"))
 	x := numbers(array.Uint8, 0, 255, 1, 3, 4, 6)
 	outs, err := p.Evaluate(map[string]*array.Array{"x": x})
 	if err != nil {
@@ -165,7 +165,7 @@ func TestIntegersAreStoredRatherThanFloats(t *testing.T) {
 		Node("a = Conv qx w").Node("ra = Relu a").Node("qa = QuantizeLinear ra sx zx").Node("da = DequantizeLinear qa sx zx").
 		Node("b = Conv da w").Node("qb = QuantizeLinear b sx zx").Node("db = DequantizeLinear qb sx zx").
 		Node("y = Add db da").Output("y")
-	p := sketch.Import(t, m)
+	p := modeltest.Import(t, m)
 	if len(p.Calls) != 3 {
 		t.Errorf("%d kernels, want one that quantises and two convolutions", len(p.Calls))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // ofRuntime makes all nodes of a model ONNX Runtime's own.
@@ -28,7 +28,7 @@ func evaluated(t *testing.T, m *onnx.Model) (inputs, outputs map[string]*array.A
 	}
 	inputs = map[string]*array.Array{}
 	for k, v := range p.Inputs {
-		inputs[p.Values[v].Name] = sketch.Wave(float64(k), 1, p.Values[v].Shape...)
+		inputs[p.Values[v].Name] = modeltest.Wave(float64(k), 1, p.Values[v].Shape...)
 	}
 	if outputs, err = p.Evaluate(inputs); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func wantElements(t *testing.T, name string, got *array.Array, want []float64) {
 	for i, v := range want {
 		w.SetFloat(int64(i), v)
 	}
-	if err := sketch.Compare(got, w); err != nil || got.Len() != int64(len(want)) {
+	if err := modeltest.Compare(got, w); err != nil || got.Len() != int64(len(want)) {
 		t.Errorf("%s, %v%v: %v", name, got.DType, got.Shape, err)
 	}
 }
@@ -79,12 +79,12 @@ func rowsOf(width int64, arrays ...*array.Array) (rows [][]float64) {
 
 func TestSimplifiedNormalisations(t *testing.T) {
 	epsilon := &onnx.Attribute{Name: "epsilon", Type: onnx.AttrFloat, Float: 0.01}
-	m := sketch.New().Input("x", 2, 3, 8).Input("scale", 8).Node("y = SimplifiedLayerNormalization x scale", epsilon).Output("y")
+	m := modeltest.New().Input("x", 2, 3, 8).Input("scale", 8).Node("y = SimplifiedLayerNormalization x scale", epsilon).Output("y")
 	for _, model := range []*onnx.Model{m, ofRuntime(m)} {
 		in, out := evaluated(t, model)
 		wantElements(t, "y", out["y"], rootMeanSquare(rowsOf(8, in["x"]), in["scale"], 0.01))
 	}
-	skip := sketch.New().Input("x", 2, 3, 8).Input("skip", 2, 3, 8).Input("scale", 8).Input("bias", 8).
+	skip := modeltest.New().Input("x", 2, 3, 8).Input("skip", 2, 3, 8).Input("scale", 8).Input("bias", 8).
 		Node("y _ _ sum = SkipSimplifiedLayerNormalization x skip scale bias", epsilon).Output("y", "sum")
 	skip.Graph.Nodes[0].Outputs = []string{"y", "", "", "sum"}
 	in, out := evaluated(t, ofRuntime(skip))
@@ -134,8 +134,8 @@ func TestRotationsByCachedAngles(t *testing.T) {
 		"first place": {array.FromInt64([]int64{2}, 1), 0},
 		"interleaved": {array.FromInt64([]int64{1}, 1), 1},
 	} {
-		m := sketch.New().Input("x", 2, 3, 12).Input("cos", 7, 2).Input("sin", 7, 2).Known("places", c.places).
-			Node("y = RotaryEmbedding x places cos sin", sketch.Int("interleaved", c.interleaved)).Output("y")
+		m := modeltest.New().Input("x", 2, 3, 12).Input("cos", 7, 2).Input("sin", 7, 2).Known("places", c.places).
+			Node("y = RotaryEmbedding x places cos sin", modeltest.Int("interleaved", c.interleaved)).Output("y")
 		in, out := evaluated(t, ofRuntime(m))
 		x, want := heads{in["x"], 3, 4}, []float64{}
 		for i := range in["x"].Len() {
@@ -176,16 +176,16 @@ func groupAttention(q, k, v heads, cos, sin *array.Array, scale float64) (all []
 }
 
 func TestGroupsOfQueriesShareKeysAndValues(t *testing.T) {
-	known := func(s sketch.Model) sketch.Model {
+	known := func(s modeltest.Model) modeltest.Model {
 		lengths, total := array.New(array.Int32, 2), array.New(array.Int32)
 		lengths.SetInt(0, 4)
 		lengths.SetInt(1, 4)
 		total.SetInt(0, 5)
 		return s.Known("lengths", lengths).Known("total", total).Input("cos", 9, 2).Input("sin", 9, 2)
 	}
-	attributes := []*onnx.Attribute{sketch.Int("num_heads", 4), sketch.Int("kv_num_heads", 2), sketch.Int("do_rotary", 1),
+	attributes := []*onnx.Attribute{modeltest.Int("num_heads", 4), modeltest.Int("kv_num_heads", 2), modeltest.Int("do_rotary", 1),
 		{Name: "scale", Type: onnx.AttrFloat, Float: 0.25}}
-	m := known(sketch.New().Input("q", 2, 5, 24).Input("k", 2, 5, 12).Input("v", 2, 5, 12)).
+	m := known(modeltest.New().Input("q", 2, 5, 24).Input("k", 2, 5, 12).Input("v", 2, 5, 12)).
 		Node("y keys values = GroupQueryAttention q k v _ _ lengths total cos sin", attributes...).Output("y", "keys", "values")
 	in, out := evaluated(t, ofRuntime(m))
 	q, k, v := heads{in["q"], 4, 6}, heads{in["k"], 2, 6}, heads{in["v"], 2, 6}
@@ -199,7 +199,7 @@ func TestGroupsOfQueriesShareKeysAndValues(t *testing.T) {
 	wantElements(t, "keys", out["keys"], keys)
 	wantElements(t, "values", out["values"], values)
 
-	packed := known(sketch.New().Input("qkv", 2, 5, 48)).Node("y = GroupQueryAttention qkv _ _ _ _ lengths total cos sin", attributes...).Output("y")
+	packed := known(modeltest.New().Input("qkv", 2, 5, 48)).Node("y = GroupQueryAttention qkv _ _ _ _ lengths total cos sin", attributes...).Output("y")
 	in, out = evaluated(t, ofRuntime(packed))
 	part := func(from, width int64) *array.Array {
 		a := array.New(array.Float32, 2, 5, width)
@@ -214,10 +214,10 @@ func TestGroupsOfQueriesShareKeysAndValues(t *testing.T) {
 
 // TestSharedKeysAreReadByOneKernel: with a past and a window, too.
 func TestSharedKeysAreReadByOneKernel(t *testing.T) {
-	m := sketch.New().Input("q", 1, 5, 24).Input("k", 1, 5, 12).Input("v", 1, 5, 12).Input("past", 1, 2, 3, 6).
-		Node("y keys values = GroupQueryAttention q k v past past", sketch.Int("num_heads", 4), sketch.Int("kv_num_heads", 2), sketch.Int("local_window_size", 4)).
+	m := modeltest.New().Input("q", 1, 5, 24).Input("k", 1, 5, 12).Input("v", 1, 5, 12).Input("past", 1, 2, 3, 6).
+		Node("y keys values = GroupQueryAttention q k v past past", modeltest.Int("num_heads", 4), modeltest.Int("kv_num_heads", 2), modeltest.Int("local_window_size", 4)).
 		Output("y")
-	names := sketch.TaskNames(sketch.Import(t, ofRuntime(m)))
+	names := modeltest.TaskNames(modeltest.Import(t, ofRuntime(m)))
 	if all := strings.Join(names, "\n"); !strings.Contains(all, "attention") || strings.Contains(all, "matmul") {
 		t.Errorf("became\n%s", all)
 	}
@@ -233,9 +233,9 @@ func lengths(v ...int64) *array.Array {
 }
 
 func TestAttentionOfRuntimeThatIsRefused(t *testing.T) {
-	few := []*onnx.Attribute{sketch.Int("num_heads", 4), sketch.Int("kv_num_heads", 2)}
-	plain := func() sketch.Model {
-		return sketch.New().Input("q", 1, 5, 24).Input("k", 1, 5, 12).Input("v", 1, 5, 12).Input("past", 1, 2, 3, 6)
+	few := []*onnx.Attribute{modeltest.Int("num_heads", 4), modeltest.Int("kv_num_heads", 2)}
+	plain := func() modeltest.Model {
+		return modeltest.New().Input("q", 1, 5, 24).Input("k", 1, 5, 12).Input("v", 1, 5, 12).Input("past", 1, 2, 3, 6)
 	}
 	for _, c := range []struct {
 		name  string
@@ -248,15 +248,15 @@ func TestAttentionOfRuntimeThatIsRefused(t *testing.T) {
 			"input 6, how many tokens there are, is not 8"},
 		{"unlike sequences", plain().Known("l", lengths(6)).Node("y = GroupQueryAttention q k v past past l", few...).Output("y"),
 			"sequence 0 has 7 tokens where the past and the new ones are 8"},
-		{"lengths that are computed", sketch.New().Input("q", 2, 5, 24).Input("k", 2, 5, 12).Input("past", 2, 2, 3, 6).Input("l", 2).
+		{"lengths that are computed", modeltest.New().Input("q", 2, 5, 24).Input("k", 2, 5, 12).Input("past", 2, 2, 3, 6).Input("l", 2).
 			Node("y = GroupQueryAttention q k k past past l", few...).Output("y"), "fix the batch to 1 by --shape"},
-		{"smooth softmax", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], sketch.Int("smooth_softmax", 1))...).Output("y"), "smooth softmax"},
-		{"packed heads", plain().Node("y = MultiHeadAttention q", sketch.Int("num_heads", 4)).Output("y"), "packed queries, keys and values"},
-		{"bias of heads", plain().Node("y = MultiHeadAttention k k k q", sketch.Int("num_heads", 2)).Output("y"), "bias f32[1 5 24] does not fit"},
-		{"mask of other sequences", plain().Known("l", lengths(3, 4, 5)).Node("y = MultiHeadAttention k k k _ l", sketch.Int("num_heads", 2)).Output("y"), "mask i32[3] is not one of 1 sequences with 5 queries and 5 keys"},
-		{"a past of one", plain().Constant("w", 24, 36).Node("y = Attention q w _ _ past", sketch.Int("num_heads", 2)).Output("y"), "past f32[1 2 3 6] is not"},
-		{"parts of weights", plain().Constant("w", 24, 35).Node("y = Attention q w", sketch.Int("num_heads", 2)).Output("y"), "are not the 35 of the weights"},
-		{"no angles", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], sketch.Int("do_rotary", 1))...).Output("y"), "cosines or sines are missing"},
+		{"smooth softmax", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], modeltest.Int("smooth_softmax", 1))...).Output("y"), "smooth softmax"},
+		{"packed heads", plain().Node("y = MultiHeadAttention q", modeltest.Int("num_heads", 4)).Output("y"), "packed queries, keys and values"},
+		{"bias of heads", plain().Node("y = MultiHeadAttention k k k q", modeltest.Int("num_heads", 2)).Output("y"), "bias f32[1 5 24] does not fit"},
+		{"mask of other sequences", plain().Known("l", lengths(3, 4, 5)).Node("y = MultiHeadAttention k k k _ l", modeltest.Int("num_heads", 2)).Output("y"), "mask i32[3] is not one of 1 sequences with 5 queries and 5 keys"},
+		{"a past of one", plain().Constant("w", 24, 36).Node("y = Attention q w _ _ past", modeltest.Int("num_heads", 2)).Output("y"), "past f32[1 2 3 6] is not"},
+		{"parts of weights", plain().Constant("w", 24, 35).Node("y = Attention q w", modeltest.Int("num_heads", 2)).Output("y"), "are not the 35 of the weights"},
+		{"no angles", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], modeltest.Int("do_rotary", 1))...).Output("y"), "cosines or sines are missing"},
 		{"heads", plain().Node("y = GroupQueryAttention q k v").Output("y"), "does not fit 0 heads"},
 		{"odd packing", plain().Node("y = GroupQueryAttention k", few...).Output("y"), "do not fit 4 heads"},
 		{"training", func() *onnx.Model {

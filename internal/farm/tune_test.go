@@ -16,14 +16,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 	"github.com/tilth-dev/tilth/tuner/job"
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // doubles returns a model with one small task.
 func doubles() *onnx.Model {
-	return sketch.New().Input("x", 8, 8).Known("two", array.FromFloat32([]float32{2})).Node("y = Mul x two").Output("y")
+	return modeltest.New().Input("x", 8, 8).Known("two", array.FromFloat32([]float32{2})).Node("y = Mul x two").Output("y")
 }
 
 // startFarm starts a farm with one thread of this machine. The client only gets its address.
@@ -86,7 +86,7 @@ func givesUp(t *testing.T, c *client.Client) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	// The space is too large for the job to end before it is cancelled.
-	product := sketch.New().Input("x", 64, 64).Constant("w", 64, 64).Node("y = MatMul x w").Output("y")
+	product := modeltest.New().Input("x", 64, 64).Constant("w", 64, 64).Node("y = MatMul x w").Output("y")
 	r, err := job.Tune(ctx, c, []job.Source{{Name: "product", Model: product}}, job.TuneOptions{
 		Options: job.Options{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *trials.Tally) {
 			if tally.Trials() > 0 {

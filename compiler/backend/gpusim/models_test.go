@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestLegalPointsFitTheCard checks that legal points are within the GPU's limits when lowered, for the tasks of whole
@@ -62,8 +62,8 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 
 // TestWindowsThatABlockHasNoRoomForHaveASchedule uses a pool of 60 by 80 positions, ten apart.
 func TestWindowsThatABlockHasNoRoomForHaveASchedule(t *testing.T) {
-	p := sketch.Import(t, sketch.New().Input("x", 1, 1, 1000, 1000).Node("y = MaxPool x", sketch.Ints("kernel_shape", 60, 80),
-		sketch.Ints("strides", 10, 10), sketch.Ints("dilations", 10, 10)).Output("y"))
+	p := modeltest.Import(t, modeltest.New().Input("x", 1, 1, 1000, 1000).Node("y = MaxPool x", modeltest.Ints("kernel_shape", 60, 80),
+		modeltest.Ints("strides", 10, 10), modeltest.Ints("dilations", 10, 10)).Output("y"))
 	on := played(t)
 	s := Backend{}.Space(p.Tasks[0].Workload, on, schedule.Default)
 	made, err := s.Apply(s.Default())

@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 	"pgregory.net/rapid"
 )
 
@@ -93,7 +93,7 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 
 // narrow returns tasks of float32 models whose factors have 16 bits.
 func narrow(t *testing.T) []*expr.Workload {
-	return append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
+	return append(modeltest.NarrowTasks(t, array.BFloat16), modeltest.NarrowTasks(t, array.Float16)...)
 }
 
 // TestEveryAlgorithmHasPoints checks that its default and random points are legal and within the GPU's limits.

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestOnlyFastNumericsStoreFactorsInHalfTheBytes checks that other levels leave a model unchanged.
@@ -27,7 +27,7 @@ func TestOnlyFastNumericsStoreFactorsInHalfTheBytes(t *testing.T) {
 // that the product reads them directly.
 func TestHalfTheBytesCostLess(t *testing.T) {
 	on := played(t)
-	m := sketch.New().Input("x", 32, 2048).Node("r = Erf x").Constant("w", 2048, 2048).Node("y = MatMul r w").Output("y")
+	m := modeltest.New().Input("x", 32, 2048).Node("r = Erf x").Constant("w", 2048, 2048).Node("y = MatMul r w").Output("y")
 	tasks := map[array.DType]program.Task{}
 	costs := map[array.DType]float64{}
 	for _, d := range []array.DType{array.Invalid, array.BFloat16} {
@@ -56,7 +56,7 @@ func TestHalfTheBytesCostLess(t *testing.T) {
 
 // TestZerosAreWrongInPlaceOfNarrowTasks checks that comparing outputs of these tasks detects missing results.
 func TestZerosAreWrongInPlaceOfNarrowTasks(t *testing.T) {
-	for _, w := range sketch.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast, array.Invalid).Type) {
+	for _, w := range modeltest.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast, array.Invalid).Type) {
 		c := kerneltest.Case{Workload: w, Schedule: schedule.New(w), Workers: 1, Args: kerneltest.Fill(w, 1)}
 		right, err := expr.Evaluate(w, c.Args)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 	"pgregory.net/rapid"
 )
 
@@ -115,7 +115,7 @@ var quickFamilies = []string{"matrices", "totals"}
 // agrees with the evaluator.
 func TestEveryPointIsRight(t *testing.T) {
 	p := newPlayer(t)
-	families := kerneltest.Families(append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...))
+	families := kerneltest.Families(append(modeltest.NarrowTasks(t, array.BFloat16), modeltest.NarrowTasks(t, array.Float16)...))
 	delete(families, "warpgroups") // "matrices" includes products of these sizes
 	for name, draw := range families {
 		t.Run(name, func(t *testing.T) {

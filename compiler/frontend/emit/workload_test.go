@@ -6,17 +6,17 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestWorkloadTexts pins the expressions of the operators that schedules are written for: a change alters digests,
 // and so invalidates recorded measurements.
 func TestWorkloadTexts(t *testing.T) {
 	// pooled is an NHWC value to start from, as inside a network.
-	pooled := func(c, extent int64) sketch.Model {
-		return sketch.New().Input("x", 1, c, extent, extent).Node("p = MaxPool x", sketch.Ints("kernel_shape", 1, 1))
+	pooled := func(c, extent int64) modeltest.Model {
+		return modeltest.New().Input("x", 1, c, extent, extent).Node("p = MaxPool x", modeltest.Ints("kernel_shape", 1, 1))
 	}
-	end := func(s sketch.Model) *onnx.Model { return s.Node("g = GlobalMaxPool y").Output("g") }
+	end := func(s modeltest.Model) *onnx.Model { return s.Node("g = GlobalMaxPool y").Output("g") }
 	for _, c := range []struct {
 		name  string
 		model *onnx.Model
@@ -25,7 +25,7 @@ func TestWorkloadTexts(t *testing.T) {
 	}{
 		{
 			"convolution with padding, bias, residual addition and activation", end(pooled(4, 6).Constant("w", 4, 4, 3, 3).Constant("b", 4).
-				Node("c = Conv p w b", sketch.Same3x3).Node("s = Add p c").Node("y = Relu s")), 1,
+				Node("c = Conv p w b", modeltest.Same3x3).Node("s = Add p c").Node("y = Relu s")), 1,
 			`tilth-workload 1
 input t0 f32[6,6,4]
 constant t1 f32[3,3,4,4]
@@ -38,7 +38,7 @@ output t5
 		},
 		{
 			"strided convolution of one pixel, without padding", end(pooled(4, 6).Constant("w", 8, 4, 1, 1).
-				Node("y = Conv p w", sketch.Ints("strides", 2, 2))), 1,
+				Node("y = Conv p w", modeltest.Ints("strides", 2, 2))), 1,
 			`tilth-workload 1
 input t0 f32[6,6,4]
 constant t1 f32[4,8]
@@ -49,7 +49,7 @@ output t2
 		{
 			"depthwise convolution with clipping", end(pooled(4, 6).Constant("w", 4, 1, 3, 3).
 				Known("lo", array.FromFloat32([]float32{0})).Known("hi", array.FromFloat32([]float32{6})).
-				Node("c = Conv p w", sketch.Int("group", 4)).Node("y = Clip c lo hi")), 1,
+				Node("c = Conv p w", modeltest.Int("group", 4)).Node("y = Clip c lo hi")), 1,
 			`tilth-workload 1
 input t0 f32[6,6,4]
 constant t1 f32[3,3,4]
@@ -59,7 +59,7 @@ output t3
 `,
 		},
 		{
-			"grouped convolution", end(pooled(4, 2).Constant("w", 8, 2, 1, 1).Node("y = Conv p w", sketch.Int("group", 2))), 1,
+			"grouped convolution", end(pooled(4, 2).Constant("w", 8, 2, 1, 1).Node("y = Conv p w", modeltest.Int("group", 2))), 1,
 			`tilth-workload 1
 input t0 f32[4,4]
 constant t1 f32[2,8]
@@ -68,8 +68,8 @@ output t2
 `,
 		},
 		{
-			"dense layer with transposed weights", sketch.New().Input("x", 2, 6).Constant("w", 4, 6).Constant("b", 4).
-				Node("y = Gemm x w b", sketch.Int("transB", 1)).Output("y"), 0,
+			"dense layer with transposed weights", modeltest.New().Input("x", 2, 6).Constant("w", 4, 6).Constant("b", 4).
+				Node("y = Gemm x w b", modeltest.Int("transB", 1)).Output("y"), 0,
 			`tilth-workload 1
 input t0 f32[2,6]
 constant t1 f32[6,4]
@@ -80,7 +80,7 @@ output t4
 `,
 		},
 		{
-			"softmax", sketch.New().Input("x", 2, 6).Node("y = Softmax x").Output("y"), 0,
+			"softmax", modeltest.New().Input("x", 2, 6).Node("y = Softmax x").Output("y"), 0,
 			`tilth-workload 1
 input t0 f32[2,6]
 max t1 f32[2] over 6 = [t0 i0 r0]
@@ -93,7 +93,7 @@ output t5
 		},
 		{
 			"average pooling that does not count its padding", end(pooled(4, 4).Node("y = AveragePool p",
-				sketch.Ints("kernel_shape", 3, 3), sketch.Ints("pads", 0, 1, 0, 1))), 1,
+				modeltest.Ints("kernel_shape", 3, 3), modeltest.Ints("pads", 0, 1, 0, 1))), 1,
 			`tilth-workload 1
 input t0 f32[4,4,4]
 map t1 f32[4,6,4] = (select (and (le 0 (sub i1 1)) (lt (sub i1 1) 4)) [t0 i0 (sub i1 1) i2] 0x0p+00:f32)
@@ -104,7 +104,7 @@ output t3
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := sketch.Import(t, c.model).Tasks[c.task].Workload.Text(); got != c.want {
+			if got := modeltest.Import(t, c.model).Tasks[c.task].Workload.Text(); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})
@@ -120,10 +120,10 @@ func TestHalfPrecision(t *testing.T) {
 		}
 		return h
 	}
-	x, w, b := half(sketch.Wave(0, 1, 1, 3, 4, 4)), half(sketch.Wave(0, 1, 2, 3, 3, 3)), half(sketch.Wave(1, 1, 2))
-	s := sketch.New().Input("x", 1, 3, 4, 4).Known("w", w).Known("b", b)
+	x, w, b := half(modeltest.Wave(0, 1, 1, 3, 4, 4)), half(modeltest.Wave(0, 1, 2, 3, 3, 3)), half(modeltest.Wave(1, 1, 2))
+	s := modeltest.New().Input("x", 1, 3, 4, 4).Known("w", w).Known("b", b)
 	s.Graph.Inputs[0].DType = array.Float16
-	p := sketch.Import(t, s.Node("c = Conv x w b", sketch.Same3x3).Node("y = Relu c").Output("y"))
+	p := modeltest.Import(t, s.Node("c = Conv x w b", modeltest.Same3x3).Node("y = Relu c").Output("y"))
 	outs, err := p.Evaluate(map[string]*array.Array{"x": x})
 	if err != nil {
 		t.Fatal(err)

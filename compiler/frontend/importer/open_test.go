@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // floats returns an input of one axis.
@@ -34,7 +34,7 @@ func wantInts(t *testing.T, got *array.Array, want ...int64) {
 }
 
 func TestResultsHaveAsManyElementsAsAreSelected(t *testing.T) {
-	m := sketch.New().Input("x", 2, 3).Node("found = NonZero x").Node("rows = Transpose found").
+	m := modeltest.New().Input("x", 2, 3).Node("found = NonZero x").Node("rows = Transpose found").
 		Node("values = GatherND x rows").Node("double = Add values values").Node("shape = Shape double").
 		Output("found", "double", "shape")
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestResultsHaveAsManyElementsAsAreSelected(t *testing.T) {
 }
 
 func TestAComputedKIsWithinTheAxis(t *testing.T) {
-	s := sketch.New().Input("x", 5).Input("n", 1).Node("k = Cast n", sketch.Int("to", 7)).Node("values places = TopK x k")
+	s := modeltest.New().Input("x", 5).Input("n", 1).Node("k = Cast n", modeltest.Int("to", 7)).Node("values places = TopK x k")
 	m := s.Output("values", "places")
 	for n, want := range map[float32][]int64{3: {1, 3, 0}, 0: {}, -2: {}, 9: {1, 3, 0, 4, 2}} {
 		outs := results(t, m, map[string]*array.Array{"x": floats(3, 9, 1, 7, 2), "n": floats(n)})
@@ -65,9 +65,9 @@ func TestAComputedKIsWithinTheAxis(t *testing.T) {
 
 // TestWhatIsBehindTheCountIsNeverSelected selects the k best positive elements, possibly fewer than k.
 func TestWhatIsBehindTheCountIsNeverSelected(t *testing.T) {
-	m := sketch.New().Input("x", 4).Known("zero", array.FromFloat32([]float32{0})).Known("k", array.FromInt64([]int64{3}, 1)).
-		Node("above = Greater x zero").Node("left = Compress x above", sketch.Int("axis", 0)).Node("shifted = Neg left").
-		Node("best = TopK shifted k").Node("large = Less best zero").Node("again = Compress best large", sketch.Int("axis", 0)).
+	m := modeltest.New().Input("x", 4).Known("zero", array.FromFloat32([]float32{0})).Known("k", array.FromInt64([]int64{3}, 1)).
+		Node("above = Greater x zero").Node("left = Compress x above", modeltest.Int("axis", 0)).Node("shifted = Neg left").
+		Node("best = TopK shifted k").Node("large = Less best zero").Node("again = Compress best large", modeltest.Int("axis", 0)).
 		Output("best", "again")
 	m.Graph.Nodes[3].Outputs = []string{"best", "places"}
 	for _, c := range []struct{ x, want []float32 }{
@@ -90,7 +90,7 @@ func TestUniqueOfData(t *testing.T) {
 		{0, []float32{2, 1, 2, 1, 0}, []float32{2, 1, 0}, []int64{0, 1, 4}, []int64{0, 1, 0, 1, 2}, []int64{2, 2, 1}},
 		{1, []float32{nan, 1, nan, 1, 0}, []float32{nan, 0, 1}, []int64{0, 4, 1}, []int64{0, 2, 0, 2, 1}, []int64{2, 1, 2}},
 	} {
-		m := sketch.New().Input("x", 5).Node("values first which counts = Unique x", sketch.Int("sorted", c.sorted)).
+		m := modeltest.New().Input("x", 5).Node("values first which counts = Unique x", modeltest.Int("sorted", c.sorted)).
 			Output("values", "first", "which", "counts")
 		outs := results(t, m, map[string]*array.Array{"x": floats(c.x...)})
 		wantFloats(t, outs["values"], c.values...)
@@ -101,15 +101,15 @@ func TestUniqueOfData(t *testing.T) {
 }
 
 // suppression selects boxes by their scores; n is how many of a class.
-func suppression() sketch.Model {
-	return sketch.New().Input("boxes", 1, 4, 4).Input("scores", 1, 2, 4).Input("n", 1).Input("overlap", 1).Input("least", 1).
-		Node("most = Cast n", sketch.Int("to", 7)).Node("rows = NonMaxSuppression boxes scores most overlap least")
+func suppression() modeltest.Model {
+	return modeltest.New().Input("boxes", 1, 4, 4).Input("scores", 1, 2, 4).Input("n", 1).Input("overlap", 1).Input("least", 1).
+		Node("most = Cast n", modeltest.Int("to", 7)).Node("rows = NonMaxSuppression boxes scores most overlap least")
 }
 
 func TestBoxesAreSuppressed(t *testing.T) {
 	m := suppression().Known("two", array.FromInt64([]int64{2}, 1)).Known("axis", array.FromInt64([]int64{1}, 1)).
 		Known("zero", array.FromInt64([]int64{0}, 1)).
-		Node("column = Gather rows two", sketch.Int("axis", 1)).Node("at = Squeeze column axis").Node("flat = Squeeze boxes zero").
+		Node("column = Gather rows two", modeltest.Int("axis", 1)).Node("at = Squeeze column axis").Node("flat = Squeeze boxes zero").
 		Node("chosen = Gather flat at").Output("rows", "chosen")
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	boxes := array.FromFloat32([]float32{0, 0, 1, 1, 0, 0.1, 1, 1.1, 1, 11, 0, 10, 2, 2, 2, 2}, 1, 4, 4)
@@ -140,21 +140,21 @@ func TestBoxesAreSuppressed(t *testing.T) {
 }
 
 func TestWhereExtentsThatDependOnDataAreRefused(t *testing.T) {
-	found := func() sketch.Model {
-		return sketch.New().Input("x", 6).Node("found = NonZero x").Node("f = Cast found", sketch.Int("to", 1))
+	found := func() modeltest.Model {
+		return modeltest.New().Input("x", 6).Node("found = NonZero x").Node("f = Cast found", modeltest.Int("to", 1))
 	}
-	many := sketch.New().Input("b", 1, 3000, 4).Input("s", 1, 1, 3000).Known("n", array.FromInt64([]int64{9000}, 1)).Node("y = NonMaxSuppression b s n")
+	many := modeltest.New().Input("b", 1, 3000, 4).Input("s", 1, 1, 3000).Known("n", array.FromInt64([]int64{9000}, 1)).Node("y = NonMaxSuppression b s n")
 	for _, c := range []struct {
 		name  string
 		model *onnx.Model
 		want  string
 	}{
 		{"sum", found().Node("y = ReduceSum f").Output("y"), `node "make_y" (ReduceSum, opset 13): the extent of axis 1 of input 0, f32[1 6], depends on data`},
-		{"softmax", found().Node("y = Softmax f", sketch.Int("axis", 1)).Output("y"), "depends on data"},
+		{"softmax", found().Node("y = Softmax f", modeltest.Int("axis", 1)).Output("y"), "depends on data"},
 		{"known beside it", found().Node("y = Add f x").Output("y"), "has a known extent where that of another input depends on data"},
 		{"another", found().Node("g = NonZero f").Known("one", array.FromInt64([]int64{1}, 1)).Node("row = Gather g one").
-			Node("h = Cast row", sketch.Int("to", 1)).Node("y = Mul f h").Output("y"), "need not be the same"},
-		{"joined", found().Node("y = Concat f f", sketch.Int("axis", 1)).Output("y"), "depends on data"},
+			Node("h = Cast row", modeltest.Int("to", 1)).Node("y = Mul f h").Output("y"), "need not be the same"},
+		{"joined", found().Node("y = Concat f f", modeltest.Int("axis", 1)).Output("y"), "depends on data"},
 		{"reversed", found().Known("from", array.FromInt64([]int64{-1}, 1)).Known("to", array.FromInt64([]int64{-9}, 1)).
 			Known("axis", array.FromInt64([]int64{1}, 1)).Node("y = Slice f from to axis from").Output("y"), "depends on data"},
 		{"size", found().Node("y = Size f").Output("y"), "depends on data"},

@@ -7,12 +7,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // open returns a model of two inputs with open extents: "x" (batch x 3 x seq) and "mask" (batch x seq).
 func open() *onnx.Model {
-	s := sketch.New().Input("x", 1, 3, 1).Input("mask", 1, 1).Node("y = Relu x").Node("z = Relu mask")
+	s := modeltest.New().Input("x", 1, 3, 1).Input("mask", 1, 1).Node("y = Relu x").Node("z = Relu mask")
 	s.Graph.Inputs[0].Shape[0], s.Graph.Inputs[0].Shape[2] = named("batch"), named("seq")
 	s.Graph.Inputs[1].Shape[0], s.Graph.Inputs[1].Shape[1] = named("batch"), named("seq")
 	s.Output("y")

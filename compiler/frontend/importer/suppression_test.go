@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // detections are a random NonMaxSuppression. Coordinates are small integers and scores few, so that shares are exact
@@ -94,7 +94,7 @@ func (d detections) selected() []int64 {
 
 // model returns the operator, with the number of boxes known or computed, and its inputs.
 func (d detections) model(known bool) (*onnx.Model, map[string]*array.Array) {
-	m := sketch.New().Input("boxes", d.batch, d.count, 4).Input("scores", d.batch, d.classes, d.count).
+	m := modeltest.New().Input("boxes", d.batch, d.count, 4).Input("scores", d.batch, d.classes, d.count).
 		Input("overlap", 1).Input("least", 1)
 	inputs := map[string]*array.Array{
 		"boxes": array.FromFloat32(d.boxes, d.batch, d.count, 4), "scores": array.FromFloat32(d.scores, d.batch, d.classes, d.count),
@@ -103,10 +103,10 @@ func (d detections) model(known bool) (*onnx.Model, map[string]*array.Array) {
 	if known {
 		m = m.Known("most", array.FromInt64([]int64{d.max}, 1))
 	} else {
-		m = m.Input("n", 1).Node("most = Cast n", sketch.Int("to", 7))
+		m = m.Input("n", 1).Node("most = Cast n", modeltest.Int("to", 7))
 		inputs["n"] = floats(float32(d.max))
 	}
-	return m.Node("rows = NonMaxSuppression boxes scores most overlap least", sketch.Int("center_point_box", d.centres)).Output("rows"), inputs
+	return m.Node("rows = NonMaxSuppression boxes scores most overlap least", modeltest.Int("center_point_box", d.centres)).Output("rows"), inputs
 }
 
 // want checks the rows of a result.
@@ -152,7 +152,7 @@ func TestAFewOfManyBoxesAreTakenFromAPool(t *testing.T) {
 			}
 		}
 		model, inputs := d.model(true)
-		p := sketch.Import(t, model)
+		p := modeltest.Import(t, model)
 		all := false
 		outs, err := p.EvaluateCalls(inputs, func(c program.Call, _, _ []*array.Array) { all = all || len(c.If) > 0 })
 		if err != nil {

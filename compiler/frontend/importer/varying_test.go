@@ -6,12 +6,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // behindPast has scores of n rows x against themselves and the m rows p before them: (n, m+n). Known are past, rows
 // and total, how many there are, as lists of one, and m, n and t, which are scalars.
-func behindPast() sketch.Model {
+func behindPast() modeltest.Model {
 	list := func(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
 	triangle := array.New(array.Float32, 32, 32)
 	for k := range triangle.Len() {
@@ -19,13 +19,13 @@ func behindPast() sketch.Model {
 			triangle.SetFloat(k, 1)
 		}
 	}
-	s := sketch.New().Opset(14).Input("x", 8, 3).Input("p", 12, 3).
+	s := modeltest.New().Opset(14).Input("x", 8, 3).Input("p", 12, 3).
 		Known("zero", list(0)).Known("one", list(1)).Known("axes", list(0, 1)).Known("triangle", triangle).Known("none", array.New(array.Float32)).
 		Known("scalar0", array.FromInt64([]int64{0})).Known("scalar1", array.FromInt64([]int64{1})).
-		Node("past = Shape p", sketch.Int("end", 1)).Node("rows = Shape x", sketch.Int("end", 1)).Node("total = Add past rows").
-		Node("wide = Concat rows total", sketch.Int("axis", 0)).
+		Node("past = Shape p", modeltest.Int("end", 1)).Node("rows = Shape x", modeltest.Int("end", 1)).Node("total = Add past rows").
+		Node("wide = Concat rows total", modeltest.Int("axis", 0)).
 		Node("m = Squeeze past").Node("n = Squeeze rows").Node("t = Squeeze total").
-		Node("all = Concat p x", sketch.Int("axis", 0)).Node("turned = Transpose all").Node("scores = MatMul x turned")
+		Node("all = Concat p x", modeltest.Int("axis", 0)).Node("turned = Transpose all").Node("scores = MatMul x turned")
 	s.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
 	s.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
 	return s
@@ -34,7 +34,7 @@ func behindPast() sketch.Model {
 // TestWhatDependsOnAnOpenPast checks that constants that depend on an extent are computed in each execution, in all
 // forms in which exporters write positions and masks.
 func TestWhatDependsOnAnOpenPast(t *testing.T) {
-	float := sketch.Int("to", 1)
+	float := modeltest.Int("to", 1)
 	for name, m := range map[string]*onnx.Model{
 		"places from the past on": behindPast().Node("places = Range m t scalar1").Node("f = Cast places", float).Node("c = Unsqueeze f one").
 			Node("y = Mul x c").Output("y"),
@@ -44,13 +44,13 @@ func TestWhatDependsOnAnOpenPast(t *testing.T) {
 			Node("f = Cast places", float).Node("c = Unsqueeze f one").Node("y = Mul x c").Output("y"),
 		"a comparison of places": behindPast().Node("places = Range m t scalar1").Node("c = Unsqueeze places one").Node("keys = Range scalar0 t scalar1").
 			Node("seen = LessOrEqual keys c").Node("y = Where seen scores none").Output("y"),
-		"the end of a triangle": behindPast().Node("from = Concat past zero", sketch.Int("axis", 0)).Node("to = Concat total total", sketch.Int("axis", 0)).
+		"the end of a triangle": behindPast().Node("from = Concat past zero", modeltest.Int("axis", 0)).Node("to = Concat total total", modeltest.Int("axis", 0)).
 			Node("mask = Slice triangle from to axes").Node("y = Add scores mask").Output("y"),
-		"a triangle behind the past": behindPast().Node("flat = ConstantOfShape wide").Node("ones = Cast flat", sketch.Int("to", 7)).
+		"a triangle behind the past": behindPast().Node("flat = ConstantOfShape wide").Node("ones = Cast flat", modeltest.Int("to", 7)).
 			Node("more = Add ones scalar1").Node("k = Add past one").Node("above = Trilu more k").Node("mask = Cast above", float).
 			Node("y = Sub scores mask").Output("y"),
 		"zeros and ones in a row": behindPast().Node("old = ConstantOfShape past").Node("new = Expand one rows").Node("new_f = Cast new", float).
-			Node("both = Concat old new_f", sketch.Int("axis", 0)).Node("y = Mul scores both").Output("y"),
+			Node("both = Concat old new_f", modeltest.Int("axis", 0)).Node("y = Mul scores both").Output("y"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkBehindPast(t, m)
@@ -73,7 +73,7 @@ func checkBehindPast(t *testing.T, m *onnx.Model) {
 		}
 		inputs := map[string]*array.Array{}
 		for k, v := range fixed.Inputs {
-			inputs[fixed.Values[v].Name] = sketch.Wave(float64(k), 1, fixed.Values[v].Shape...)
+			inputs[fixed.Values[v].Name] = modeltest.Wave(float64(k), 1, fixed.Values[v].Shape...)
 		}
 		want, err := fixed.Evaluate(inputs)
 		if err != nil {
@@ -84,7 +84,7 @@ func checkBehindPast(t *testing.T, m *onnx.Model) {
 			t.Fatal(err)
 		}
 		for name := range want {
-			if err := sketch.Compare(got[name], want[name]); err != nil {
+			if err := modeltest.Compare(got[name], want[name]); err != nil {
 				t.Errorf("%s, %d rows behind %d: %v", name, at[0], at[1], err)
 			}
 		}
@@ -93,8 +93,8 @@ func checkBehindPast(t *testing.T, m *onnx.Model) {
 
 // TestAttentionBehindAnOpenPast: operators that have a past as an operand.
 func TestAttentionBehindAnOpenPast(t *testing.T) {
-	attention := func() sketch.Model {
-		s := sketch.New().Opset(23).Input("q", 1, 8, 8).Input("k", 1, 8, 8).Input("v", 1, 8, 8).Input("pk", 1, 2, 12, 4).Input("pv", 1, 2, 12, 4).
+	attention := func() modeltest.Model {
+		s := modeltest.New().Opset(23).Input("q", 1, 8, 8).Input("k", 1, 8, 8).Input("v", 1, 8, 8).Input("pk", 1, 2, 12, 4).Input("pv", 1, 2, 12, 4).
 			Constant("cos", 32, 2).Constant("sin", 32, 2)
 		for _, in := range s.Graph.Inputs[:3] {
 			in.Shape[1] = onnx.Dim{Value: -1, Param: "n"}
@@ -104,11 +104,11 @@ func TestAttentionBehindAnOpenPast(t *testing.T) {
 		}
 		return s
 	}
-	heads := []*onnx.Attribute{sketch.Int("q_num_heads", 2), sketch.Int("kv_num_heads", 2), sketch.Int("is_causal", 1)}
-	groups := []*onnx.Attribute{sketch.Int("num_heads", 2), sketch.Int("kv_num_heads", 2), sketch.Int("do_rotary", 1), sketch.Int("local_window_size", 5)}
-	for name, s := range map[string]sketch.Model{
+	heads := []*onnx.Attribute{modeltest.Int("q_num_heads", 2), modeltest.Int("kv_num_heads", 2), modeltest.Int("is_causal", 1)}
+	groups := []*onnx.Attribute{modeltest.Int("num_heads", 2), modeltest.Int("kv_num_heads", 2), modeltest.Int("do_rotary", 1), modeltest.Int("local_window_size", 5)}
+	for name, s := range map[string]modeltest.Model{
 		"Attention":           attention().Node("y keys values = Attention q k v _ pk pv", heads...),
-		"MultiHeadAttention":  attention().Node("y keys values = MultiHeadAttention q k v _ _ _ pk pv", sketch.Int("num_heads", 2), sketch.Int("unidirectional", 1)),
+		"MultiHeadAttention":  attention().Node("y keys values = MultiHeadAttention q k v _ _ _ pk pv", modeltest.Int("num_heads", 2), modeltest.Int("unidirectional", 1)),
 		"GroupQueryAttention": attention().Node("y keys values = GroupQueryAttention q k v pk pv _ _ cos sin", groups...),
 	} {
 		t.Run(name, func(t *testing.T) {

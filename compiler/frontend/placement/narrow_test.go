@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // narrow imports a model with factors of products in bfloat16.
@@ -29,7 +29,7 @@ func stored(t *testing.T, m *onnx.Model, storage array.Storage) *program.Program
 	if err != nil {
 		t.Fatal(err)
 	}
-	sketch.Check(t, p)
+	modeltest.Check(t, p)
 	return p
 }
 
@@ -45,12 +45,12 @@ func storedNarrow(p *program.Program) (names []string) {
 }
 
 func TestFactorsOfProductsAreStoredInHalfTheBytes(t *testing.T) {
-	pool := []*onnx.Attribute{sketch.Ints("kernel_shape", 2, 2), sketch.Ints("strides", 2, 2)}
-	image := func() sketch.Model {
-		return sketch.New().Input("x", 1, 8, 6, 6).Constant("w", 8, 8, 3, 3).Node("c = Conv x w", sketch.Same3x3).Node("r = Relu c")
+	pool := []*onnx.Attribute{modeltest.Ints("kernel_shape", 2, 2), modeltest.Ints("strides", 2, 2)}
+	image := func() modeltest.Model {
+		return modeltest.New().Input("x", 1, 8, 6, 6).Constant("w", 8, 8, 3, 3).Node("c = Conv x w", modeltest.Same3x3).Node("r = Relu c")
 	}
-	rows := func() sketch.Model {
-		return sketch.New().Input("x", 4, 32).Constant("w", 32, 32).Node("a = MatMul x w")
+	rows := func() modeltest.Model {
+		return modeltest.New().Input("x", 4, 32).Constant("w", 32, 32).Node("a = MatMul x w")
 	}
 	for _, c := range []struct {
 		name  string
@@ -62,14 +62,14 @@ func TestFactorsOfProductsAreStoredInHalfTheBytes(t *testing.T) {
 		{"an output that a product reads stays", rows().Node("b = Relu a").Constant("v", 32, 8).Node("y = MatMul b v").Output("y", "b"),
 			[]string{"v", "w"}},
 		{"what normalisation reads stays", rows().Node("s = LogSoftmax a").Constant("v", 32, 8).Node("y = MatMul s v").Output("y"), []string{"s", "v", "w"}},
-		{"sums of few terms need all bits", sketch.New().Input("x", 4, 1).Constant("w", 1, 32).Node("r = Neg x").Node("a = MatMul r w").Output("a"), nil},
-		{"what another reads, too, is read as it is stored", image().Constant("v", 8, 8, 3, 3).Node("d = Conv r v", sketch.Same3x3).
+		{"sums of few terms need all bits", modeltest.New().Input("x", 4, 1).Constant("w", 1, 32).Node("r = Neg x").Node("a = MatMul r w").Output("a"), nil},
+		{"what another reads, too, is read as it is stored", image().Constant("v", 8, 8, 3, 3).Node("d = Conv r v", modeltest.Same3x3).
 			Node("s = Add d r").Output("s"), []string{"r", "v[2 3 1 0]", "w[2 3 1 0]"}},
-		{"what is pooled first", image().Node("p = MaxPool r", pool...).Constant("v", 8, 8, 3, 3).Node("y = Conv p v", sketch.Same3x3).Output("y"),
+		{"what is pooled first", image().Node("p = MaxPool r", pool...).Constant("v", 8, 8, 3, 3).Node("y = Conv p v", modeltest.Same3x3).Output("y"),
 			[]string{"p", "r", "v[2 3 1 0]", "w[2 3 1 0]"}},
-		{"what is averaged first stays", image().Node("p = AveragePool r", pool...).Constant("v", 8, 8, 3, 3).Node("y = Conv p v", sketch.Same3x3).
+		{"what is averaged first stays", image().Node("p = AveragePool r", pool...).Constant("v", 8, 8, 3, 3).Node("y = Conv p v", modeltest.Same3x3).
 			Output("y"), []string{"p", "v[2 3 1 0]", "w[2 3 1 0]"}},
-		{"a depthwise convolution's weights stay", image().Constant("v", 8, 1, 3, 3).Node("y = Conv r v", sketch.Same3x3, sketch.Int("group", 8)).
+		{"a depthwise convolution's weights stay", image().Constant("v", 8, 1, 3, 3).Node("y = Conv r v", modeltest.Same3x3, modeltest.Int("group", 8)).
 			Output("y"), []string{"r", "w[2 3 1 0]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestFactorsOfProductsAreStoredInHalfTheBytes(t *testing.T) {
 
 // TestOnlyConstantsAreStoredSoWhereThatIsAsked, whatever multiplies activations.
 func TestOnlyConstantsAreStoredSoWhereThatIsAsked(t *testing.T) {
-	m := sketch.New().Input("x", 4, 32).Constant("w", 32, 32).Node("a = MatMul x w").Node("b = Relu a").Constant("v", 32, 8).
+	m := modeltest.New().Input("x", 4, 32).Constant("w", 32, 32).Node("a = MatMul x w").Node("b = Relu a").Constant("v", 32, 8).
 		Node("y = MatMul b v").Output("y")
 	p := stored(t, m, array.Storage{Type: array.BFloat16, Constants: true})
 	if got, want := storedNarrow(p), []string{"v", "w"}; !slices.Equal(got, want) {
@@ -93,8 +93,8 @@ func TestOnlyConstantsAreStoredSoWhereThatIsAsked(t *testing.T) {
 // TestPartsAreStoredAsTheWholeIs: the operands of a concatenation lie in its memory, and heads in that of their
 // projection.
 func TestPartsAreStoredAsTheWholeIs(t *testing.T) {
-	p := narrow(t, sketch.New().Input("x", 1, 8, 6, 6).Constant("w", 16, 8, 3, 3).Constant("v", 16, 8, 1, 1).
-		Node("a = Conv x w", sketch.Same3x3).Node("b = Conv x v").Node("ar = Relu a").Node("j = Concat ar b", sketch.Int("axis", 1)).
+	p := narrow(t, modeltest.New().Input("x", 1, 8, 6, 6).Constant("w", 16, 8, 3, 3).Constant("v", 16, 8, 1, 1).
+		Node("a = Conv x w", modeltest.Same3x3).Node("b = Conv x v").Node("ar = Relu a").Node("j = Concat ar b", modeltest.Int("axis", 1)).
 		Constant("u", 8, 32, 1, 1).Node("y = Conv j u").Output("y"))
 	for _, v := range p.Values {
 		if (v.Name == "ar" || v.Name == "b" || v.Name == "j") && v.DType != array.BFloat16 {
@@ -105,8 +105,8 @@ func TestPartsAreStoredAsTheWholeIs(t *testing.T) {
 
 // TestConstantsAreRoundedOnce, to the nearest.
 func TestConstantsAreRoundedOnce(t *testing.T) {
-	w := sketch.Wave(0, 3, 32, 8)
-	p := narrow(t, sketch.New().Input("x", 4, 32).Known("w", w).Node("y = MatMul x w").Output("y"))
+	w := modeltest.Wave(0, 3, 32, 8)
+	p := narrow(t, modeltest.New().Input("x", 4, 32).Known("w", w).Node("y = MatMul x w").Output("y"))
 	for _, v := range p.Values {
 		if v.Data == nil {
 			continue
@@ -124,12 +124,12 @@ func TestConstantsAreRoundedOnce(t *testing.T) {
 
 // TestNarrowFactorsLoseLittle: within a few of their rounding errors of the model's answer.
 func TestNarrowFactorsLoseLittle(t *testing.T) {
-	m := sketch.New().Input("x", 1, 8, 9, 9).Known("w", sketch.Wave(0, 1, 32, 8, 3, 3)).Node("c = Conv x w", sketch.Same3x3).Node("r = Relu c").
-		Node("p = MaxPool r", sketch.Ints("kernel_shape", 2, 2)).Known("v", sketch.Wave(0, 1, 16, 32, 1, 1)).Node("d = Conv p v").
-		Node("f = Flatten d").Known("u", sketch.Wave(0, 1, 1024, 10)).Node("y = Gemm f u").Output("y")
-	want := sketch.Run(t, sketch.Import(t, m))["y"]
+	m := modeltest.New().Input("x", 1, 8, 9, 9).Known("w", modeltest.Wave(0, 1, 32, 8, 3, 3)).Node("c = Conv x w", modeltest.Same3x3).Node("r = Relu c").
+		Node("p = MaxPool r", modeltest.Ints("kernel_shape", 2, 2)).Known("v", modeltest.Wave(0, 1, 16, 32, 1, 1)).Node("d = Conv p v").
+		Node("f = Flatten d").Known("u", modeltest.Wave(0, 1, 1024, 10)).Node("y = Gemm f u").Output("y")
+	want := modeltest.Run(t, modeltest.Import(t, m))["y"]
 	for storage, unit := range map[array.DType]float64{array.BFloat16: 0x1p-9, array.Float16: 0x1p-12} {
-		got := sketch.Run(t, narrowAs(t, m, storage))["y"]
+		got := modeltest.Run(t, narrowAs(t, m, storage))["y"]
 		largest, worst := 0.0, 0.0
 		for i := range want.Len() {
 			largest, worst = max(largest, math.Abs(want.Float(i))), max(worst, math.Abs(got.Float(i)-want.Float(i)))
@@ -142,8 +142,8 @@ func TestNarrowFactorsLoseLittle(t *testing.T) {
 
 // TestConstantsBeyondATypeStayAsTheyAre: float16 ends at 65504.
 func TestConstantsBeyondATypeStayAsTheyAre(t *testing.T) {
-	m := sketch.New().Input("x", 4, 32).Known("w", sketch.Wave(0, 1e5, 32, 32)).Node("a = MatMul x w").Node("b = Relu a").
-		Known("v", sketch.Wave(0, 6e4, 32, 8)).Node("y = MatMul b v").Output("y")
+	m := modeltest.New().Input("x", 4, 32).Known("w", modeltest.Wave(0, 1e5, 32, 32)).Node("a = MatMul x w").Node("b = Relu a").
+		Known("v", modeltest.Wave(0, 6e4, 32, 8)).Node("y = MatMul b v").Output("y")
 	for storage, want := range map[array.DType][]string{array.Float16: {"b", "v"}, array.BFloat16: {"b", "v", "w"}} {
 		if got := storedNarrow(narrowAs(t, m, storage)); !slices.Equal(got, want) {
 			t.Errorf("as %v are stored %q, want %q", storage, got, want)

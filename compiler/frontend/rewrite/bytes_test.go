@@ -7,12 +7,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // bytesOf returns x, quantised to a type of 8 bits as q, with scale one and zero point z, and weights in int8: w of a
 // convolution by 3x3, d of a depthwise one, m of a product.
-func bytesOf(d array.DType, zero int64) sketch.Model {
+func bytesOf(d array.DType, zero int64) modeltest.Model {
 	z := array.New(d)
 	z.SetInt(0, zero)
 	known := func(shape ...int64) *array.Array {
@@ -22,33 +22,33 @@ func bytesOf(d array.DType, zero int64) sketch.Model {
 		}
 		return a
 	}
-	return sketch.New().Input("x", 1, 8, 6, 6).Known("one", scalarOf(0.02)).Known("z", z).Known("s", scalarOf(0.7)).Known("none", array.New(array.Int8)).
+	return modeltest.New().Input("x", 1, 8, 6, 6).Known("one", scalarOf(0.02)).Known("z", z).Known("s", scalarOf(0.7)).Known("none", array.New(array.Int8)).
 		Known("w", known(8, 8, 3, 3)).Known("d", known(8, 1, 3, 3)).Known("m", known(6, 10)).Node("q = QuantizeLinear x one z")
 }
 
 // TestBytesAreShiftedToTheTypeThatIsMultiplied: results are those of the bytes as they are in the model, padding and
 // zero points included, and no product reads bytes of the other type.
 func TestBytesAreShiftedToTheTypeThatIsMultiplied(t *testing.T) {
-	conv := func(s sketch.Model) sketch.Model {
-		return s.Node("y = QLinearConv q one z w one none s z", sketch.Same3x3)
+	conv := func(s modeltest.Model) modeltest.Model {
+		return s.Node("y = QLinearConv q one z w one none s z", modeltest.Same3x3)
 	}
-	for name, build := range map[string]func(sketch.Model) sketch.Model{
+	for name, build := range map[string]func(modeltest.Model) modeltest.Model{
 		"convolution": conv,
-		"depthwise convolution": func(s sketch.Model) sketch.Model {
-			return s.Node("y = ConvInteger q d z", sketch.Same3x3, sketch.Int("group", 8))
+		"depthwise convolution": func(s modeltest.Model) modeltest.Model {
+			return s.Node("y = ConvInteger q d z", modeltest.Same3x3, modeltest.Int("group", 8))
 		},
-		"product":       func(s sketch.Model) sketch.Model { return s.Node("y = QLinearMatMul q one z m one none s z") },
-		"no zero point": func(s sketch.Model) sketch.Model { return s.Node("y = ConvInteger q w", sketch.Same3x3) },
-		"what is moved": func(s sketch.Model) sketch.Model {
-			return conv(s.Node("p = MaxPool q", sketch.Ints("kernel_shape", 3, 3), sketch.Ints("pads", 1, 1, 1, 1)).
-				Node("c = Concat p q", sketch.Int("axis", 2)).Node("q2 = Slice c begin end axis")).Node("u = QLinearConv q2 one z w one none s z")
+		"product":       func(s modeltest.Model) modeltest.Model { return s.Node("y = QLinearMatMul q one z m one none s z") },
+		"no zero point": func(s modeltest.Model) modeltest.Model { return s.Node("y = ConvInteger q w", modeltest.Same3x3) },
+		"what is moved": func(s modeltest.Model) modeltest.Model {
+			return conv(s.Node("p = MaxPool q", modeltest.Ints("kernel_shape", 3, 3), modeltest.Ints("pads", 1, 1, 1, 1)).
+				Node("c = Concat p q", modeltest.Int("axis", 2)).Node("q2 = Slice c begin end axis")).Node("u = QLinearConv q2 one z w one none s z")
 		},
-		"other readers": func(s sketch.Model) sketch.Model {
-			return s.Node("a = ConvInteger q w z", sketch.Same3x3).Node("b = DequantizeLinear q one z").Node("f = Cast a", sketch.Int("to", 1)).
+		"other readers": func(s modeltest.Model) modeltest.Model {
+			return s.Node("a = ConvInteger q w z", modeltest.Same3x3).Node("b = DequantizeLinear q one z").Node("f = Cast a", modeltest.Int("to", 1)).
 				Node("y = Add f b").Node("u = Neg b")
 		},
-		"a result of bytes": func(s sketch.Model) sketch.Model {
-			return s.Node("k = Identity q").Node("y = ConvInteger k w z", sketch.Same3x3).Node("u = Identity q")
+		"a result of bytes": func(s modeltest.Model) modeltest.Model {
+			return s.Node("k = Identity q").Node("y = ConvInteger k w z", modeltest.Same3x3).Node("u = Identity q")
 		},
 	} {
 		for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestBytesAreShiftedToTheTypeThatIsMultiplied(t *testing.T) {
 				m := build(start).Output("y")
 				for _, n := range m.Graph.Nodes {
 					if n.Outputs[0] == "u" {
-						m.Graph.Outputs = append(m.Graph.Outputs, sketch.Info("u", nil))
+						m.Graph.Outputs = append(m.Graph.Outputs, modeltest.Info("u", nil))
 					}
 				}
 				want, err := frontend.Import(m, frontend.Options{Verify: true})
@@ -88,8 +88,8 @@ func TestBytesAreShiftedToTheTypeThatIsMultiplied(t *testing.T) {
 				if products == 0 {
 					t.Error("there is no product")
 				}
-				outs := sketch.Run(t, want)
-				for name, a := range sketch.Run(t, got) {
+				outs := modeltest.Run(t, want)
+				for name, a := range modeltest.Run(t, got) {
 					if !bytes.Equal(a.Data, outs[name].Data) {
 						t.Errorf("%s is %v, want %v", name, a, outs[name])
 					}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 func TestProductsOfOneOperandAreMerged(t *testing.T) {
-	image := func() sketch.Model {
-		return sketch.New().Input("x", 1, 8, 5, 5).Constant("w", 4, 8, 1, 1).Constant("v", 6, 8, 1, 1).Constant("b", 4).Constant("d", 6)
+	image := func() modeltest.Model {
+		return modeltest.New().Input("x", 1, 8, 5, 5).Constant("w", 4, 8, 1, 1).Constant("v", 6, 8, 1, 1).Constant("b", 4).Constant("d", 6)
 	}
 	half := array.FromFloat32([]float32{0.5})
 	for _, c := range []struct {
@@ -19,11 +19,11 @@ func TestProductsOfOneOperandAreMerged(t *testing.T) {
 		tasks []string
 	}{
 		{
-			"queries, keys and values", sketch.New().Input("x", 1, 6, 8).Constant("wq", 8, 4).Constant("wk", 8, 4).Constant("wv", 8, 3).
+			"queries, keys and values", modeltest.New().Input("x", 1, 6, 8).Constant("wq", 8, 4).Constant("wk", 8, 4).Constant("wv", 8, 3).
 				Constant("bq", 4).Constant("bk", 4).Constant("bv", 3).
 				Node("p = MatMul x wq").Node("r = MatMul x wk").Node("s = MatMul x wv").
 				Node("q = Add bq p").Node("k = Add bk r").Node("v = Add bv s").
-				Node("t = Transpose k", sketch.Ints("perm", 0, 2, 1)).Node("m = MatMul q t").Node("a = Softmax m").Node("y = MatMul a v").Output("y"),
+				Node("t = Transpose k", modeltest.Ints("perm", 0, 2, 1)).Node("m = MatMul q t").Node("a = Softmax m").Node("y = MatMul a v").Output("y"),
 			[]string{"1 matmul+add 1x6x8 x 8x11 -> 1x6x11", "1 attention 1x6x4 x 1x4x6 -> 1x6x3"},
 		},
 		{
@@ -33,7 +33,7 @@ func TestProductsOfOneOperandAreMerged(t *testing.T) {
 			[]string{"1 conv2d+mul+relu 1x8x5x5 k1x1 -> 10", "1 globalmaxpool 1x5x5x4 -> 4", "1 globalmaxpool 1x5x5x6 -> 6"},
 		},
 		{
-			"dense layers", sketch.New().Input("x", 2, 8).Constant("w", 8, 4).Constant("v", 8, 3).Constant("b", 4).Constant("d", 1).
+			"dense layers", modeltest.New().Input("x", 2, 8).Constant("w", 8, 4).Constant("v", 8, 3).Constant("b", 4).Constant("d", 1).
 				Node("a = Gemm x w b").Node("c = Gemm x v d").Node("e = Softmax a").Node("f = Softmax c").Output("e", "f"),
 			[]string{"1 dense 2x8 -> 7", "1 softmax 2x4 axes [1] -> 2x4", "1 softmax 2x3 axes [1] -> 2x3"},
 		},
@@ -50,7 +50,7 @@ func TestProductsOfOneOperandAreMerged(t *testing.T) {
 		},
 		{
 			"not when one is written into a concatenation", image().Node("a = Conv x w b").Node("c = Conv x v d").
-				Node("m = MaxPool c", sketch.Ints("kernel_shape", 1, 1)).Node("k = Concat a m", sketch.Int("axis", 1)).Node("y = GlobalMaxPool k").Output("y"),
+				Node("m = MaxPool c", modeltest.Ints("kernel_shape", 1, 1)).Node("k = Concat a m", modeltest.Int("axis", 1)).Node("y = GlobalMaxPool k").Output("y"),
 			[]string{"1 conv2d 1x8x5x5 k1x1 -> 4", "1 conv2d 1x8x5x5 k1x1 -> 6", "1 maxpool 1x5x5x6 k1x1 -> 6", "1 globalmaxpool 1x5x5x10 -> 10"},
 		},
 		{
@@ -60,10 +60,10 @@ func TestProductsOfOneOperandAreMerged(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := sketch.Import(t, c.model)
-			sketch.CheckTasks(t, p, c.tasks...)
-			sketch.Check(t, p)
-			sketch.CheckMeaning(t, c.model, p)
+			p := modeltest.Import(t, c.model)
+			modeltest.CheckTasks(t, p, c.tasks...)
+			modeltest.Check(t, p)
+			modeltest.CheckMeaning(t, c.model, p)
 		})
 	}
 }

@@ -6,25 +6,25 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 func TestLayerNormsAreRecognised(t *testing.T) {
 	written := func(axis int64) *onnx.Model {
-		mean := sketch.Ints("axes", axis)
-		return sketch.New().Input("x", 2, 5, 8).Constant("scale", 8).Constant("bias", 8).
+		mean := modeltest.Ints("axes", axis)
+		return modeltest.New().Input("x", 2, 5, 8).Constant("scale", 8).Constant("bias", 8).
 			Known("two", array.FromFloat32([]float32{2})).Known("eps", array.FromFloat32([]float32{1e-5})).
 			Node("m = ReduceMean x", mean).Node("d = Sub x m").Node("p = Pow d two").Node("v = ReduceMean p", mean).
 			Node("e = Add v eps").Node("r = Sqrt e").Node("n = Div d r").Node("g = Mul n scale").Node("y = Add g bias").Output("y")
 	}
-	p := sketch.Import(t, written(-1))
-	sketch.CheckTasks(t, p, "1 layernorm 2x5x8 -> 2x5x8")
-	q := sketch.Import(t, written(-2)) // another axis: not recognised
+	p := modeltest.Import(t, written(-1))
+	modeltest.CheckTasks(t, p, "1 layernorm 2x5x8 -> 2x5x8")
+	q := modeltest.Import(t, written(-2)) // another axis: not recognised
 	if len(q.Tasks) < 4 {
-		t.Errorf("normalisation of another axis became %v", sketch.TaskNames(q))
+		t.Errorf("normalisation of another axis became %v", modeltest.TaskNames(q))
 	}
-	got := sketch.Run(t, p)["y"]
-	x, scale := sketch.Wave(0, 1, 2, 5, 8), sketch.Wave(1, 0.5, 8)
+	got := modeltest.Run(t, p)["y"]
+	x, scale := modeltest.Wave(0, 1, 2, 5, 8), modeltest.Wave(1, 0.5, 8)
 	for row := range int64(10) {
 		var mean, variance float64
 		for k := range int64(8) {
@@ -44,20 +44,20 @@ func TestLayerNormsAreRecognised(t *testing.T) {
 
 // TestNormsInOtherFormsAreRecognised has what exporters write for normalisation beside the form with all parts.
 func TestNormsInOtherFormsAreRecognised(t *testing.T) {
-	mean := sketch.Ints("axes", -1)
-	start := func() sketch.Model {
-		return sketch.New().Input("x", 2, 5, 8).Constant("scale", 8).Constant("bias", 8).
+	mean := modeltest.Ints("axes", -1)
+	start := func() modeltest.Model {
+		return modeltest.New().Input("x", 2, 5, 8).Constant("scale", 8).Constant("bias", 8).
 			Known("one", array.FromFloat32([]float32{1})).Known("eps", array.FromFloat32([]float32{1e-5}))
 	}
-	centred := func() sketch.Model {
+	centred := func() modeltest.Model {
 		return start().Node("m = ReduceMean x", mean).Node("d = Sub x m").Node("p = Mul d d").Node("v = ReduceMean p", mean).
 			Node("e = Add v eps").Node("r = Sqrt e")
 	}
-	square := func() sketch.Model {
+	square := func() modeltest.Model {
 		return start().Node("p = Mul x x").Node("v = ReduceMean p", mean).Node("e = Add v eps").Node("r = Sqrt e")
 	}
 	for name, c := range map[string]struct {
-		s    sketch.Model
+		s    modeltest.Model
 		want string
 	}{
 		"no scale":                         {centred().Node("y = Div d r"), "1 layernorm 2x5x8 -> 2x5x8"},
@@ -69,20 +69,20 @@ func TestNormsInOtherFormsAreRecognised(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := c.s.Output("y")
-			p := sketch.Import(t, m)
-			sketch.CheckTasks(t, p, c.want)
-			sketch.CheckMeaning(t, m, p)
+			p := modeltest.Import(t, m)
+			modeltest.CheckTasks(t, p, c.want)
+			modeltest.CheckMeaning(t, m, p)
 		})
 	}
 }
 
 func TestMeansOverDifferentAxesAreNoLayerNorm(t *testing.T) {
-	all, last := sketch.Ints("axes", 0, 1), sketch.Ints("axes", -1)
-	m := sketch.New().Input("x", 2, 8).Constant("scale", 8).Constant("bias", 8).
+	all, last := modeltest.Ints("axes", 0, 1), modeltest.Ints("axes", -1)
+	m := modeltest.New().Input("x", 2, 8).Constant("scale", 8).Constant("bias", 8).
 		Known("two", array.FromFloat32([]float32{2})).Known("eps", array.FromFloat32([]float32{1e-5})).
 		Node("m = ReduceMean x", all).Node("d = Sub x m").Node("p = Pow d two").Node("v = ReduceMean p", last).
 		Node("e = Add v eps").Node("r = Sqrt e").Node("n = Div d r").Node("g = Mul n scale").Node("y = Add g bias").Output("y")
-	if p := sketch.Import(t, m); len(p.Tasks) < 2 {
-		t.Errorf("became %v", sketch.TaskNames(p))
+	if p := modeltest.Import(t, m); len(p.Tasks) < 2 {
+		t.Errorf("became %v", modeltest.TaskNames(p))
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestTopKOfLongAxes: several rounds of blocks give the same result as sorting, the earlier of equal elements
@@ -14,9 +14,9 @@ import (
 func TestTopKOfLongAxes(t *testing.T) {
 	const n = 2500
 	for _, k := range []int64{3, 700, n} {
-		m := sketch.New().Input("x", 1, n).Known("k", array.FromInt64([]int64{k}, 1)).Node("v,p = TopK x k")
+		m := modeltest.New().Input("x", 1, n).Known("k", array.FromInt64([]int64{k}, 1)).Node("v,p = TopK x k")
 		m.Graph.Nodes[0].Outputs = []string{"v", "p"}
-		p := sketch.Import(t, m.Output("v", "p"))
+		p := modeltest.Import(t, m.Output("v", "p"))
 		if len(p.Calls) != 2 {
 			t.Errorf("k=%d: %d kernels, want one search and one that gathers", k, len(p.Calls))
 		}

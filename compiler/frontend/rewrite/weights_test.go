@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // inIntegers imports a model with weights of so many bits; counts are of those that are, and of all.
@@ -25,12 +25,12 @@ func importedAs(t *testing.T, m *onnx.Model, as array.Storage) (p *program.Progr
 	if err != nil {
 		t.Fatal(err)
 	}
-	sketch.Check(t, p)
+	modeltest.Check(t, p)
 	return p, counts
 }
 
 // signed has made-up elements of both signs.
-func signed(shape ...int64) *array.Array { return sketch.Wave(0, 1, shape...) }
+func signed(shape ...int64) *array.Array { return modeltest.Wave(0, 1, shape...) }
 
 // rounded are weights [rows, columns] of which each block along an axis is rounded: in 8 bits to steps of a 127th of
 // its largest element, in 4 bits to steps in float16 of which that is the eighth to one side, and 7 are to the other.
@@ -64,13 +64,13 @@ func rounded(w *array.Array, axis int, block, bits int64) (made *array.Array, ma
 
 // TestWeightsInIntegersMeanTheirRoundedFloats, wherever they are used, and results are off by what rounding explains.
 func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
-	rows := func() sketch.Model { return sketch.New().Input("x", 3, 64) }
-	places := func() sketch.Model {
-		return rows().Known("many", array.FromFloat32([]float32{71})).Node("f = Mul x many").Node("at = Cast f", sketch.Int("to", 7))
+	rows := func() modeltest.Model { return modeltest.New().Input("x", 3, 64) }
+	places := func() modeltest.Model {
+		return rows().Known("many", array.FromFloat32([]float32{71})).Node("f = Mul x many").Node("at = Cast f", modeltest.Int("to", 7))
 	}
 	for _, c := range []struct {
 		name  string
-		model sketch.Model
+		model modeltest.Model
 		w     *array.Array
 		// axis is the one that is summed over.
 		axis int
@@ -78,14 +78,14 @@ func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
 	}{
 		{"a product", rows().Node("y = MatMul x w"), signed(64, 72), 0, 1},
 		{"a dense layer", rows().Constant("b", 72).Node("y = Gemm x w b"), signed(64, 72), 0, 1},
-		{"a dense layer that transposes", rows().Constant("b", 72).Node("y = Gemm x w b", sketch.Int("transB", 1)), signed(72, 64), 1, 1},
-		{"a convolution by single elements", sketch.New().Input("x", 2, 64, 3, 5).Constant("b", 256).Node("r = Relu x").Node("c = Conv r w b").Node("y = Relu c"),
+		{"a dense layer that transposes", rows().Constant("b", 72).Node("y = Gemm x w b", modeltest.Int("transB", 1)), signed(72, 64), 1, 1},
+		{"a convolution by single elements", modeltest.New().Input("x", 2, 64, 3, 5).Constant("b", 256).Node("r = Relu x").Node("c = Conv r w b").Node("y = Relu c"),
 			signed(256, 64, 1, 1), 1, 1},
-		{"such a convolution of sequences", sketch.New().Input("x", 2, 64, 7).Node("y = Conv x w"), signed(256, 64, 1), 1, 1},
+		{"such a convolution of sequences", modeltest.New().Input("x", 2, 64, 7).Node("y = Conv x w"), signed(256, 64, 1), 1, 1},
 		{"a table", places().Node("y = Gather w at"), signed(72, 64), 1, 1},
 		{"a product twice", rows().Node("h = MatMul x w").Node("r = Relu h").Node("y = MatMul r w"), signed(64, 64), 0, 1},
-		{"a table that scores, too", places().Node("e = Gather w at").Node("m = ReduceMean e", sketch.Ints("axes", 1), sketch.Int("keepdims", 0)).
-			Node("t = Transpose w", sketch.Ints("perm", 1, 0)).Node("y = MatMul m t"), signed(72, 64), 1, 2},
+		{"a table that scores, too", places().Node("e = Gather w at").Node("m = ReduceMean e", modeltest.Ints("axes", 1), modeltest.Int("keepdims", 0)).
+			Node("t = Transpose w", modeltest.Ints("perm", 1, 0)).Node("y = MatMul m t"), signed(72, 64), 1, 2},
 	} {
 		for _, bits := range []int64{8, 4} {
 			if bits == 4 && strings.Contains(c.name, "table") {
@@ -107,7 +107,7 @@ func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
 					}
 				}
 				w, _, _ := rounded(c.w, c.axis, block, bits)
-				checkNear(t, sketch.Run(t, p)["y"], sketch.Run(t, sketch.Import(t, replaced(floats, "w", w)))["y"])
+				checkNear(t, modeltest.Run(t, p)["y"], modeltest.Run(t, modeltest.Import(t, replaced(floats, "w", w)))["y"])
 			})
 		}
 	}
@@ -143,12 +143,12 @@ func replaced(m *onnx.Model, name string, a *array.Array) *onnx.Model {
 // TestRoundingExplainsTheError of a product: each weight is off by half a step, or, where the range ends, by one.
 func TestRoundingExplainsTheError(t *testing.T) {
 	w := signed(64, 72)
-	m := sketch.New().Input("x", 3, 64).Known("w", w).Node("y = MatMul x w").Output("y")
-	want, x := sketch.Run(t, sketch.Import(t, m))["y"], sketch.Wave(0, 1, 3, 64)
+	m := modeltest.New().Input("x", 3, 64).Known("w", w).Node("y = MatMul x w").Output("y")
+	want, x := modeltest.Run(t, modeltest.Import(t, m))["y"], modeltest.Wave(0, 1, 3, 64)
 	for _, bits := range []int64{8, 4} {
 		_, steps, step := rounded(w, 0, 64, bits)
 		p, _ := inIntegers(t, m, bits)
-		got, differs := sketch.Run(t, p)["y"], false
+		got, differs := modeltest.Run(t, p)["y"], false
 		for i := range want.Len() {
 			sum := 0.0
 			for k := range int64(64) {
@@ -172,22 +172,22 @@ func TestWeightsThatStay(t *testing.T) {
 	infinite.SetFloat(7, math.Inf(1))
 	for _, c := range []struct {
 		name  string
-		model sketch.Model
+		model modeltest.Model
 		bits  int64
 		want  [2]int
 	}{
-		{"small ones", sketch.New().Input("x", 3, 32).Constant("w", 32, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
-		{"short channels", sketch.New().Input("x", 3, 31).Constant("w", 31, 172).Node("y = MatMul x w"), 8, [2]int{0, 1}},
-		{"channels that are no whole blocks", sketch.New().Input("x", 3, 68).Constant("w", 68, 72).Node("y = MatMul x w"), 4, [2]int{0, 1}},
-		{"a row that is transposed", sketch.New().Input("x", 64, 3).Constant("w", 64, 72).Node("y = Gemm x w", sketch.Int("transA", 1)), 8, [2]int{0, 1}},
-		{"a matrix for each of a batch", sketch.New().Input("x", 2, 3, 64).Constant("w", 2, 64, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
-		{"depthwise convolutions", sketch.New().Input("x", 1, 400, 9, 9).Constant("w", 400, 1, 7, 7).Node("y = Conv x w", sketch.Int("group", 400)), 8, [2]int{0, 1}},
-		{"small kernels", sketch.New().Input("x", 1, 3, 9, 9).Constant("w", 64, 3, 7, 7).Node("y = Conv x w"), 8, [2]int{0, 1}},
-		{"convolutions of few terms", sketch.New().Input("x", 1, 3, 5, 5).Constant("w", 640, 3, 3, 3).Node("y = Conv x w", sketch.Same3x3), 8, [2]int{0, 1}},
-		{"single elements that are no whole blocks", sketch.New().Input("x", 1, 68, 5, 5).Constant("w", 64, 68, 1, 1).Node("y = Conv x w"), 4, [2]int{0, 1}},
-		{"numbers that are not finite", sketch.New().Input("x", 3, 64).Known("w", infinite).Node("y = MatMul x w"), 8, [2]int{0, 1}},
-		{"what is read otherwise, too", sketch.New().Input("x", 64, 64).Constant("w", 64, 64).Node("a = MatMul x w").Node("y = Add a w"), 8, [2]int{0, 1}},
-		{"no weights at all", sketch.New().Input("x", 64, 64).Node("y = MatMul x x"), 8, [2]int{0, 0}},
+		{"small ones", modeltest.New().Input("x", 3, 32).Constant("w", 32, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"short channels", modeltest.New().Input("x", 3, 31).Constant("w", 31, 172).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"channels that are no whole blocks", modeltest.New().Input("x", 3, 68).Constant("w", 68, 72).Node("y = MatMul x w"), 4, [2]int{0, 1}},
+		{"a row that is transposed", modeltest.New().Input("x", 64, 3).Constant("w", 64, 72).Node("y = Gemm x w", modeltest.Int("transA", 1)), 8, [2]int{0, 1}},
+		{"a matrix for each of a batch", modeltest.New().Input("x", 2, 3, 64).Constant("w", 2, 64, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"depthwise convolutions", modeltest.New().Input("x", 1, 400, 9, 9).Constant("w", 400, 1, 7, 7).Node("y = Conv x w", modeltest.Int("group", 400)), 8, [2]int{0, 1}},
+		{"small kernels", modeltest.New().Input("x", 1, 3, 9, 9).Constant("w", 64, 3, 7, 7).Node("y = Conv x w"), 8, [2]int{0, 1}},
+		{"convolutions of few terms", modeltest.New().Input("x", 1, 3, 5, 5).Constant("w", 640, 3, 3, 3).Node("y = Conv x w", modeltest.Same3x3), 8, [2]int{0, 1}},
+		{"single elements that are no whole blocks", modeltest.New().Input("x", 1, 68, 5, 5).Constant("w", 64, 68, 1, 1).Node("y = Conv x w"), 4, [2]int{0, 1}},
+		{"numbers that are not finite", modeltest.New().Input("x", 3, 64).Known("w", infinite).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"what is read otherwise, too", modeltest.New().Input("x", 64, 64).Constant("w", 64, 64).Node("a = MatMul x w").Node("y = Add a w"), 8, [2]int{0, 1}},
+		{"no weights at all", modeltest.New().Input("x", 64, 64).Node("y = MatMul x x"), 8, [2]int{0, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, counts := inIntegers(t, c.model.Output("y"), c.bits); counts != c.want {

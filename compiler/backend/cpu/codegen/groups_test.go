@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	model "github.com/tilth-dev/tilth/lab/testkit/sketch"
+	model "github.com/tilth-dev/tilth/lab/testkit/modeltest"
 	"pgregory.net/rapid"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	model "github.com/tilth-dev/tilth/lab/testkit/sketch"
+	model "github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // bytesModel returns a model whose input x and weights w are bytes, with zero points of the same types and scales.

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	"github.com/tilth-dev/tilth/lab/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 	"pgregory.net/rapid"
 )
 
@@ -73,7 +73,7 @@ func chips(text string) []string {
 func TestEveryPointIsPTX(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	tasks := append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
+	tasks := append(modeltest.NarrowTasks(t, array.BFloat16), modeltest.NarrowTasks(t, array.Float16)...)
 	size := batchSize
 	if testing.Short() {
 		size = 2

@@ -1,0 +1,3 @@
+// Package modeltest provides small models for tests of the front end, with one line per node. It checks that programs
+// compute what the model means and read nothing before it is written. Start with model.go.
+package modeltest

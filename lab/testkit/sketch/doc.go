@@ -1,3 +1,0 @@
-// Package sketch provides small models for tests of the front end, with one line per node. It checks that programs
-// compute what the model means and read nothing before it is written. Start with model.go.
-package sketch
