@@ -8,11 +8,11 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/lab/testkit/opcases"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 func TestOperatorsComputeWhatONNXRuntimeDoes(t *testing.T) {
-	cases, err := opcases.All()
+	cases, err := modeltest.RecordedCases()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestOperatorsComputeWhatONNXRuntimeDoes(t *testing.T) {
 	}
 }
 
-func checkRecorded(t *testing.T, c *opcases.Case) {
+func checkRecorded(t *testing.T, c *modeltest.Case) {
 	m, inputs, err := c.Model()
 	if err != nil {
 		t.Fatal(err)

@@ -11,12 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	"github.com/tilth-dev/tilth/lab/testkit/opcases"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
 // TestDefaultSchedulesOfOperators compiles the kernels of single operators as in an untuned package.
 func TestDefaultSchedulesOfOperators(t *testing.T) {
-	cases, err := opcases.All()
+	cases, err := modeltest.RecordedCases()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 const maxKernels = 2
 
 // kernelsOf returns the unseen kernels of a case with their data.
-func kernelsOf(t *testing.T, c *opcases.Case, d *target.Target, seen map[string]bool) []kerneltest.Case {
+func kernelsOf(t *testing.T, c *modeltest.Case, d *target.Target, seen map[string]bool) []kerneltest.Case {
 	t.Helper()
 	model, inputs, err := c.Model()
 	if err != nil {

@@ -1,4 +1,4 @@
-package opcases
+package modeltest
 
 import (
 	"bytes"

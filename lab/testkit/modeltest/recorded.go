@@ -1,4 +1,4 @@
-package opcases
+package modeltest
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 // The files hold a case a line. After adding lines without results, record them:
 //
 //	npm install --prefix /tmp/ort onnxruntime-node --ignore-scripts
-//	go test ./lab/testkit/opcases -record /tmp/ort
+//	go test ./lab/testkit/modeltest -record /tmp/ort
 //
 //go:embed testdata/*.jsonl
 var files embed.FS
@@ -36,8 +36,8 @@ type Case struct {
 	Results int `json:"results,omitempty"`
 }
 
-// All returns the cases of all files, with the file in each name.
-func All() ([]*Case, error) {
+// RecordedCases returns the cases of all files, with the file in each name.
+func RecordedCases() ([]*Case, error) {
 	var all []*Case
 	entries, err := files.ReadDir("testdata")
 	for _, e := range entries {

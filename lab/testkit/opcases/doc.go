@@ -1,2 +1,0 @@
-// Package opcases provides test cases of single operators with the results of ONNX Runtime.
-package opcases
