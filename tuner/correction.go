@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 const (
@@ -119,11 +119,11 @@ func indicator(v bool) float64 {
 
 // deviations returns the distances between times and the analytic cost.
 func deviations(list []*prospect, times []float64) []float64 {
-	rows := make([]knowledge.Row, len(list))
+	rows := make([]transfer.Row, len(list))
 	for k, m := range list {
 		rows[k] = m.row
 	}
-	away := knowledge.Costs(rows)
+	away := transfer.Costs(rows)
 	for k, t := range times {
 		away[k] = t - away[k]
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // learner implements the search gbdt. From thousands of points, drawn at random, bred from the fastest trials
@@ -19,7 +19,7 @@ import (
 type learner struct {
 	*pool
 	options Options
-	view    *knowledge.View
+	view    *transfer.View
 	// trials holds the successful trials in order of arrival; fastest holds the same trials, fastest first.
 	trials, fastest []measured
 	// failed holds the points of failed trials.
@@ -44,7 +44,7 @@ const maturity = 16
 // rememberedTrials bounds the number of earlier trials of the same workload to learn from.
 const rememberedTrials = 128
 
-func newLearner(p *pool, view *knowledge.View, o Options) *learner {
+func newLearner(p *pool, view *transfer.View, o Options) *learner {
 	return &learner{pool: p, options: o, view: view, made: map[string]*prospect{}, ranking: newRanking(o.Ranked)}
 }
 
@@ -150,7 +150,7 @@ func (g *learner) note(m measured) {
 // prospect is a point that may be proposed.
 type prospect struct {
 	candidate Candidate
-	row       knowledge.Row
+	row       transfer.Row
 	// at holds the coordinates of the point.
 	at []float64
 	// own is set for a hand-written kernel, whose features are not informative.
@@ -165,7 +165,7 @@ func (g *learner) prospect(p space.Point) *prospect {
 	}
 	var m *prospect
 	if s, err := g.space.Apply(p); err == nil {
-		m = &prospect{candidate: newCandidate(g.space, p, s), row: knowledge.Describe(g.space, p, s), at: coordinates(g.space, p), own: s.Own != nil}
+		m = &prospect{candidate: newCandidate(g.space, p, s), row: transfer.Describe(g.space, p, s), at: coordinates(g.space, p), own: s.Own != nil}
 	}
 	g.made[key] = m
 	return m

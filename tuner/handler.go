@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // Config configures a Handler.
@@ -25,7 +25,7 @@ type Config struct {
 	Lock   func(context.Context) (release func(), err error)
 	Logger *slog.Logger
 	// Models provides the cost models.
-	Models knowledge.Models
+	Models transfer.Models
 	// BatchSize is the maximum number of candidates built and measured together; 0 means
 	// wire.BatchCandidates.
 	BatchSize int

@@ -8,12 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // history reads the records that existed before the job, of its target and of sibling targets. It returns nil
 // if the job or its search does not learn from records. It is the same for every tuner that holds the job.
-func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.History, error) {
+func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*transfer.History, error) {
 	if j.GetSpec().GetTuner() != Best {
 		return nil, nil
 	}
@@ -22,15 +22,15 @@ func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.Histo
 		return nil, nil // the job fails with its own error
 	}
 	if j.GetSpec().GetNoTransfer() { // a given model still counts
-		return knowledge.NewHistory(own, nil).Use(knowledge.Models{Given: h.Models.Given}), nil
+		return transfer.NewHistory(own, nil).Use(transfer.Models{Given: h.Models.Given}), nil
 	}
-	var collector *knowledge.Collector
+	var collector *transfer.Collector
 	err = agent.Report(ctx, h.Logger, "read the records", func(ctx context.Context) error {
 		siblings, err := h.siblings(ctx, j)
 		if err != nil {
 			return err
 		}
-		collector = knowledge.NewCollector(own, siblings...)
+		collector = transfer.NewCollector(own, siblings...)
 		return h.records(ctx, j.GetId(), before(j), collector.Add)
 	})
 	if err != nil {

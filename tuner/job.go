@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // job is the search state of a job. It is a function of the job's events alone, so any tuner that takes over
@@ -25,7 +25,7 @@ type job struct {
 	budget *tilthv1.Budget
 	time   budgetTime
 	scheduler
-	knowledge *knowledge.Job
+	knowledge *transfer.Job
 	// total is the weighted latency of all tasks when it last fell by more than a thousandth. stale counts
 	// the trials since then.
 	total float64
@@ -49,7 +49,7 @@ type race struct{ remeasures bool }
 
 // newJob starts the search of a job from earlier knowledge, which may be nil. A bug in the rules of a space
 // fails the job, not the agent. It returns early with the error of ctx.
-func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History, observer Observer) (state *job, err error) {
+func newJob(ctx context.Context, work *tilthv1.SearchWork, h *transfer.History, observer Observer) (state *job, err error) {
 	defer schedule.RecoverAs(&err)
 	j := work.GetJob()
 	spec := j.GetSpec()
@@ -62,7 +62,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History,
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
 	state = &job{
-		id: j.GetId(), budget: spec.GetBudget(), time: newBudgetTime(work), knowledge: knowledge.NewJob(h),
+		id: j.GetId(), budget: spec.GetBudget(), time: newBudgetTime(work), knowledge: transfer.NewJob(h),
 		inFlight: map[string]int{}, races: map[string]race{}, batches: map[string]bool{},
 	}
 	kernels, err := ownKernels(spec)

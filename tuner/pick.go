@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 const (
@@ -108,14 +108,14 @@ func gain(mean, deviation float64) float64 {
 
 // times returns the model's predictions for prospects.
 func (g *learner) times(list []*prospect) []float64 {
-	rows := make([]knowledge.Row, len(list))
+	rows := make([]transfer.Row, len(list))
 	for k, m := range list {
 		rows[k] = m.row
 	}
 	if g.options.NoModel {
-		return knowledge.Costs(rows)
+		return transfer.Costs(rows)
 	}
-	times, costs := g.view.Times(rows), knowledge.Costs(rows)
+	times, costs := g.view.Times(rows), transfer.Costs(rows)
 	for k, m := range list {
 		if m.own {
 			times[k] = costs[k]

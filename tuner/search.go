@@ -8,7 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // Candidate is a proposed schedule.
@@ -47,11 +47,11 @@ type Search interface {
 	Observe(Trial)
 }
 
-var algorithms = map[string]func(*pool, *knowledge.Job, Options) Search{
-	"random": func(p *pool, _ *knowledge.Job, _ Options) Search { return &random{pool: p} },
-	"grid":   func(p *pool, _ *knowledge.Job, _ Options) Search { return &grid{pool: p} },
-	"ga":     func(p *pool, _ *knowledge.Job, o Options) Search { return newGenetic(p, o) },
-	"gbdt":   func(p *pool, j *knowledge.Job, o Options) Search { return newLearner(p, j.View(p.space), o) },
+var algorithms = map[string]func(*pool, *transfer.Job, Options) Search{
+	"random": func(p *pool, _ *transfer.Job, _ Options) Search { return &random{pool: p} },
+	"grid":   func(p *pool, _ *transfer.Job, _ Options) Search { return &grid{pool: p} },
+	"ga":     func(p *pool, _ *transfer.Job, o Options) Search { return newGenetic(p, o) },
+	"gbdt":   func(p *pool, j *transfer.Job, o Options) Search { return newLearner(p, j.View(p.space), o) },
 }
 
 // Best is the default algorithm.
@@ -69,13 +69,13 @@ func Names() []string {
 
 // NewSearch returns a search over a space. The searches of one job share its knowledge; nil stands for a job
 // without any. It returns an error if the algorithm does not exist.
-func NewSearch(s *space.Space, job *knowledge.Job, o Options) (Search, error) {
+func NewSearch(s *space.Space, job *transfer.Job, o Options) (Search, error) {
 	make, ok := algorithms[cmp.Or(o.Algorithm, Best)]
 	if !ok {
 		return nil, fmt.Errorf("tuner: unknown search algorithm %q: want one of %v", o.Algorithm, Names())
 	}
 	if job == nil {
-		job = knowledge.NewJob(nil)
+		job = transfer.NewJob(nil)
 	}
 	return make(newPool(s, o.Seed), job, o), nil
 }

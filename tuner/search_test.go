@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 func testTarget(t testing.TB) *target.Target {
@@ -240,20 +240,20 @@ func TestEverythingFails(t *testing.T) {
 func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
 	spaces := []*space.Space{spaceOf(t, kerneltest.Product(t, 96, 64, 128), m, schedule.Default), spaceOf(t, kerneltest.Product(t, 31, 77, 80), m, schedule.Default)}
-	earlier := func() *knowledge.History {
-		var tasks []*knowledge.Task
+	earlier := func() *transfer.History {
+		var tasks []*transfer.Task
 		for _, n := range []int64{48, 80} {
-			task := &knowledge.Task{Workload: kerneltest.Product(t, 96, 64, n), Target: m}
+			task := &transfer.Task{Workload: kerneltest.Product(t, 96, 64, n), Target: m}
 			s := spaceOf(t, task.Workload, m, schedule.Default)
 			for _, p := range s.Seeds() {
-				task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * 1e-9})
+				task.Trials = append(task.Trials, transfer.Trial{Origin: s.Format(p), LatencySeconds: s.Cost(p) * 1e-9})
 			}
 			tasks = append(tasks, task)
 		}
-		return knowledge.NewHistory(m, tasks)
+		return transfer.NewHistory(m, tasks)
 	}
 	begin := func() (list []Search) {
-		j := knowledge.NewJob(earlier())
+		j := transfer.NewJob(earlier())
 		for _, s := range spaces {
 			search, err := NewSearch(s, j, Options{Seed: 3})
 			check(t, err)
@@ -285,12 +285,12 @@ func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 // trials if they still give the measured schedule, and may be proposed otherwise.
 func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
 	s := spaceOf(t, kerneltest.Product(t, 96, 64, 128), testTarget(t), schedule.Default)
-	task := &knowledge.Task{Workload: s.Workload, Target: s.Target}
+	task := &transfer.Task{Workload: s.Workload, Target: s.Target}
 	digests := map[string]bool{}
 	for k, p := range s.Seeds()[1:9] { // the first seed is the default
 		sch, err := s.Apply(p)
 		check(t, err)
-		trial := knowledge.Trial{Origin: s.Format(p), Digest: schedule.Digest(sch.Trace()), LatencySeconds: float64(k+1) * 1e-3}
+		trial := transfer.Trial{Origin: s.Format(p), Digest: schedule.Digest(sch.Trace()), LatencySeconds: float64(k+1) * 1e-3}
 		if k >= 6 {
 			trial.Digest = "older"
 		} else if k >= confirmed {
@@ -298,7 +298,7 @@ func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
 		}
 		task.Trials = append(task.Trials, trial)
 	}
-	search, err := NewSearch(s, knowledge.NewJob(knowledge.NewHistory(s.Target, []*knowledge.Task{task})), Options{Seed: 1})
+	search, err := NewSearch(s, transfer.NewJob(transfer.NewHistory(s.Target, []*transfer.Task{task})), Options{Seed: 1})
 	check(t, err)
 	first := search.Propose(1 + confirmed)
 	for k, c := range first[len(first)-confirmed:] {

@@ -20,9 +20,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 	"github.com/tilth-dev/tilth/tuner/selection"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 const compileLong = `Compile a model into a package, with the best known schedule of each task.
@@ -304,8 +304,8 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 	}
 	source, err := where.open(ctx, k.app, false)
 	if errors.Is(err, records.ErrMissing) && k.records == "" {
-		nothing := func(context.Context, *target.Target) (*knowledge.History, error) {
-			return knowledge.NewHistory(t, nil).Use(models), nil
+		nothing := func(context.Context, *target.Target) (*transfer.History, error) {
+			return transfer.NewHistory(t, nil).Use(models), nil
 		}
 		return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Learn: nothing}, log)
 	}
@@ -344,9 +344,9 @@ func learnFrom(p *program.Program, served bool) (workloads []string) {
 }
 
 // learn returns a function that reads the records of a source that are useful for a target.
-func learn(source recordsource.Source, workloads []string, models knowledge.Models) selection.Learn {
-	return func(ctx context.Context, t *target.Target) (*knowledge.History, error) {
-		c := knowledge.NewCollector(t)
+func learn(source recordsource.Source, workloads []string, models transfer.Models) selection.Learn {
+	return func(ctx context.Context, t *target.Target) (*transfer.History, error) {
+		c := transfer.NewCollector(t)
 		var text []byte // only the first record of a workload carries it
 		for _, workload := range workloads {
 			err := source.List(ctx, "", workload, func(r *tilthv1.Record) error {

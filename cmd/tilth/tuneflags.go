@@ -22,8 +22,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
 	"github.com/tilth-dev/tilth/tuner/seeds"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
@@ -195,8 +195,8 @@ func (f *costModelFlag) add(c *cobra.Command) {
 }
 
 // models returns the source of cost models: the file, or a cache folder.
-func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
-	m := knowledge.Models{Prior: costmodel.PriorFor, Dir: filepath.Join(cache, "models")}
+func (f *costModelFlag) models(cache string) (transfer.Models, error) {
+	m := transfer.Models{Prior: costmodel.PriorFor, Dir: filepath.Join(cache, "models")}
 	if f.file == "" {
 		return m, nil
 	}

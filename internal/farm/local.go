@@ -22,7 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/runner/boards"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // LocalOwner owns the jobs of single-process farms. Such a job ends with its process.
@@ -42,7 +42,7 @@ type LocalConfig struct {
 	// CacheDir holds caches for later runs.
 	CacheDir string
 	// Models provides the tuner's cost models.
-	Models knowledge.Models
+	Models transfer.Models
 	// Target is the target to tune for: this machine, or a subset of its features.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain

@@ -13,7 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // tunerSlots lets a tuner search for several jobs at a time, because it mostly waits for builds and
@@ -24,7 +24,7 @@ const tunerSlots = 4
 type TunerConfig struct {
 	AgentConfig
 	// Models provides the cost models.
-	Models knowledge.Models
+	Models transfer.Models
 	// Read, if set, enables reading the models of jobs in child processes. It is the name and arguments with
 	// which this program calls job.ServeModelReader.
 	Read []string

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // unmeasured returns the schedules of a task without a record, one per algorithm that the numerics level
@@ -55,7 +55,7 @@ func (c *chooser) learn(ctx context.Context) error {
 
 // guesses returns the guesses of the cost model, or none if there is nothing to learn from. If the model
 // cannot be trained, only its guesses are missing.
-func (c *chooser) guesses(ctx context.Context, s *space.Space) ([]knowledge.Guess, error) {
+func (c *chooser) guesses(ctx context.Context, s *space.Space) ([]transfer.Guess, error) {
 	if c.Learn == nil {
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // TestAForbiddenKernelCostsNoMeasuredSchedule checks that the fastest confirmed schedule is used if the best record
@@ -35,7 +35,7 @@ func TestAForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := spaceOf(t, w, machine, schedule.Strict)
-	task := &knowledge.Task{Workload: w, Target: machine}
+	task := &transfer.Task{Workload: w, Target: machine}
 	var digests []string
 	for i, point := range s.Seeds()[1:4] {
 		made, err := s.Apply(point)
@@ -43,14 +43,14 @@ func TestAForbiddenKernelCostsNoMeasuredSchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 		digests = append(digests, schedule.Digest(made.Trace()))
-		task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(point), Digest: digests[i], LatencySeconds: float64(i + 1)})
+		task.Trials = append(task.Trials, transfer.Trial{Origin: s.Format(point), Digest: digests[i], LatencySeconds: float64(i + 1)})
 	}
 	sources := Sources{
 		Lookup: func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
 			return []*tilthv1.Record{record(w.Digest(), best.Trace())}, nil
 		},
-		Learn: func(_ context.Context, asked *target.Target) (*knowledge.History, error) {
-			return knowledge.NewHistory(asked, []*knowledge.Task{task}), nil
+		Learn: func(_ context.Context, asked *target.Target) (*transfer.History, error) {
+			return transfer.NewHistory(asked, []*transfer.Task{task}), nil
 		},
 	}
 	p := &program.Program{Tasks: []program.Task{{Name: "product", Workload: w}}}

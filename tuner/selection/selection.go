@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // Origins of schedules in a package's manifest.
@@ -26,7 +26,7 @@ const (
 type Lookup func(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 
 // Learn returns the measurements of any workload on a target and its siblings, or nil.
-type Learn func(context.Context, *target.Target) (*knowledge.History, error)
+type Learn func(context.Context, *target.Target) (*transfer.History, error)
 
 // Confirm measures a record's schedule on this machine against the default schedule, and returns its latency
 // in seconds, or why it cannot be trusted. For a record made here it returns neither.
@@ -80,7 +80,7 @@ type chooser struct {
 	target *target.Target
 	log    *slog.Logger
 	// history is the result of Learn.
-	history *knowledge.History
+	history *transfer.History
 	learnt  bool
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 func imported(t *testing.T) (*program.Program, *target.Target) {
@@ -120,20 +120,20 @@ output t2
 // the costliest schedules are the fastest.
 func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 	p, machine := imported(t)
-	var tasks []*knowledge.Task
+	var tasks []*transfer.Task
 	for n := range int64(16) {
 		w := kerneltest.Product(t, 1, 64+16*n, 128+32*n)
 		s := spaceOf(t, w, machine, schedule.Strict)
-		task := &knowledge.Task{Workload: w, Target: machine}
+		task := &transfer.Task{Workload: w, Target: machine}
 		for _, point := range s.Seeds() {
-			task.Trials = append(task.Trials, knowledge.Trial{Origin: s.Format(point), LatencySeconds: math.Pow(s.Cost(point)/s.Cost(s.Default()), -4)})
+			task.Trials = append(task.Trials, transfer.Trial{Origin: s.Format(point), LatencySeconds: math.Pow(s.Cost(point)/s.Cost(s.Default()), -4)})
 		}
 		tasks = append(tasks, task)
 	}
 	calls := 0
-	learn := func(_ context.Context, asked *target.Target) (*knowledge.History, error) {
+	learn := func(_ context.Context, asked *target.Target) (*transfer.History, error) {
 		calls++
-		return knowledge.NewHistory(asked, tasks), nil
+		return transfer.NewHistory(asked, tasks), nil
 	}
 	choices, err := Choose(t.Context(), p, machine, schedule.Strict, Sources{Learn: learn}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // device replays the measurements of a set. It is safe for concurrent use.
@@ -126,7 +126,7 @@ func (p *past) guessShare(k int) (float64, error) {
 	if len(guesses) == 0 {
 		return p.devices[k].defaultShare(), nil
 	}
-	best := slices.MinFunc(guesses, func(a, b knowledge.Guess) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	best := slices.MinFunc(guesses, func(a, b transfer.Guess) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	return p.devices[k].share(best.Schedule), nil
 }
 
@@ -134,10 +134,10 @@ func (p *past) guessShare(k int) (float64, error) {
 type past struct {
 	devices []*device
 	// tasks holds the sets that are not replayed, and those of the devices.
-	tasks   []*knowledge.Task
+	tasks   []*transfer.Task
 	batches Batches
-	others  []func() *knowledge.History
-	same    []func() (*knowledge.History, error)
+	others  []func() *transfer.History
+	same    []func() (*transfer.History, error)
 }
 
 // earlierTrials and earlierSeed define the earlier search of the same workload. No compared search uses that seed.
@@ -155,29 +155,29 @@ func newPast(devices []*device, before []*Set, b Batches) *past {
 		p.tasks = append(p.tasks, taskOf(d.set))
 	}
 	for k := range devices {
-		p.others = append(p.others, sync.OnceValue(func() *knowledge.History {
-			return knowledge.NewHistory(devices[k].set.Target, p.othersOf(k))
+		p.others = append(p.others, sync.OnceValue(func() *transfer.History {
+			return transfer.NewHistory(devices[k].set.Target, p.othersOf(k))
 		}))
-		p.same = append(p.same, sync.OnceValues(func() (*knowledge.History, error) { return p.sameAs(k) }))
+		p.same = append(p.same, sync.OnceValues(func() (*transfer.History, error) { return p.sameAs(k) }))
 	}
 	return p
 }
 
 // job starts a job on a device.
-func (p *past) job(k int, known Known) (*knowledge.Job, error) {
+func (p *past) job(k int, known Known) (*transfer.Job, error) {
 	switch known {
 	case Others:
-		return knowledge.NewJob(p.others[k]()), nil
+		return transfer.NewJob(p.others[k]()), nil
 	case Same:
 		h, err := p.same[k]()
-		return knowledge.NewJob(h), err
+		return transfer.NewJob(h), err
 	}
-	return knowledge.NewJob(nil), nil
+	return transfer.NewJob(nil), nil
 }
 
 // othersOf returns the measurements of other workloads on the same target.
-func (p *past) othersOf(k int) []*knowledge.Task {
-	var tasks []*knowledge.Task
+func (p *past) othersOf(k int) []*transfer.Task {
+	var tasks []*transfer.Task
 	own := p.devices[k]
 	for _, t := range p.tasks {
 		if t.Workload.Digest() != own.digest && t.Target.Fingerprint() == own.set.Target.Fingerprint() {
@@ -187,22 +187,22 @@ func (p *past) othersOf(k int) []*knowledge.Task {
 	return tasks
 }
 
-func taskOf(s *Set) *knowledge.Task {
-	t := &knowledge.Task{Workload: s.Workload, Target: s.Target}
+func taskOf(s *Set) *transfer.Task {
+	t := &transfer.Task{Workload: s.Workload, Target: s.Target}
 	for k := range s.Points {
 		p := &s.Points[k]
-		t.Trials = append(t.Trials, knowledge.Trial{Origin: p.Origin, LatencySeconds: p.LatencySeconds()})
+		t.Trials = append(t.Trials, transfer.Trial{Origin: p.Origin, LatencySeconds: p.LatencySeconds()})
 	}
 	return t
 }
 
 // sameAs adds the trials of an earlier search of the same workload.
-func (p *past) sameAs(k int) (*knowledge.History, error) {
+func (p *past) sameAs(k int) (*transfer.History, error) {
 	d := p.devices[k]
-	r, err := d.search(tuner.Options{Seed: earlierSeed, NoTransfer: true}, knowledge.NewJob(nil), earlierTrials, p.batches, false)
+	r, err := d.search(tuner.Options{Seed: earlierSeed, NoTransfer: true}, transfer.NewJob(nil), earlierTrials, p.batches, false)
 	if err != nil {
 		return nil, err
 	}
-	own := &knowledge.Task{Workload: d.set.Workload, Target: d.set.Target, Trials: r.trials}
-	return knowledge.NewHistory(d.set.Target, append(p.othersOf(k), own)), nil
+	own := &transfer.Task{Workload: d.set.Workload, Target: d.set.Target, Trials: r.trials}
+	return transfer.NewHistory(d.set.Target, append(p.othersOf(k), own)), nil
 }

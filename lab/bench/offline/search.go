@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // SearchOptions configures a comparison of searches.
@@ -108,7 +108,7 @@ func forEach(ctx context.Context, n int, work func(int) error) error {
 type run struct {
 	// digests lists the candidates in order of proposal.
 	digests []string
-	trials  []knowledge.Trial
+	trials  []transfer.Trial
 	// share holds, after each trial, the relative speed of the schedule that would then be chosen.
 	share []float64
 	// code is the mean instruction count of the candidates.
@@ -123,7 +123,7 @@ func (b Batches) next(tried int) int { return min(max(b.Fewest, tried), b.Most) 
 
 // search runs one search for at most budget trials, or fewer in a small space. noisy replays single samples;
 // the chosen candidate is still judged by its latency.
-func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batches, noisy bool) (*run, error) {
+func (d *device) search(o tuner.Options, job *transfer.Job, budget int, b Batches, noisy bool) (*run, error) {
 	s, err := tuner.NewSearch(d.space, job, o)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batch
 			r.code += d.code(c)
 			s.Observe(t)
 			r.digests, r.share = append(r.digests, c.Digest), append(r.share, share)
-			r.trials = append(r.trials, knowledge.Trial{Origin: c.Origin, Digest: c.Digest, LatencySeconds: t.LatencySeconds})
+			r.trials = append(r.trials, transfer.Trial{Origin: c.Origin, Digest: c.Digest, LatencySeconds: t.LatencySeconds})
 		}
 	}
 	r.code /= float64(max(1, len(r.digests)))

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 func testSets(t testing.TB) []*Set {
@@ -104,7 +104,7 @@ func TestAReportIsTheSameHoweverManyRunSideBySide(t *testing.T) {
 func TestEverySearchFindsTheBestWhenItMayTryAll(t *testing.T) {
 	d := testDevices(t, 1)[0]
 	for _, name := range []string{"grid", "random", "ga"} {
-		r, err := d.search(tuner.Options{Algorithm: name, Seed: 1}, knowledge.NewJob(nil), 2*len(d.points), testBatches, false)
+		r, err := d.search(tuner.Options{Algorithm: name, Seed: 1}, transfer.NewJob(nil), 2*len(d.points), testBatches, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package knowledge
+package transfer
 
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
