@@ -48,7 +48,7 @@ var executables = map[string]string{}
 func buildOnce(t *testing.T, o Options, b toolchain.Build, path string) {
 	t.Helper()
 	b.Target, b.Form = o.Target, toolchain.Executable
-	key := fmt.Sprint(o.Toolchain.Path(), o.Target.Encode(), b.Headers, b.Sources)
+	key := fmt.Sprint(o.Toolchain.Path(), string(o.Target.Encode()), b.Headers, b.Sources)
 	if executables[key] == "" {
 		file := filepath.Join(scratch, fmt.Sprint("executable", len(executables)))
 		if err := o.Toolchain.Build(t.Context(), b, file); err != nil {

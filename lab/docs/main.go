@@ -23,7 +23,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	err := errors.New("usage: docs reference|links|tutorials|film ...")
+	err := errors.New("want a command: reference, links, tutorials or film")
 	if len(os.Args) > 1 && commands[os.Args[1]] != nil {
 		err = commands[os.Args[1]](ctx, os.Args[2:])
 	}
