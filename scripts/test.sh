@@ -5,11 +5,19 @@ cd "$(dirname "$0")/.."
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# One package more than there are processors, because some tests mostly wait for other processes. The longest packages
-# start first so that none of them runs last and alone.
-longest=(./cmd/tilth ./tracker ./records/postgres ./runner ./compiler/backend/cpu/codegen ./compiler/aot)
-[[ " $* " == *" ./... "* ]] || longest=()
-"${GO:-go}" test -p $(($(nproc) + 1)) "$@" "${longest[@]}" 2>&1 | tee "$log" | grep --line-buffered -v '\[no test files\]$'
+# go test starts packages in the order of its arguments. The longest come first, so that none of them runs last and alone.
+longest='/(tracker|cmd/tilth|records/postgres|runner|compiler/aot|records/bolt|tuner|runner/execute|tuner/selection)$'
+flags=() patterns=()
+for argument in "$@"; do
+	case "$argument" in
+	./* | */*/*) patterns+=("$argument") ;;
+	*) flags+=("$argument") ;;
+	esac
+done
+listed=$("${GO:-go}" list "${patterns[@]}") || exit
+mapfile -t packages < <(grep -E "$longest" <<<"$listed"; grep -vE "$longest" <<<"$listed")
+# Two packages more than there are processors, because some tests mostly wait for other processes.
+"${GO:-go}" test -p $(($(nproc) + 2)) "${flags[@]}" "${packages[@]}" 2>&1 | tee "$log" | grep --line-buffered -v '\[no test files\]$'
 status=${PIPESTATUS[0]}
 echo
 echo "slowest packages:"
