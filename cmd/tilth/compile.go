@@ -164,8 +164,8 @@ func newCompile(a *app) *cobra.Command {
 	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })
 }
 
-func (k *compileCommand) run(ctx context.Context, path string) error {
-	began := time.Now()
+// check returns an error for flags that contradict each other or have impossible values.
+func (k *compileCommand) check(path string) error {
 	if k.threads < 0 {
 		return usagef("--threads %d: want a positive number", k.threads)
 	}
@@ -184,7 +184,12 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.lock.check(); err != nil {
 		return err
 	}
-	if err := k.low.check(); err != nil {
+	return k.low.check()
+}
+
+func (k *compileCommand) run(ctx context.Context, path string) error {
+	began := time.Now()
+	if err := k.check(path); err != nil {
 		return err
 	}
 	if err := k.own.open(ctx, k.compiler, k.stderr); err != nil {

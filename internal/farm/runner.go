@@ -86,18 +86,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))
 	}
-	for i, t := range cfg.Targets {
-		class := &tilthv1.DeviceClass{Name: t.DeviceClass(), Descriptor_: t.Encode()}
-		if cfg.Rates != nil {
-			class.Machine = cfg.Rates[i].Encode()
-		}
-		base.spec.DeviceClasses = append(base.spec.DeviceClasses, class)
-		if cfg.Meter != nil && t.Objective == "" {
-			metered := t.WithObjective(target.Energy)
-			base.spec.DeviceClasses = append(base.spec.DeviceClasses,
-				&tilthv1.DeviceClass{Name: metered.DeviceClass(), Descriptor_: metered.Encode(), Machine: class.GetMachine()})
-		}
-	}
+	base.spec.DeviceClasses = append(base.spec.DeviceClasses, cfg.deviceClasses()...)
 	metrics, err := NewRunnerMetrics(base.registry)
 	if err != nil {
 		return base.end(fmt.Errorf("runner: %w", err))
@@ -140,6 +129,24 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	err = base.run(ctx, handler, runnerSlots)
 	handler.Close()
 	return errors.Join(err, box.Close())
+}
+
+// deviceClasses returns the classes of the targets; with a meter, each also with energy as its objective.
+func (cfg RunnerConfig) deviceClasses() []*tilthv1.DeviceClass {
+	var classes []*tilthv1.DeviceClass
+	for i, t := range cfg.Targets {
+		class := &tilthv1.DeviceClass{Name: t.DeviceClass(), Descriptor_: t.Encode()}
+		if cfg.Rates != nil {
+			class.Machine = cfg.Rates[i].Encode()
+		}
+		classes = append(classes, class)
+		if cfg.Meter != nil && t.Objective == "" {
+			metered := t.WithObjective(target.Energy)
+			classes = append(classes,
+				&tilthv1.DeviceClass{Name: metered.DeviceClass(), Descriptor_: metered.Encode(), Machine: class.GetMachine()})
+		}
+	}
+	return classes
 }
 
 // device returns the device of the targets, or nil for the processor. All targets have the same device.
