@@ -22,7 +22,7 @@ func TestAFarmTunesForAnEmulatedBoard(t *testing.T) {
 	defer cancel()
 	const emulator = "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=128 -L /usr/riscv64-linux-gnu"
 	if _, err := exec.LookPath("qemu-riscv64"); err != nil {
-		t.Skipf("there is no emulator: %v: run scripts/packages.sh test", err)
+		t.Fatalf("there is no emulator: %v: run scripts/packages.sh test", err)
 	}
 	f := newFarmUnderTest(t)
 	f.more = map[string][]string{"runner": {"--target", "riscv64", "--emulator", emulator}}
