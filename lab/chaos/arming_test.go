@@ -19,19 +19,19 @@ const syncsSuffix = ".syncs"
 
 // failSync returns a command prefix that makes a sync of the process fail, as on a broken disk. strace runs as a
 // detached tracer, so the process keeps its PID.
-func (a arming) failSync(told string) []string {
+func (a arming) failSync(traceFile string) []string {
 	if a.failingSync == 0 {
 		return nil
 	}
 	return []string{
-		"strace", "-D", "-f", "-qq", "--seccomp-bpf", "-A", "-o", told,
+		"strace", "-D", "-f", "-qq", "--seccomp-bpf", "-A", "-o", traceFile,
 		"-e", "trace=fsync,fdatasync", "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", a.failingSync),
 	}
 }
 
 // failedSyncs counts the failed syncs in a file.
-func failedSyncs(told string) (int, error) {
-	text, err := os.ReadFile(told)
+func failedSyncs(traceFile string) (int, error) {
+	text, err := os.ReadFile(traceFile)
 	if os.IsNotExist(err) {
 		return 0, nil
 	}

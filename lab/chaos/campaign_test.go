@@ -87,7 +87,7 @@ func TestPromisesHoldUnderFaults(t *testing.T) {
 		n := *seed + uint64(c.done)
 		c.run(Round{Seed: n, Binary: binary, Points: boundaries, Restored: n%3 == 0})
 	}
-	c.tell()
+	c.logTotals()
 }
 
 // campaign runs rounds and sums up their results.
@@ -151,7 +151,7 @@ func (c *campaign) runIn(t *testing.T, seed uint64, round func(dir string) (*Res
 	}
 }
 
-func (c *campaign) tell() {
+func (c *campaign) logTotals() {
 	c.Helper()
 	r := c.total
 	c.Logf("%d rounds in %v: %d jobs, %d candidates, %d builds, %d measurements acknowledged and %d leases arrived; %d trials recorded, measured %d times; %d dead letters, %d jobs cancelled, %d failed, %d requests about jobs, %d histories undecided",

@@ -330,7 +330,7 @@ func (c *clocks) write(onWall, evenly time.Duration) {
 }
 
 // draw draws the speed of the tracker's deadline clock. It returns a description, unless the speed is the agents'.
-func (c *clocks) draw(d *draw) (told string) {
+func (c *clocks) draw(d *draw) string {
 	paces := []float64{1, 1, 0.6, 1.7}
 	if c.pace = paces[d.IntN(len(paces))]; c.pace == 1 {
 		return ""
@@ -341,19 +341,19 @@ func (c *clocks) draw(d *draw) (told string) {
 
 // setClocks draws the clock errors of the round: the offsets of the agents' wall clocks and the speed of the
 // tracker's deadlines. It returns descriptions.
-func (r *round) setClocks() (told []string) {
+func (r *round) setClocks() (descriptions []string) {
 	for i, skew := range r.draw.skews() {
 		if skew != 0 && r.farm.skews != nil {
 			r.farm.skews[i] = skew
-			told = append(told, fmt.Sprintf("the calendar of %s is wrong by %v", kinds[i].name, skew))
+			descriptions = append(descriptions, fmt.Sprintf("the calendar of %s is wrong by %v", kinds[i].name, skew))
 			r.happened("agent's calendar wrong")
 		}
 	}
 	if pace := r.clocks.draw(r.draw); pace != "" {
-		told = append(told, pace)
+		descriptions = append(descriptions, pace)
 		r.happened("tracker's time at another pace")
 	}
-	return told
+	return descriptions
 }
 
 // skews draws the offset of each agent's wall clock.

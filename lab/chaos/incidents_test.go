@@ -76,16 +76,16 @@ func inject[R interface{ happened(kind string) }](ctx context.Context, r R, f *f
 	f.end(r)
 }
 
-// tell describes the faults and the number of the client's interventions.
-func tell[R any](i *incidents, faults []*faultOf[R], interventions []intervention) (told []string) {
+// describeIncidents returns descriptions of the faults and of the client's interventions, which it counts.
+func describeIncidents[R any](i *incidents, faults []*faultOf[R], interventions []intervention) (descriptions []string) {
 	for _, f := range faults {
-		told = append(told, f.String())
+		descriptions = append(descriptions, f.String())
 	}
 	for n, w := range interventions {
 		if w.method != "" {
-			told = append(told, fmt.Sprintf("%v job %d: %s for %v", w.at.Round(time.Millisecond), n, w.method, w.lasts.Round(time.Millisecond)))
+			descriptions = append(descriptions, fmt.Sprintf("%v job %d: %s for %v", w.at.Round(time.Millisecond), n, w.method, w.lasts.Round(time.Millisecond)))
 			i.happened("client: " + w.method)
 		}
 	}
-	return told
+	return descriptions
 }

@@ -21,8 +21,8 @@ import (
 // request is a request about a job, or (read) the state that a response reported, or the condition that a
 // refusal reported (missing, ended).
 type request struct {
-	what string // submit, pause, resume, cancel, finish, read, missing or ended
-	told tilthv1.JobState
+	what  string // submit, pause, resume, cancel, finish, read, missing or ended
+	state tilthv1.JobState
 	// answered is set if the request was accepted; otherwise it may still have taken effect.
 	answered bool
 }
@@ -64,7 +64,7 @@ func (r request) effect(s tilthv1.JobState) []tilthv1.JobState {
 		return []tilthv1.JobState{s}
 	case s == absent:
 		return nil
-	case r.what == "submit", r.what == "read" && r.told == s:
+	case r.what == "submit", r.what == "read" && r.state == s:
 		return []tilthv1.JobState{s}
 	case r.what == "pause" && runs:
 		return []tilthv1.JobState{resting}
@@ -74,8 +74,8 @@ func (r request) effect(s tilthv1.JobState) []tilthv1.JobState {
 		return []tilthv1.JobState{tilthv1.JobState_JOB_STATE_CANCELLED}
 	case r.what == "cancel": // has already ended
 		return []tilthv1.JobState{s}
-	case r.what == "finish" && (s == under || s == r.told):
-		return []tilthv1.JobState{r.told}
+	case r.what == "finish" && (s == under || s == r.state):
+		return []tilthv1.JobState{r.state}
 	}
 	return nil
 }
@@ -111,8 +111,8 @@ func (c *checker) checkControl() {
 			continue
 		}
 		if id := deniedOf(call); id != "" {
-			told := request{what: denials[call.denied], answered: true}
-			histories[id] = append(histories[id], porcupine.Operation{Input: told, Call: call.begin, Return: call.deniedAt})
+			denial := request{what: denials[call.denied], answered: true}
+			histories[id] = append(histories[id], porcupine.Operation{Input: denial, Call: call.begin, Return: call.deniedAt})
 			continue
 		}
 		id, what := asked(call, made)
@@ -120,7 +120,7 @@ func (c *checker) checkControl() {
 			add(call, id, what)
 		}
 		if job, is := call.answer.(interface{ GetJob() *tilthv1.Job }); is {
-			add(call, job.GetJob().GetId(), request{what: "read", told: stateOf(job.GetJob().GetState())})
+			add(call, job.GetJob().GetId(), request{what: "read", state: stateOf(job.GetJob().GetState())})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(histories)) {
@@ -167,7 +167,7 @@ func asked(call *call, made map[string]string) (id string, r request) {
 	case *tilthv1.CancelJobRequest:
 		return q.GetJobId(), request{what: "cancel"}
 	case *tilthv1.FinishJobRequest:
-		return q.GetLease().GetSubject(), request{what: "finish", told: q.GetState()}
+		return q.GetLease().GetSubject(), request{what: "finish", state: q.GetState()}
 	}
 	return "", r
 }
@@ -175,7 +175,7 @@ func asked(call *call, made map[string]string) (id string, r request) {
 func describeRequests(history []porcupine.Operation) (out []string) {
 	for _, o := range history {
 		r := o.Input.(request)
-		out = append(out, fmt.Sprintf("%s %v answered=%v [%d %d]", r.what, r.told, r.answered, o.Call, o.Return))
+		out = append(out, fmt.Sprintf("%s %v answered=%v [%d %d]", r.what, r.state, r.answered, o.Call, o.Return))
 	}
 	return out
 }

@@ -13,8 +13,8 @@ const (
 	cancelled = tilthv1.JobState_JOB_STATE_CANCELLED
 )
 
-func answered(what string, told tilthv1.JobState, call, end int64) porcupine.Operation {
-	return porcupine.Operation{Input: request{what, told, true}, Call: call, Return: end}
+func answered(what string, state tilthv1.JobState, call, end int64) porcupine.Operation {
+	return porcupine.Operation{Input: request{what, state, true}, Call: call, Return: end}
 }
 
 func unanswered(what string, call int64) porcupine.Operation {

@@ -42,7 +42,7 @@ func TestPromisesHoldOfRealAgents(t *testing.T) {
 	for n := range uint64(*real) {
 		c.run(Round{Seed: *seed + n, Binary: binary, Points: boundaries, Tilth: tilth, Spec: spec})
 	}
-	c.tell()
+	c.logTotals()
 }
 
 // tuneModel returns the specifications of jobs that each tune a task of a small model on this machine.

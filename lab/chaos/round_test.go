@@ -106,7 +106,7 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	if r.lost != nil {
 		result.Faults = append(result.Faults, r.lost.String())
 	}
-	result.Faults = append(result.Faults, tell(&r.incidents, faults, interventions)...)
+	result.Faults = append(result.Faults, describeIncidents(&r.incidents, faults, interventions)...)
 	if err := os.WriteFile(filepath.Join(o.Dir, "faults"), []byte(strings.Join(result.Faults, "\n")+"\n"), 0o644); err != nil {
 		return nil, err
 	}

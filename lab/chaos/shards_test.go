@@ -71,7 +71,7 @@ func TestPromisesHoldOfTrackersThatShareADatabase(t *testing.T) {
 	}
 	close(seeds)
 	all.Wait()
-	c.tell()
+	c.logTotals()
 }
 
 // shardRound is a round of a farm whose trackers share a database.
@@ -177,8 +177,8 @@ func (r *shardRound) run() (*Result, error) {
 	}
 	result := &Result{Counts: r.counts, Faults: []string{fmt.Sprintf("%d trackers", len(r.trackers))}}
 	for _, c := range r.clocks {
-		if told := c.draw(r.draw.draw); told != "" {
-			result.Faults = append(result.Faults, told)
+		if description := c.draw(r.draw.draw); description != "" {
+			result.Faults = append(result.Faults, description)
 			r.happened("tracker's time at another pace")
 		}
 	}
@@ -188,7 +188,7 @@ func (r *shardRound) run() (*Result, error) {
 			r.happened("agent's calendar wrong")
 		}
 	}
-	result.Faults = append(result.Faults, tell(&r.incidents, faults, interventions)...)
+	result.Faults = append(result.Faults, describeIncidents(&r.incidents, faults, interventions)...)
 	watched, err := r.live(faults, interventions)
 	if err == nil {
 		err = r.stop()
