@@ -12,5 +12,6 @@
 //	go run ./lab mutate                  break one promise after the other; its test must fail
 //	go run ./lab soak                    repeat all tests on a loaded machine
 //
-// The main package only wires. Each command is implemented by the package of its name.
+// The main package only wires. record, search and costmodel are implemented by package offline, scale by package
+// simulate, and each other command by the package of its name.
 package main
