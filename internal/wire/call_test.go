@@ -4,8 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // requests returns the types of all requests to a tracker's services. It finds them by reflection, independently of
@@ -74,6 +77,30 @@ func TestEveryFieldOfEveryRequestHasABound(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestRightsAgree finds calls whose roles contradict what else their options say.
+func TestRightsAgree(t *testing.T) {
+	for _, method := range Methods() {
+		c := Call(method)
+		if len(c.GetRoles()) == 0 && !c.GetPublic() {
+			t.Errorf("no role may call %s", method)
+		}
+		if c.GetPublic() && method != healthv1.Health_Check_FullMethodName {
+			t.Errorf("%s needs no authentication", method)
+		}
+		for _, role := range c.GetRoles() {
+			if _, known := tilthv1.Role_name[int32(role)]; !known || role == tilthv1.Role_ROLE_UNSPECIFIED {
+				t.Errorf("%s names the role %v", method, role)
+			}
+			if role == tilthv1.Role_ROLE_READ_ONLY && (c.GetAudit() != tilthv1.Audit_AUDIT_UNSPECIFIED || c.GetOwn() != tilthv1.Ownership_OWNERSHIP_UNSPECIFIED) {
+				t.Errorf("%s changes something, and read-only callers may call it", method)
+			}
+			if role != tilthv1.Role_ROLE_AGENT && c.GetOwn() == tilthv1.Ownership_OWNERSHIP_SESSION {
+				t.Errorf("%s needs a session, which %v does not have", method, role)
+			}
+		}
+	}
 }
 
 func TestEveryMethodIsServed(t *testing.T) {
