@@ -29,12 +29,17 @@ func ToleranceOf(d array.DType) Tolerance {
 // is outside the tolerance. For floating-point elements, the allowance rounded, relative to the largest element, is
 // added. NaN equals NaN.
 func compare(got, want *array.Array, rounded float64) (worst float64, err error) {
-	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
-		return math.Inf(1), fmt.Errorf("it is %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
-	}
 	tolerance := ToleranceOf(want.DType)
 	if want.DType.IsFloat() {
 		tolerance.Absolute += rounded * largest(want)
+	}
+	return tolerance.compare(got, want)
+}
+
+// compare is compare with another tolerance.
+func (tolerance Tolerance) compare(got, want *array.Array) (worst float64, err error) {
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+		return math.Inf(1), fmt.Errorf("it is %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
 	}
 	wrong := 0
 	for i := range want.Len() {

@@ -1,0 +1,253 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/npz"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+)
+
+// casesDir has a folder for each case: model.onnx, input.npz and expected.npz, or input0.npz, expected0.npz and so on
+// for several sizes, and, for open extents, a file shape with the value of --shape.
+const casesDir = "testdata/cases"
+
+// wrong lists the cases with wrong results or refusals. A case that is right must not be listed.
+var wrong = map[string]bool{
+	"ReduceSum_empty_ax0": true, "att_floatmask_allmasked": true, "att_leftpad_2layers": true,
+	"att_qkmode1": true, "autocast_gather": true, "bf16_roundtrip2": true, "big_convT": true, "cast_d_f16": true,
+	"cast_e4m3fn_sat1": true, "const_sparse": true, "conv_stride2_open": true, "d_domain_alias": true,
+	"f16_roundtrip": true, "fma_mod": true, "fma_sqrt_nan": true, "gqa_smooth": true, "if_dead_branch": true,
+	"lstm_c": true, "matmul_k0": true, "nan_Sign": true, "nan_topk": true, "nbits_2bit": true,
+	"open_conv_dyn_hw": true, "open_view_collapse": true, "pow_const2": true,
+	"resize_nearest_half_pixel_up": true, "resize_uint8_linear": true, "unsorted": true,
+}
+
+// modelCase is a case in casesDir with the inputs and results of each run.
+type modelCase struct {
+	name   string
+	model  *onnx.Model
+	shape  frontend.Options
+	inputs []map[string]*array.Array
+	wants  []map[string]*array.Array
+}
+
+// TestModelsComputeWhatONNXRuntimeDoes evaluates the cases, and runs them on each kind of target, in one package per
+// target.
+func TestModelsComputeWhatONNXRuntimeDoes(t *testing.T) {
+	cases := readCases(t)
+	failed := map[string]error{}
+	fail := func(c *modelCase, on string, err error) {
+		if failed[c.name] == nil && err != nil {
+			failed[c.name] = fmt.Errorf("%s: %w", on, err)
+		}
+	}
+	for _, c := range cases {
+		fail(c, "evaluated", c.evaluate())
+	}
+	for _, on := range []struct {
+		name     string
+		numerics schedule.Numerics
+	}{{"native", schedule.Default}, {"native", schedule.Fast}, {"reference", schedule.Default}, {"gpu-sim", schedule.Default}} {
+		runCases(t, cases, on.name, on.numerics, func(c *modelCase, err error) { fail(c, fmt.Sprintf("%s %v", on.name, on.numerics), err) })
+	}
+	for _, c := range cases {
+		switch err := failed[c.name]; {
+		case err != nil && !wrong[c.name]:
+			t.Errorf("%s: %v", c.name, err)
+		case err == nil && wrong[c.name]:
+			t.Errorf("%s is right: remove it from the list of wrong cases", c.name)
+		case err != nil:
+			t.Logf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// runCases compiles the cases for a target in one package, and one by one if that fails.
+func runCases(t *testing.T, cases []*modelCase, target string, numerics schedule.Numerics, fail func(*modelCase, error)) {
+	t.Helper()
+	tc, _ := toolchaintest.Native(t, 1)
+	on, err := registry.Target(target, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := toolchaintest.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage, err := registry.Storage(on, numerics, array.Invalid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held []*modelCase
+	var programs []*program.Program
+	for _, c := range cases {
+		if on.GPU != nil && len(c.shape.Open) > 0 {
+			continue // open extents are for processors
+		}
+		p, err := c.compile(storage)
+		if err != nil {
+			fail(c, err)
+			continue
+		}
+		held, programs = append(held, c), append(programs, p)
+	}
+	o := aot.Options{Target: on, Toolchain: tc, Parallel: 2, Objects: objects}
+	runs, err := aot.RunSeveral(t.Context(), programs, inputsOf(held), o, aot.Defaults(on, numerics))
+	if err != nil && len(held) > 1 {
+		for _, c := range held {
+			runCases(t, []*modelCase{c}, target, numerics, fail)
+		}
+		return
+	}
+	runner := &Runner{Target: on, Numerics: numerics}
+	for k, c := range held {
+		rounded, boundErr := runner.rounded(programs[k])
+		fail(c, errors.Join(err, boundErr))
+		for r := range runs {
+			fail(c, c.compare(runs[r][k], r, rounded))
+		}
+	}
+}
+
+// inputsOf returns the inputs of each run. A case with fewer runs repeats its first.
+func inputsOf(cases []*modelCase) (runs [][]map[string]*array.Array) {
+	most := 0
+	for _, c := range cases {
+		most = max(most, len(c.inputs))
+	}
+	for r := range most {
+		var inputs []map[string]*array.Array
+		for _, c := range cases {
+			inputs = append(inputs, c.inputs[r%len(c.inputs)])
+		}
+		runs = append(runs, inputs)
+	}
+	return runs
+}
+
+func (c *modelCase) compile(storage array.Storage) (*program.Program, error) {
+	o := c.shape
+	o.Storage, o.Verify = storage, true
+	return frontend.Import(c.model, o)
+}
+
+func (c *modelCase) evaluate() error {
+	p, err := c.compile(array.Storage{})
+	if err != nil {
+		return err
+	}
+	for r := range c.inputs {
+		outputs, err := p.Evaluate(c.inputs[r])
+		if err == nil {
+			err = c.compare(outputs, r, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares the outputs of a run. The tolerance is less than the precision of float16.
+func (c *modelCase) compare(outputs map[string]*array.Array, run int, rounded float64) error {
+	for name, want := range c.wants[run%len(c.wants)] {
+		tolerance := Tolerance{}
+		if want.DType.IsFloat() {
+			tolerance = Tolerance{1e-5, 1e-6 + rounded*largest(want)}
+		}
+		if outputs[name] == nil {
+			return fmt.Errorf("no output %q", name)
+		}
+		if _, err := tolerance.compare(outputs[name], want); err != nil {
+			return fmt.Errorf("run %d: output %q: %w", run, name, err)
+		}
+	}
+	return nil
+}
+
+func readCases(t *testing.T) (cases []*modelCase) {
+	t.Helper()
+	dirs, err := os.ReadDir(casesDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		c, err := readCase(d.Name())
+		if err != nil {
+			t.Fatalf("%s: %v", d.Name(), err)
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func readCase(name string) (*modelCase, error) {
+	c, dir := &modelCase{name: name}, filepath.Join(casesDir, name)
+	var err error
+	if c.model, err = onnx.ReadFile(filepath.Join(dir, modelFile)); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "shape"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if c.shape, err = parseShape(strings.TrimSpace(string(text))); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "input*.npz"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		in, err := npz.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		want, err := npz.ReadFile(strings.Replace(file, "input", "expected", 1))
+		if err != nil {
+			return nil, err
+		}
+		c.inputs, c.wants = append(c.inputs, in), append(c.wants, want)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no input.npz")
+	}
+	return c, nil
+}
+
+// parseShape parses extents such as "batch=1..4,width=8".
+func parseShape(text string) (o frontend.Options, err error) {
+	o.Shapes, o.Open = map[string][]int64{}, map[string]frontend.Bounds{}
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		name, extent, _ := strings.Cut(part, "=")
+		lo, hi, open := strings.Cut(extent, "..")
+		if !open {
+			hi = lo
+		}
+		low, lowErr := strconv.ParseInt(lo, 10, 64)
+		high, highErr := strconv.ParseInt(hi, 10, 64)
+		if err := errors.Join(lowErr, highErr); err != nil {
+			return o, err
+		}
+		if open {
+			o.Open[name] = frontend.Bounds{Min: low, Max: high}
+		} else {
+			o.Shapes[name] = []int64{low}
+		}
+	}
+	return o, nil
+}
