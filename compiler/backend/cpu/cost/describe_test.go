@@ -2,6 +2,7 @@ package cost_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -18,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/lab/testkit/graphfuzz"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
 )
 
@@ -105,15 +106,10 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 		}
 	})
 	t.Run("random", func(t *testing.T) {
+		families := kerneltest.Families(describedModels(t, "mlp"))
 		rapid.Check(t, func(r *rapid.T) {
-			m := graphfuzz.Generate(rapid.Uint64().Draw(r, "model")).Model
-			p, err := frontend.Import(m, frontend.Options{})
-			if err != nil {
-				r.Skip(err)
-			}
-			for _, task := range p.Tasks {
-				check(t, task.Workload, rapid.Uint64().Draw(r, "point"))
-			}
+			family := rapid.SampledFrom(slices.Sorted(maps.Keys(families))).Draw(r, "family")
+			check(t, families[family](r).Merge(), rapid.Uint64().Draw(r, "point"))
 		})
 	})
 }
