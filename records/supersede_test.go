@@ -10,6 +10,15 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
+// measured returns a verified measurement of a candidate at a second. ratio is the calibration time relative to the
+// best known.
+func measured(candidate string, second int64, ratio float64, samples ...float64) *tilthv1.Measurement {
+	r := storetest.Record("t", "w", second, 1).GetMeasurement()
+	r.Candidate = &tilthv1.Candidate{Trace: []byte(candidate), Digest: records.Digest([]byte(candidate))}
+	r.SamplesSeconds, r.LatencySeconds, r.CalibrationRatio = samples, samples[0], ratio
+	return r
+}
+
 func doubted(m *tilthv1.Measurement) *tilthv1.Measurement {
 	m.Suspected = "the device changed"
 	return m
@@ -24,21 +33,21 @@ func TestSupersedes(t *testing.T) {
 		m, best *tilthv1.Measurement
 		want    bool
 	}{
-		{"the first", storetest.Measured("a", 1, 1, 1), nil, true},
-		{"faster", storetest.Measured("a", 1, 1, times(10, 0.9)...), storetest.Measured("b", 2, 1, lone...), true},
-		{"slower", storetest.Measured("a", 2, 1, times(10, 1.1)...), storetest.Measured("b", 1, 1, lone...), false},
-		{"equal", storetest.Measured("a", 2, 1, lone...), storetest.Measured("b", 1, 1, lone...), false},
-		{"faster at the median, with noise", storetest.Measured("a", 2, 1, 0.9, 0.9, 20), storetest.Measured("b", 1, 1, lone...), true},
-		{"its own, longer and slower", storetest.Measured("a", 2, 1, times(20, 1.5)...), storetest.Measured("a", 1, 1, lone...), true},
-		{"its own, shorter and faster", storetest.Measured("a", 3, 1, times(10, 0.5)...), storetest.Measured("a", 2, 1, long...), false},
-		{"its own, as long and later", storetest.Measured("a", 3, 1, times(20, 1.5)...), storetest.Measured("a", 2, 1, long...), true},
-		{"its own, as long and earlier", storetest.Measured("a", 1, 1, times(20, 0.5)...), storetest.Measured("a", 2, 1, long...), false},
-		{"its own, longer on a disturbed device", storetest.Measured("a", 2, 1.5, times(20, 1.5)...), storetest.Measured("a", 1, 1, lone...), false},
-		{"its own, longer between calibrations that missed what disturbed it", storetest.Measured("a", 2, 1, times(20, 6.8)...), storetest.Measured("a", 1, 1, lone...), false},
-		{"its own, shorter in peace", storetest.Measured("a", 2, 1, times(5, 0.9)...), storetest.Measured("a", 1, 1.5, long...), true},
-		{"its own, dropped in peace", storetest.Measured("a", 2, 1, 0.9), storetest.Measured("a", 1, 1.5, long...), false},
-		{"its own, shorter, of one in doubt", storetest.Measured("a", 3, 1, times(5, 1.1)...), doubted(storetest.Measured("a", 2, 1, long...)), true},
-		{"another, slower, of one in doubt", storetest.Measured("b", 3, 1, times(20, 1.1)...), doubted(storetest.Measured("a", 2, 1, long...)), false},
+		{"the first", measured("a", 1, 1, 1), nil, true},
+		{"faster", measured("a", 1, 1, times(10, 0.9)...), measured("b", 2, 1, lone...), true},
+		{"slower", measured("a", 2, 1, times(10, 1.1)...), measured("b", 1, 1, lone...), false},
+		{"equal", measured("a", 2, 1, lone...), measured("b", 1, 1, lone...), false},
+		{"faster at the median, with noise", measured("a", 2, 1, 0.9, 0.9, 20), measured("b", 1, 1, lone...), true},
+		{"its own, longer and slower", measured("a", 2, 1, times(20, 1.5)...), measured("a", 1, 1, lone...), true},
+		{"its own, shorter and faster", measured("a", 3, 1, times(10, 0.5)...), measured("a", 2, 1, long...), false},
+		{"its own, as long and later", measured("a", 3, 1, times(20, 1.5)...), measured("a", 2, 1, long...), true},
+		{"its own, as long and earlier", measured("a", 1, 1, times(20, 0.5)...), measured("a", 2, 1, long...), false},
+		{"its own, longer on a disturbed device", measured("a", 2, 1.5, times(20, 1.5)...), measured("a", 1, 1, lone...), false},
+		{"its own, longer between calibrations that missed what disturbed it", measured("a", 2, 1, times(20, 6.8)...), measured("a", 1, 1, lone...), false},
+		{"its own, shorter in peace", measured("a", 2, 1, times(5, 0.9)...), measured("a", 1, 1.5, long...), true},
+		{"its own, dropped in peace", measured("a", 2, 1, 0.9), measured("a", 1, 1.5, long...), false},
+		{"its own, shorter, of one in doubt", measured("a", 3, 1, times(5, 1.1)...), doubted(measured("a", 2, 1, long...)), true},
+		{"another, slower, of one in doubt", measured("b", 3, 1, times(20, 1.1)...), doubted(measured("a", 2, 1, long...)), false},
 	} {
 		if got := records.Supersedes(c.m, c.best); got != c.want {
 			t.Errorf("%s: %v", c.name, got)

@@ -24,9 +24,6 @@ import (
 
 // TestMain lets this binary act as a process that is killed.
 func TestMain(m *testing.M) {
-	if storetest.Process(kind) {
-		return
-	}
 	for name, process := range map[string]func(path string){compactProcessEnv: compactProcess, fillProcessEnv: fillProcess, importProcessEnv: importProcess, renameProcessEnv: renameProcess,
 		tornProcessEnv: tornProcess, bolt.AddressesProcessEnv: bolt.AddressesProcess} {
 		if path := os.Getenv(name); path != "" {
@@ -34,7 +31,6 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
-	storetest.Checks(5, 100)
 	goleak.VerifyTestMain(m)
 }
 

@@ -11,10 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/records/memory"
 )
 
-var kind = storetest.Kind{Open: func(string) (records.Store, error) { return memory.New(memory.Options{}), nil }}
-
-func TestTheStoreMeetsTheContract(t *testing.T) { storetest.Test(t, kind) }
-
 func TestAStoreThatIsFullFailsEveryLaterCommitToo(t *testing.T) {
 	s := memory.New(memory.Options{MaxSizeBytes: 64 << 10})
 	big := storetest.Record("cpu", "conv", 1, 1)

@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
@@ -89,7 +88,7 @@ func (p place) use(t tester, do func(s records.Store) error) {
 	}
 }
 
-func (p place) do(t tester, steps []storetest.Step) {
+func (p place) do(t tester, steps []step) {
 	t.Helper()
 	p.use(t, func(s records.Store) (err error) {
 		for _, step := range steps {
@@ -99,10 +98,10 @@ func (p place) do(t tester, steps []storetest.Step) {
 	})
 }
 
-func (p place) content(t tester, h *storetest.History) (lines []string) {
+func (p place) content(t tester, h *history) (lines []string) {
 	t.Helper()
 	p.use(t, func(s records.Store) (err error) {
-		lines, err = storetest.Content(t.Context(), s, h)
+		lines, err = contentOf(t.Context(), s, h)
 		return err
 	})
 	return lines
@@ -197,7 +196,7 @@ func TestAConversionKeepsAll(t *testing.T) {
 			slices.Reverse(kinds)
 		}
 		from, to, back := newPlace(t, kinds[0], folder), newPlace(t, kinds[1], folder), newPlace(t, kinds[0], folder)
-		h := &storetest.History{}
+		h := &history{}
 		from.do(t, h.Draw(t, 40))
 		want := from.content(t, h)
 		convertInterrupted(t, from, to)

@@ -98,7 +98,7 @@ func TestAKilledConversionResumes(t *testing.T) {
 				_, _, err := s.Import(t.Context(), storetest.Numbered(storetest.ImportSize, io.EOF))
 				return err
 			})
-			h := &storetest.History{}
+			h := &history{}
 			want := from.content(t, h)
 			kills := 0
 			for lines := 1; !convertKilled(t, from, to, lines); lines = lines%13 + 3 {

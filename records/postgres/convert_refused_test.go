@@ -97,7 +97,7 @@ func TestNoTrackerOpensAPartOfAConversion(t *testing.T) {
 		if _, err := convert(t.Context(), t, from, to, nil); err != nil {
 			t.Fatal(err)
 		}
-		h := &storetest.History{}
+		h := &history{}
 		same(t, to.content(t, h), from.content(t, h))
 	})
 }
@@ -288,8 +288,8 @@ func TestConvertRefusesWhatIsNoStore(t *testing.T) {
 // TestRowsOfOldFilesAreFoundInADatabase converts requests without owners, and trials with one row each.
 func TestRowsOfOldFilesAreFoundInADatabase(t *testing.T) {
 	from, to := newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
-	h := &storetest.History{}
-	from.do(t, []storetest.Step{h.Begin()})
+	h := &history{}
+	from.do(t, []step{h.Begin()})
 	key := putOldRows(t, from)
 	if _, err := convert(t.Context(), t, from, to, nil); err != nil {
 		t.Fatal(err)
@@ -362,7 +362,7 @@ func TestAnInterruptedImportIsConverted(t *testing.T) {
 		if _, err := convert(t.Context(), t, from, to, nil); err != nil {
 			t.Fatal(err)
 		}
-		h := &storetest.History{}
+		h := &history{}
 		got := to.content(t, h)
 		same(t, got, from.content(t, h))
 		if !strings.Contains(strings.Join(got, ""), "seconds:1201") {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -55,14 +54,6 @@ func awaits(t *testing.T, address string, opts postgres.Options) *waiter {
 		w.took <- err
 	}()
 	return w
-}
-
-func TestADatabaseOfALaterVersionMeetsTheStoreContract(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow: the whole contract of stores, on a database of a later version")
-	}
-	t.Parallel() // mostly waits for the server
-	storetest.Test(t, prepared(newer(postgres.Options{}), postgres.Options{}))
 }
 
 // TestVersionsOneApartShareADatabase checks that adjacent versions serve shards of one database, take them over from

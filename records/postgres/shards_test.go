@@ -40,14 +40,6 @@ func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
 	return dbs, address
 }
 
-func TestAShardMeetsTheStoreContract(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow: the whole contract of stores, on a database of three shards")
-	}
-	t.Parallel() // mostly waits for the server
-	storetest.Test(t, prepared(postgres.Options{Shards: 3}, postgres.Options{Shards: 3, Shard: 1}))
-}
-
 func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
 	dbs, _ := newShards(t, 3)
 	for shard, db := range dbs {

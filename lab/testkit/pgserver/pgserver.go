@@ -71,20 +71,22 @@ var shared struct {
 // call starts the server. The package's TestMain must use Tests, which stops it.
 func DatabaseForTest(t testing.TB) (address string) {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.server == nil {
-		server, err := NewAt(Place{Settings: []string{"max_connections = 400"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared.server = server
-	}
-	address, err := shared.server.Database()
+	address, err := sharedDatabase()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return address
+}
+
+func sharedDatabase() (address string, err error) {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil {
+		if shared.server, err = NewAt(Place{Settings: []string{"max_connections = 400"}}); err != nil {
+			return "", err
+		}
+	}
+	return shared.server.Database()
 }
 
 // Tests runs a package's tests and then stops the server of DatabaseForTest.

@@ -1,3 +1,3 @@
-// Package storetest is the conformance suite for implementations of records.Store: look-ups, pages, concurrent writes
-// and, for stores that persist, killed processes. It uses only the interface. Start with suite.go.
+// Package storetest helps tests of stores: it makes records and jobs, and reads records back. The contract of all
+// stores is tested in package records.
 package storetest

@@ -1,14 +1,15 @@
-package storetest
+package records_test
 
 import (
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
 // Trials that are recorded together share a row. Readers of events must not notice.
-func eventsAreReadFromAnyAndUpToAny(t *testing.T, k Kind) {
+func eventsAreReadFromAnyAndUpToAny(t *testing.T, k storeKind) {
 	db := fresh(t, k)
 	w := &records.Write{}
 	state := func(sequence uint64) *tilthv1.JobEvent {
@@ -19,7 +20,7 @@ func eventsAreReadFromAnyAndUpToAny(t *testing.T, k Kind) {
 	for i := range trials {
 		together = append(together, &tilthv1.JobEvent{Sequence: uint64(2 + i), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 			TaskIndex: 3, BatchId: "job/0", BestSeconds: float64(trials - i), PredictedSeconds: float32(i),
-			Measurement: Record("cpu", "conv", int64(i), float64(trials-i)).GetMeasurement(),
+			Measurement: storetest.Record("cpu", "conv", int64(i), float64(trials-i)).GetMeasurement(),
 		}}})
 	}
 	w.AppendEvent("job", state(1))

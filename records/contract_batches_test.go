@@ -1,20 +1,21 @@
-package storetest
+package records_test
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-func aBatchIsUnderWayClosedOrGone(t *testing.T, k Kind) {
+func aBatchIsUnderWayClosedOrGone(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	s := k.opened(t, folder)
 	w := &records.Write{}
-	putNew(w, "job-1", "ana", "r")
-	putNew(w, "job-2", "ana", "s")
+	storetest.PutNew(w, "job-1", "ana", "r")
+	storetest.PutNew(w, "job-2", "ana", "s")
 	w.AppendEvent("job-1", &tilthv1.JobEvent{Sequence: 2, Event: &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
 		Candidates: []*tilthv1.Candidate{{Digest: "a"}, {Digest: "b"}}, PredictedSeconds: []float32{0, 2},
 	}}})
@@ -63,7 +64,7 @@ func aBatchIsUnderWayClosedOrGone(t *testing.T, k Kind) {
 	}
 }
 
-func agentsAndDevicesAreKeptByName(t *testing.T, k Kind) {
+func agentsAndDevicesAreKeptByName(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	s := k.opened(t, folder)
 	w := &records.Write{}

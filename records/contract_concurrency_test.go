@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"errors"
@@ -6,15 +6,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
 // writesAreStoredInTheOrderOfTheCommits runs many writers that each update a row of their own repeatedly.
-func writesAreStoredInTheOrderOfTheCommits(t *testing.T, k Kind) {
+func writesAreStoredInTheOrderOfTheCommits(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	const writers = 8
-	rounds := QuickOr(20, 100)
+	rounds := storetest.QuickOr(20, 100)
 	var told [writers][]int
 	var all sync.WaitGroup
 	for n := range writers {
@@ -53,12 +54,12 @@ func writesAreStoredInTheOrderOfTheCommits(t *testing.T, k Kind) {
 }
 
 // readersSeeWholeWrites makes every write add an event and count it in the job's row.
-func readersSeeWholeWrites(t *testing.T, k Kind) {
+func readersSeeWholeWrites(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
-	putNew(w, "job", "ana", "r")
+	storetest.PutNew(w, "job", "ana", "r")
 	commit(t, s, w)
-	rounds := QuickOr(15, 50)
+	rounds := storetest.QuickOr(15, 50)
 	written := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -78,10 +79,10 @@ func readersSeeWholeWrites(t *testing.T, k Kind) {
 	}
 	for round := range uint64(rounds) {
 		w := &records.Write{}
-		row := rowOf("job", running, nil)
+		row := storetest.JobRow("job", running, nil)
 		row.Proposals = round + 2
 		w.PutJob(row)
-		w.AddRecord(Record("cpu", "conv", int64(round), 1/float64(round+1)))
+		w.AddRecord(storetest.Record("cpu", "conv", int64(round), 1/float64(round+1)))
 		w.AppendEvent("job", &tilthv1.JobEvent{Sequence: round + 2, Event: &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{}}})
 		commit(t, s, w)
 	}
@@ -114,10 +115,10 @@ func lookAtWhole(s records.Store) error {
 	return nil
 }
 
-func aStoreThatIsClosedTakesNothing(t *testing.T, k Kind) {
+func aStoreThatIsClosedTakesNothing(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
-	w.AddRecord(Record("cpu", "conv", 1, 1))
+	w.AddRecord(storetest.Record("cpu", "conv", 1, 1))
 	under := s.Commit(w)
 	if err := errors.Join(s.Close(), under.Wait(t.Context())); err != nil {
 		t.Errorf("what was handed in before: %v", err)
@@ -127,7 +128,7 @@ func aStoreThatIsClosedTakesNothing(t *testing.T, k Kind) {
 	}
 }
 
-func generationHasAUniqueName(t *testing.T, k Kind) {
+func generationHasAUniqueName(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	generations := map[string]bool{}
 	for range 3 {

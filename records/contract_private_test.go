@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -20,13 +21,13 @@ func named(rs []*tilthv1.Record) (names []string) {
 }
 
 // Private records form groups with bests of their own, visible only under their owner's name.
-func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
+func privateRecordsAreMetByTheirOwnersName(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	s := k.opened(t, folder)
 	cpu, gpu := records.Private("cpu", "ana"), records.Private("gpu", "ana")
-	Add(t, s,
-		Record("cpu", "conv", 1, 0.3), Record(cpu, "conv", 2, 0.1), Record(cpu, "pool", 3, 0.2), Record(gpu, "conv", 4, 0.4),
-		Record(records.Private("cpu", "an"), "conv", 5, 0.01), Record(records.Private("cpu", "anab"), "conv", 6, 0.02))
+	storetest.Add(t, s,
+		storetest.Record("cpu", "conv", 1, 0.3), storetest.Record(cpu, "conv", 2, 0.1), storetest.Record(cpu, "pool", 3, 0.2), storetest.Record(gpu, "conv", 4, 0.4),
+		storetest.Record(records.Private("cpu", "an"), "conv", 5, 0.01), storetest.Record(records.Private("cpu", "anab"), "conv", 6, 0.02))
 	for range 2 {
 		for target, want := range map[string][]string{
 			"": {`cpu conv of "" at 1`}, "cpu": {`cpu conv of "" at 1`}, "gpu": nil,
@@ -36,7 +37,7 @@ func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
 			records.Private("", "an"):  {`cpu conv of "an" at 5`},
 		} {
 			slices.Sort(want)
-			list := named(List(t, s, target, ""))
+			list := named(storetest.List(t, s, target, ""))
 			if slices.Sort(list); !slices.Equal(list, want) {
 				t.Errorf("the list of %q is %q, want %q", target, list, want)
 			}
@@ -68,7 +69,7 @@ func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
 		}
 		s = k.reopened(t, s, folder)
 	}
-	if _, _, err := s.Import(t.Context(), func() (*tilthv1.Record, error) { return Record(cpu, "conv", 7, 0.1), nil }); !errors.Is(err, records.ErrInvalid) {
+	if _, _, err := s.Import(t.Context(), func() (*tilthv1.Record, error) { return storetest.Record(cpu, "conv", 7, 0.1), nil }); !errors.Is(err, records.ErrInvalid) {
 		t.Errorf("a private record is imported: %v", err)
 	}
 	if removed, kept, err := s.Prune(t.Context(), records.PruneOptions{KeepBest: 1}); removed != 0 || kept != 6 || err != nil {
@@ -76,7 +77,7 @@ func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
 	}
 }
 
-func aJobSaysWhetherItIsPrivate(t *testing.T, k Kind) {
+func aJobSaysWhetherItIsPrivate(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	s := k.opened(t, folder)
 	conv := []byte("conv")
@@ -88,7 +89,7 @@ func aJobSaysWhetherItIsPrivate(t *testing.T, k Kind) {
 	} {
 		key := records.RequestKey("ana", id)
 		w.PutNew(id, key, records.EncodeJob(spec, make([]*tilthv1.TaskProgress, len(spec.GetTasks()))))
-		w.PutJob(rowOf(id, running, key))
+		w.PutJob(storetest.JobRow(id, running, key))
 	}
 	commit(t, s, w)
 	for range 2 {
@@ -106,7 +107,7 @@ func aJobSaysWhetherItIsPrivate(t *testing.T, k Kind) {
 }
 
 // A page of visible jobs is filled across jobs of others, and never ends at one of those.
-func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
+func jobsThatSomebodySeesComeInPages(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
 	for i := range 12 {
@@ -114,7 +115,7 @@ func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 		key := records.RequestKey("ana", id)
 		spec := &tilthv1.JobSpec{Name: "net", Owner: "ana", Private: i%4 != 0}
 		w.PutNew(id, key, records.EncodeJob(spec, nil))
-		w.PutJob(rowOf(id, running, key))
+		w.PutJob(storetest.JobRow(id, running, key))
 	}
 	commit(t, s, w)
 	for most, want := range map[int][][]string{
@@ -143,7 +144,7 @@ func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 
 // A look-up that skips many invisible jobs may end with an empty page from which the next continues. No page names an
 // invisible job, and no visible job is missed.
-func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
+func aPageEndsAmongJobsThatNobodySees(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
 	const generations = 3 // each has a job of every number
@@ -152,7 +153,7 @@ func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
 		owner := records.Owner{Name: "ana", Private: i%10 != 0}
 		key := records.RequestKey("ana", id)
 		w.PutNew(id, key, records.EncodeJob(&tilthv1.JobSpec{Owner: owner.Name, Private: owner.Private}, nil))
-		row := rowOf(id, running, key)
+		row := storetest.JobRow(id, running, key)
 		if i%2 == 0 { // the others have rows of an earlier version
 			row.Owner = owner.Row()
 		}

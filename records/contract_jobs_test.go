@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -17,32 +18,16 @@ const (
 	done    = tilthv1.JobState_JOB_STATE_DONE
 )
 
-// putNew stores a new job of an owner with two tasks and one event.
-func putNew(w *records.Write, id, owner, request string) {
-	conv, pool := []byte("conv"), []byte("pool")
-	spec := &tilthv1.JobSpec{Name: "net", Owner: owner, Tasks: []*tilthv1.TaskSpec{
-		{Name: "a", WorkloadDigest: records.Digest(conv), Workload: conv}, {Name: "b", WorkloadDigest: records.Digest(pool), Workload: pool},
-	}}
-	key := records.RequestKey(owner, request)
-	w.PutNew(id, key, records.EncodeJob(spec, []*tilthv1.TaskProgress{{}, {}}))
-	w.PutJob(rowOf(id, running, key))
-	w.AppendEvent(id, &tilthv1.JobEvent{Sequence: 1, Event: &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{State: running}}})
-}
-
-func rowOf(id string, state tilthv1.JobState, request []byte) *storev1.JobRow {
-	return &storev1.JobRow{Job: &tilthv1.Job{Id: id, State: state}, RequestKey: request, Proposals: 3}
-}
-
-func aJobIsWhatWasStoredOfItLast(t *testing.T, k Kind) {
+func aJobIsWhatWasStoredOfItLast(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	s := k.opened(t, folder)
 	_, err := s.Job("job-1")
 	missing(t, "a job that nobody made", err)
 	w := &records.Write{}
-	putNew(w, "job-1", "ana", "r")
-	putNew(w, "job-2", "ana", "s")
+	storetest.PutNew(w, "job-1", "ana", "r")
+	storetest.PutNew(w, "job-2", "ana", "s")
 	w.PutProgress("job-1", 1, &tilthv1.TaskProgress{Trials: 8})
-	w.PutJob(rowOf("job-2", done, records.RequestKey("ana", "s")))
+	w.PutJob(storetest.JobRow("job-2", done, records.RequestKey("ana", "s")))
 	w.EndJob("job-2", &storev1.EndedRow{Owner: "ana", StoredBytes: 7})
 	commit(t, s, w)
 	for range 2 {
@@ -71,18 +56,18 @@ func aJobIsWhatWasStoredOfItLast(t *testing.T, k Kind) {
 	}
 }
 
-func jobsComeInPages(t *testing.T, k Kind) {
+func jobsComeInPages(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
 	var all, open []string
 	for i := range 30 {
 		id := fmt.Sprintf("job-%08d", i)
-		putNew(w, id, "ana", id)
+		storetest.PutNew(w, id, "ana", id)
 		all = append(all, id)
 		if i%3 == 0 {
 			open = append(open, id)
 		} else {
-			w.PutJob(rowOf(id, done, records.RequestKey("ana", id)))
+			w.PutJob(storetest.JobRow(id, done, records.RequestKey("ana", id)))
 		}
 	}
 	commit(t, s, w)
@@ -119,23 +104,23 @@ func jobsComeInPages(t *testing.T, k Kind) {
 	}
 }
 
-func aDroppedJobLeavesItsRecords(t *testing.T, k Kind) {
+func aDroppedJobLeavesItsRecords(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	s := k.opened(t, folder)
 	w := &records.Write{}
-	putNew(w, "job-1", "ana", "r")
-	putNew(w, "job-2", "ana", "s")
+	storetest.PutNew(w, "job-1", "ana", "r")
+	storetest.PutNew(w, "job-2", "ana", "s")
 	for _, id := range []string{"job-1", "job-2"} {
 		w.AppendTrials(id, "cpu", records.Digest([]byte("conv")), []*tilthv1.JobEvent{{Sequence: 2, Event: &tilthv1.JobEvent_Trial{
-			Trial: &tilthv1.TrialRecorded{Measurement: Record("cpu", "conv", int64(len(id)), 1).GetMeasurement(), BatchId: id + ".0"},
+			Trial: &tilthv1.TrialRecorded{Measurement: storetest.Record("cpu", "conv", int64(len(id)), 1).GetMeasurement(), BatchId: id + ".0"},
 		}}})
 		w.PutBatch(id+".0", &storev1.BatchRow{JobId: id, EventSequence: 1})
 		w.CloseBatch(id+".1", &storev1.BatchRow{JobId: id})
-		w.PutJob(rowOf(id, done, records.RequestKey("ana", map[string]string{"job-1": "r", "job-2": "s"}[id])))
+		w.PutJob(storetest.JobRow(id, done, records.RequestKey("ana", map[string]string{"job-1": "r", "job-2": "s"}[id])))
 		w.EndJob(id, &storev1.EndedRow{Owner: "ana"})
 	}
 	commit(t, s, w)
-	count := len(List(t, s, "", ""))
+	count := len(storetest.List(t, s, "", ""))
 	w = &records.Write{}
 	w.DropJob("job-2")
 	commit(t, s, w)
@@ -157,7 +142,7 @@ func aDroppedJobLeavesItsRecords(t *testing.T, k Kind) {
 		if last, err := s.LastJobID(); err != nil || last != "job-2" {
 			t.Errorf("the last job is %q, %v", last, err)
 		}
-		if n := len(List(t, s, "", "")); n != count {
+		if n := len(storetest.List(t, s, "", "")); n != count {
 			t.Errorf("%d records are left of %d", n, count)
 		}
 		if events, err := s.Events("job-1", 0, 10); err != nil || len(events) != 2 {
@@ -170,11 +155,11 @@ func aDroppedJobLeavesItsRecords(t *testing.T, k Kind) {
 	}
 }
 
-func aRequestIsItsOwners(t *testing.T, k Kind) {
+func aRequestIsItsOwners(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
-	putNew(w, "job-1", "ana", "r")
-	putNew(w, "job-2", "ben", "r")
+	storetest.PutNew(w, "job-1", "ana", "r")
+	storetest.PutNew(w, "job-2", "ben", "r")
 	commit(t, s, w)
 	for owner, want := range map[string]string{"ana": "job-1", "ben": "job-2"} {
 		if id, err := s.JobByRequest(owner, "r"); err != nil || id != want {
@@ -189,14 +174,14 @@ func aRequestIsItsOwners(t *testing.T, k Kind) {
 }
 
 // whatIsReturnedBelongsToTheCaller modifies every returned message and reads it again.
-func whatIsReturnedBelongsToTheCaller(t *testing.T, k Kind) {
+func whatIsReturnedBelongsToTheCaller(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
-	putNew(w, "job", "ana", "r")
+	storetest.PutNew(w, "job", "ana", "r")
 	agent := &tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: "board"}, Session: "s"}
 	w.PutAgent(agent)
 	agent.Session = "changed" // after it was added to the write
-	w.AddRecord(Record("cpu", "conv", 1, 0.5))
+	w.AddRecord(storetest.Record("cpu", "conv", 1, 0.5))
 	commit(t, s, w)
 	for range 2 {
 		job, err := s.Job("job")
@@ -205,7 +190,7 @@ func whatIsReturnedBelongsToTheCaller(t *testing.T, k Kind) {
 		}
 		job.Spec.Name, job.Spec.Tasks[0].Workload[0] = "changed", 'x'
 		best, err := s.BestAllowed("cpu", records.Digest([]byte("conv")), "")
-		if err != nil || !proto.Equal(best, Record("cpu", "conv", 1, 0.5)) {
+		if err != nil || !proto.Equal(best, storetest.Record("cpu", "conv", 1, 0.5)) {
 			t.Fatalf("the best is %v, %v", best, err)
 		}
 		best.Measurement.LatencySeconds, best.Workload[0] = 9, 'x'

@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -23,7 +24,7 @@ type modelGroup struct {
 	best    [3]*tilthv1.Record
 }
 
-var modelLevels = []string{"strict", "default", "fast"}
+var levels = []string{"strict", "default", "fast"}
 
 func (g *modelGroup) add(r *tilthv1.Record) {
 	at := func(r *tilthv1.Record) int64 { return r.GetMeasurement().GetAt().GetSeconds() }
@@ -47,7 +48,7 @@ func (g *modelGroup) add(r *tilthv1.Record) {
 func digestOf(r *tilthv1.Record) string { return r.GetMeasurement().GetCandidate().GetDigest() }
 
 func (g *modelGroup) offer(r *tilthv1.Record) {
-	needs := slices.Index(modelLevels, r.GetMeasurement().GetCandidate().GetNumerics())
+	needs := slices.Index(levels, r.GetMeasurement().GetCandidate().GetNumerics())
 	for level := needs; level < len(g.best); level++ {
 		if g.best[level] == nil || records.Supersedes(r.GetMeasurement(), g.best[level].GetMeasurement()) {
 			g.best[level] = r
@@ -70,7 +71,7 @@ func (g *modelGroup) again() {
 
 // theStoreSaysWhatAModelOfItSays adds records in random order, with repetitions and in random groups, and reopens the
 // store.
-func theStoreSaysWhatAModelOfItSays(t *testing.T, k Kind) {
+func theStoreSaysWhatAModelOfItSays(t *testing.T, k storeKind) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := k.folder(t)
 		db := k.opened(t, dir)
@@ -98,18 +99,18 @@ func theStoreSaysWhatAModelOfItSays(t *testing.T, k Kind) {
 // drawRecord draws one of few candidates at one of few times.
 func drawRecord(t *rapid.T) *tilthv1.Record {
 	second := rapid.Int64Range(1, 30).Draw(t, "second")
-	r := Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
+	r := storetest.Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
 	// Each time belongs to one candidate, since a device measures one at a time.
 	trace := fmt.Appendf(nil, "candidate %d", second%4)
 	c := r.Measurement.Candidate
-	c.Trace, c.Digest, c.Numerics = trace, records.Digest(trace), modelLevels[second%3]
+	c.Trace, c.Digest, c.Numerics = trace, records.Digest(trace), levels[second%3]
 	return r
 }
 
 func (m *model) check(t *rapid.T, db records.Store) {
 	for _, workload := range []string{"conv", "pool"} {
 		g := m.groups[workload]
-		for level, name := range modelLevels {
+		for level, name := range levels {
 			got, err := db.BestAllowed("cpu", records.Digest([]byte(workload)), name)
 			if err != nil && !errors.Is(err, records.ErrNotFound) {
 				t.Fatal(err)

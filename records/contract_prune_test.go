@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"errors"
@@ -8,13 +8,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
 // pruningKeepsWhatItSays checks the guarantees of Prune on random records.
-func pruningKeepsWhatItSays(t *testing.T, k Kind) {
+func pruningKeepsWhatItSays(t *testing.T, k storeKind) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := k.folder(t)
 		db := k.opened(t, dir)
@@ -56,7 +57,7 @@ func pruningKeepsWhatItSays(t *testing.T, k Kind) {
 // drawRecords adds random records of two workloads and few candidates, some failed, some of an open job.
 func drawRecords(t *rapid.T, w *records.Write) (all []*tilthv1.Record) {
 	for second := range int64(rapid.IntRange(0, 40).Draw(t, "records")) {
-		r := Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second+1, float64(rapid.IntRange(0, 9).Draw(t, "latency")))
+		r := storetest.Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second+1, float64(rapid.IntRange(0, 9).Draw(t, "latency")))
 		trace := fmt.Appendf(nil, "candidate %d", rapid.IntRange(0, 6).Draw(t, "candidate"))
 		c := r.Measurement.Candidate
 		c.Trace, c.Digest = trace, records.Digest(trace)
@@ -112,7 +113,7 @@ func mustStay(all []*tilthv1.Record, opts records.PruneOptions) (out []*tilthv1.
 	return out
 }
 
-func aPrunedRecordLeavesItsEvent(t *testing.T, k Kind) {
+func aPrunedRecordLeavesItsEvent(t *testing.T, k storeKind) {
 	db := fresh(t, k)
 	w := &records.Write{}
 	w.PutNew("job", []byte("r"), records.EncodeJob(&tilthv1.JobSpec{}, nil))
@@ -120,7 +121,7 @@ func aPrunedRecordLeavesItsEvent(t *testing.T, k Kind) {
 	var trials []*tilthv1.JobEvent
 	for i := range uint64(2) {
 		trials = append(trials, &tilthv1.JobEvent{Sequence: i + 1, Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-			Measurement: Record("cpu", "conv", int64(i)+1, float64(i)+1).GetMeasurement(), BestSeconds: 1,
+			Measurement: storetest.Record("cpu", "conv", int64(i)+1, float64(i)+1).GetMeasurement(), BestSeconds: 1,
 		}}})
 	}
 	w.AppendTrials("job", "cpu", "conv", trials)

@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"slices"
@@ -6,14 +6,15 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/records"
 )
 
-func groupsAndKeysComeInPages(t *testing.T, k Kind) {
+func groupsAndKeysComeInPages(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	for _, target := range []string{"a", "b", "bb"} {
 		for _, workload := range []string{"conv", "pool", "dense"} {
-			Add(t, s, Record(target, workload, 3, 0.5), Record(target, workload, 1, 0), Record(target, workload, 2, 0.5))
+			storetest.Add(t, s, storetest.Record(target, workload, 3, 0.5), storetest.Record(target, workload, 1, 0), storetest.Record(target, workload, 2, 0.5))
 		}
 	}
 	for target, want := range map[string]int{"": 9, "a": 3, "b": 3, "c": 0} {
@@ -37,7 +38,7 @@ func groupsAndKeysComeInPages(t *testing.T, k Kind) {
 	conv := records.Group{Target: "b", Workload: records.Digest([]byte("conv"))}
 	var want []records.Key
 	for second := range int64(3) {
-		want = append(want, records.KeyOf(Record("b", "conv", second+1, 0.5).GetMeasurement()))
+		want = append(want, records.KeyOf(storetest.Record("b", "conv", second+1, 0.5).GetMeasurement()))
 	}
 	for from, first := range want {
 		for most := range 5 {
@@ -54,14 +55,14 @@ func groupsAndKeysComeInPages(t *testing.T, k Kind) {
 	}
 }
 
-func someRecordsAreFoundByTheirKeys(t *testing.T, k Kind) {
+func someRecordsAreFoundByTheirKeys(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	var keys []records.Key
 	for second := range int64(200) {
-		r := Record("cpu", "conv", second, 0.5)
+		r := storetest.Record("cpu", "conv", second, 0.5)
 		keys = append(keys, records.KeyOf(r.GetMeasurement()))
 		if second%2 == 1 {
-			Add(t, s, r)
+			storetest.Add(t, s, r)
 		}
 	}
 	of := records.Group{Target: "cpu", Workload: records.Digest([]byte("conv"))}
@@ -70,7 +71,7 @@ func someRecordsAreFoundByTheirKeys(t *testing.T, k Kind) {
 		t.Fatalf("%d records of %d keys, %v", len(found), looked, err)
 	}
 	for i, r := range found {
-		want := Record("cpu", "conv", int64(2*i+1), 0.5)
+		want := storetest.Record("cpu", "conv", int64(2*i+1), 0.5)
 		if i > 0 {
 			want.Workload = nil
 		}
@@ -79,7 +80,7 @@ func someRecordsAreFoundByTheirKeys(t *testing.T, k Kind) {
 		}
 	}
 	found, looked, err = s.Some(of, keys[1:], 1)
-	if err != nil || len(found) == 0 || looked >= len(keys)-1 || !proto.Equal(found[0], Record("cpu", "conv", 1, 0.5)) {
+	if err != nil || len(found) == 0 || looked >= len(keys)-1 || !proto.Equal(found[0], storetest.Record("cpu", "conv", 1, 0.5)) {
 		t.Errorf("within few bytes: %d records of %d keys, %v", len(found), looked, err)
 	}
 	found, looked, err = s.Some(records.Group{Target: "gpu", Workload: of.Workload}, keys, 1<<20)

@@ -1,4 +1,4 @@
-package storetest
+package postgres_test
 
 import (
 	"context"
@@ -8,16 +8,17 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Step changes a store as a tracker would. Applied to several stores, it has the same effect on each.
-type Step func(ctx context.Context, s records.Store) error
+// step changes a store as a tracker would. Applied to several stores, it has the same effect on each.
+type step func(ctx context.Context, s records.Store) error
 
-// History draws consistent sequences of steps.
-type History struct {
+// history draws consistent sequences of steps.
+type history struct {
 	jobs   int
 	open   map[string]uint64 // job -> sequence of its last event
 	ended  map[string]bool
@@ -25,12 +26,15 @@ type History struct {
 	trial  uint32
 }
 
+// levels lists the levels of numerics.
+var levels = []string{"strict", "default", "fast"}
+
 // Few names, so that steps often meet the same object.
 const maxAgents, maxBatches = 3, 4
 
 // Draw draws up to most steps.
-func (h *History) Draw(t *rapid.T, most int) (steps []Step) {
-	kinds := []func(*rapid.T) Step{
+func (h *history) Draw(t *rapid.T, most int) (steps []step) {
+	kinds := []func(*rapid.T) step{
 		h.begin, h.begin, h.trials, h.trials, h.trials, h.batch, h.batch, h.end, h.drop, h.agent, h.add, h.add, h.suspect, h.load, h.prune,
 	}
 	for range rapid.IntRange(0, most).Draw(t, "steps") {
@@ -42,7 +46,7 @@ func (h *History) Draw(t *rapid.T, most int) (steps []Step) {
 }
 
 // writes returns a step that commits one write.
-func writes(fill func(w *records.Write)) Step {
+func writes(fill func(w *records.Write)) step {
 	return func(ctx context.Context, s records.Store) error {
 		w := &records.Write{}
 		fill(w)
@@ -68,21 +72,21 @@ func jobName(n int) string { return fmt.Sprintf("job-%d", n) }
 
 func ownerOf(n int) string { return []string{"ana", "ben"}[n%2] }
 
-func (h *History) begin(*rapid.T) Step { return h.Begin() }
+func (h *history) begin(*rapid.T) step { return h.Begin() }
 
 // Begin returns a step that creates the next job.
-func (h *History) Begin() Step {
+func (h *history) Begin() step {
 	if h.open == nil {
 		h.open, h.ended = map[string]uint64{}, map[string]bool{}
 	}
 	n := h.jobs
 	h.jobs++
 	h.open[jobName(n)] = 1
-	return writes(func(w *records.Write) { putNew(w, jobName(n), ownerOf(n), fmt.Sprint("r", n/2)) })
+	return writes(func(w *records.Write) { storetest.PutNew(w, jobName(n), ownerOf(n), fmt.Sprint("r", n/2)) })
 }
 
 // trials records trials of a batch, and the job's progress.
-func (h *History) trials(t *rapid.T) Step {
+func (h *history) trials(t *rapid.T) step {
 	job := some(t, h.open, h.jobs)
 	if job == "" {
 		return nil
@@ -106,18 +110,18 @@ func (h *History) trials(t *rapid.T) Step {
 }
 
 // measured draws a record, usually with a time of its own.
-func (h *History) measured(t *rapid.T, workload string) *tilthv1.Record {
+func (h *history) measured(t *rapid.T, workload string) *tilthv1.Record {
 	h.second += int64(rapid.IntRange(0, 2).Draw(t, "later"))
-	r := Record("cpu", workload, 1+h.second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
+	r := storetest.Record("cpu", workload, 1+h.second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
 	trace := fmt.Appendf(nil, "candidate %d", rapid.IntRange(0, 4).Draw(t, "candidate"))
 	h.trial++
 	c := r.Measurement.Candidate
-	c.Trial, c.Trace, c.Digest, c.Numerics = h.trial, trace, records.Digest(trace), rapid.SampledFrom(modelLevels).Draw(t, "numerics")
+	c.Trial, c.Trace, c.Digest, c.Numerics = h.trial, trace, records.Digest(trace), rapid.SampledFrom(levels).Draw(t, "numerics")
 	return r
 }
 
 // batch proposes a batch and leaves it open, closed, dead, reopened or dropped.
-func (h *History) batch(t *rapid.T) Step {
+func (h *history) batch(t *rapid.T) step {
 	job := some(t, h.open, h.jobs)
 	if job == "" {
 		return nil
@@ -145,7 +149,7 @@ func (h *History) batch(t *rapid.T) Step {
 	})
 }
 
-func (h *History) end(t *rapid.T) Step {
+func (h *history) end(t *rapid.T) step {
 	job := some(t, h.open, h.jobs)
 	if job == "" {
 		return nil
@@ -155,13 +159,13 @@ func (h *History) end(t *rapid.T) Step {
 	var n int
 	_, _ = fmt.Sscanf(job, "job-%d", &n)
 	return writes(func(w *records.Write) {
-		w.PutJob(rowOf(job, done, records.RequestKey(ownerOf(n), fmt.Sprint("r", n/2))))
+		w.PutJob(storetest.JobRow(job, tilthv1.JobState_JOB_STATE_DONE, records.RequestKey(ownerOf(n), fmt.Sprint("r", n/2))))
 		w.EndJob(job, &storev1.EndedRow{Owner: ownerOf(n), StoredBytes: uint64(n)})
 	})
 }
 
 // drop drops a job, and usually sweeps.
-func (h *History) drop(t *rapid.T) Step {
+func (h *history) drop(t *rapid.T) step {
 	job := some(t, h.ended, h.jobs)
 	if job == "" {
 		return nil
@@ -176,7 +180,7 @@ func (h *History) drop(t *rapid.T) Step {
 	}
 }
 
-func (h *History) agent(t *rapid.T) Step {
+func (h *history) agent(t *rapid.T) step {
 	name := fmt.Sprint("board-", rapid.IntRange(0, maxAgents-1).Draw(t, "agent"))
 	session := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "session"))
 	gone, cordoned := rapid.IntRange(0, 4).Draw(t, "gone") == 0, rapid.Bool().Draw(t, "cordoned")
@@ -193,29 +197,29 @@ func (h *History) agent(t *rapid.T) Step {
 	})
 }
 
-func (h *History) add(t *rapid.T) Step {
+func (h *history) add(t *rapid.T) step {
 	r := h.measured(t, rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"))
 	r.Target = rapid.SampledFrom([]string{"cpu", "gpu"}).Draw(t, "target")
 	return writes(func(w *records.Write) { w.AddRecord(proto.CloneOf(r)) })
 }
 
-func (h *History) suspect(t *rapid.T) Step {
+func (h *history) suspect(t *rapid.T) step {
 	w := rapid.Int64Range(0, 3).Draw(t, "since")
 	return writes(func(to *records.Write) {
-		to.SuspectBests("board-1", records.KeyOf(Record("", "", w, 1).GetMeasurement()).At(), "slow")
+		to.SuspectBests("board-1", records.KeyOf(storetest.Record("", "", w, 1).GetMeasurement()).At(), "slow")
 	})
 }
 
 // load imports some records.
-func (h *History) load(t *rapid.T) Step {
+func (h *history) load(t *rapid.T) step {
 	n := rapid.Int64Range(1, 20).Draw(t, "imported")
 	return func(ctx context.Context, s records.Store) error {
-		_, _, err := s.Import(ctx, Numbered(n, io.EOF))
+		_, _, err := s.Import(ctx, storetest.Numbered(n, io.EOF))
 		return err
 	}
 }
 
-func (h *History) prune(t *rapid.T) Step {
+func (h *history) prune(t *rapid.T) step {
 	opts := records.PruneOptions{KeepBest: rapid.IntRange(0, 3).Draw(t, "best"), KeepRecent: rapid.IntRange(2, 9).Draw(t, "recent")}
 	return func(ctx context.Context, s records.Store) error {
 		_, _, err := s.Prune(ctx, opts)

@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"bufio"
@@ -9,24 +9,20 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-// crashEnv makes a test binary write to the store in a folder until it is killed.
+// crashEnv makes the test binary write to a store until it is killed: the store's name and folder.
 const crashEnv = "TILTH_STORE_CRASH"
 
-// Process must be called first in TestMain of packages that call TestCrash. It returns false in the test process.
-func Process(k Kind) bool {
-	folder := os.Getenv(crashEnv)
-	if folder == "" {
-		return false
-	}
-	s, err := k.Open(folder)
+// write writes to the store in a folder until the process is killed.
+func (k storeKind) write(folder string) error {
+	s, err := k.open(folder)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return err
 	}
 	last, err := s.LastJobID()
 	begin, _ := strconv.Atoi(last)
@@ -38,27 +34,25 @@ func Process(k Kind) bool {
 			err = p.Wait(context.Background())
 		}
 	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
-	return true
+	return err
 }
 
 // numbered adds five rows to a write.
 func numbered(w *records.Write, n int) {
 	id := fmt.Sprintf("%08d", n)
-	putNew(w, id, "ana", id)
+	storetest.PutNew(w, id, "ana", id)
 	w.PutBatch(id+".0", &storev1.BatchRow{JobId: id, EventSequence: 1})
 	w.AppendTrials(id, "cpu", "conv", []*tilthv1.JobEvent{{Sequence: 2, Event: &tilthv1.JobEvent_Trial{
-		Trial: &tilthv1.TrialRecorded{Measurement: Record("cpu", "conv", int64(n), 1/float64(n)).GetMeasurement()},
+		Trial: &tilthv1.TrialRecorded{Measurement: storetest.Record("cpu", "conv", int64(n), 1/float64(n)).GetMeasurement()},
 	}}})
 }
 
-// TestCrash kills a process that writes to a store. It verifies that acknowledged writes are present, and that writes
-// are stored completely or not at all, without gaps.
-func TestCrash(t *testing.T, k Kind) {
+// checkWithKills kills a process that writes to a store. It verifies that acknowledged writes are present, and that
+// writes are stored completely or not at all, without gaps.
+func (k storeKind) checkWithKills(t *testing.T, name string) {
 	folder := k.folder(t)
-	for round := range QuickOr(2, 4) {
-		told := killed(t, folder, 100+150*round)
+	for round := range storetest.QuickOr(2, 4) {
+		told := killed(t, name+" "+folder, 100+150*round)
 		s := k.opened(t, folder)
 		stored, err := s.LastJobID()
 		count, _ := strconv.Atoi(stored)
@@ -89,10 +83,10 @@ func TestCrash(t *testing.T, k Kind) {
 
 // killed starts a writing process, kills it after a number of stored writes, and returns the number of the last
 // acknowledged write.
-func killed(t *testing.T, folder string, writes int) (told int) {
+func killed(t *testing.T, store string, writes int) (told int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), crashEnv+"="+folder)
+	cmd.Env = append(os.Environ(), crashEnv+"="+store)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -1,24 +1,22 @@
-package storetest
+package records_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-func times(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
-
-func bestThatIsRefutedGivesWayToTheNext(t *testing.T, k Kind) {
+func bestThatIsRefutedGivesWayToTheNext(t *testing.T, k storeKind) {
 	db := fresh(t, k)
 	record := func(second int64, latency float64, candidate, numerics string) *tilthv1.Record {
-		r := Record("cpu-1", "conv", second, latency)
+		r := storetest.Record("cpu-1", "conv", second, latency)
 		r.Measurement.Candidate = &tilthv1.Candidate{Trace: []byte(candidate), Digest: records.Digest([]byte(candidate)), Numerics: numerics}
 		return r
 	}
-	Add(t, db, record(1, 3, "slow", "strict"), record(2, 1, "flaky", "fast"), record(3, 2, "good", "default"), record(4, 0, "flaky", "fast"))
+	storetest.Add(t, db, record(1, 3, "slow", "strict"), record(2, 1, "flaky", "fast"), record(3, 2, "good", "default"), record(4, 0, "flaky", "fast"))
 	for level, want := range map[string]string{"strict": "slow", "default": "good", "fast": "good", "": "good"} {
 		r, err := db.BestAllowed("cpu-1", records.Digest([]byte("conv")), level)
 		if err != nil || string(r.GetMeasurement().GetCandidate().GetTrace()) != want {
@@ -28,12 +26,12 @@ func bestThatIsRefutedGivesWayToTheNext(t *testing.T, k Kind) {
 }
 
 // The best stays until it is measured again, however briefly, even across reopening.
-func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k Kind) {
+func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	db := k.opened(t, folder)
 	record := func(workload, device string, second int64, samples ...float64) *tilthv1.Record {
-		r := Record("cpu-1", workload, second, 1)
-		r.Measurement = Measured("a", second, 1, samples...)
+		r := storetest.Record("cpu-1", workload, second, 1)
+		r.Measurement = measured("a", second, 1, samples...)
 		r.Measurement.Device = device
 		return r
 	}
@@ -45,7 +43,7 @@ func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k Kind) {
 		}
 		return r.GetMeasurement()
 	}
-	Add(t, db, record("early", "board", 10, times(20, 1)...), record("late", "board", 20, times(20, 1)...), record("other", "board-2", 20, times(20, 1)...))
+	storetest.Add(t, db, record("early", "board", 10, times(20, 1)...), record("late", "board", 20, times(20, 1)...), record("other", "board-2", 20, times(20, 1)...))
 	var w records.Write
 	w.SuspectBests("board", time.Unix(10, 0), "it changed")
 	if err := db.Commit(&w).Wait(t.Context()); err != nil {
@@ -60,7 +58,7 @@ func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k Kind) {
 		db = k.reopened(t, db, folder)
 	}
 	for _, workload := range []string{"early", "late", "other"} {
-		Add(t, db, record(workload, "board-3", 30, times(5, 1.1)...))
+		storetest.Add(t, db, record(workload, "board-3", 30, times(5, 1.1)...))
 	}
 	for workload, want := range map[string]float64{"early": 1, "late": 1.1, "other": 1} {
 		if m := best(workload); m.GetLatencySeconds() != want {

@@ -1,4 +1,4 @@
-package storetest
+package postgres_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Content returns everything of a history that the store interface can read, one line per item, in a deterministic
+// contentOf returns everything of a history that the store interface can read, one line per item, in a deterministic
 // order. An error is that of a look-up.
-func Content(ctx context.Context, s records.Store, h *History) ([]string, error) {
+func contentOf(ctx context.Context, s records.Store, h *history) ([]string, error) {
 	c := &content{ctx: ctx, s: s}
 	c.ofJobs(h)
 	c.ofBatches(h)
@@ -46,7 +46,7 @@ func (c *content) message(what string, m proto.Message, err error) {
 	c.say(what, err, fmt.Sprint(m))
 }
 
-func (c *content) ofJobs(h *History) {
+func (c *content) ofJobs(h *history) {
 	last, err := c.s.LastJobID()
 	c.say("last job", err, last)
 	page, _, err := c.s.Jobs(records.JobQuery{Max: 1000, MaxBytes: 1 << 30})
@@ -72,7 +72,7 @@ func (c *content) ofJobs(h *History) {
 	}
 }
 
-func (c *content) ofBatches(h *History) {
+func (c *content) ofBatches(h *history) {
 	open, err := c.s.OpenBatches()
 	c.say("open batches", err, len(open))
 	for _, b := range open {
@@ -103,7 +103,7 @@ func (c *content) ofRecords() {
 		c.message("record", r, nil)
 		if of := (records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}); !groups[of] {
 			groups[of] = true
-			for _, level := range modelLevels {
+			for _, level := range levels {
 				best, err := c.s.BestAllowed(of.Target, of.Workload, level)
 				c.message("best at "+level, best, err)
 				known, err := c.s.Known(of.Target, of.Workload, level, "", 1000)

@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"errors"
@@ -9,17 +9,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	"github.com/tilth-dev/tilth/records"
 )
 
-func knownSumsUpAWorkloadOnATarget(t *testing.T, k Kind) {
+func knownSumsUpAWorkloadOnATarget(t *testing.T, k storeKind) {
 	db := fresh(t, k)
-	first, again := Record("cpu", "conv", 1, 0.004), Record("cpu", "conv", 1, 0.005)
+	first, again := storetest.Record("cpu", "conv", 1, 0.004), storetest.Record("cpu", "conv", 1, 0.005)
 	again.Measurement.At = timestamppb.New(time.Unix(9, 0))
-	fast := Record("cpu", "conv", 2, 0.001)
+	fast := storetest.Record("cpu", "conv", 2, 0.001)
 	fast.Measurement.Candidate.Numerics = "default"
-	failed := Record("cpu", "conv", 3, 0)
-	Add(t, db, first, again, fast, failed, Record("cpu", "pool", 4, 0.0001), Record("other", "conv", 5, 0.0002))
+	failed := storetest.Record("cpu", "conv", 3, 0)
+	storetest.Add(t, db, first, again, fast, failed, storetest.Record("cpu", "pool", 4, 0.0001), storetest.Record("other", "conv", 5, 0.0002))
 	conv, digest := first.GetWorkloadDigest(), first.GetMeasurement().GetCandidate().GetDigest()
 	got, err := db.Known("cpu", conv, "", digest, 100)
 	if err != nil || got.Trials != 4 || got.CandidateSeconds != 0.005 || !proto.Equal(got.Best, fast.GetMeasurement()) {

@@ -1,4 +1,4 @@
-package storetest
+package records_test
 
 import (
 	"errors"
@@ -7,20 +7,21 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-func bestIsTheFastestVerifiedRecord(t *testing.T, k Kind) {
+func bestIsTheFastestVerifiedRecord(t *testing.T, k storeKind) {
 	folder := k.folder(t)
 	s := k.opened(t, folder)
-	Add(t, s,
-		Record("cpu", "conv", 1, 0.3), Record("cpu", "conv", 2, 0.1), Record("cpu", "conv", 3, 0.2),
-		Record("cpu", "conv", 4, 0), Record("cpu", "pool", 5, 0.7), Record("gpu", "conv", 6, 0.01), Record("cpu", "softmax", 7, 0))
+	storetest.Add(t, s,
+		storetest.Record("cpu", "conv", 1, 0.3), storetest.Record("cpu", "conv", 2, 0.1), storetest.Record("cpu", "conv", 3, 0.2),
+		storetest.Record("cpu", "conv", 4, 0), storetest.Record("cpu", "pool", 5, 0.7), storetest.Record("gpu", "conv", 6, 0.01), storetest.Record("cpu", "softmax", 7, 0))
 	for range 2 {
 		best, err := s.BestAllowed("cpu", records.Digest([]byte("conv")), "")
-		if err != nil || !proto.Equal(best, Record("cpu", "conv", 2, 0.1)) {
+		if err != nil || !proto.Equal(best, storetest.Record("cpu", "conv", 2, 0.1)) {
 			t.Errorf("best is %v, %v", best, err)
 		}
 		_, err = s.BestAllowed("cpu", records.Digest([]byte("softmax")), "")
@@ -31,13 +32,13 @@ func bestIsTheFastestVerifiedRecord(t *testing.T, k Kind) {
 	}
 }
 
-func bestRecordsComeInPages(t *testing.T, k Kind) {
+func bestRecordsComeInPages(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	for _, target := range []string{"a", "b", "bb"} {
 		for _, workload := range []string{"conv", "pool", "dense"} {
-			Add(t, s, Record(target, workload, 1, 0.5), Record(target, workload, 2, 0.25))
+			storetest.Add(t, s, storetest.Record(target, workload, 1, 0.5), storetest.Record(target, workload, 2, 0.25))
 		}
-		Add(t, s, Record(target, "failed", 3, 0))
+		storetest.Add(t, s, storetest.Record(target, "failed", 3, 0))
 	}
 	for target, want := range map[string]int{"": 9, "a": 3, "b": 3, "c": 0} {
 		for _, most := range []int{1, 2, 100} {
@@ -65,16 +66,16 @@ func bestRecordsComeInPages(t *testing.T, k Kind) {
 	}
 }
 
-func aListGoesThroughAGroupInOrder(t *testing.T, k Kind) {
+func aListGoesThroughAGroupInOrder(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	const n = 1300
 	w := &records.Write{}
 	for i := range int64(n) {
-		w.AddRecord(Record("cpu", "conv", n-i, 1))
-		w.AddRecord(Record("gpu", "conv", n-i, 1))
+		w.AddRecord(storetest.Record("cpu", "conv", n-i, 1))
+		w.AddRecord(storetest.Record("gpu", "conv", n-i, 1))
 	}
 	commit(t, s, w)
-	got := List(t, s, "cpu", "")
+	got := storetest.List(t, s, "cpu", "")
 	if len(got) != n {
 		t.Fatalf("%d records, want %d", len(got), n)
 	}
@@ -86,7 +87,7 @@ func aListGoesThroughAGroupInOrder(t *testing.T, k Kind) {
 			t.Fatalf("record %d has workload %q", i, r.GetWorkload())
 		}
 	}
-	if got := List(t, s, "", records.Digest([]byte("conv"))); len(got) != 2*n {
+	if got := storetest.List(t, s, "", records.Digest([]byte("conv"))); len(got) != 2*n {
 		t.Errorf("%d records of the workload on every target, want %d", len(got), 2*n)
 	}
 	stop := errors.New("enough")
@@ -96,11 +97,11 @@ func aListGoesThroughAGroupInOrder(t *testing.T, k Kind) {
 }
 
 // A device whose clock stands still may measure a candidate twice at the same instant.
-func twoMeasurementsOfAnInstantAreTwo(t *testing.T, k Kind) {
+func twoMeasurementsOfAnInstantAreTwo(t *testing.T, k storeKind) {
 	s := fresh(t, k)
 	w := &records.Write{}
 	for i := range uint64(2) {
-		m := Record("cpu", "conv", 1, 0.5).GetMeasurement()
+		m := storetest.Record("cpu", "conv", 1, 0.5).GetMeasurement()
 		m.Candidate.Trial = uint32(i)
 		w.AppendTrials("job", "cpu", records.Digest([]byte("conv")), []*tilthv1.JobEvent{{
 			Sequence: i + 1, Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{Measurement: m, BatchId: "job.0"}},
@@ -108,11 +109,11 @@ func twoMeasurementsOfAnInstantAreTwo(t *testing.T, k Kind) {
 	}
 	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job", State: tilthv1.JobState_JOB_STATE_RUNNING}})
 	commit(t, s, w)
-	if n := len(List(t, s, "", "")); n != 2 {
+	if n := len(storetest.List(t, s, "", "")); n != 2 {
 		t.Errorf("%d records", n)
 	}
-	Add(t, s, Record("cpu", "conv", 1, 0.5))
-	if n := len(List(t, s, "", "")); n != 2 {
+	storetest.Add(t, s, storetest.Record("cpu", "conv", 1, 0.5))
+	if n := len(storetest.List(t, s, "", "")); n != 2 {
 		t.Errorf("%d records after one was added again", n)
 	}
 	events, err := s.Events("job", 1, 10)

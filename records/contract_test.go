@@ -1,28 +1,32 @@
-package storetest
+package records_test
 
 import (
+	"context"
 	"errors"
-	"flag"
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Kind describes a store under test.
-type Kind struct {
-	// Open opens the store in a folder, creating it if necessary.
-	Open func(folder string) (records.Store, error)
-	// Prepare, unless nil, prepares a new folder, whose files the test removes at its end.
-	Prepare func(t Tester, folder string)
-	// Keeps is set if the store persists across reopening.
-	Keeps bool
+// storeKind describes a store under test.
+type storeKind struct {
+	// open opens the store in a folder, creating it if necessary.
+	open func(folder string) (records.Store, error)
+	// prepare, unless nil, prepares a new folder, whose files the test removes at its end.
+	prepare func(t tester, folder string)
+	// keeps is set if the store persists across reopening.
+	keeps bool
+	// slow, unless empty, is the reason to leave the store out of the quick tier.
+	slow string
 }
 
-// Test runs the conformance suite.
-func Test(t *testing.T, k Kind) {
-	for name, test := range map[string]func(*testing.T, Kind){
+// check runs the contract of stores.
+func (k storeKind) check(t *testing.T) {
+	if k.slow != "" && testing.Short() {
+		t.Skip("slow: " + k.slow)
+	}
+	for name, test := range map[string]func(*testing.T, storeKind){
 		"the best is the fastest verified record":       bestIsTheFastestVerifiedRecord,
 		"each level of numerics has its best":           bestOfEachLevelOfNumerics,
 		"a level without a record has none":             aLevelWithoutARecordHasNone,
@@ -60,55 +64,37 @@ func Test(t *testing.T, k Kind) {
 	}
 }
 
-// Checks sets how many random cases each property is checked with: quick of them in the quick tier, else full, unless
-// the command line sets a number. TestMain calls it.
-func Checks(quick, full int) {
-	const name = "rapid.checks"
-	_ = flag.Set(name, strconv.Itoa(full))
-	flag.Parse()
-	if testing.Short() && flag.Lookup(name).Value.String() == strconv.Itoa(full) {
-		_ = flag.Set(name, strconv.Itoa(5*quick)) // rapid runs a fifth of them
-	}
-}
-
-// QuickOr returns quick in the quick tier, else full.
-func QuickOr(quick, full int) int {
-	if testing.Short() {
-		return quick
-	}
-	return full
-}
-
 // fresh returns an empty store.
-func fresh(t *testing.T, k Kind) records.Store {
+func fresh(t *testing.T, k storeKind) records.Store {
 	t.Helper()
 	return k.opened(t, k.folder(t))
 }
 
-// Tester is implemented by *testing.T and *rapid.T.
-type Tester interface {
+// tester is implemented by *testing.T and *rapid.T.
+type tester interface {
 	Helper()
 	Fatal(args ...any)
 	Cleanup(func())
+	Context() context.Context
 }
 
 // folder returns a new folder.
-func (k Kind) folder(t Tester) string {
+func (k storeKind) folder(t tester) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "store")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	if k.Prepare != nil {
-		k.Prepare(t, folder)
+	if k.prepare != nil {
+		k.prepare(t, folder)
 	}
 	return folder
 }
 
-func (k Kind) opened(t Tester, folder string) records.Store {
+func (k storeKind) opened(t tester, folder string) records.Store {
 	t.Helper()
-	s, err := k.Open(folder)
+	s, err := k.open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,9 +103,9 @@ func (k Kind) opened(t Tester, folder string) records.Store {
 }
 
 // reopened closes and reopens a store that persists, and returns other stores unchanged.
-func (k Kind) reopened(t Tester, s records.Store, folder string) records.Store {
+func (k storeKind) reopened(t tester, s records.Store, folder string) records.Store {
 	t.Helper()
-	if !k.Keeps {
+	if !k.keeps {
 		return s
 	}
 	if err := s.Close(); err != nil {
