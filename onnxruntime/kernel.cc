@@ -162,7 +162,7 @@ void Kernel::run(const Ort::KernelContext &context) const {
   for (std::size_t i = 0; i < values.size(); i++) write(static_cast<int>(i), values[i], shapes[i]);
 
   api.run(model_.get());
-  if (const char *error = api.last_error(); api.device && error && *error) throw std::runtime_error(package_->path() + ": " + error);
+  if (const char *error = api.last_error(); error && *error) throw std::runtime_error(package_->path() + ": " + error);
 
   for (std::size_t i = 0; i < outputs_.size(); i++) {
     const auto &tensor = *package_->outputs()[i];

@@ -143,6 +143,7 @@ func newCompile(a *app) *cobra.Command {
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVar(&k.prefix, "prefix", "", "`name` of the package's C function, NAME_api, for programs that link several packages")
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write; - is standard output (default MODEL.tar)")
+	c.Flags().BoolVar(&k.model.uncheckedIndices, "unchecked-indices", false, "do not check that inputs which index a dimension are in range, but clamp them")
 	k.source.add(c)
 	k.numerics.add(c)
 	k.storage.add(c)

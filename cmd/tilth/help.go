@@ -52,7 +52,7 @@ var rareFlags = map[string][]string{
 	},
 	"tilth compile": {
 		"allow-http", "compiler", "confirm", "cost-model", "format", "from", "kernels", "log-level", "max-error", "max-flash", "max-ram", "no-cache",
-		"locked", "objective", "own-kernels", "prefix", "storage", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "untuned", "verify-key", "weights",
+		"locked", "objective", "own-kernels", "prefix", "storage", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "unchecked-indices", "untuned", "verify-key", "weights",
 	},
 	"tilth run": {"cpus", "emulator", "limit", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "verify-key", "wide"},
 	"tilth runner": {

@@ -28,6 +28,8 @@ type modelFlags struct {
 	piped *onnx.Model
 	// own holds, by path, the shapes that apply to each model.
 	own map[string]map[string]string
+	// uncheckedIndices leaves out the checks of inputs that index a dimension.
+	uncheckedIndices bool
 	// quantised counts the quantized and all weights of the last model.
 	quantised [2]int
 	// digest identifies the last model; data lists its external files.
@@ -56,6 +58,7 @@ func (f *modelFlags) load(path string, storage array.Storage) (*program.Program,
 	for _, file := range m.Data {
 		f.data = append(f.data, aot.DataFile(file))
 	}
+	o.UncheckedIndices = f.uncheckedIndices
 	o.Storage, f.quantised = storage, [2]int{}
 	o.Quantised = func(quantised, all int) { f.quantised = [2]int{quantised, all} }
 	return importModel(path, m, o)

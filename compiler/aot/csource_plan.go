@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -44,13 +45,14 @@ static void whole(const struct tilth_runtime *rt, tilth_body body, void *closure
   body(closure, 0, n, 0);
 }
 
-void %[1]s_run(void) {
-  static const struct tilth_runtime runtime = {1, whole};
+int %[1]s_run(void) {
+%[4]s  static const struct tilth_runtime runtime = {1, whole};
   const struct tilth_runtime *const rt = &runtime;
   char *const arena = (char *)%[1]s_arena, *const weights = (char *)(uintptr_t)%[1]s_weights;
   (void)arena, (void)weights, (void)rt;
-%[3]s}
-`, s.prefix, upper, calls)
+%[3]s  return 0;
+}
+`, s.prefix, upper, calls, s.inputChecks())
 	return b.String()
 }
 
@@ -65,6 +67,22 @@ func (s *source) calls() string {
 		args, prepared := s.call(k, c.Task)
 		fmt.Fprintf(&b, "  %s{ /* %s */\n    void *const args[] = {%s};\n    void *const prepared[] = {%s};\n    %s.run(rt, args, prepared, arena + %d);\n  }\n",
 			condition, comment(c.Name), pointers(args), pointers(prepared), s.symbol(c.Task), s.workspace[k])
+	}
+	return b.String()
+}
+
+// inputChecks returns the checks of the inputs that index axes. The extents are fixed.
+func (s *source) inputChecks() string {
+	var b strings.Builder
+	for _, c := range s.program.Checks {
+		v := s.program.Inputs[c.Input]
+		value := s.program.Values[v]
+		above := fmt.Sprintf("in[i] > -%d && ", c.Plus+1)
+		if strings.HasPrefix(cTypes[value.DType], "u") {
+			above = ""
+		}
+		fmt.Fprintf(&b, "  for (int64_t i = %d; i < %d; i += %d) {\n    const %s *const in = %s_input_%d();\n    if (!(%sin[i] < %d)) return %d;\n  }\n",
+			c.First, array.Elements(s.program.MemoryOf(v)), c.Step, cTypes[value.DType], s.prefix, c.Input, above, c.Plus, c.Input+1)
 	}
 	return b.String()
 }

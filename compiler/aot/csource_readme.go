@@ -45,7 +45,8 @@ Use
     %[1]s_run();                     /* compute, */
     y = %[1]s_output_0();            /* and read the outputs. */
 
-%[1]s.h has the type, shape and size of each input and output. Inputs stay as they
+%[1]s_run returns 0, or the number of an input, counted from 1, with an index out
+of range. %[1]s.h has the type, shape and size of each input and output. Inputs stay as they
 are; outputs stay until the next run. Nothing is allocated, and nothing is kept
 between runs but what lies in the arena.
 

@@ -175,6 +175,16 @@ func (g *guest) exchange() error {
 			return err
 		}
 	}
+	var failed int64
+	if err := binary.Read(g.out, binary.LittleEndian, &failed); err != nil {
+		return err
+	}
+	if failed > 0 {
+		why := make([]byte, min(failed, maxSaid))
+		_, err := io.ReadFull(g.out, why)
+		g.failure = string(why)
+		return err
+	}
 	for k, data := range g.outputs {
 		if err := binary.Read(g.out, binary.LittleEndian, g.shapes[k]); err != nil {
 			return err

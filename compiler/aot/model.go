@@ -11,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -26,8 +25,6 @@ type Model struct {
 	extents map[string]int64
 	// executed is set after an execution on the current inputs.
 	executed bool
-	// mayFail is set if execution can fail, since it runs on a device or in another process.
-	mayFail bool
 }
 
 // openModel starts a model and checks that its code matches its manifest.
@@ -44,10 +41,7 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64, 
 	if err != nil {
 		return nil, errors.Join(err, api.unload())
 	}
-	m := &Model{manifest: manifest, api: api, handle: handle, mayFail: api.guest != nil}
-	if by, err := registry.Of(manifest.Target); err == nil {
-		m.mayFail = m.mayFail || by.Device(manifest.Target) != nil
-	}
+	m := &Model{manifest: manifest, api: api, handle: handle}
 	if m.inputs, err = buffers(manifest.Inputs, api.inputTensor, func(k int32) *byte { return api.input(handle, k) }); err == nil {
 		m.outputs, err = buffers(manifest.Outputs, api.outputTensor, func(k int32) *byte { return api.output(handle, k) })
 	}
@@ -161,16 +155,13 @@ func describe(tensors []Tensor) string {
 	return strings.Join(list, ", ")
 }
 
-// Execute runs the model once on the current inputs. An error comes from the device; outputs are then invalid.
+// Execute runs the model once on the current inputs. An error names an input with an index out of range or comes from
+// the device; outputs are then invalid.
 func (m *Model) Execute() error { return m.watched(func() { m.api.run(m.handle) }) }
 
 // watched calls run, which runs the model, and returns the thread-local error.
 func (m *Model) watched(run func()) error {
 	m.executed = true
-	if !m.mayFail {
-		run()
-		return nil
-	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	run()

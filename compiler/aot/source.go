@@ -25,6 +25,7 @@ func (l *layout) planSource() string {
 	l.tensors(&b, "outputs", results)
 	l.openOutputs(&b, results)
 	l.extents(&b)
+	l.checks(&b)
 	l.names(&b)
 	fmt.Fprintf(&b, "const struct tilth_plan tilth_plan = {\n  .threads = %d, .arena_bytes = %d, .weights_bytes = %d,\n", l.workers, l.arenaBytes, l.weightsBytes)
 	fmt.Fprintf(&b, "  .n_inputs = %d, .n_outputs = %d, .n_counts = %d, .n_calls = %d, .n_open = %d, .open = open_outputs,\n",
@@ -32,6 +33,7 @@ func (l *layout) planSource() string {
 	b.WriteString("  .inputs = inputs, .outputs = outputs, .input_places = inputs_places, .output_places = outputs_places,\n")
 	fmt.Fprintf(&b, "  .n_extents = %d, .n_varying_inputs = %d, .n_varying_outputs = %d,\n",
 		len(l.program.Extents), len(l.varying(l.program.Inputs)), len(l.varying(l.program.Outputs)))
+	fmt.Fprintf(&b, "  .n_checks = %d, .checks = checks,\n", len(l.program.Checks))
 	decoding := "0, .past = -1, .step = -1"
 	if d, ok := l.program.Decoding(); ok {
 		decoding = fmt.Sprintf("1, .past = %d, .step = %d", d.Past, d.Step)
@@ -162,6 +164,18 @@ func (l *layout) extents(b *strings.Builder) {
 		}
 		b.WriteString("{0, 0, 0, 0, 0}};\n")
 	}
+}
+
+// checks prints the table of inputs that index axes.
+func (l *layout) checks(b *strings.Builder) {
+	for k, c := range l.program.Checks {
+		fmt.Fprintf(b, "static const int64_t check%d_times[] = {%s0};\n", k, extents(c.Times))
+	}
+	b.WriteString("static const struct tilth_check checks[] = {")
+	for k, c := range l.program.Checks {
+		fmt.Fprintf(b, "{%d, %d, %d, %d, check%d_times}, ", c.Input, c.First, c.Step, c.Plus, k)
+	}
+	b.WriteString("{0, 0, 0, 0, 0}};\n")
 }
 
 // varying returns the open axes of values.

@@ -23,6 +23,8 @@ type Options struct {
 	Open map[string]Bounds
 	// Storage selects how float32 factors of products are stored; see placement.Narrow and rewrite.QuantiseWeights.
 	Storage array.Storage
+	// UncheckedIndices leaves out the checks that inputs which index axes are in range; kernels clamp them.
+	UncheckedIndices bool
 	// examples lists the symbols of open extents that have a sample value in Shapes, for one of several imports.
 	examples []string
 	// Quantised, if not nil, receives the number of weights to which Storage.WeightBits was applied, and the total.
@@ -99,6 +101,9 @@ func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage st
 		return nil
 	}
 	g.RemoveDead()
+	if !opts.UncheckedIndices {
+		g.Checks = indexChecks(g)
+	}
 	if err := after(stageBuild); err != nil {
 		return nil, nil, err
 	}

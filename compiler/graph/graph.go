@@ -21,13 +21,23 @@ type Graph struct {
 	// Results maps nodes of the model, by name, to their results in order, including constants; nil if no extent is
 	// open.
 	Results map[string][]*Value
-	nextID  int
+	// Checks lists the inputs that index axes.
+	Checks []IndexCheck
+	nextID int
 	// Budget is charged for new values, and panics when exhausted; see op.Budget.
 	Budget *op.Budget
 }
 
 // OpenOutput gives the extent of an output's axis as another output, a scalar of type i64.
 type OpenOutput struct{ Output, Axis, Count int }
+
+// IndexCheck requires that elements First, First+Step, ... of an input index an axis of Extent elements, counted from
+// its end if negative.
+type IndexCheck struct {
+	Input       *Value
+	First, Step int64
+	Extent      int64
+}
 
 // EntryBytes is the budget's charge for an operand, a name or an attribute.
 const EntryBytes = 64

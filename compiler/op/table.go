@@ -37,7 +37,10 @@ func InferNode(n *Node) error {
 	if d == nil {
 		return fmt.Errorf("the operator is not supported")
 	}
-	return Infer(n, d)
+	if err := Infer(n, d); err != nil {
+		return err
+	}
+	return checkIndices(n)
 }
 
 // Supported lists the operators of a domain that models may use, in alphabetical order.

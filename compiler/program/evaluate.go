@@ -47,6 +47,11 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 			a.CopyToCorner(m.roots[root], whole)
 		}
 	}
+	for _, c := range p.Checks {
+		if err := p.check(c, inputs[p.Values[p.Inputs[c.Input]].Name], extents); err != nil {
+			return nil, fmt.Errorf("evaluate %q: %w", p.Name, err)
+		}
+	}
 	for _, c := range p.Calls {
 		if !m.hold(c.If) {
 			continue

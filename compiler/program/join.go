@@ -46,6 +46,11 @@ func (j *joiner) add(k int, p *Program) {
 	for _, o := range p.Open {
 		j.joined.Open = append(j.joined.Open, Open{Output: o.Output + len(j.joined.Outputs), Axis: o.Axis, Count: o.Count + first})
 	}
+	for _, c := range p.Checks {
+		c.Input += len(j.joined.Inputs)
+		c.Times = append(make([]int64, extents), c.Times...)
+		j.joined.Checks = append(j.joined.Checks, c)
+	}
 	j.joined.Inputs = append(j.joined.Inputs, shifted(p.Inputs)...)
 	j.joined.Outputs = append(j.joined.Outputs, shifted(p.Outputs)...)
 	for _, v := range p.Varying {

@@ -19,6 +19,8 @@ type Program struct {
 	// Extents lists those that each execution chooses, Varying the axes of inputs and outputs that depend on them.
 	Extents []Extent
 	Varying []Varying
+	// Checks lists conditions on inputs without which an execution fails.
+	Checks []IndexCheck
 	// Tasks lists the distinct kernels in the order of their first call.
 	Tasks []Task
 	// Calls lists the calls in an order in which they can run.

@@ -34,7 +34,7 @@ public:
       std::memcpy(api->input(get(), k), inputs[k].data(), inputs[k].size());
     }
     api->run(get());
-    if (api->device && api->last_error()[0]) throw std::runtime_error(api->last_error());
+    if (api->last_error()[0]) throw std::runtime_error(api->last_error());
     std::vector<std::vector<char>> outputs;
     for (int32_t k = 0; k < api->output_count(); k++) {
       const char *at = static_cast<const char *>(api->output(get(), k));

@@ -72,7 +72,7 @@ public final class Model implements AutoCloseable {
 
   public void run() {
     call(run, model);
-    var error = lastError(); // of packages for GPUs
+    var error = lastError();
     if (!error.isEmpty()) throw new IllegalStateException(error);
   }
 

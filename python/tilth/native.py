@@ -175,7 +175,7 @@ class Handle:
             raise Error("the model was loaded before this process was forked: load the package in each process")
 
     def check_last(self) -> None:
-        """Raises Error if the last call failed, which never happens on a processor."""
+        """Raises Error if the last call failed: an index out of range, or a failure of a device."""
         message = self.code.last_error()
         if message:
             raise Error(f"running the model: {message.decode(errors='replace')}")

@@ -1,10 +1,11 @@
 /* Runs a package for a process of another architecture, under an emulator: guest OBJECT WEIGHTS OFFSET.
  * First it writes, each as an int64_t, the numbers of inputs, outputs and calls, and the bytes of each input and output.
- * Then it reads the extents and the inputs of a run, and writes the shape and the bytes of each output, again and again
- * until its input ends. */
+ * Then it reads the extents and the inputs of a run, and writes the bytes of an error, or 0 and the shape and the bytes of
+ * each output, again and again until its input ends. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tilth.h"
 
@@ -51,7 +52,6 @@ static void write_outputs(struct tilth_model *m, int32_t outputs) {
     fwrite(shape, sizeof *shape, (size_t)t->rank, stdout);
     fwrite(CALL(tilth_output)(m, k), 1, (size_t)t->bytes, stdout);
   }
-  fflush(stdout);
 }
 
 int main(int argc, char **argv) {
@@ -71,7 +71,10 @@ int main(int argc, char **argv) {
   /* A byte begins each run, so that a model without inputs runs when it is asked to. */
   while (getchar() != EOF && read_extents(m) && read_inputs(m, inputs)) {
     CALL(tilth_run)(m);
-    write_outputs(m, outputs);
+    const char *error = CALL(tilth_last_error)();
+    tell((int64_t)strlen(error)), fputs(error, stdout);
+    if (!*error) write_outputs(m, outputs);
+    fflush(stdout);
   }
   CALL(tilth_close)(m);
   return 0;

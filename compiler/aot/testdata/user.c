@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
   for (int k = 0; k < CALL(tilth_input_count)(); k++)
     if (fread(CALL(tilth_input)(m, k), CALL(tilth_input_tensor)(k)->bytes, 1, stdin) != 1) return 2;
   CALL(tilth_run)(m);
+  if (CALL(tilth_last_error)()[0]) return puts(CALL(tilth_last_error)()), 3;
   for (int k = 0; k < CALL(tilth_output_count)(); k++) fwrite(CALL(tilth_output)(m, k), CALL(tilth_output_tensor)(k)->bytes, 1, stdout);
   CALL(tilth_close)(m);
   return 0;

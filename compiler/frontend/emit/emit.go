@@ -37,6 +37,9 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 		e.program.Outputs = append(e.program.Outputs, e.value(v))
 	}
 	e.open(g)
+	for _, c := range g.Checks {
+		e.program.AddCheck(program.IndexCheck{Input: slices.Index(g.Inputs, c.Input), First: c.First, Step: c.Step, Plus: c.Extent})
+	}
 	e.program.FindConditions()
 	return e.program, nil
 }

@@ -57,6 +57,9 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 	if err := o.values(); err != nil {
 		return nil, err
 	}
+	if err := o.checks(samples); err != nil {
+		return nil, err
+	}
 	e.program.FindConditions()
 	return e.program, nil
 }
@@ -224,6 +227,29 @@ func (o *opener) values() error {
 				return fmt.Errorf("%q: %w", p.Values[k].Name, err)
 			}
 		}
+	}
+	return nil
+}
+
+// checks derives the checks of indices.
+func (o *opener) checks(samples []Sample) error {
+	for k, c := range samples[0].Graph.Checks {
+		var sizes []int64
+		for _, s := range samples {
+			if len(s.Graph.Checks) == len(samples[0].Graph.Checks) {
+				sizes = append(sizes, s.Graph.Checks[k].Extent)
+			}
+		}
+		size, ok := form{}, len(sizes) == len(samples)
+		if ok {
+			size, ok = o.fit(sizes)
+		}
+		if !ok {
+			return fmt.Errorf("input %q indexes an axis whose extent is not in proportion to %s: fix it by --shape, or compile with --unchecked-indices", c.Input.Name, o.names())
+		}
+		o.emitters[0].program.AddCheck(program.IndexCheck{
+			Input: slices.Index(samples[0].Graph.Inputs, c.Input), First: c.First, Step: c.Step, Plus: size.plus, Times: size.times,
+		})
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func ModelHeaders() []toolchain.File {
 // CommonSources returns the sources that packages for all kinds of devices share: the package's description and its
 // weights.
 func CommonSources() []toolchain.File {
-	return Read("interface.c", "handle.c", "extents.c", "weights.c", "vectors.c")
+	return Read("interface.c", "handle.c", "checks.c", "extents.c", "weights.c", "vectors.c")
 }
 
 // CommonHeaders returns the headers that CommonSources and the generated part of a package include.

@@ -77,7 +77,7 @@ static int go_on(struct tilth_model *m, int64_t past, int64_t step) {
     return tilth_fail("%lld positions before: the model was compiled for %lld to %lld", (long long)past, (long long)p->least, (long long)p->most);
   *tilth_engine_extent(m->engine, tilth_plan.past) = past, *tilth_engine_extent(m->engine, tilth_plan.step) = step;
   tilth_run(m);
-  return 0;
+  return *tilth_last_error() ? -1 : 0;
 }
 
 static int decodes(void) {

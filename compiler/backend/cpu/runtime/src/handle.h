@@ -12,4 +12,7 @@ struct tilth_model {
   pthread_mutex_t held; /* recursive: its holder may call what takes it again */
 };
 
+/* Checks the inputs that index axes. -1 if one is out of range, with the reason in tilth_last_error. */
+TILTH_HIDDEN int tilth_check(struct tilth_model *model);
+
 #endif

@@ -31,6 +31,15 @@ struct tilth_varying {
   int64_t times, plus;
 };
 
+/* A condition on an input that indexes an axis of n elements, plus and the sum of times * extent: elements first,
+ * first + step, ... are at least -n and less than n. */
+struct tilth_check {
+  int32_t input;
+  int64_t first, step;
+  int64_t plus;
+  const int64_t *times; /* one for each extent of the plan */
+};
+
 struct tilth_plan {
   int32_t threads;
   int64_t arena_bytes, weights_bytes;
@@ -43,6 +52,8 @@ struct tilth_plan {
   int32_t n_extents, n_varying_inputs, n_varying_outputs;
   const struct tilth_extent *extents;
   const struct tilth_varying *varying_inputs, *varying_outputs;
+  int32_t n_checks;
+  const struct tilth_check *checks;
   /* The extents of a decoder, if the model is one: how many positions came before, and how many a run has. */
   int32_t decodes, past, step;
   const char *const *call_names;

@@ -78,8 +78,8 @@ void tilth_unlock(struct tilth_model *model);
 /* How many threads run the model. */
 int32_t tilth_threads(const struct tilth_model *model);
 
-/* What went wrong in this thread's last call of tilth_open, tilth_open_with, tilth_prefill or tilth_decode, or, with a
- * GPU, of a function that runs the model; empty when nothing did. It stays until this thread's next such call. */
+/* What went wrong in this thread's last call of tilth_open, tilth_open_with, or a function that runs the model; empty
+ * when nothing did. It stays until this thread's next such call. */
 const char *tilth_last_error(void);
 
 int32_t tilth_input_count(void);
@@ -112,13 +112,15 @@ int tilth_input_shape(const struct tilth_model *model, int32_t index, int64_t *s
  * the extent means nothing. 0 on success, -1 when the index is out of range. */
 int tilth_output_shape(const struct tilth_model *model, int32_t index, int64_t *shape);
 
+/* Computes the outputs from the inputs. On failure the outputs mean nothing, and the reason is in tilth_last_error():
+ * an input has an index out of range, or a GPU failed. */
 void tilth_run(struct tilth_model *model);
 
 /* Decoders, whose outputs continue inputs: the keys and values of all positions do those of the positions before.
  * Input and output are one piece of memory, which persists between runs and is never copied. tilth_prefill runs on the first
  * n positions, tilth_decode on the n that follow those of the last run, one at a time mostly: both choose the extents
  * of positions, and want only the other inputs written before, at the beginning of their memory. 0 on success; -1 when
- * the model is no decoder or has no room for so many, with the reason in tilth_last_error(). */
+ * the model is no decoder, has no room for so many, or fails to run, with the reason in tilth_last_error(). */
 int tilth_prefill(struct tilth_model *model, int64_t n);
 int tilth_decode(struct tilth_model *model, int64_t n);
 
@@ -142,7 +144,8 @@ double tilth_integer_peak(struct tilth_model *model);
 
 /* In packages for GPUs only: runs on inputs and outputs that lie in the GPU's memory, one pointer each, as part of a
  * stream of the caller's (a CUstream), in the GPU's primary context. It returns at once; what the pointers point to
- * must stay until the stream has come so far. 0 on success; otherwise the reason is in tilth_last_error(). */
+ * must stay until the stream has come so far. Indices in inputs are clamped, not checked. 0 on success; otherwise the
+ * reason is in tilth_last_error(). */
 int tilth_run_on_device(struct tilth_model *model, const void *const *inputs, void *const *outputs, void *stream);
 
 /* In packages for GPUs only: the seconds that the GPU took for the last tilth_run, without copies of inputs and
