@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // Extents of the test model: x[rows, width] through layers of width x width.
@@ -156,7 +157,7 @@ func TestPackageComputesWhatTheProgramMeans(t *testing.T) {
 	m := opened(t, path)
 	for seed := range uint32(3) {
 		inputs := map[string]*array.Array{inputName(p): sample(10+seed, rows, width)}
-		want, err := p.Evaluate(inputs)
+		want, err := evaluate.Program(p, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +193,7 @@ func TestKeptObjectsMakeTheSamePackage(t *testing.T) {
 		t.Error("the packages differ")
 	}
 	inputs := map[string]*array.Array{inputName(p): sample(3, rows, width)}
-	want, err := p.Evaluate(inputs)
+	want, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

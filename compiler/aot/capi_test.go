@@ -14,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // unpacked returns a package's directory with the C program testdata/user.c compiled beside it.
@@ -64,7 +65,7 @@ func buildOnce(t *testing.T, o Options, b toolchain.Build, path string) {
 func TestPackageFromC(t *testing.T) {
 	p := residual(t)
 	input := sample(5, rows, width)
-	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	want, err := evaluate.Program(p, map[string]*array.Array{inputName(p): input})
 	if err != nil {
 		t.Fatal(err)
 	}

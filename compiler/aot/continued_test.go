@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -63,7 +64,7 @@ func TestOutputsContinueInputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exact, err := fixed.Evaluate(inputs)
+		exact, err := evaluate.Program(fixed, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func TestDecoding(t *testing.T) {
 			}
 			inputs := map[string]*array.Array{"x": x, "past_k": want["present_k"], "past_v": want["present_v"]}
 			var err error
-			if want, err = p.Evaluate(inputs); err != nil {
+			if want, err = evaluate.Program(p, inputs); err != nil {
 				t.Fatal(err)
 			}
 			got := m.Outputs()
@@ -179,7 +180,7 @@ func TestDecodingFromC(t *testing.T) {
 	var rows []float32
 	for _, n := range [][2]int64{{0, 3}, {3, 4}, {4, 6}} {
 		inputs["x"] = array.FromFloat32(x.Float32s()[n[0]*8:n[1]*8], 1, n[1]-n[0], 8)
-		outputs, err := p.Evaluate(inputs)
+		outputs, err := evaluate.Program(p, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}

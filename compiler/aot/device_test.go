@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // players maps programs by name to drivers that play their default schedules; each test gets a copy.
@@ -113,7 +114,7 @@ func TestPackagesRunOnADevice(t *testing.T) {
 	p := residual(t)
 	dir, driver := onDevice(t, p)
 	input := sample(5, rows, width)
-	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	want, err := evaluate.Program(p, map[string]*array.Array{inputName(p): input})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	input := sample(5, rows, width)
-	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	want, err := evaluate.Program(p, map[string]*array.Array{inputName(p): input})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestPackagesMakeTensorMaps(t *testing.T) {
 	}
 	dir := compiledForDevice(t, p, o)
 	input := rounded(sample(5, 64, 64))
-	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	want, err := evaluate.Program(p, map[string]*array.Array{inputName(p): input})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestPackagesHaveCubins(t *testing.T) {
 		t.Fatalf("the package has %d cubins and %d versions of PTX", n, want)
 	}
 	input := sample(5, rows, width)
-	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	want, err := evaluate.Program(p, map[string]*array.Array{inputName(p): input})
 	if err != nil {
 		t.Fatal(err)
 	}

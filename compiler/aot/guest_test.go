@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // TestPackagesOfOtherArchitecturesRunUnderAnEmulator makes several runs with different inputs in one process.
@@ -38,7 +39,7 @@ func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
 				t.Fatal(err)
 			}
 			for k, inputs := range runs {
-				want, err := p.Evaluate(inputs[0])
+				want, err := evaluate.Program(p, inputs[0])
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -87,7 +88,7 @@ func TestIndicesOutOfRangeAreErrors(t *testing.T) {
 				if want := `running the model: input "i" has ` + want; err == nil || err.Error() != want {
 					t.Errorf("%v: error %v, want %s", i, err, want)
 				}
-				if _, err := p.Evaluate(inputs(i)); err == nil || !strings.HasSuffix(err.Error(), want) {
+				if _, err := evaluate.Program(p, inputs(i)); err == nil || !strings.HasSuffix(err.Error(), want) {
 					t.Errorf("%v: evaluated with error %v, want %s", i, err, want)
 				}
 				if _, err := m.Profile(); err == nil {

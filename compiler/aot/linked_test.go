@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // shorter returns the residual model without its last layer.
@@ -68,7 +69,7 @@ func TestTwoPackagesInAProgram(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for k, p := range programs {
-			want, err := p.Evaluate(map[string]*array.Array{inputName(p): inputs[k]})
+			want, err := evaluate.Program(p, map[string]*array.Array{inputName(p): inputs[k]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +86,7 @@ func TestPackageFromCPlusPlus(t *testing.T) {
 	o := options(t, p)
 	dir := extracted(t, p, o)
 	file, input := filepath.Join(dir, "user"), sample(5, rows, width)
-	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	want, err := evaluate.Program(p, map[string]*array.Array{inputName(p): input})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // contents reads a package's members.
@@ -157,7 +158,7 @@ func TestDifferentModelsAtATime(t *testing.T) {
 	}
 	inputs := map[string]*array.Array{inputName(p): sample(1, rows, width)}
 	for model, program := range map[*Model]*program.Program{opened(t, path): p, opened(t, o.Output): short} {
-		want, err := program.Evaluate(inputs)
+		want, err := evaluate.Program(program, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // TestProgramsThatRunTogetherKeepTheirNames runs the same program twice, with different inputs.
@@ -19,7 +20,7 @@ func TestProgramsThatRunTogetherKeepTheirNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k, got := range outputs {
-		want, err := p.Evaluate(inputs[k])
+		want, err := evaluate.Program(p, inputs[k])
 		if err != nil {
 			t.Fatal(err)
 		}

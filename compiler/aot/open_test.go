@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -59,7 +60,7 @@ func TestOutputsHaveTheExtentThatWasCounted(t *testing.T) {
 // runEvaluated runs a model, whose outputs must be those that its program is evaluated to.
 func runEvaluated(t *testing.T, p *program.Program, m *Model, inputs map[string]*array.Array) (got, want map[string]*array.Array) {
 	t.Helper()
-	want, err := p.Evaluate(inputs)
+	want, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

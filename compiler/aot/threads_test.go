@@ -14,6 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // compiledFor returns a package of the residual model for a number of threads of this machine.
@@ -138,7 +139,7 @@ func TestPackagesOfOlderVersionsLoad(t *testing.T) {
 	path := unzipped(t, filepath.Join("testdata", "older.tar.gz"))
 	p := residual(t)
 	inputs := map[string]*array.Array{inputName(p): sample(5, rows, width)}
-	want, err := p.Evaluate(inputs)
+	want, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // integers returns a model of one product of bytes, by known ones.
@@ -76,7 +77,7 @@ func TestPackagesAskForTiles(t *testing.T) {
 	case has && err != nil:
 		t.Errorf("%v: %s", err, stderr.String())
 	case has:
-		want, err := p.Evaluate(map[string]*array.Array{"x": input})
+		want, err := evaluate.Program(p, map[string]*array.Array{"x": input})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -30,7 +31,7 @@ func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k, p := range programs {
-			evaluated, err := p.Evaluate(inputs)
+			evaluated, err := evaluate.Program(p, inputs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +69,7 @@ func TestKernelsInIntegersAreRightInPackages(t *testing.T) {
 		Node("y = Conv d g", modeltest.Ints("pads", 2, 2, 2, 2), modeltest.Ints("dilations", 2, 2), modeltest.Int("group", 4)).Output("y")
 	inputs := map[string]*array.Array{"x": modeltest.Wave(0, 1, 1, 3, 25, 21)}
 	p := quantisedProgram(t, model, 8)
-	evaluated, err := p.Evaluate(inputs)
+	evaluated, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // casesDir has a folder for each case: model.onnx, input.npz and expected.npz, or input0.npz, expected0.npz and so on
@@ -151,7 +152,7 @@ func (c *modelCase) evaluate() error {
 		return err
 	}
 	for r := range c.inputs {
-		outputs, err := p.Evaluate(c.inputs[r])
+		outputs, err := evaluate.Program(p, c.inputs[r])
 		if err == nil {
 			err = c.compare(outputs, r, 0)
 		}

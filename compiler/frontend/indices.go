@@ -8,7 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
-// reshapes and moves list operators whose result has the elements of operand 0 and no others. The first ones keep their order.
+// reshapes and moves list operators whose result has the elements of operand 0 and no others. reshapes keep their
+// order.
 var (
 	reshapes = []string{op.Reshape, op.Squeeze, op.Unsqueeze, op.Copy, op.Cast, "Flatten"}
 	moves    = append([]string{op.Transpose, op.Expand, "Tile"}, reshapes...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -30,7 +31,7 @@ func checkRecorded(t *testing.T, c *modeltest.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outs, err := p.Evaluate(inputs)
+	outs, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

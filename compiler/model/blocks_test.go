@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // imported returns a built-in model as a program.
@@ -28,7 +29,7 @@ func imported(t *testing.T, name string, o Options) *program.Program {
 // as codes of so many bits are.
 func TestWeightsInBlocksAreNearlyThoseOfFloats(t *testing.T) {
 	tokens := map[string]*array.Array{"input_ids": array.FromInt64([]int64{3, 141, 59, 26, 5}, 1, 5)}
-	floats, err := imported(t, "llama-tiny", Options{Seq: 5}).Evaluate(tokens)
+	floats, err := evaluate.Program(imported(t, "llama-tiny", Options{Seq: 5}), tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestWeightsInBlocksAreNearlyThoseOfFloats(t *testing.T) {
 		if packed < 6 {
 			t.Errorf("%d bits: %d tasks have packed weights, want those of all dense layers", bits, packed)
 		}
-		outs, err := p.Evaluate(tokens)
+		outs, err := evaluate.Program(p, tokens)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -61,7 +62,7 @@ func read(t *testing.T, p *program.Program, tokens []int64, from, to int, presen
 			inputs[value.Name] = present[strings.Replace(value.Name, "past_key_values", "present", 1)]
 		}
 	}
-	outs, err := p.Evaluate(inputs)
+	outs, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatalf("%d tokens after %d: %v", n, from, err)
 	}
@@ -129,7 +130,7 @@ func TestAPastChangesNothingElse(t *testing.T) {
 		want := decode(t, with, tokens, 0, 6, nil)["logits"]
 		without := decoder(d.build, size{batch: 1, seq: 6, max: 16})
 		takeWeights(without, with)
-		outs, err := importEncoded(t, without).Evaluate(map[string]*array.Array{"input_ids": array.FromInt64(tokens, 1, 6)})
+		outs, err := evaluate.Program(importEncoded(t, without), map[string]*array.Array{"input_ids": array.FromInt64(tokens, 1, 6)})
 		if err != nil {
 			t.Fatal(err)
 		}

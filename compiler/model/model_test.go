@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // published holds each network's number of parameters, and of multiply-adds in billions in its convolutions and
@@ -181,7 +182,7 @@ func TestOutputsAreInformative(t *testing.T) {
 			n.build(b, s)
 			b.materialise()
 			p := importEncoded(t, &onnx.Model{IRVersion: irVersion, Opsets: []onnx.Opset{{Version: n.opset}}, Graph: b.graph})
-			first, second := evaluate(t, p, 1), evaluate(t, p, 2)
+			first, second := evaluated(t, p, 1), evaluated(t, p, 2)
 			for name, out := range first {
 				if !b.isShape(name, out.Shape) {
 					t.Errorf("output %s has shape %v, want %v", name, out.Shape, b.shapes[name])
@@ -227,8 +228,8 @@ func importEncoded(t *testing.T, m *onnx.Model) *program.Program {
 	return p
 }
 
-// evaluate gives token inputs small numbers, all others numbers in [-1, 1]. A mask hides nothing.
-func evaluate(t *testing.T, p *program.Program, phase float64) map[string]*array.Array {
+// evaluated gives token inputs small numbers, all others numbers in [-1, 1]. A mask hides nothing.
+func evaluated(t *testing.T, p *program.Program, phase float64) map[string]*array.Array {
 	t.Helper()
 	inputs := map[string]*array.Array{}
 	for _, v := range p.Inputs {
@@ -246,7 +247,7 @@ func evaluate(t *testing.T, p *program.Program, phase float64) map[string]*array
 		}
 		inputs[value.Name] = a
 	}
-	outs, err := p.Evaluate(inputs)
+	outs, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

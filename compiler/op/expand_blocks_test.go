@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -229,7 +230,7 @@ func TestProductsOfFloatsWithDequantisedWeights(t *testing.T) {
 				t.Errorf("weights are not %s in\n%s", c.want, text)
 			}
 			x := modeltest.Wave(0, 1, 5, 24)
-			out, err := p.Evaluate(map[string]*array.Array{"x": x})
+			out, err := evaluate.Program(p, map[string]*array.Array{"x": x})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -286,7 +287,7 @@ func TestSymmetricBytesKeepTheirSign(t *testing.T) {
 			t.Errorf("codes have lost their sign in\n%s", text)
 		}
 		x := modeltest.Wave(0, 1, 5, 24)
-		out, err := p.Evaluate(map[string]*array.Array{"x": x})
+		out, err := evaluate.Program(p, map[string]*array.Array{"x": x})
 		if err != nil {
 			t.Fatal(err)
 		}

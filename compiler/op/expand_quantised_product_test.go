@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -136,7 +137,7 @@ func TestThreeChannelsAreFour(t *testing.T) {
 	m.Graph.Inputs[0].DType = array.Uint8
 	p := modeltest.Import(t, m.Output("y"))
 	x := numbers(array.Uint8, 0, 255, 1, 3, 4, 6)
-	outs, err := p.Evaluate(map[string]*array.Array{"x": x})
+	outs, err := evaluate.Program(p, map[string]*array.Array{"x": x})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -30,7 +31,7 @@ func evaluated(t *testing.T, m *onnx.Model) (inputs, outputs map[string]*array.A
 	for k, v := range p.Inputs {
 		inputs[p.Values[v].Name] = modeltest.Wave(float64(k), 1, p.Values[v].Shape...)
 	}
-	if outputs, err = p.Evaluate(inputs); err != nil {
+	if outputs, err = evaluate.Program(p, inputs); err != nil {
 		t.Fatal(err)
 	}
 	return inputs, outputs

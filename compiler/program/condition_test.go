@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // maker puts programs together whose values are vectors of four floats, or single bools.
@@ -166,7 +167,7 @@ func TestEvaluationMakesTheCallsThatAreNeeded(t *testing.T) {
 		truth := array.New(array.Bool)
 		truth.SetInt(0, int64(is))
 		made := 0
-		outs, err := m.EvaluateCalls(map[string]*array.Array{"0": truth, "1": array.FromFloat32([]float32{1, 1, 1, 1}, 4)},
+		outs, err := evaluate.Calls(&m.Program, map[string]*array.Array{"0": truth, "1": array.FromFloat32([]float32{1, 1, 1, 1}, 4)},
 			func(program.Call, []*array.Array, []*array.Array) { made++ })
 		if err != nil {
 			t.Fatal(err)

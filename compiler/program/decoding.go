@@ -25,8 +25,8 @@ func (p *Program) Decoding() (d Decoding, ok bool) {
 // input has past, and the other axes are equal.
 func (p *Program) decoding(in, output int) (d Decoding, ok bool) {
 	for axis := range p.Values[in].Shape {
-		before, plus := p.times(in, axis)
-		after, more := p.times(output, axis)
+		before, plus := p.Times(in, axis)
+		after, more := p.Times(output, axis)
 		var past, step []int
 		for k := range p.Extents {
 			for range before[k] {

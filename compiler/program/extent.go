@@ -3,8 +3,6 @@ package program
 import (
 	"fmt"
 	"slices"
-
-	"github.com/tilth-dev/tilth/compiler/array"
 )
 
 // Extent is an extent of axes that each execution chooses.
@@ -29,25 +27,6 @@ type Varying struct {
 	Times, Plus         int64
 }
 
-// Elements returns the extent of the axis.
-func (v Varying) Elements(extent int64) int64 { return v.Times*extent + v.Plus }
-
-// ShapeOf returns the shape of an input or output in an execution with the given extents, in order.
-func (p *Program) ShapeOf(value int, extents []int64) []int64 {
-	shape := slices.Clone(p.Values[value].Shape)
-	for _, v := range p.Varying {
-		if v.Value == value {
-			shape[v.Axis] = 0
-		}
-	}
-	for _, v := range p.Varying {
-		if v.Value == value {
-			shape[v.Axis] += v.Elements(extents[v.Extent])
-		}
-	}
-	return shape
-}
-
 // MemoryOf returns the memory shape of an input or output: its own with the maximum of each extent or, for an input
 // that an output continues, that of the output.
 func (p *Program) MemoryOf(value int) []int64 {
@@ -64,34 +43,8 @@ func (p *Program) Continues(output int) int {
 	return slices.IndexFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == p.Outputs[output] })
 }
 
-// Begin returns the offset of a value in its containing memory, in elements, for the given extents.
-func (v Value) Begin(extents []int64) int64 {
-	at := v.Offset
-	for k, n := range v.Moves {
-		at += n * extents[k]
-	}
-	return at
-}
-
-// ExtentsOf derives the extents from the shapes of the named inputs. The error names the input with an invalid or
-// inconsistent shape.
-func (p *Program) ExtentsOf(inputs map[string]*array.Array) ([]int64, error) {
-	var axes []Axis
-	for _, in := range p.Inputs {
-		for axis := range p.Values[in].Shape {
-			c := Axis{Input: p.Values[in].Name, Axis: axis}
-			c.Times, c.Plus = p.times(in, axis)
-			if a := inputs[c.Input]; a != nil && axis < len(a.Shape) && slices.ContainsFunc(c.Times, isPositive) {
-				c.Elements = a.Shape[axis]
-				axes = append(axes, c)
-			}
-		}
-	}
-	return Solve(p.Extents, axes)
-}
-
-// times returns the factors of all extents in the formula of an input's or output's axis, and the constant.
-func (p *Program) times(value, axis int) (times []int64, plus int64) {
+// Times returns the factors of all extents in the formula of an input's or output's axis, and the constant.
+func (p *Program) Times(value, axis int) (times []int64, plus int64) {
 	times = make([]int64, len(p.Extents))
 	for _, v := range p.Varying {
 		if v.Value == value && v.Axis == axis {
@@ -101,8 +54,6 @@ func (p *Program) times(value, axis int) (times []int64, plus int64) {
 	}
 	return times, plus
 }
-
-func isPositive(n int64) bool { return n > 0 }
 
 // Axis is an axis of a given input: it has Elements elements, which equal Plus and the sum of extents times Times.
 type Axis struct {

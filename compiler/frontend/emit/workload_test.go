@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -124,7 +125,7 @@ func TestHalfPrecision(t *testing.T) {
 	s := modeltest.New().Input("x", 1, 3, 4, 4).Known("w", w).Known("b", b)
 	s.Graph.Inputs[0].DType = array.Float16
 	p := modeltest.Import(t, s.Node("c = Conv x w b", modeltest.Same3x3).Node("y = Relu c").Output("y"))
-	outs, err := p.Evaluate(map[string]*array.Array{"x": x})
+	outs, err := evaluate.Program(p, map[string]*array.Array{"x": x})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -29,7 +30,7 @@ func results(t *testing.T, m *onnx.Model, inputs map[string]*array.Array) map[st
 		t.Fatal(err)
 	}
 	modeltest.Check(t, p)
-	outs, err := p.Evaluate(inputs)
+	outs, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

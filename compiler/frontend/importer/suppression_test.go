@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -154,7 +155,7 @@ func TestAFewOfManyBoxesAreTakenFromAPool(t *testing.T) {
 		model, inputs := d.model(true)
 		p := modeltest.Import(t, model)
 		all := false
-		outs, err := p.EvaluateCalls(inputs, func(c program.Call, _, _ []*array.Array) { all = all || len(c.If) > 0 })
+		outs, err := evaluate.Calls(p, inputs, func(c program.Call, _, _ []*array.Array) { all = all || len(c.If) > 0 })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -75,11 +76,11 @@ func checkBehindPast(t *testing.T, m *onnx.Model) {
 		for k, v := range fixed.Inputs {
 			inputs[fixed.Values[v].Name] = modeltest.Wave(float64(k), 1, fixed.Values[v].Shape...)
 		}
-		want, err := fixed.Evaluate(inputs)
+		want, err := evaluate.Program(fixed, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := general.Evaluate(inputs)
+		got, err := evaluate.Program(general, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}

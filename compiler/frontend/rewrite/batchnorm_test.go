@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -39,14 +40,14 @@ func TestBatchNormsFold(t *testing.T) {
 			p, q := modeltest.Import(t, folded.Node(node).Output("y")), modeltest.Import(t, plain.Node(node).Output("y"))
 			modeltest.CheckTasks(t, p, c.tasks...)
 			inputs := map[string]*array.Array{"x": modeltest.Wave(0, 1, p.Values[p.Inputs[0]].Shape...)}
-			got, err := p.Evaluate(inputs)
+			got, err := evaluate.Program(p, inputs)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, tensor := range folded.Graph.Initializers {
 				inputs[tensor.Name] = tensor.Value
 			}
-			want, err := q.Evaluate(inputs)
+			want, err := evaluate.Program(q, inputs)
 			if err != nil {
 				t.Fatal(err)
 			}

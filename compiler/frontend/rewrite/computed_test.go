@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -37,7 +38,7 @@ func TestWhatEachLayerComputesOfExtentsIsComputedOnce(t *testing.T) {
 	if kernels != 2 {
 		t.Errorf("%d kernels compute places, want one for two layers, and another", kernels)
 	}
-	outs, err := p.Evaluate(map[string]*array.Array{"x": modeltest.Wave(1, 0, 2, 3), "p": modeltest.Wave(0, 1, 5, 3)})
+	outs, err := evaluate.Program(p, map[string]*array.Array{"x": modeltest.Wave(1, 0, 2, 3), "p": modeltest.Wave(0, 1, 5, 3)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
@@ -26,7 +27,7 @@ func TestTopKOfLongAxes(t *testing.T) {
 			x.SetFloat(i, float64(i*i%499)) // with many equals
 			order[i] = i
 		}
-		outs, err := p.Evaluate(map[string]*array.Array{"x": x})
+		outs, err := evaluate.Program(p, map[string]*array.Array{"x": x})
 		if err != nil {
 			t.Fatal(err)
 		}

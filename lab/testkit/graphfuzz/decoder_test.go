@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // graphsPerDecoder is the ratio of graphs to decoders, because each decoder is a package.
@@ -82,11 +83,11 @@ func (d *Decoder) decode(p *program.Program, m *aot.Model, parts []int64) error 
 		if err != nil {
 			return fmt.Errorf("fixed at %d behind %d: %w", n, past, err)
 		}
-		want, err := fixed.Evaluate(inputs)
+		want, err := evaluate.Program(fixed, inputs)
 		if err != nil {
 			return err
 		}
-		open, err := p.Evaluate(inputs)
+		open, err := evaluate.Program(p, inputs)
 		if err == nil {
 			err = Compare(open, want, ownTolerance)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 var (
@@ -130,7 +131,7 @@ func checkBatch(t *testing.T, c *Compiler, as kind, cases []*Case) {
 
 func checkCase(t *testing.T, as kind, c *Case, p *program.Program, got map[string]*array.Array) {
 	t.Helper()
-	want, err := p.Evaluate(c.Inputs)
+	want, err := evaluate.Program(p, c.Inputs)
 	if err == nil {
 		err = Compare(got, want, as.tolerance)
 	}

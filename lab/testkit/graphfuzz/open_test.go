@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // openCase is a case with an open extent, and its program.
@@ -40,7 +41,7 @@ func (c openCase) fixed(t *testing.T, n int64) (inputs, want map[string]*array.A
 	inputs, options := c.At(n)
 	p, err := frontend.Import(c.Model, options)
 	if err == nil {
-		want, err = p.Evaluate(inputs)
+		want, err = evaluate.Program(p, inputs)
 	}
 	if err != nil {
 		report(t, c.Case, fmt.Errorf("fixed at %d: %w", n, err))
@@ -54,7 +55,7 @@ func TestRandomGraphsWithOpenExtents(t *testing.T) {
 	for _, c := range cases {
 		for n := int64(1); n <= c.most; n++ {
 			inputs, want := c.fixed(t, n)
-			got, err := c.program.Evaluate(inputs)
+			got, err := evaluate.Program(c.program, inputs)
 			if err == nil {
 				err = Compare(got, want, ownTolerance)
 			}

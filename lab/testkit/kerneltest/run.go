@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 //go:embed src/driver.c
@@ -90,16 +91,16 @@ func decodeOutputs(cases []Case, refused map[int]error, data []byte) [][]*array.
 // spread returns an argument's memory: its elements at the tensor's strides, NaN between them.
 func spread(t *expr.Tensor, a *array.Array) []byte {
 	data := bytes.Repeat([]byte{0xff}, int(t.SpanElements()*t.DType.Bytes()))
-	array.CopyStrided(t.DType, t.Shape, array.Strided{Data: data, Strides: t.MemoryStrides()},
-		array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(t.Shape)})
+	evaluate.CopyStrided(t.DType, t.Shape, evaluate.Strided{Data: data, Strides: t.MemoryStrides()},
+		evaluate.Strided{Data: a.Data, Strides: expr.RowMajorStrides(t.Shape)})
 	return data
 }
 
 // collect extracts a tensor's elements from its memory. If a gap was written, it returns an empty array.
 func collect(t *expr.Tensor, data []byte) *array.Array {
 	a := array.New(t.DType, t.Shape...)
-	array.CopyStrided(t.DType, t.Shape, array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(t.Shape)},
-		array.Strided{Data: data, Strides: t.MemoryStrides()})
+	evaluate.CopyStrided(t.DType, t.Shape, evaluate.Strided{Data: a.Data, Strides: expr.RowMajorStrides(t.Shape)},
+		evaluate.Strided{Data: data, Strides: t.MemoryStrides()})
 	if !bytes.Equal(data, spread(t, a)) {
 		return array.New(t.DType, 0)
 	}

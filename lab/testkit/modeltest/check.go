@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // Check checks that every element is written before it is read, and that arguments fit the workloads.
@@ -59,7 +60,7 @@ type written struct {
 // maxMarked is the maximum size of a root whose elements are tracked. Larger ones count as complete after any write.
 const maxMarked = 1 << 16
 
-func (w written) at(v int) (marks array.Strided, ok bool) {
+func (w written) at(v int) (marks evaluate.Strided, ok bool) {
 	value, root := w.Values[v], w.Root(v)
 	elements := array.Elements(w.Values[root].Shape)
 	if elements > maxMarked {
@@ -69,7 +70,7 @@ func (w written) at(v int) (marks array.Strided, ok bool) {
 		w.roots[root] = make([]byte, elements)
 	}
 	lies := expr.Tensor{Shape: value.Shape, Strides: value.Strides}
-	return array.Strided{Data: w.roots[root][value.Offset:], Strides: lies.MemoryStrides()}, true
+	return evaluate.Strided{Data: w.roots[root][value.Offset:], Strides: lies.MemoryStrides()}, true
 }
 
 func (w written) write(v int) {
@@ -80,7 +81,7 @@ func (w written) write(v int) {
 	}
 	shape := w.Values[v].Shape
 	ones := bytes.Repeat([]byte{1}, int(array.Elements(shape)))
-	array.CopyStrided(array.Uint8, shape, marks, array.Strided{Data: ones, Strides: expr.RowMajorStrides(shape)})
+	evaluate.CopyStrided(array.Uint8, shape, marks, evaluate.Strided{Data: ones, Strides: expr.RowMajorStrides(shape)})
 }
 
 func (w written) isWhole(v int) bool {
@@ -93,6 +94,6 @@ func (w written) isWhole(v int) bool {
 	}
 	shape := w.Values[v].Shape
 	read := make([]byte, array.Elements(shape))
-	array.CopyStrided(array.Uint8, shape, array.Strided{Data: read, Strides: expr.RowMajorStrides(shape)}, marks)
+	evaluate.CopyStrided(array.Uint8, shape, evaluate.Strided{Data: read, Strides: expr.RowMajorStrides(shape)}, marks)
 	return !bytes.Contains(read, []byte{0})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 )
 
 // Import imports a model and verifies the graph after each stage.
@@ -31,7 +32,7 @@ func Run(t *testing.T, p *program.Program) map[string]*array.Array {
 	for _, k := range p.Inputs {
 		inputs[p.Values[k].Name] = Wave(0, 1, p.Values[k].Shape...)
 	}
-	outs, err := p.Evaluate(inputs)
+	outs, err := evaluate.Program(p, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
@@ -57,7 +58,7 @@ func kernelsOf(t *testing.T, c *modeltest.Case, d *target.Target, seen map[strin
 	if len(p.Tasks) > maxKernels {
 		return nil
 	}
-	_, err = p.EvaluateCalls(inputs, func(call program.Call, args, _ []*array.Array) {
+	_, err = evaluate.Calls(p, inputs, func(call program.Call, args, _ []*array.Array) {
 		k := kerneltest.Case{Workload: p.Tasks[call.Task].Workload, Workers: 2, Args: args}
 		if seen[k.Workload.Digest()] {
 			return

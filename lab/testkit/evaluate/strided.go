@@ -1,4 +1,6 @@
-package array
+package evaluate
+
+import "github.com/tilth-dev/tilth/compiler/array"
 
 // Strided is the memory of a tensor: element i is at offset sum(i[k]*Strides[k]) elements of Data.
 type Strided struct {
@@ -7,11 +9,11 @@ type Strided struct {
 }
 
 // CopyStrided copies the elements of a tensor of the given type and shape from one place to another.
-func CopyStrided(d DType, shape []int64, to, from Strided) {
+func CopyStrided(d array.DType, shape []int64, to, from Strided) {
 	size := d.Bytes()
 	index := make([]int64, len(shape))
 	var t, f int64 // positions of the element at index
-	for range Elements(shape) {
+	for range array.Elements(shape) {
 		copy(to.Data[t*size:(t+1)*size], from.Data[f*size:(f+1)*size])
 		for k := len(shape) - 1; k >= 0; k-- {
 			index[k]++

@@ -1,4 +1,6 @@
-package program
+// Package evaluate runs programs in Go, by the semantics of their workloads and without schedules. It is slow, and is
+// the reference for compiled packages.
+package evaluate
 
 import (
 	"fmt"
@@ -6,20 +8,19 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Evaluate runs the program in Go, by the semantics of its workloads and without schedules. It is slow, and serves
-// as the reference for compiled packages. inputs has an array for each input's name; the result one for each
-// output's.
-func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Array, error) {
-	return p.EvaluateCalls(inputs, func(Call, []*array.Array, []*array.Array) {})
+// Program evaluates a program. inputs has an array for each input's name; the result one for each output's.
+func Program(p *program.Program, inputs map[string]*array.Array) (map[string]*array.Array, error) {
+	return Calls(p, inputs, func(program.Call, []*array.Array, []*array.Array) {})
 }
 
-// EvaluateCalls evaluates the program and reports each needed call with its arguments, dense in the shapes of its
+// Calls evaluates a program and reports each needed call with its arguments, dense in the shapes of its
 // workload, and its results.
-func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
-	visit func(c Call, args, results []*array.Array)) (map[string]*array.Array, error) {
-	extents, err := p.ExtentsOf(inputs)
+func Calls(p *program.Program, inputs map[string]*array.Array,
+	visit func(c program.Call, args, results []*array.Array)) (map[string]*array.Array, error) {
+	extents, err := extentsOf(p, inputs)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %q: %w", p.Name, err)
 	}
@@ -30,7 +31,7 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 		m.roots[e.Value] = n.Data
 	}
 	for _, k := range p.Inputs {
-		v, a, shape := p.Values[k], inputs[p.Values[k].Name], p.ShapeOf(k, extents)
+		v, a, shape := p.Values[k], inputs[p.Values[k].Name], shapeOf(p, k, extents)
 		switch {
 		case a == nil:
 			return nil, fmt.Errorf("evaluate %q: input %q is missing", p.Name, v.Name)
@@ -48,7 +49,7 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 		}
 	}
 	for _, c := range p.Checks {
-		if err := p.check(c, inputs[p.Values[p.Inputs[c.Input]].Name], extents); err != nil {
+		if err := check(p, c, inputs[p.Values[p.Inputs[c.Input]].Name], extents); err != nil {
 			return nil, fmt.Errorf("evaluate %q: %w", p.Name, err)
 		}
 	}
@@ -64,7 +65,7 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	}
 	outputs := map[string]*array.Array{}
 	for _, k := range p.Outputs {
-		outputs[p.Values[k].Name] = m.read(k, p.Values[k].Shape).Corner(p.ShapeOf(k, extents))
+		outputs[p.Values[k].Name] = m.read(k, p.Values[k].Shape).Corner(shapeOf(p, k, extents))
 	}
 	for _, o := range p.Open {
 		name := p.Values[p.Outputs[o.Output]].Name
@@ -75,13 +76,13 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 
 // memory holds the written bytes of each root value of a program.
 type memory struct {
-	program *Program
+	program *program.Program
 	roots   [][]byte
 	extents []int64
 }
 
 // hold reports whether all conditions hold.
-func (m memory) hold(conditions []Condition) bool {
+func (m memory) hold(conditions []program.Condition) bool {
 	for _, c := range conditions {
 		if (m.read(c.Value, nil).Int(0) != 0) != c.Is {
 			return false
@@ -90,7 +91,7 @@ func (m memory) hold(conditions []Condition) bool {
 	return true
 }
 
-func (m memory) call(c Call) (args, results []*array.Array, err error) {
+func (m memory) call(c program.Call) (args, results []*array.Array, err error) {
 	w := m.program.Tasks[c.Task].Workload
 	tensors := w.Args()
 	known := len(c.Args) - len(w.Outputs)
@@ -114,17 +115,17 @@ func (m memory) read(v int, shape []int64) *array.Array {
 		return &array.Array{DType: value.DType, Shape: shape, Data: value.Data.Data}
 	}
 	a := array.New(value.DType, shape...)
-	array.CopyStrided(value.DType, value.Shape, array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)}, m.at(v))
+	CopyStrided(value.DType, value.Shape, Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)}, m.at(v))
 	return a
 }
 
 func (m memory) write(v int, a *array.Array) {
 	value := m.program.Values[v]
-	array.CopyStrided(value.DType, value.Shape, m.at(v), array.Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)})
+	CopyStrided(value.DType, value.Shape, m.at(v), Strided{Data: a.Data, Strides: expr.RowMajorStrides(value.Shape)})
 }
 
 // at returns the location of a value in the memory of its root.
-func (m memory) at(v int) array.Strided {
+func (m memory) at(v int) Strided {
 	value, root := m.program.Values[v], m.program.Root(v)
 	if m.roots[root] == nil {
 		r := m.program.Values[root]
@@ -134,5 +135,5 @@ func (m memory) at(v int) array.Strided {
 	if strides == nil {
 		strides = expr.RowMajorStrides(value.Shape)
 	}
-	return array.Strided{Data: m.roots[root][value.Begin(m.extents)*value.DType.Bytes():], Strides: strides}
+	return Strided{Data: m.roots[root][begin(value, m.extents)*value.DType.Bytes():], Strides: strides}
 }
