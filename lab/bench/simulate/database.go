@@ -67,13 +67,13 @@ func (d *database) findServer(ctx context.Context) (pid int, err error) {
 		return 0, err
 	}
 	p, err := readStat(answers)
-	if err != nil || p.name != "postgres" {
+	if err != nil || p.Comm != "postgres" {
 		return 0, nil
 	}
-	if _, err := treeCPU(p.parent); err != nil {
+	if _, err := treeCPU(p.PPID); err != nil {
 		return 0, nil
 	}
-	return p.parent, nil
+	return p.PPID, nil
 }
 
 // usage returns the database's totals; zero without a database.
