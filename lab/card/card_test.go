@@ -132,7 +132,7 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 }
 
 // small returns a comparison that takes little time on a fake card.
-func (b *bench) small(t *testing.T, p product) comparison {
+func (b *suite) small(t *testing.T, p product) comparison {
 	t.Helper()
 	model := b.path("small.onnx")
 	if err := os.WriteFile(model, p.encoded(), 0o600); err != nil {
@@ -150,7 +150,7 @@ func newResult() result {
 
 // aProductIsCompared compares a product, tuned and untuned, with peers.
 func (o options) aProductIsCompared(t *testing.T) {
-	b := &bench{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(o.out, resultsName)}}
+	b := &suite{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(o.out, resultsName)}}
 	defer b.close()
 	r := newResult()
 	if err := b.compared(t.Context(), b.small(t, product{16, 32, 16, array.Float32, "fast"}), &r); err != nil {
@@ -171,7 +171,7 @@ func (o options) aProductIsCompared(t *testing.T) {
 // records of another machine instead of searching again.
 func (o options) rowsWithoutAPeer(t *testing.T) {
 	script(t, o.python, withoutPeers)
-	b := &bench{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(t.TempDir(), resultsName)}}
+	b := &suite{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(t.TempDir(), resultsName)}}
 	defer b.close()
 	first := newResult()
 	p := product{16, 16, 16, array.Float32, "strict"}
@@ -212,7 +212,7 @@ func (o options) rowsWithoutAPeer(t *testing.T) {
 
 // aModelIsLearnt trains on the records of the other tests, which belong to this card.
 func (o options) aModelIsLearnt(t *testing.T) {
-	b := &bench{options: o}
+	b := &suite{options: o}
 	if err := b.learn(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // caseParts is the number of parts of the conformance cases. Each part has every caseParts-th case.
@@ -44,7 +48,7 @@ func counted(lines []byte) (counts map[string]int, failure string) {
 
 // cases runs a part of the conformance cases with default schedules. Failing cases are a finding. The step only fails
 // if no case ran.
-func (b *bench) cases(ctx context.Context, part int, numerics string, r *result) error {
+func (b *suite) cases(ctx context.Context, part int, numerics string, r *result) error {
 	folders, err := every(b.options.cases, caseParts, part)
 	if err != nil {
 		return err
@@ -72,8 +76,8 @@ const checkerFound = 86
 
 // memoryChecker runs packages under NVIDIA's checkers of memory, races and barriers, if they are installed and
 // support the card.
-func memoryChecker(ctx context.Context, b *bench, r *result) error {
-	if _, err := execute(ctx, checker, "--version"); err != nil {
+func memoryChecker(ctx context.Context, b *suite, r *result) error {
+	if _, err := bench.Output(ctx, checker, "--version"); err != nil {
 		r.Notes["skipped"] = checker + " is not installed"
 		return nil
 	}
@@ -96,17 +100,18 @@ func memoryChecker(ctx context.Context, b *bench, r *result) error {
 const checker = "compute-sanitizer"
 
 // checkMemory runs a package under one of the checkers and returns what it found.
-func (b *bench) checkMemory(ctx context.Context, tool, pkg string) (string, error) {
-	out, err := execute(ctx, checker, "--tool", tool, "--error-exitcode", fmt.Sprint(checkerFound), b.tilth, "run", pkg)
+func (b *suite) checkMemory(ctx context.Context, tool, pkg string) (string, error) {
+	out, err := bench.Output(ctx, checker, "--tool", tool, "--error-exitcode", fmt.Sprint(checkerFound), b.tilth, "run", pkg)
 	// The checker writes to standard output, like the program.
 	text := strings.TrimSpace(string(out))
+	var exit *exec.ExitError
 	switch {
 	case strings.Contains(text, "Device not supported"):
 		return "skipped: it does not support the device", nil
 	case err == nil:
 		return "nothing found", nil
-	case exitStatus(err) == checkerFound:
-		return "FOUND: " + text[:min(len(text), complaintBytes)], nil
+	case errors.As(err, &exit) && exit.ExitCode() == checkerFound:
+		return "FOUND: " + text[:min(len(text), bench.MaxComplaint)], nil
 	}
-	return "", fmt.Errorf("%s: %w: %s", tool, err, text[max(0, len(text)-complaintBytes):])
+	return "", fmt.Errorf("%s: %w: %s", tool, err, text[max(0, len(text)-bench.MaxComplaint):])
 }

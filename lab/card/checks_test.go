@@ -42,12 +42,12 @@ func TestPartsHaveAllCases(t *testing.T) {
 }
 
 // program returns a bench whose program is a script, with the script's folder in PATH.
-func program(t *testing.T, text string) *bench {
+func program(t *testing.T, text string) *suite {
 	t.Helper()
 	dir := t.TempDir()
 	script(t, filepath.Join(dir, "tilth"), text)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	return &bench{options: options{tilth: filepath.Join(dir, "tilth"), work: dir, out: dir, sandbox: "required", cases: dir}, ledger: &ledger{}}
+	return &suite{options: options{tilth: filepath.Join(dir, "tilth"), work: dir, out: dir, sandbox: "required", cases: dir}, ledger: &ledger{}}
 }
 
 // TestASandboxThatFailsIsLeftOut also checks the reason in the result.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tilth-dev/tilth/internal/stat"
 )
 
 // contender is an alternative implementation of a model.
@@ -37,7 +39,7 @@ func (c comparison) args(command string, more ...string) []string {
 }
 
 // compared tunes a model and times its packages in turns with peers.
-func (b *bench) compared(ctx context.Context, c comparison, r *result) error {
+func (b *suite) compared(ctx context.Context, c comparison, r *result) error {
 	untuned, tuned := b.path("untuned.tar"), b.path("tuned.tar")
 	// Peers use the card to autotune while this compilation only uses processors. Tuning then has both to itself.
 	var wait sync.WaitGroup
@@ -75,7 +77,7 @@ type timed struct {
 }
 
 // inTurns times packages and peers, and records the medians over all rounds.
-func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []contender, r *result) error {
+func (b *suite) inTurns(ctx context.Context, packages []contest, contenders []contender, r *result) error {
 	samples := map[string][]float64{}
 	keep := func(name string, seconds float64) { samples[name] = append(samples[name], seconds) }
 	for range rounds {
@@ -99,7 +101,7 @@ func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []co
 		}
 	}
 	for name, list := range samples {
-		r.Values[name] = median(list)
+		r.Values[name] = stat.Of(list).Median
 	}
 	r.ratio("of_untuned", "untuned_s", "tuned_s")
 	r.ratio("of_peer", "peer_s", "tuned_s")
@@ -122,7 +124,7 @@ func (r *result) ratio(name, of, by string) {
 func (r *result) lacks(name string, why error) { r.Undone = "no " + name + ": " + why.Error() }
 
 // prepare makes the contenders compile and returns those that succeeded.
-func (b *bench) prepare(ctx context.Context, contenders []contender, r *result) (ready []contender) {
+func (b *suite) prepare(ctx context.Context, contenders []contender, r *result) (ready []contender) {
 	begin := time.Now()
 	for _, c := range contenders {
 		q := c.question
@@ -162,7 +164,7 @@ func (s *summary) failures(r *result) {
 
 // searched compiles with the records of an earlier attempt that only lacked a peer. It returns false if there is no
 // such attempt or its records are gone.
-func (b *bench) searched(ctx context.Context, c comparison, tuned string, r *result) bool {
+func (b *suite) searched(ctx context.Context, c comparison, tuned string, r *result) bool {
 	earlier := b.ledger.newest(r.Step, func(r *result) bool { return b.own(r) && r.Values["trials"] > 0 })
 	if earlier == nil || b.compileTuned(ctx, c, tuned, r) != nil {
 		return false
@@ -179,7 +181,7 @@ func (b *bench) searched(ctx context.Context, c comparison, tuned string, r *res
 }
 
 // compileTuned compiles the package with the best records.
-func (b *bench) compileTuned(ctx context.Context, c comparison, tuned string, r *result) error {
+func (b *suite) compileTuned(ctx context.Context, c comparison, tuned string, r *result) error {
 	var compiled struct{ Tasks, Tuned int }
 	if err := b.ask(ctx, &compiled, c.args("compile", "--records", b.records(), "-o", tuned)...); err != nil {
 		return err
@@ -189,7 +191,7 @@ func (b *bench) compileTuned(ctx context.Context, c comparison, tuned string, r 
 }
 
 // search tunes and saves the measurements.
-func (b *bench) search(ctx context.Context, c comparison, r *result) error {
+func (b *suite) search(ctx context.Context, c comparison, r *result) error {
 	var s summary
 	if err := b.ask(ctx, &s, b.tuning(c, "--trials", strconv.Itoa(c.trials), "--time", c.time.String())...); err != nil {
 		return err
@@ -203,6 +205,6 @@ func (b *bench) search(ctx context.Context, c comparison, r *result) error {
 }
 
 // tuning returns the command line of a search.
-func (b *bench) tuning(c comparison, more ...string) []string {
+func (b *suite) tuning(c comparison, more ...string) []string {
 	return c.args("tune", slices.Concat([]string{"--records", b.records(), "--sandbox", b.isolation(), "--quiet"}, more)...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // modelName is the file of a card's cost model beside its results, for --cost-model of 'tilth tune' and 'tilth
@@ -12,7 +14,7 @@ const modelName = "model.txt"
 
 // learn saves all records and trains a cost model on those of this card. It must run here, because other machines
 // lack the card's target.
-func (b *bench) learn(ctx context.Context) error {
+func (b *suite) learn(ctx context.Context) error {
 	if _, err := os.Stat(b.records()); err != nil {
 		return nil // nothing was tuned
 	}
@@ -23,6 +25,6 @@ func (b *bench) learn(ctx context.Context) error {
 	if _, err := b.call(ctx, "records", "export", "--records", b.records(), "-o", lines); err != nil {
 		return err
 	}
-	_, err := execute(ctx, b.lab, "costmodel", lines, "--target", "cuda", "-o", filepath.Join(b.out, modelName))
+	_, err := bench.Output(ctx, b.lab, "costmodel", lines, "--target", "cuda", "-o", filepath.Join(b.out, modelName))
 	return err
 }

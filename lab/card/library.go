@@ -2,14 +2,13 @@ package card
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 const (
@@ -21,7 +20,7 @@ const (
 
 // library tunes a network with and without the example of a cuBLASLt kernel, and times both packages in turns. The
 // comparison is missing if the library is not installed.
-func library(ctx context.Context, b *bench, r *result) error {
+func library(ctx context.Context, b *suite, r *result) error {
 	model := b.path("library.onnx")
 	if _, err := b.call(ctx, "model", "mlp", "--batch", "1024", "-o", model); err != nil {
 		return err
@@ -55,7 +54,7 @@ func library(ctx context.Context, b *bench, r *result) error {
 }
 
 // tunedBy tunes a model with its own records file, and compiles it.
-func (b *bench) tunedBy(ctx context.Context, model string, p contest, kernels []string) error {
+func (b *suite) tunedBy(ctx context.Context, model string, p contest, kernels []string) error {
 	records := b.path(p.name + ".db")
 	if err := os.RemoveAll(records); err != nil {
 		return err
@@ -71,23 +70,17 @@ func (b *bench) tunedBy(ctx context.Context, model string, p contest, kernels []
 }
 
 // differ returns the largest difference between the outputs of two packages on the same inputs.
-func (b *bench) differ(ctx context.Context, got, want string) (worst float64, err error) {
+func (b *suite) differ(ctx context.Context, got, want string) (float64, error) {
 	var outputs [2]map[string]*array.Array
 	path := b.path("outputs.npz")
 	for i, file := range []string{got, want} {
 		if _, err := b.call(ctx, "run", file, "--outputs", path); err != nil {
 			return 0, err
 		}
+		var err error
 		if outputs[i], err = npz.ReadFile(path); err != nil {
 			return 0, err
 		}
 	}
-	for name, of := range outputs[1] {
-		out := outputs[0][name]
-		if out == nil {
-			return 0, fmt.Errorf("%s has no output %s", got, name)
-		}
-		worst = max(worst, accuracy.Relative(out, of))
-	}
-	return worst, nil
+	return bench.WorstError(outputs[0], outputs[1]), nil
 }

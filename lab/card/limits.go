@@ -1,12 +1,12 @@
 package card
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // limit is a goal for Tilth on a card.
@@ -28,15 +28,15 @@ func limits(copies float64) []limit {
 	share := func(r *result) float64 { return ratioOf(r.Values["tuned_gbps"], copies) }
 	models, skinny := modelNames(), productNames(product.isSkinny)
 	return []limit{
-		{"4096³ and 8192³ in bfloat16, × cuBLAS", largeNames(array.BFloat16, "strict"), figure("of_peer"), 0, 0.9, false, times},
-		{"4096³ and 8192³ in TF32, × cuBLAS", largeNames(array.Float32, "fast"), figure("of_peer"), 0, 0.9, false, times},
-		{"4096³ and 8192³ in float32, × cuBLAS", largeNames(array.Float32, "strict"), figure("of_peer"), 0, 1, false, times},
-		{"skinny products in bfloat16, × cuBLAS", skinny, figure("of_peer"), 0, 1.1, false, times},
-		{"skinny products, of the memory's rate", skinny, share, 0, 0.8, false, percent},
-		{"models, × torch.compile", models, figure("of_peer"), 1.2, 0.9, false, times},
-		{"models untuned, × torch.compile", models, figure("untuned_of_peer"), 0.6, 0, false, times},
+		{"4096³ and 8192³ in bfloat16, × cuBLAS", largeNames(array.BFloat16, "strict"), figure("of_peer"), 0, 0.9, false, bench.Times},
+		{"4096³ and 8192³ in TF32, × cuBLAS", largeNames(array.Float32, "fast"), figure("of_peer"), 0, 0.9, false, bench.Times},
+		{"4096³ and 8192³ in float32, × cuBLAS", largeNames(array.Float32, "strict"), figure("of_peer"), 0, 1, false, bench.Times},
+		{"skinny products in bfloat16, × cuBLAS", skinny, figure("of_peer"), 0, 1.1, false, bench.Times},
+		{"skinny products, of the memory's rate", skinny, share, 0, 0.8, false, bench.Percent},
+		{"models, × torch.compile", models, figure("of_peer"), 1.2, 0.9, false, bench.Times},
+		{"models untuned, × torch.compile", models, figure("untuned_of_peer"), 0.6, 0, false, bench.Times},
 		{"a trial, all included", allNames(), figure("trial_s"), 0.030, 0, true, show.Seconds},
-		{"200 trials a task, × untuned", productNames(hasTime), manyTrials, 1.5, 0, false, times},
+		{"200 trials a task, × untuned", productNames(hasTime), manyTrials, 1.5, 0, false, bench.Times},
 		{"a package's first inference after load", models, figure("first_s"), 0, 0.5, true, show.Seconds},
 	}
 }
@@ -82,10 +82,6 @@ func modelNames() (names []string) {
 func allNames() []string {
 	return append(productNames(func(product) bool { return true }), modelNames()...)
 }
-
-func times(v float64) string { return fmt.Sprintf("%.2f", v) }
-
-func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 
 // figures holds the available figures for a goal.
 type figures struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // untunedPackage compiles a built-in model with default schedules.
-func (b *bench) untunedPackage(ctx context.Context, name, numerics string) (file string, err error) {
+func (b *suite) untunedPackage(ctx context.Context, name, numerics string) (file string, err error) {
 	model, file := b.path(name+".onnx"), b.path(name+".tar")
 	if _, err := b.call(ctx, "model", name, "-o", model); err != nil {
 		return "", err
@@ -25,7 +25,7 @@ const (
 )
 
 // machine measures the card's peak rates by profiling the smallest model.
-func machine(ctx context.Context, b *bench, r *result) error {
+func machine(ctx context.Context, b *suite, r *result) error {
 	pkg, err := b.untunedPackage(ctx, "mlp", "default")
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ const (
 
 // probeSandbox tunes the smallest model in the sandbox. If that only works without it, later steps run without: a
 // driver may need what the sandbox forbids.
-func probeSandbox(ctx context.Context, b *bench, r *result) error {
+func probeSandbox(ctx context.Context, b *suite, r *result) error {
 	if _, err := b.untunedPackage(ctx, "mlp", "default"); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func probeSandbox(ctx context.Context, b *bench, r *result) error {
 }
 
 // probe tunes in a sandbox. It returns an error if no candidate can be measured.
-func (b *bench) probe(ctx context.Context, sandbox string) error {
+func (b *suite) probe(ctx context.Context, sandbox string) error {
 	var s summary
 	err := b.ask(ctx, &s, "tune", b.path("mlp.onnx"), "--target", "cuda", "--records", b.path("probe.db"), "--no-transfer",
 		"--sandbox", sandbox, "--quiet", "--trials", probeTrials, "--time", "20s")
@@ -88,7 +88,7 @@ func (b *bench) probe(ctx context.Context, sandbox string) error {
 }
 
 // isolation returns the sandbox mode that works on this card.
-func (b *bench) isolation() string {
+func (b *suite) isolation() string {
 	if r := b.ledger.last(sandboxStep, b.own); r != nil {
 		return r.Notes["mode"]
 	}

@@ -19,7 +19,7 @@ func Main(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{options: o}
+	b := &suite{options: o}
 	defer b.close()
 	if b.ledger, err = openLedger(o.out); err != nil {
 		return err
@@ -36,7 +36,7 @@ func Main(ctx context.Context, args []string) error {
 const keepingShare = 25
 
 // run runs the steps that fit into the time.
-func (b *bench) run(ctx context.Context) error {
+func (b *suite) run(ctx context.Context) error {
 	for _, dir := range []string{b.out, b.work} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (b *bench) run(ctx context.Context) error {
 }
 
 // do runs a step.
-func (b *bench) do(ctx context.Context, s step) result {
+func (b *suite) do(ctx context.Context, s step) result {
 	r := result{Step: s.name, Version: b.version, Card: b.card, At: time.Now().UTC().Truncate(time.Second), Values: map[string]float64{}, Notes: map[string]string{}}
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*b.expected(s)+30*time.Second)

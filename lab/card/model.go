@@ -61,7 +61,7 @@ func (m model) contenders() []contender {
 }
 
 // model tunes a network and compares it with torch.compile.
-func (b *bench) model(ctx context.Context, m model, r *result) error {
+func (b *suite) model(ctx context.Context, m model, r *result) error {
 	path := b.path(m.name + ".onnx")
 	if _, err := b.call(ctx, "model", m.name, "--batch", strconv.FormatInt(m.batch, 10), "-o", path); err != nil {
 		return err

@@ -1,17 +1,16 @@
 package card
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	_ "embed" // for the program
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 //go:embed peers.py
@@ -30,15 +29,8 @@ type question struct {
 	TF32  bool   `json:"tf32"`
 }
 
-// peers is a Python process with PyTorch. It caches its compilations.
-type peers struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
 // answer sends a question to the peers and starts their process if necessary.
-func (b *bench) answer(ctx context.Context, q question) (reply, error) {
+func (b *suite) answer(ctx context.Context, q question) (reply, error) {
 	if b.python == "" {
 		return reply{}, errors.New("nothing was to be compared with")
 	}
@@ -49,20 +41,18 @@ func (b *bench) answer(ctx context.Context, q question) (reply, error) {
 		}
 		b.peers = p
 	}
-	p := b.peers
-	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	stop := context.AfterFunc(ctx, b.peers.Kill)
 	defer stop()
-	said, err := p.ask(q)
+	said, err := askPeers(b.peers, q)
 	if err != nil {
-		p.close()
-		b.peers = nil
+		b.close()
 		return reply{}, err
 	}
 	return said, said.refusal()
 }
 
 // versions returns the versions of the peers, or "".
-func (b *bench) versions(ctx context.Context) string {
+func (b *suite) versions(ctx context.Context) string {
 	said, err := b.answer(ctx, question{What: "versions"})
 	if err != nil {
 		return ""
@@ -70,8 +60,9 @@ func (b *bench) versions(ctx context.Context) string {
 	return said.Versions
 }
 
-// startPeers starts the peers and writes the verbose output of PyTorch's compiler to a file.
-func startPeers(python, log string) (*peers, error) {
+// startPeers starts a Python process with PyTorch, which caches its compilations. The verbose output of PyTorch's
+// compiler goes to a file.
+func startPeers(python, log string) (*bench.Peer, error) {
 	file, err := os.Create(log)
 	if err != nil {
 		return nil, err
@@ -79,18 +70,7 @@ func startPeers(python, log string) (*peers, error) {
 	defer file.Close()
 	cmd := exec.Command(python, "-u", "-c", peersProgram)
 	cmd.Stderr, cmd.WaitDelay = file, time.Second
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting PyTorch: %w", err)
-	}
-	return &peers{cmd, in, bufio.NewScanner(out)}, nil
+	return bench.Start("PyTorch", cmd)
 }
 
 // reply is an answer of the peers.
@@ -112,26 +92,19 @@ func (r reply) refusal() error {
 	return nil
 }
 
-func (p *peers) ask(q question) (said reply, err error) {
+// askPeers returns the answer to a question.
+func askPeers(p *bench.Peer, q question) (said reply, err error) {
 	line, err := json.Marshal(q)
 	if err != nil {
 		return said, err
 	}
-	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return said, fmt.Errorf("PyTorch has ended: %w", err)
-	}
-	for p.out.Scan() {
+	text, err := p.Ask(string(line))
+	for ; err == nil; text, err = p.Read() {
 		// Libraries may print other lines.
-		if json.Unmarshal(p.out.Bytes(), &said) == nil && said != (reply{}) {
+		if json.Unmarshal([]byte(text), &said) == nil && said != (reply{}) {
 			return said, nil
 		}
 		said = reply{}
 	}
-	return said, errors.New("PyTorch has ended")
-}
-
-func (p *peers) close() {
-	_ = p.in.Close()
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
+	return said, err
 }

@@ -21,7 +21,7 @@ func python(t *testing.T) string {
 
 // TestAPythonWithoutAGPUIsNoPeer covers a missing PyTorch and a missing GPU. Questions still get answers.
 func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
-	b := &bench{options: options{python: python(t), work: t.TempDir()}}
+	b := &suite{options: options{python: python(t), work: t.TempDir()}}
 	defer b.close()
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	if v := b.versions(t.Context()); v != "" {
@@ -35,9 +35,9 @@ func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
 }
 
 // fakePyTorch returns a bench whose Python has a fake PyTorch. It logs requests to a file.
-func fakePyTorch(t *testing.T) (b *bench, log string) {
+func fakePyTorch(t *testing.T) (b *suite, log string) {
 	t.Helper()
-	b = &bench{options: options{python: python(t), work: t.TempDir()}}
+	b = &suite{options: options{python: python(t), work: t.TempDir()}}
 	t.Cleanup(b.close)
 	dir, err := filepath.Abs("testdata/torch")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // pending returns the requested steps to run: first those that this version never tried on this card, then those that
 // failed or lacked a peer.
-func (b *bench) pending(ctx context.Context) []step {
+func (b *suite) pending(ctx context.Context) []step {
 	var fresh, again []step
 	for _, s := range steps() {
 		switch {
@@ -26,26 +26,26 @@ func (b *bench) pending(ctx context.Context) []step {
 }
 
 // own reports whether a result belongs to this version and card.
-func (b *bench) own(r *result) bool {
+func (b *suite) own(r *result) bool {
 	return r.Version == b.version && (b.card == "" || r.Card == b.card)
 }
 
 // tried reports whether this version tried a step on this card.
-func (b *bench) tried(step string) bool { return b.ledger.newest(step, b.own) != nil }
+func (b *suite) tried(step string) bool { return b.ledger.newest(step, b.own) != nil }
 
 // done reports whether this version finished a step on this card with everything available: a step without a
 // peer is done for as long as the peer is missing.
-func (b *bench) done(ctx context.Context, step string) bool {
+func (b *suite) done(ctx context.Context, step string) bool {
 	return b.whole(step) || b.ledger.last(step, b.own) != nil && b.versions(ctx) == ""
 }
 
 // whole reports whether this version ran a step on this card with a peer.
-func (b *bench) whole(step string) bool {
+func (b *suite) whole(step string) bool {
 	return b.ledger.last(step, func(r *result) bool { return b.own(r) && r.Undone == "" }) != nil
 }
 
 // expected estimates a step's duration: its last duration on this card plus a quarter, or a default.
-func (b *bench) expected(s step) time.Duration {
+func (b *suite) expected(s step) time.Duration {
 	r := b.ledger.last(s.name, func(r *result) bool { return r.Card == b.card && r.Undone == "" })
 	if r == nil {
 		return s.takes
@@ -54,7 +54,7 @@ func (b *bench) expected(s step) time.Duration {
 }
 
 // showPlan lists the steps that this version has not run on any card, and their total duration.
-func (b *bench) showPlan(w io.Writer) {
+func (b *suite) showPlan(w io.Writer) {
 	var sum time.Duration
 	table := show.NewTable(">expected", ">until then", "step")
 	for _, s := range steps() {

@@ -8,11 +8,11 @@ import (
 )
 
 // planned returns a bench with results of one card.
-func planned(rows ...result) *bench {
+func planned(rows ...result) *suite {
 	for k := range rows {
 		rows[k].Card, rows[k].Version = "a card", "v1"
 	}
-	return &bench{options: options{version: "v1", limit: time.Minute}, card: "a card", ledger: &ledger{rows: rows}}
+	return &suite{options: options{version: "v1", limit: time.Minute}, card: "a card", ledger: &ledger{rows: rows}}
 }
 
 // TestStepsHaveNamesOfTheirOwn checks that names are unique, and that all steps in tables exist.

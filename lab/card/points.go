@@ -17,7 +17,7 @@ const (
 
 // points measures random points of random workloads and verifies each against the processor's reference. Conformance
 // cases are too small for much of what schedules can do.
-func (b *bench) points(ctx context.Context, part int, numerics string, r *result) error {
+func (b *suite) points(ctx context.Context, part int, numerics string, r *result) error {
 	seed := seedOf(b.version, part)
 	path := b.path("points.onnx")
 	if err := os.WriteFile(path, randomModel(seed).Encode(), 0o600); err != nil {

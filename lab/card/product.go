@@ -84,7 +84,7 @@ func (p product) contenders() []contender {
 }
 
 // product tunes a product and compares it with cuBLAS and Triton.
-func (b *bench) product(ctx context.Context, p product, r *result) error {
+func (b *suite) product(ctx context.Context, p product, r *result) error {
 	model := b.path("product.onnx")
 	if err := os.WriteFile(model, p.encoded(), 0o600); err != nil {
 		return err

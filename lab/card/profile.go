@@ -42,7 +42,7 @@ const (
 )
 
 // explain records a package's slowest kernels and the formats of its matrix instructions.
-func (b *bench) explain(ctx context.Context, pkg string, r *result) error {
+func (b *suite) explain(ctx context.Context, pkg string, r *result) error {
 	var p profiled
 	if err := b.ask(ctx, &p, "run", pkg, "--profile"); err != nil {
 		return err

@@ -20,10 +20,10 @@ import (
 const recordsName = "records.jsonl.gz"
 
 // records returns the store that searches write to.
-func (b *bench) records() string { return b.path("records.db") }
+func (b *suite) records() string { return b.path("records.db") }
 
 // importRecords fills a new store with the measurements of earlier machines.
-func (b *bench) importRecords(ctx context.Context) error {
+func (b *suite) importRecords(ctx context.Context) error {
 	if _, err := os.Stat(b.records()); err == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (b *bench) importRecords(ctx context.Context) error {
 }
 
 // exportRecords saves all records of the store.
-func (b *bench) exportRecords(ctx context.Context) error {
+func (b *suite) exportRecords(ctx context.Context) error {
 	lines, err := b.call(ctx, "records", "export", "--records", b.records())
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // result is the result of a step.
@@ -27,15 +27,21 @@ type result struct {
 	Notes map[string]string `json:"notes,omitempty"`
 }
 
-// String formats a result for display.
-func (r result) String() string {
+// found formats the figures and notes as a line.
+func (r result) found() string {
 	var parts []string
 	for _, name := range sorted(r.Values) {
 		parts = append(parts, fmt.Sprintf("%s %.4g", name, r.Values[name]))
 	}
 	for _, name := range sorted(r.Notes) {
-		parts = append(parts, name+": "+r.Notes[name])
+		parts = append(parts, name+": "+oneLine(r.Notes[name]))
 	}
+	return strings.Join(parts, ", ")
+}
+
+// String formats a result for display.
+func (r result) String() string {
+	parts := []string{r.found()}
 	if r.Undone != "" {
 		parts = append(parts, "UNDONE: "+r.Undone)
 	}
@@ -61,13 +67,13 @@ type ledger struct {
 func openLedger(dir string) (*ledger, error) {
 	l := &ledger{path: filepath.Join(dir, resultsName)}
 	var err error
-	l.rows, err = results.Read[result](l.path)
+	l.rows, err = bench.Read[result](l.path)
 	return l, err
 }
 
 func (l *ledger) add(r result) error {
 	l.rows = append(l.rows, r)
-	return results.Append(l.path, []result{r})
+	return bench.Append(l.path, []result{r})
 }
 
 // newest returns the newest admitted result of a step, or nil.

@@ -90,7 +90,7 @@ func TestResultsAndDocumentsChangeNoVersion(t *testing.T) {
 			t.Errorf("results that were committed make %s of %s", v, first)
 		}
 	}
-	s.write("lab/bench/results/results.go", "package results\n")
+	s.write("lab/bench/results.go", "package bench\n")
 	s.commit()
 	keeps := s.version()
 	if keeps == first {

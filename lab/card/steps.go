@@ -14,7 +14,7 @@ type step struct {
 	name string
 	// takes is the assumed duration before the first run.
 	takes time.Duration
-	run   func(ctx context.Context, b *bench, r *result) error
+	run   func(ctx context.Context, b *suite, r *result) error
 }
 
 // steps returns all steps in order: prerequisites, a few of each kind, and then those most informative about
@@ -38,7 +38,7 @@ func steps() []step {
 func productSteps(list ...product) []step {
 	var made []step
 	for _, p := range list {
-		made = append(made, step{p.step(), p.takes(), func(ctx context.Context, b *bench, r *result) error { return b.product(ctx, p, r) }})
+		made = append(made, step{p.step(), p.takes(), func(ctx context.Context, b *suite, r *result) error { return b.product(ctx, p, r) }})
 	}
 	return made
 }
@@ -46,17 +46,17 @@ func productSteps(list ...product) []step {
 func modelSteps(numerics string, batch int64) []step {
 	var made []step
 	for _, m := range models(numerics, batch) {
-		made = append(made, step{m.step(), m.takes(), func(ctx context.Context, b *bench, r *result) error { return b.model(ctx, m, r) }})
+		made = append(made, step{m.step(), m.takes(), func(ctx context.Context, b *suite, r *result) error { return b.model(ctx, m, r) }})
 	}
 	return made
 }
 
 func caseStep(part int, numerics string) step {
-	return step{caseName(part, numerics), 60 * time.Second, func(ctx context.Context, b *bench, r *result) error { return b.cases(ctx, part, numerics, r) }}
+	return step{caseName(part, numerics), 60 * time.Second, func(ctx context.Context, b *suite, r *result) error { return b.cases(ctx, part, numerics, r) }}
 }
 
 func pointStep(part int, numerics string) step {
-	return step{pointName(part, numerics), pointTime + 15*time.Second, func(ctx context.Context, b *bench, r *result) error {
+	return step{pointName(part, numerics), pointTime + 15*time.Second, func(ctx context.Context, b *suite, r *result) error {
 		return b.points(ctx, part, numerics, r)
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // runTable prints the results of all cards and the goals as Markdown.
@@ -81,39 +82,34 @@ func (p page) copies() float64 {
 }
 
 func (p page) writeLimits(out *strings.Builder) {
-	out.WriteString("\n| what | limit | measured | geomean | worst | met |\n|---|---|--:|--:|--:|---|\n")
+	table := bench.NewTable("what | limit | >measured | >geomean | >worst | met")
 	for _, l := range limits(p.copies()) {
 		f := l.measured(p.of)
 		geomean, worst := "", ""
 		if f.count > 0 {
 			geomean, worst = l.unit(f.geomean), l.unit(f.worst)
 		}
-		fmt.Fprintf(out, "| %s | %s | %d of %d | %s | %s | %s |\n", l.what, l.bounds(), f.count, len(l.steps), geomean, worst, l.met(f))
+		table.Rowf("%s | %s | %d of %d | %s | %s | %s", l.what, l.bounds(), f.count, len(l.steps), geomean, worst, l.met(f))
 	}
+	table.Write(out, "")
 }
 
-const productColumns = `
-| product | type | numerics | matrices in | untuned | tuned | cuBLAS | Triton | × cuBLAS | × Triton | × untuned | TFLOP/s | GB/s | of memory | trials | a trial | tree |
-|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
-`
-
 func (p page) writeProducts(out *strings.Builder) {
-	begun := false
+	table := bench.NewTable("product | type | numerics | matrices in | >untuned | >tuned | >cuBLAS | >Triton | >× cuBLAS | >× Triton | >× untuned | " +
+		">TFLOP/s | >GB/s | >of memory | >trials | >a trial | tree")
 	for _, x := range products() {
 		r := p.of(x.step())
 		if r == nil {
 			continue
 		}
-		if !begun {
-			begun = true
-			out.WriteString(productColumns)
-		}
 		v := r.Values
-		fmt.Fprintf(out, "| %d × %d × %d | %v | %s | %s | %s | %s | %s | %s | **%s** | %s | %s | %.3g | %.3g | %s | %.0f | %s | %s |\n",
-			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], "–"), seconds(v["untuned_s"]), seconds(v["tuned_s"]), contended(r, "peer"), contended(r, "triton"),
-			known(v["of_peer"], times), known(v["of_triton"], times), known(v["of_untuned"], times), v["tuned_tflops"], v["tuned_gbps"],
-			known(ratioOf(v["tuned_gbps"], p.copies()), percent), v["trials"], seconds(v["trial_s"]), r.Version)
+		table.Rowf("%d × %d × %d | %v | %s | %s | %s | %s | %s | %s | **%s** | %s | %s | %.3g | %.3g | %s | %.0f | %s | %s",
+			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], show.Missing), seconds(v["untuned_s"]), seconds(v["tuned_s"]),
+			contended(r, "peer"), contended(r, "triton"), bench.Known(v["of_peer"], bench.Times), bench.Known(v["of_triton"], bench.Times),
+			bench.Known(v["of_untuned"], bench.Times), v["tuned_tflops"], v["tuned_gbps"],
+			bench.Known(ratioOf(v["tuned_gbps"], p.copies()), bench.Percent), v["trials"], seconds(v["trial_s"]), r.Version)
 	}
+	table.Write(out, "")
 }
 
 // contended formats a contender's time, with a mark if its work could not be a graph.
@@ -125,40 +121,28 @@ func contended(r *result, name string) string {
 	return took
 }
 
-const modelColumns = `
-| model | batch | numerics | untuned | tuned | torch.compile | × | untuned × | × untuned | tasks tuned | load | first inference | trials | a trial | tree |
-|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
-`
-
 func (p page) writeModels(out *strings.Builder) {
-	begun := false
+	table := bench.NewTable("model | >batch | numerics | >untuned | >tuned | >torch.compile | >× | >untuned × | >× untuned | >tasks tuned | >load | " +
+		">first inference | >trials | >a trial | tree")
 	for _, m := range allModels() {
 		r := p.of(m.step())
 		if r == nil {
 			continue
 		}
-		if !begun {
-			begun = true
-			out.WriteString(modelColumns)
-		}
 		v := r.Values
-		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | **%s** | %s | %s | %.0f of %.0f | %s | %s | %.0f | %s | %s |\n",
+		table.Rowf("%s | %d | %s | %s | %s | %s | **%s** | %s | %s | %.0f of %.0f | %s | %s | %.0f | %s | %s",
 			m.name, m.batch, m.numerics, seconds(v["untuned_s"]), seconds(v["tuned_s"]), contended(r, "peer"),
-			known(v["of_peer"], times), known(v["untuned_of_peer"], times), known(v["of_untuned"], times), v["tuned_tasks"], v["tasks"],
-			seconds(v["load_s"]), seconds(v["first_s"]), v["trials"], seconds(v["trial_s"]), r.Version)
+			bench.Known(v["of_peer"], bench.Times), bench.Known(v["untuned_of_peer"], bench.Times), bench.Known(v["of_untuned"], bench.Times),
+			v["tuned_tasks"], v["tasks"], seconds(v["load_s"]), seconds(v["first_s"]), v["trials"], seconds(v["trial_s"]), r.Version)
 	}
+	table.Write(out, "")
 }
-
-const checkColumns = `
-| step | | tree |
-|---|---|---|
-`
 
 // writeChecks writes a table of the other steps' findings, missing comparisons and failures.
 func (p page) writeChecks(out *strings.Builder) {
-	out.WriteString(checkColumns)
+	table := bench.NewTable("step |  | tree")
 	row := func(step, text, version string) {
-		fmt.Fprintf(out, "| %s | %s | %s |\n", step, strings.ReplaceAll(text, "|", "\\|"), version)
+		table.Rowf("%s | %s | %s", step, strings.ReplaceAll(text, "|", "\\|"), version)
 	}
 	for _, s := range steps() {
 		r := p.of(s.name)
@@ -172,23 +156,12 @@ func (p page) writeChecks(out *strings.Builder) {
 			row(s.name, "**failed**: "+oneLine(e.Error), e.Version)
 		}
 	}
+	table.Write(out, "")
 }
 
 // compares reports whether a step has its own table.
 func compares(step string) bool {
 	return strings.HasPrefix(step, "product ") || strings.HasPrefix(step, "model ")
-}
-
-// found formats figures and notes as a line.
-func (r *result) found() string {
-	var parts []string
-	for _, name := range sorted(r.Values) {
-		parts = append(parts, fmt.Sprintf("%s %.4g", name, r.Values[name]))
-	}
-	for _, name := range sorted(r.Notes) {
-		parts = append(parts, name+": "+oneLine(r.Notes[name]))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // lineBytes bounds the shown part of a message.
@@ -199,12 +172,4 @@ func oneLine(text string) string {
 	return strings.ToValidUTF8(line[:min(len(line), lineBytes)], "")
 }
 
-// known formats a figure, or a dash if it is unknown.
-func known(v float64, unit func(float64) string) string {
-	if v <= 0 {
-		return "–"
-	}
-	return unit(v)
-}
-
-func seconds(v float64) string { return known(v, show.Seconds) }
+func seconds(v float64) string { return bench.Known(v, show.Seconds) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // values returns the figures of a comparison.
@@ -99,8 +99,8 @@ func TestRowsWithAPeerStay(t *testing.T) {
 	}}
 	text := l.table()
 	for _, want := range []string{
-		"| 4096 × 4096 × 4096 | bf16 | strict | – | 2.00 s | 1.00 s | 1.00 s | – | **1.00** | – | 2.00 |",
-		"| resnet-50 | 1 | fast | 3.00 s | 1.00 s | – | **–** | – | 3.00 | 1 of 1 | 300 ms | 100 ms | 200 | 20.0 ms | v2 |",
+		"| 4096 × 4096 × 4096 | bf16 | strict | - | 2.00 s | 1.00 s | 1.00 s | - | **1.00** | - | 2.00 |",
+		"| resnet-50 | 1 | fast | 3.00 s | 1.00 s | - | **-** | - | 3.00 | 1 of 1 | 300 ms | 100 ms | 200 | 20.0 ms | v2 |",
 		"| " + m + " | not compared: no peer: no PyTorch | v2 |\n", "| sandbox | **failed**: no \\| way | v2 |\n",
 		"| cases 1 of 5 default | pass 5, first failure: a: b | v2 |\n",
 	} {
@@ -113,7 +113,7 @@ func TestRowsWithAPeerStay(t *testing.T) {
 func TestTableReadsResultFolder(t *testing.T) {
 	dir := t.TempDir()
 	row := result{Step: machineStep, Card: "a card", Version: "v1", Values: map[string]float64{fmaRate: 50}}
-	if err := results.Append(filepath.Join(dir, resultsName), []result{row}); err != nil {
+	if err := bench.Append(filepath.Join(dir, resultsName), []result{row}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder

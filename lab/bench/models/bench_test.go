@@ -2,43 +2,17 @@ package models
 
 import (
 	"bytes"
-	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
-
-func TestWorstIsRelativeToTheLargestValue(t *testing.T) {
-	zeros := array.New(array.Float32, 2)
-	want := array.FromFloat32([]float32{1, -4}, 2)
-	nan := float32(math.NaN())
-	cases := map[string]struct {
-		got, want *array.Array
-		worst     float64
-	}{
-		"equal":        {want, want, 0},
-		"off":          {array.FromFloat32([]float32{1.5, -4}, 2), want, 0.125},
-		"all zeros":    {zeros, zeros, 0},
-		"not zero":     {want, zeros, math.MaxFloat64},
-		"other length": {array.New(array.Float32, 3), want, math.MaxFloat64},
-		"no number":    {array.FromFloat32([]float32{nan, -4}, 2), want, math.MaxFloat64},
-		"missing":      {nil, want, math.MaxFloat64},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := map[string]*array.Array{"y": c.got}
-			if w := worst(got, map[string]*array.Array{"y": c.want}); w != c.worst {
-				t.Errorf("got %g, want %g", w, c.worst)
-			}
-		})
-	}
-}
 
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	var m measurement
@@ -62,7 +36,7 @@ func TestTensorsSurviveFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if worst(got, want) != 0 || got["tokens"].Int(1) != 7 {
+	if bench.WorstError(got, want) != 0 || got["tokens"].Int(1) != 7 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -77,7 +51,7 @@ func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 	for machine, rows := range map[string][]result{
 		"epyc-avx2": {row("b", "1", 0.5), row("a", "1", 2), row("b", "2", 1.5)}, "xeon-amx": {row("a", "1", 3)},
 	} {
-		r, err := results.Open[result](folder, machine, resultsName)
+		r, err := bench.Open[result](folder, machine, resultsName)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +59,7 @@ func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := results.Open[result](folder, "epyc-avx2", resultsName)
+	r, err := bench.Open[result](folder, "epyc-avx2", resultsName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,9 +117,19 @@ func TestATwinInFloatsIsFoundByItsName(t *testing.T) {
 	}
 }
 
-func TestProcessorTimeOfThisProcess(t *testing.T) {
-	if used, err := processorTime(os.Getpid()); err != nil || len(strings.Fields(used)) != 2 {
-		t.Errorf("got %q, %v", used, err)
+func TestAProcessThatWaitsSettles(t *testing.T) {
+	c, err := start(t.Context(), "fake", "sh", "-c", "echo ready; while read -r question; do echo '[1, 2]'; done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.turn(2); err != nil || !slices.Equal(c.samples[0], []float64{1e-3, 2e-3}) {
+		t.Errorf("got %v, %v", c.samples, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := start(t.Context(), "other", "echo", "hello"); err == nil || !strings.Contains(err.Error(), `start other: it said "hello" and is not ready`) {
+		t.Errorf("a program that is no contender: %v", err)
 	}
 }
 
@@ -161,13 +145,6 @@ func TestKernelsAreSummedByTask(t *testing.T) {
 		Peak: aot.Peak{FlopsPerSecond: 4e9}}}.writeKernels(&out, 1)
 	if !strings.Contains(out.String(), "| 50.0 % | 5e+03 | 2 | 1.00 | 25 % |") {
 		t.Errorf("got %s", out.String())
-	}
-	rows := []result{{Model: "m", Threads: 1, Schedules: untunedSchedules, measurement: measurement{Kernels: got}},
-		{Model: "m", Threads: 2, Schedules: untunedSchedules, measurement: measurement{Kernels: got}}}
-	var layers strings.Builder
-	writeLayers(&layers, "epyc", rows, []string{"other", "m"})
-	if text := layers.String(); strings.Count(text, "\n### Layers on epyc\n") != 1 || strings.Count(text, "m, untuned, 1 thread") != 1 || strings.Contains(text, "2 threads") {
-		t.Errorf("got %s", text)
 	}
 }
 
@@ -188,7 +165,10 @@ func TestTrialCostOfALog(t *testing.T) {
 			t.Errorf("%q is not in %q", want, out.String())
 		}
 	}
-	if _, err := decodeLog("trials.jsonl", strings.NewReader("{}\nnonsense\n")); err == nil || !strings.Contains(err.Error(), "line 2") {
+	if err := os.WriteFile(log, []byte("{}\nnonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := trialCost(log, &out); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("got %v", err)
 	}
 }

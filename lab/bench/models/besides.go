@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // besides writes tables that compare packages of one kind with ONNX Runtime and packages of another kind. All three
@@ -29,24 +30,21 @@ func besidesOf(out *strings.Builder, rows []result, threads int, other, own stri
 		}
 	}
 	var peers, others []float64
+	table := bench.NewTable(fmt.Sprintf("model | >%s, ms | >ONNX Runtime | >× (quartiles) | >× with oneDNN | >%s, ms | >× | >weights | >error | >memory | >theirs | tree", own, other))
 	for _, r := range rows {
 		if r.Threads != threads || r.Schedules != own {
 			continue
-		}
-		if len(peers) == 0 {
-			fmt.Fprintf(out, "\n%s\n\n| model | %s, ms | ONNX Runtime | × (quartiles) | × with oneDNN | %s, ms | × | weights | error | memory | theirs | tree |\n"+
-				"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n", plural(threads), own, other)
 		}
 		peers = append(peers, r.Ratio)
 		times, gain := show.Missing, show.Missing
 		if seconds, known := before[r.Model+r.Version]; known {
 			others = append(others, seconds/r.Seconds)
-			times, gain = fmt.Sprintf("%.4g", seconds*1e3), fmt.Sprintf("%.2f", seconds/r.Seconds)
+			times, gain = fmt.Sprintf("%.4g", seconds*1e3), bench.Times(seconds/r.Seconds)
 		}
-		fmt.Fprintf(out, "| %s | %.4g | %.4g | **%.2f** (%.2f–%.2f) | %s | %s | %s | %s | %s | %s | %s | %s |\n",
-			r.Model, r.Seconds*1e3, r.PeerSeconds*1e3, r.Ratio, r.RatioLow, r.RatioHigh, withOneDNN(r.OneDNNRatio), times, gain,
-			show.Bytes(r.WeightBytes), largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory), r.Version)
+		table.Rowf("%s | %s | %s | %s | %s | %s | %s | %s", r.Model, r.times(), bench.Known(r.OneDNNRatio, bench.Times), times, gain,
+			show.Bytes(r.WeightBytes), r.errorAndMemory(), r.Version)
 	}
+	table.Write(out, bench.Threads(threads))
 	if len(peers) > 0 {
 		fmt.Fprintf(out, "\nGeometric means: %.2f × ONNX Runtime, the least %.2f", stat.GeometricMean(peers), slices.Min(peers))
 		if len(others) > 0 {

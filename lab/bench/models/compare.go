@@ -2,15 +2,10 @@ package models
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // comparison compares one model on one number of threads. Contenders take turns (A B C A B C ...), so that speed
@@ -28,20 +23,27 @@ type comparison struct {
 	threads  int
 	packages []string
 	inputs   string // .npz; empty = random
-	extents  map[string]int64
+	// extents fixes extents that packages leave open.
+	extents map[string]int64
 	// seconds is the approximate duration. There are at least minRounds rounds of runs executions.
 	seconds float64
 	runs    int
-	ortDir  string
-	script  string
 	scratch string
-	// onednn is the program that serves ONNX Runtime with oneDNN. It is skipped if the file does not exist.
-	onednn       string
+	// withOneDNN adds ONNX Runtime with oneDNN, if it is installed.
+	withOneDNN   bool
 	peer         *contender
 	oneDNN       *contender
 	ours         []*contender
 	measurements []measurement
 }
+
+// Programs of contenders.
+const (
+	ortFolder = ".tools/ort" // with node_modules/onnxruntime-node
+	ortScript = "lab/bench/models/ort.js"
+	// ortOneDNN serves ONNX Runtime with oneDNN. scripts/peers.sh builds it.
+	ortOneDNN = ".tools/peers/onnxruntime"
+)
 
 // minRounds is the minimum number of turns of each contender for a median.
 const minRounds = 5
@@ -80,51 +82,16 @@ type measurement struct {
 	Kernels []kernel `json:"kernels,omitempty"`
 }
 
-// runComparison prints a line of JSON for each package.
-func runComparison(ctx context.Context, args []string, w io.Writer) (err error) {
-	c := &comparison{}
-	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
-	flags.StringVar(&c.model, "model", "", "ONNX file")
-	flags.StringVar(&c.inputs, "inputs", "", ".npz file with the inputs (default made up)")
-	flags.IntVar(&c.threads, "threads", 1, "threads of every contender")
-	flags.Func("shape", "an extent that packages leave open, `NAME=N`; any number of times", c.shape)
-	c.addFlags(flags)
-	if err := flags.Parse(args); err != nil {
+// run measures all packages.
+func (c *comparison) run(ctx context.Context) (err error) {
+	inputs, err := c.prepare()
+	if err != nil {
 		return err
-	}
-	c.packages = flags.Args()
-	if c.model == "" || len(c.packages) == 0 {
-		return errors.New("want: lab models compare -model FILE.onnx [FLAGS] PACKAGE.tar [PACKAGE.tar]")
 	}
 	if c.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.stop(), os.RemoveAll(c.scratch)) }()
-	if err := c.run(ctx); err != nil {
-		return err
-	}
-	for _, m := range c.measurements {
-		if err := json.NewEncoder(w).Encode(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addFlags adds the flags that a suite passes on.
-func (c *comparison) addFlags(flags *flag.FlagSet) {
-	flags.Float64Var(&c.seconds, "seconds", 10, "about how long to compare packages of one model and number of threads")
-	flags.IntVar(&c.runs, "runs", 3, "executions in a turn")
-	flags.StringVar(&c.ortDir, "ort", ".tools/ort", "folder with node_modules/onnxruntime-node")
-	flags.StringVar(&c.onednn, "onednn", ".tools/peers/onnxruntime", "the program that serves ONNX Runtime with oneDNN, as scripts/peers.sh installs it")
-	flags.StringVar(&c.script, "script", "lab/bench/models/ort.js", "the script that serves ONNX Runtime")
-}
-
-func (c *comparison) run(ctx context.Context) error {
-	inputs, err := c.prepare()
-	if err != nil {
-		return err
-	}
 	spec, err := writeSpec(inputs, c.scratch)
 	if err != nil {
 		return err
@@ -159,22 +126,8 @@ func (c *comparison) prepare() (map[string]*array.Array, error) {
 	return readInputs(c.inputs, first, c.extents)
 }
 
-// shape parses an extent.
-func (c *comparison) shape(text string) error {
-	name, number, _ := strings.Cut(text, "=")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 0 {
-		return fmt.Errorf("want a name and a number, such as sequence=1")
-	}
-	if c.extents == nil {
-		c.extents = map[string]int64{}
-	}
-	c.extents[name] = n
-	return nil
-}
-
 func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
-	if c.peer, err = start(ctx, "ONNX Runtime", "node", c.script, c.ortDir, c.model, fmt.Sprint(c.threads), spec); err != nil {
+	if c.peer, err = start(ctx, "ONNX Runtime", "node", ortScript, ortFolder, c.model, fmt.Sprint(c.threads), spec); err != nil {
 		return err
 	}
 	if err := c.startOneDNN(ctx, spec); err != nil {
@@ -196,14 +149,14 @@ func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
 
 // startOneDNN starts ONNX Runtime with oneDNN if it is installed. An unsupported model is not an error.
 func (c *comparison) startOneDNN(ctx context.Context, spec string) error {
-	if _, err := os.Stat(c.onednn); err != nil {
+	if _, err := os.Stat(ortOneDNN); err != nil || !c.withOneDNN {
 		return nil
 	}
 	inputs, err := listed(spec)
 	if err != nil {
 		return err
 	}
-	arguments := []string{c.onednn, c.model, fmt.Sprint(c.threads)}
+	arguments := []string{ortOneDNN, c.model, fmt.Sprint(c.threads)}
 	for _, in := range inputs {
 		shape := strings.ReplaceAll(strings.Trim(fmt.Sprint(in.Shape), "[]"), " ", "x")
 		arguments = append(arguments, in.Name, in.DType, shape, in.File)
@@ -226,7 +179,7 @@ func (c *comparison) contenders() []*contender {
 func (c *comparison) stop() (err error) {
 	for _, one := range c.contenders() {
 		if one != nil {
-			err = errors.Join(err, one.stop())
+			err = errors.Join(err, one.Close())
 		}
 	}
 	return err
@@ -268,19 +221,20 @@ func (c *comparison) judge() error {
 		if err != nil {
 			return err
 		}
-		m.RelativeError = worst(got, want)
+		m.RelativeError = bench.WorstError(got, want)
 		m.PeerMemory, m.PeerPeakMemory = peerMemory, peerPeak
 		if m.Memory, m.PeakMemory, err = one.memory(); err != nil {
 			return err
 		}
 		var p profile.Profile
-		if err := one.ask("profile", &p); err != nil {
+		if err := one.AskJSON("profile", &p); err != nil {
 			return err
 		}
 		m.Peak, m.Bytes, m.Kernels = p.Peak, p.Total.Bytes, busiest(p.Calls, maxKernels)
 		m.judgeTimes(c.peer.samples, one.samples)
 		if c.oneDNN != nil {
-			m.OneDNNSeconds, m.OneDNNRatio = against(c.oneDNN.samples, one.samples)
+			t := bench.Compare(one.samples, c.oneDNN.samples)
+			m.OneDNNSeconds, m.OneDNNRatio = t.PeerSeconds, t.Ratio
 		}
 	}
 	return nil
@@ -288,45 +242,7 @@ func (c *comparison) judge() error {
 
 // judgeTimes computes the medians and ratio of a package against the peer.
 func (m *measurement) judgeTimes(peer, ours [][]float64) {
-	var all, peerAll, ratios []float64
-	for k := range ours {
-		ratios = append(ratios, stat.Of(peer[k]).Median/stat.Of(ours[k]).Median)
-		all, peerAll = append(all, ours[k]...), append(peerAll, peer[k]...)
-	}
-	m.Rounds = len(ratios)
-	m.Seconds, m.PeerSeconds = stat.Of(all).Median, stat.Of(peerAll).Median
-	m.RatioLow, m.Ratio, m.RatioHigh = stat.Quartiles(ratios)
-}
-
-// against returns the median time of another contender, and the median over the rounds of its time divided by ours.
-func against(other, ours [][]float64) (seconds, ratio float64) {
-	var all, ratios []float64
-	for k := range ours {
-		ratios = append(ratios, stat.Of(other[k]).Median/stat.Of(ours[k]).Median)
-		all = append(all, other[k]...)
-	}
-	return stat.Of(all).Median, stat.Of(ratios).Median
-}
-
-// worst returns the largest relative difference over all outputs. It is the maximum float64 if an output is missing
-// or not a number.
-func worst(got, want map[string]*array.Array) (relative float64) {
-	for name, w := range want {
-		g := got[name]
-		if g == nil || g.Len() != w.Len() {
-			return math.MaxFloat64
-		}
-		largest, difference := 0.0, 0.0
-		for i := range w.Len() {
-			largest = max(largest, math.Abs(w.Float(i)))
-			difference = max(difference, math.Abs(w.Float(i)-g.Float(i)))
-		}
-		if difference != 0 { // also if an output is all zeros
-			relative = max(relative, difference/largest)
-		}
-	}
-	if math.IsNaN(relative) {
-		return math.MaxFloat64
-	}
-	return min(relative, math.MaxFloat64)
+	t := bench.Compare(ours, peer)
+	m.Rounds, m.Seconds, m.PeerSeconds = len(ours), t.Seconds, t.PeerSeconds
+	m.RatioLow, m.Ratio, m.RatioHigh = t.Low, t.Ratio, t.High
 }

@@ -4,8 +4,7 @@
 //	lab models [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; resume an earlier run
 //	lab models FORM [FLAGS] [MODEL ...]            decoding, fast or quantised: without tuning, beside other packages of ours
 //	lab models table [-of FORM]                    print the tables of all results
-//	lab models table -kernels 5 -below 1.1         add the slowest kernels of models whose ratio is below 1.1
-//	lab models table -layers resnet-18,vgg-16      print the slowest kernels of models alone
+//	lab models table -kernels 5                    add the slowest kernels of each result
 //	lab models trials LOG.jsonl                    print what a trial of tuning cost
 //
 // A ratio above 1 means that the package is faster. "Limit by FLOP" counts the operations of direct sums at the
@@ -13,5 +12,5 @@
 // memory's rate, which models smaller than the last cache may beat. "Memory" is the growth of peak resident memory
 // by loading and running a model. A kernel's limit is the larger of its operations and its bytes at these rates.
 //
-// The forms "compare" (one comparison in its own process) and "serve" (a contender) are for internal use.
+// The form "serve" (a contender) is for internal use.
 package models

@@ -14,10 +14,13 @@ type form struct {
 	name, file string
 	// models lists the default models.
 	models []string
-	// write holds the flags for writing built-in models, and compared the additional flags of their comparison. kinds
-	// lists the packages of each model.
-	write, compared []string
-	kinds           []kind
+	// write holds the flags for writing built-in models, and kinds lists the packages of each model.
+	write []string
+	kinds []kind
+	// extents fixes extents that packages leave open.
+	extents map[string]int64
+	// withoutOneDNN leaves out ONNX Runtime with oneDNN.
+	withoutOneDNN bool
 	// table writes a machine's results as Markdown tables.
 	table func(out *strings.Builder, machine string, rows []result)
 }
@@ -44,7 +47,7 @@ var forms = []form{
 	{
 		name: "decoding", file: "decoding", models: []string{"gpt-small", "llama-small"}, table: writeDecoding,
 		write: []string{"--past", "--last"}, kinds: decodingKinds(),
-		compared: []string{"-shape", "sequence=1", "-shape", fmt.Sprintf("%s=%d", pastExtent, tokensBefore)},
+		extents: map[string]int64{"sequence": 1, pastExtent: tokensBefore},
 	},
 	{
 		name: "fast", file: "fast", table: besides("Fast numerics", "default", "fast"),
@@ -60,8 +63,8 @@ var forms = []form{
 			"resnet-18", "resnet-50", "resnet-50-v2", "mobilenet-v1", "mobilenet-v2", "mobilenet-v3", "efficientnet-b0", "squeezenet-v1.1", "shufflenet-v2",
 			"densenet-121", "inception-v3", "vgg-16", "regnet-y-400mf", "resnext-50-32x4d",
 		},
-		kinds:    []kind{{schedules: "float32", arguments: []string{"--untuned"}, floats: true}, {schedules: "int8", arguments: []string{"--untuned"}}},
-		compared: []string{"-onednn", "none"}, // with oneDNN, ONNX Runtime takes seconds for an execution
+		kinds:         []kind{{schedules: "float32", arguments: []string{"--untuned"}, floats: true}, {schedules: "int8", arguments: []string{"--untuned"}}},
+		withoutOneDNN: true, // with it, ONNX Runtime takes seconds for an execution
 	},
 }
 

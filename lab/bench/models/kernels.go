@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // maxKernels is the maximum number of kernels in a result.
@@ -47,34 +48,16 @@ func busiest(calls []profile.Call, n int) []kernel {
 	return slices.Clip(list[:min(n, len(list))])
 }
 
-// writeLayers writes the slowest kernels of models that run untuned on one thread. It writes nothing if the machine
-// has no such results.
-func writeLayers(out *strings.Builder, machine string, rows []result, models []string) {
-	begun := false
-	for _, model := range models {
-		for _, row := range rows {
-			if row.Model != model || row.Threads != 1 || row.Schedules != untunedSchedules || len(row.Kernels) == 0 {
-				continue
-			}
-			if !begun {
-				begun = true
-				fmt.Fprintf(out, "\n### Layers on %s\n", machine)
-			}
-			row.writeKernels(out, maxKernels)
-		}
-	}
-}
-
 // writeKernels writes the slowest kernels of a package as a Markdown table.
 func (r result) writeKernels(out *strings.Builder, n int) {
-	fmt.Fprintf(out, "\n%s, %s, %s: %.4g ms, %.2f × ONNX Runtime\n\n| share | ms | calls | GFLOP/s | of peak | limit | bound by | kernel |\n|--:|--:|--:|--:|--:|--:|---|---|\n",
-		r.Model, r.Schedules, plural(r.Threads), r.Seconds*1e3, r.Ratio)
+	table := bench.NewTable(">share | >ms | >calls | >GFLOP/s | >of peak | >limit | bound by | kernel")
 	for _, k := range r.Kernels[:min(n, len(r.Kernels))] {
 		share := show.Missing
 		if r.Peak.FlopsPerSecond > 0 {
-			share = fmt.Sprintf("%.0f %%", 100*k.Flop/k.Seconds/r.Peak.FlopsPerSecond)
+			share = bench.Percent(k.Flop / k.Seconds / r.Peak.FlopsPerSecond)
 		}
-		fmt.Fprintf(out, "| %.1f %% | %.3g | %d | %s | %s | %.3g | %s | %s |\n", 100*k.Share, k.Seconds*1e3, k.Calls,
+		table.Rowf("%.1f %% | %.3g | %d | %s | %s | %.3g | %s | %s", 100*k.Share, k.Seconds*1e3, k.Calls,
 			show.GFLOPS(k.Flop, k.Seconds), share, k.LimitSeconds*1e3, k.BoundBy, k.Task)
 	}
+	table.Write(out, fmt.Sprintf("%s, %s, %s: %.4g ms, %.2f × ONNX Runtime", r.Model, r.Schedules, bench.Threads(r.Threads), r.Seconds*1e3, r.Ratio))
 }

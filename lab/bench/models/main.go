@@ -9,15 +9,13 @@ import (
 // command is the subcommand of this program that calls Main.
 const command = "models"
 
-// Main runs the benchmark of models. It runs each comparison and contender in a separate process of this program.
+// Main runs the benchmark of models. It runs each package in a separate process of this program.
 func Main(ctx context.Context, args []string) error {
 	form, rest := "", args
 	if len(args) > 0 {
 		form, rest = args[0], args[1:]
 	}
 	switch form {
-	case "compare":
-		return runComparison(ctx, rest, os.Stdout)
 	case "serve":
 		return runServer(ctx, rest, os.Stdin, os.Stdout)
 	case "trials":

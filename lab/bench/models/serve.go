@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
@@ -85,15 +86,10 @@ func (s *server) answer(ctx context.Context, command, argument string) (any, err
 
 // peakMemory returns the peak resident memory of this process in bytes.
 func peakMemory() (int64, error) {
-	text, err := os.ReadFile("/proc/self/status")
+	process, err := procfs.Self()
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("/proc/self/status has no VmHWM")
+	status, err := process.NewStatus()
+	return int64(status.VmHWM), err
 }

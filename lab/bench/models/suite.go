@@ -1,7 +1,6 @@
 package models
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,24 +16,25 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // suite tunes, compiles and compares models one after another.
 type suite struct {
-	comparison
 	form
+	// seconds and runs are those of each comparison.
+	seconds float64
+	runs    int
 	tilth   string
 	dir     string
-	threads []string
+	threads []int
 	// budget is the tuning time of a model for each number of threads.
 	budget  string
 	again   bool
 	folder  string
-	under   []string
 	version string
 	machine string
-	results *results.File[result]
+	results *bench.File[result]
 }
 
 // entry is a model to compare.
@@ -61,23 +61,24 @@ func runSuite(ctx context.Context, f form, args []string, w io.Writer) error {
 // parse parses the flags of a suite and returns the named models.
 func (s *suite) parse(args []string) (names []string, err error) {
 	flags := flag.NewFlagSet(s.file, flag.ContinueOnError)
-	s.addFlags(flags)
+	flags.Float64Var(&s.seconds, "seconds", 10, "about how long to compare packages of one model and number of threads")
+	flags.IntVar(&s.runs, "runs", 3, "executions in a turn")
 	flags.StringVar(&s.tilth, "tilth", "bin/tilth", "the program to compare")
 	flags.StringVar(&s.dir, "dir", ".tools/bench", "folder for models, records and packages")
-	flags.StringVar(&s.folder, "results", results.Folder, "folder that keeps the results of each kind of machine")
+	flags.StringVar(&s.folder, "results", bench.Folder, "folder that keeps the results of each kind of machine")
 	flags.StringVar(&s.version, "version", "", "version of the tree; what was compared with it is not compared again")
 	flags.StringVar(&s.budget, "time", "5m", "tuning time of a model for each number of threads")
 	untuned := flags.Bool("untuned", false, "compare default schedules only")
 	flags.BoolVar(&s.again, "again", false, "compare also what was compared before")
 	threads := flags.String("threads", "1,2", "numbers of threads")
-	under := flags.String("under", "", "command, with its arguments, to run each comparison under")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	if s.threads, s.under = strings.Split(*threads, ","), strings.Fields(*under); *untuned {
+	if *untuned {
 		s.kinds = slices.DeleteFunc(s.kinds, func(k kind) bool { return k.tuned })
 	}
-	return flags.Args(), nil
+	s.threads, err = bench.Positive("-threads", *threads)
+	return flags.Args(), err
 }
 
 func (s *suite) run(ctx context.Context, names []string, w io.Writer) error {
@@ -90,7 +91,7 @@ func (s *suite) run(ctx context.Context, names []string, w io.Writer) error {
 		return err
 	}
 	s.machine = machine.Processor()
-	if s.results, err = results.Open[result](s.folder, s.machine, s.file); err != nil {
+	if s.results, err = bench.Open[result](s.folder, s.machine, s.file); err != nil {
 		return err
 	}
 	return s.all(ctx, entries, w)
@@ -125,7 +126,7 @@ func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
 				return context.Cause(ctx)
 			}
 			if err := s.one(ctx, e, n, w); err != nil {
-				failed = errors.Join(failed, fmt.Errorf("%s on %s threads: %w", e.name, n, err))
+				failed = errors.Join(failed, fmt.Errorf("%s on %s: %w", e.name, bench.Threads(n), err))
 			}
 		}
 	}
@@ -135,13 +136,9 @@ func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
 	return errors.Join(err, failed)
 }
 
-func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) error {
-	n, err := strconv.Atoi(threads)
-	if err != nil {
-		return fmt.Errorf("-threads: %w", err)
-	}
+func (s *suite) one(ctx context.Context, e entry, threads int, w io.Writer) error {
 	kinds := slices.DeleteFunc(slices.Clone(s.kinds), func(k kind) bool { return !s.has(e, k) })
-	if !s.again && s.version != "" && have(s.results.Rows, e.name, n, s.version, kinds) {
+	if !s.again && s.version != "" && have(s.results.Rows, e.name, threads, s.version, kinds) {
 		return nil
 	}
 	var rows []result
@@ -150,8 +147,8 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s, %s, %s\n", e.name, plural(n), k.schedules)
-		r, err := s.compiled(ctx, of, n, k)
+		fmt.Fprintf(w, "%s, %s, %s\n", e.name, bench.Threads(threads), k.schedules)
+		r, err := s.compiled(ctx, of, threads, k)
 		if err != nil {
 			return err
 		}
@@ -196,7 +193,7 @@ func (s *suite) source(ctx context.Context, e entry, k kind) (entry, error) {
 	if _, err := os.Stat(e.path); err == nil {
 		return e, nil
 	}
-	_, err := s.ask(ctx, append([]string{"model", e.name, "-o", e.path}, flags...)...)
+	_, err := bench.Output(ctx, s.tilth, append([]string{"model", e.name, "-o", e.path}, flags...)...)
 	return e, err
 }
 
@@ -213,11 +210,11 @@ func (s *suite) compiled(ctx context.Context, e entry, threads int, k kind) (res
 		}
 		arguments = append(arguments, "--records", records)
 	}
-	answer, err := s.ask(ctx, arguments...)
+	answer, err := bench.Output(ctx, s.tilth, arguments...)
 	if err != nil {
 		return r, err
 	}
-	return r, json.Unmarshal([]byte(answer), &r.Compiled)
+	return r, json.Unmarshal(answer, &r.Compiled)
 }
 
 func (s *suite) tune(ctx context.Context, e entry, threads int, records, log string) error {
@@ -230,44 +227,17 @@ func (s *suite) tune(ctx context.Context, e entry, threads int, records, log str
 	return trialCost(log, os.Stdout)
 }
 
-// compare runs the comparison in a separate process and fills the rows.
-func (s *suite) compare(ctx context.Context, e entry, threads string, rows []result) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	comparison := append(s.under, self, command, "compare", "-model", e.path, "-inputs", e.inputs, "-threads", threads,
-		"-seconds", fmt.Sprint(s.seconds), "-runs", fmt.Sprint(s.runs), "-ort", s.ortDir, "-onednn", s.onednn, "-script", s.script)
-	comparison = append(comparison, s.compared...)
+// compare compares the packages of rows and fills in their measurements.
+func (s *suite) compare(ctx context.Context, e entry, threads int, rows []result) error {
+	c := &comparison{model: e.path, inputs: e.inputs, threads: threads, extents: s.extents, seconds: s.seconds, runs: s.runs, withOneDNN: !s.withoutOneDNN}
 	for _, r := range rows {
-		comparison = append(comparison, r.Compiled.Package)
+		c.packages = append(c.packages, r.Compiled.Package)
 	}
-	out, err := output(ctx, comparison)
-	if err != nil {
+	if err := c.run(ctx); err != nil {
 		return fmt.Errorf("comparing: %w", err)
 	}
-	lines := json.NewDecoder(strings.NewReader(out))
 	for k := range rows {
-		if err := lines.Decode(&rows[k].measurement); err != nil {
-			return fmt.Errorf("comparing: %w", err)
-		}
+		rows[k].measurement = c.measurements[k]
 	}
 	return nil
-}
-
-// ask runs tilth and returns its output.
-func (s *suite) ask(ctx context.Context, arguments ...string) (string, error) {
-	return output(ctx, append([]string{s.tilth}, arguments...))
-}
-
-// output runs a command. The error includes its standard error.
-func output(ctx context.Context, command []string) (string, error) {
-	c := exec.CommandContext(ctx, command[0], command[1:]...)
-	var errors bytes.Buffer
-	c.Stderr = &errors
-	out, err := c.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", command[0], err, strings.TrimSpace(errors.String()))
-	}
-	return strings.TrimSpace(string(out)), nil
 }

@@ -1,14 +1,13 @@
 package models
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench"
 	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
@@ -17,7 +16,10 @@ const costWindow = 48
 
 // trialCost reads a log of trials and writes the cost of a trial by phase.
 func trialCost(path string, w io.Writer) error {
-	lines, err := readLog(path)
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	lines, err := bench.Read[trials.Line](path)
 	if err != nil {
 		return err
 	}
@@ -44,25 +46,4 @@ func trialCost(path string, w io.Writer) error {
 	fmt.Fprintf(w, "build %.0f %%, measure %.0f %%, search and the rest %.0f %%\n", 100*build/total, 100*run/total,
 		100*(total-build-run)/total)
 	return nil
-}
-
-func readLog(path string) ([]trials.Line, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return decodeLog(path, f)
-}
-
-func decodeLog(path string, r io.Reader) (lines []trials.Line, err error) {
-	scanner := bufio.NewScanner(r)
-	for scanner.Scan() {
-		var l trials.Line
-		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", path, len(lines)+1, err)
-		}
-		lines = append(lines, l)
-	}
-	return lines, scanner.Err()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 func TestTheSetHasFourShapesOfEachOperatorAndBatch(t *testing.T) {
@@ -104,7 +104,7 @@ func TestLimitsAreThoseThatAllCommandsSee(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("TMPDIR", t.TempDir())
-	b, err := newBench(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
+	b, err := newSuite(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestLimitsAreThoseThatAllCommandsSee(t *testing.T) {
 // keptRows opens the rows of a machine.
 func keptRows(t *testing.T, folder string) *rows {
 	t.Helper()
-	r, err := results.Open[row](folder, "epyc-avx2", rowsName)
+	r, err := bench.Open[row](folder, "epyc-avx2", rowsName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func keptRows(t *testing.T, folder string) *rows {
 func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 	folder := t.TempDir()
 	r := keptRows(t, folder)
-	one := row{Operator: "GMM", Shape: "512, 512, 512", Batch: 1, Threads: 1, Version: "v1", Calls: 1, FlopSeconds: 1, ByteSeconds: 2, DefaultSeconds: 4}
+	one := row{Operator: "GMM", Shape: "512, 512, 512", Batch: 1, Threads: 1, Version: "v1", FlopSeconds: 1, ByteSeconds: 2, DefaultSeconds: 4}
 	other := one
 	other.Operator, other.Shape = "C1D", "256, 64, 128, 3, 2, 1"
 	if err := r.Add([]row{one, other}); err != nil {
@@ -163,7 +163,7 @@ func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 		t.Errorf("got %+v", list)
 	}
 	var out strings.Builder
-	writeTable(&out, "epyc-avx2", list, false)
+	writeTable(&out, "epyc-avx2", list)
 	for _, want := range []string{"batch 1, 1 thread; epyc-avx2: ", "| 2.00 s | bytes | 2.00 s | - | 100 % | v1 |", "1 of 2 reach 90 %"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())
@@ -174,7 +174,7 @@ func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 // TestTheTableOfASetHasItsRowsAlone uses a file with rows of two sets.
 func TestTheTableOfASetHasItsRowsAlone(t *testing.T) {
 	folder := t.TempDir()
-	one := row{Operator: "C2D", Shape: "7, 7, 512, 512, 3, 1, 1", Batch: 1, Threads: 1, Version: "v1", Calls: 1, FlopSeconds: 1, DefaultSeconds: 4}
+	one := row{Operator: "C2D", Shape: "7, 7, 512, 512, 3, 1, 1", Batch: 1, Threads: 1, Version: "v1", FlopSeconds: 1, DefaultSeconds: 4}
 	other := one
 	other.Operator, other.Shape = "ConvNeXt", "7, 7, 768, 7, 1, 3"
 	if err := keptRows(t, folder).Add([]row{one, other}); err != nil {

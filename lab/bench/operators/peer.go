@@ -1,16 +1,17 @@
 package operators
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // peer is a library in a separate process that takes turns with our kernels. scripts/peers.sh builds the programs
@@ -21,54 +22,40 @@ import (
 //	    ready IMPLEMENTATION, or unsupported WHY
 //	time SECONDS
 //	    samples S1 S2 ..., in seconds
-type peer struct {
-	// Name is the library's name and version.
-	Name    string
-	process *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Scanner
-}
+type peer struct{ *bench.Peer }
 
 // unsupported is the reason why a library cannot run an operator.
 type unsupported string
 
 func (u unsupported) Error() string { return string(u) }
 
-// longestAnswer is the maximum length of an answer. One with 200 samples takes a few thousand bytes.
-const longestAnswer = 1 << 16
-
 // startPeer starts the program of a library on a number of threads. The caller must close it. The end of ctx also
 // ends it.
-func startPeer(ctx context.Context, threads int, program string, args ...string) (*peer, error) {
-	p := &peer{process: exec.CommandContext(ctx, program, args...)}
-	p.process.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_PROC_BIND=true")
-	p.process.Stderr = os.Stderr
-	var err error
-	if p.in, err = p.process.StdinPipe(); err != nil {
-		return nil, err
+func startPeer(ctx context.Context, threads int, program string, args ...string) (p peer, err error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_PROC_BIND=true")
+	cmd.Stderr = os.Stderr
+	if p.Peer, err = bench.Start(filepath.Base(program), cmd); err != nil {
+		return p, fmt.Errorf("%w: 'scripts/peers.sh' builds its program", err)
 	}
-	out, err := p.process.StdoutPipe()
+	greeting, err := p.Read()
+	if err == nil {
+		greeting, err = parseAnswer(greeting, "peer")
+	}
 	if err != nil {
-		return nil, err
+		return p, errors.Join(fmt.Errorf("start %s: %w", p.Name, err), p.Close())
 	}
-	p.out = bufio.NewScanner(out)
-	p.out.Buffer(nil, longestAnswer)
-	if err := p.process.Start(); err != nil {
-		return nil, fmt.Errorf("start a library to compare with: %w: 'scripts/peers.sh' builds its program", err)
-	}
-	if p.Name, err = p.answer("peer"); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", program, err), p.close())
-	}
+	p.Name = greeting // the library's name and version
 	return p, nil
 }
 
 // prepare prepares the operator that time times. The error is an unsupported if the library lacks the operator.
-func (p *peer) prepare(question string) (implementation string, err error) {
+func (p peer) prepare(question string) (implementation string, err error) {
 	return p.ask("prepare "+question, "ready")
 }
 
 // time runs the prepared operator for about d and returns samples in seconds.
-func (p *peer) time(d time.Duration) (samples []float64, err error) {
+func (p peer) time(d time.Duration) (samples []float64, err error) {
 	text, err := p.ask(fmt.Sprintf("time %g", d.Seconds()), "samples")
 	if err != nil {
 		return nil, err
@@ -86,38 +73,26 @@ func (p *peer) time(d time.Duration) (samples []float64, err error) {
 	return samples, nil
 }
 
-func (p *peer) ask(line, want string) (string, error) {
-	if _, err := fmt.Fprintln(p.in, line); err != nil {
-		return "", fmt.Errorf("ask %s: %w", p.Name, err)
+func (p peer) ask(line, want string) (string, error) {
+	answer, err := p.Ask(line)
+	if err != nil {
+		return "", err
 	}
-	text, err := p.answer(want)
+	text, err := parseAnswer(answer, want)
 	if err != nil {
 		return "", fmt.Errorf("ask %s to %s: %w", p.Name, line, err)
 	}
 	return text, nil
 }
 
-// answer returns the rest of an answer that starts with the wanted word.
-func (p *peer) answer(want string) (string, error) {
-	if !p.out.Scan() {
-		return "", errors.Join(errors.New("it ended without an answer"), p.out.Err())
-	}
-	word, text, _ := strings.Cut(p.out.Text(), " ")
+// parseAnswer returns the rest of an answer that starts with the wanted word.
+func parseAnswer(answer, want string) (string, error) {
+	word, text, _ := strings.Cut(answer, " ")
 	switch word {
 	case want:
 		return text, nil
 	case "unsupported":
 		return "", unsupported(text)
 	}
-	return "", fmt.Errorf("it answers %q", p.out.Text())
-}
-
-// close ends the process.
-func (p *peer) close() error {
-	err := errors.Join(p.in.Close(), p.process.Process.Kill())
-	var killed *exec.ExitError
-	if ended := p.process.Wait(); !errors.As(ended, &killed) {
-		err = errors.Join(err, ended)
-	}
-	return err
+	return "", fmt.Errorf("it answers %q", answer)
 }

@@ -52,7 +52,7 @@ done`))
 			t.Errorf("%v: %v", d, err)
 		}
 	}
-	if err := p.close(); err != nil {
+	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,19 +6,16 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // row holds the measurements of one workload.
 type row struct {
 	Operator string `json:"operator"`
-	// Shape identifies the workload within its operator. Batch is the batch size of the set, or 0 for tasks
-	// of a model.
-	Shape   string `json:"shape"`
-	Batch   int64  `json:"batch"`
-	Threads int    `json:"threads"`
-	// Calls is the number of times that a model executes the workload.
-	Calls         int            `json:"calls"`
+	// Shape identifies the workload within its operator.
+	Shape         string         `json:"shape"`
+	Batch         int64          `json:"batch"`
+	Threads       int            `json:"threads"`
 	CPU           string         `json:"cpu"`
 	Version       string         `json:"version"`
 	Machine       roofline.Rates `json:"machine"`
@@ -57,7 +54,7 @@ func (r row) limit() (seconds float64, by string) {
 }
 
 // rows are the rows of one kind of machine.
-type rows = results.File[row]
+type rows = bench.File[row]
 
 // rowsName is the name of the rows' file.
 const rowsName = "operators"
@@ -76,7 +73,7 @@ func sorted(list []row) []row {
 	})
 }
 
-// place returns the position of a row's workload in the sets. Tasks of models come last.
+// place returns the position of a row's workload in the sets. Unknown ones come last.
 func place(r row) int {
 	at := 0
 	for _, f := range slices.Concat(families, grouped, library, blocks) {

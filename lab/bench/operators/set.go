@@ -12,12 +12,9 @@ import (
 
 // workload is a computation to measure.
 type workload struct {
-	// name is the operator, shape identifies the workload within it, and batch is the batch size, or 0 for
-	// tasks of models.
+	// name is the operator, and shape identifies the workload within it.
 	name, shape string
 	batch       int64
-	// count is the number of calls in a model.
-	count int
 	*expr.Workload
 	// flop counts the floating point operations of one execution. A multiply-add counts as two.
 	flop float64
@@ -75,7 +72,7 @@ func operators(set string, names []string, batches []int64) ([]workload, error) 
 	}
 	var list []workload
 	for _, f := range among {
-		if !wanted(names, f.name) {
+		if names != nil && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, f.name) }) {
 			continue
 		}
 		for _, batch := range batches {
@@ -85,7 +82,7 @@ func operators(set string, names []string, batches []int64) ([]workload, error) 
 				if err != nil {
 					return nil, fmt.Errorf("%s %v: %w", f.name, shape, err)
 				}
-				one := workload{name: f.name, shape: shapeText(shape), batch: batch, count: 1, Workload: w.Merge(), flop: flop,
+				one := workload{name: f.name, shape: shapeText(shape), batch: batch, Workload: w.Merge(), flop: flop,
 					unrated: f.unrated, numerics: max(schedule.Default, f.numerics)}
 				if f.question != nil {
 					one.question = f.question(batch, shape)
@@ -106,31 +103,14 @@ func noSet(name string) error {
 
 func setNames() string { return strings.Join(slices.Sorted(maps.Keys(sets)), ", ") }
 
-// setOf returns the set of a row. Tasks of models belong to Ansor's.
-func setOf(r row) string {
-	for name, families := range sets {
-		if slices.ContainsFunc(families, func(f family) bool { return f.name == r.Operator }) {
-			return name
-		}
-	}
-	return "ansor"
+// isOf reports whether a row belongs to a set.
+func isOf(r row, set string) bool {
+	return slices.ContainsFunc(sets[set], func(f family) bool { return f.name == r.Operator })
 }
 
 // shapeText formats a shape for the table.
 func shapeText(shape []int64) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
-}
-
-func wanted(names []string, name string) bool {
-	if len(names) == 0 {
-		return true
-	}
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return true
-		}
-	}
-	return false
 }
 
 func familyNames(list []family) string {

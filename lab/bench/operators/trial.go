@@ -38,7 +38,7 @@ func (t *task) title() string { return t.row("").title() }
 
 // row returns the workload's table row without measurements.
 func (w workload) row(version string) row {
-	r := row{Operator: w.name, Shape: w.shape, Batch: w.batch, Calls: max(w.count, 1), Version: version, Flop: w.flop}
+	r := row{Operator: w.name, Shape: w.shape, Batch: w.batch, Version: version, Flop: w.flop}
 	r.ConstantBytes, r.OtherBytes = roofline.Bytes(w.Workload)
 	return r
 }
@@ -49,13 +49,16 @@ type batch struct {
 	built      *builder.Built
 }
 
-func newTask(w workload, b *bench) (*task, error) {
+// algorithm is the search algorithm of tuning.
+const algorithm = "ga"
+
+func newTask(w workload, b *suite) (*task, error) {
 	s, err := registry.Space(w.Workload, b.target, w.numerics)
 	if err != nil {
 		return nil, err
 	}
 	t := &task{workload: w, space: s, dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%v-%.16s", b.target.Threads(), w.numerics, w.Digest()))}
-	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: b.algorithm, Seed: 1}); err != nil {
+	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: algorithm, Seed: 1}); err != nil {
 		return nil, err
 	}
 	return t, os.MkdirAll(t.dir, 0o700)
@@ -63,7 +66,7 @@ func newTask(w workload, b *bench) (*task, error) {
 
 // build compiles up to n candidates that the search proposes. The search is exhausted if nothing is pending
 // afterwards. The first batch contains only the default schedule.
-func (t *task) build(ctx context.Context, b *bench, n int) error {
+func (t *task) build(ctx context.Context, b *suite, n int) error {
 	t.pending = nil
 	proposed := t.search.Propose(n)
 	if len(proposed) == 0 {
@@ -89,7 +92,7 @@ func (t *task) build(ctx context.Context, b *bench, n int) error {
 }
 
 // measure times the built candidates and reports the results to the search.
-func (t *task) measure(ctx context.Context, b *bench) error {
+func (t *task) measure(ctx context.Context, b *suite) error {
 	if t.pending == nil {
 		return nil
 	}
@@ -104,9 +107,9 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 
 // plan returns the measurement plan of built candidates. best is the lowest latency in seconds; candidates
 // slower than it are dropped early; 0 means unknown.
-func (b *bench) plan(t *task, built *builder.Built, best float64) runner.Plan {
+func (b *suite) plan(t *task, built *builder.Built, best float64) runner.Plan {
 	return runner.Plan{Device: b.backend.Device(b.target), Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
-		Emulator: b.launcher, Threads: b.target.Threads(), Seed: 1, BestSeconds: best, Limits: b.limits,
+		Threads: b.target.Threads(), Seed: 1, BestSeconds: best, Limits: b.limits,
 		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench"
 	"github.com/tilth-dev/tilth/runner"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -36,7 +37,7 @@ type against struct {
 }
 
 // libraries starts the library programs in a folder.
-func libraries(ctx context.Context, folder string, threads int) (list []*peer, err error) {
+func libraries(ctx context.Context, folder string, threads int) (list []peer, err error) {
 	for _, program := range [][]string{{"onednn"}, {"ggml", filepath.Join(folder, "ggml-backends")}} {
 		p, err := startPeer(ctx, threads, filepath.Join(folder, program[0]), program[1:]...)
 		if err != nil {
@@ -47,15 +48,15 @@ func libraries(ctx context.Context, folder string, threads int) (list []*peer, e
 	return list, nil
 }
 
-func closeAll(list []*peer) (err error) {
+func closeAll(list []peer) (err error) {
 	for _, p := range list {
-		err = errors.Join(err, p.close())
+		err = errors.Join(err, p.Close())
 	}
 	return err
 }
 
 // compare compares the fastest kernel of a task with each library that supports its operator.
-func (b *bench) compare(ctx context.Context, t *task) (list []against, err error) {
+func (b *suite) compare(ctx context.Context, t *task) (list []against, err error) {
 	if t.question == "" || t.best == 0 {
 		return nil, nil
 	}
@@ -82,8 +83,8 @@ func (b *bench) compare(ctx context.Context, t *task) (list []against, err error
 }
 
 // turns times a kernel and a library's prepared operator in turns.
-func (b *bench) turns(ctx context.Context, t *task, built *builder.Built, p *peer, a *against) error {
-	var ours, theirs, ratios []float64
+func (b *suite) turns(ctx context.Context, t *task, built *builder.Built, p peer, a *against) error {
+	var ours, theirs [][]float64
 	for range rounds {
 		mine := 0.0
 		if err := runner.Measure(ctx, b.plan(t, built, 0), func(o runner.Outcome) {
@@ -100,10 +101,9 @@ func (b *bench) turns(ctx context.Context, t *task, built *builder.Built, p *pee
 		if mine == 0 {
 			return errors.New("the kernel was measured before, and fails now")
 		}
-		ours, theirs = append(ours, mine), append(theirs, stat.Of(samples).Median)
-		ratios = append(ratios, theirs[len(theirs)-1]/mine)
+		ours, theirs = append(ours, []float64{mine}), append(theirs, []float64{stat.Of(samples).Median})
 	}
-	a.OurSeconds, a.Seconds = stat.Of(ours).Median, stat.Of(theirs).Median
-	a.Low, a.Ratio, a.High = stat.Quartiles(ratios)
+	c := bench.Compare(ours, theirs)
+	a.OurSeconds, a.Seconds, a.Low, a.Ratio, a.High = c.Seconds, c.PeerSeconds, c.Low, c.Ratio, c.High
 	return nil
 }

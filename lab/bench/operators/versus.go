@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // versus formats the comparison of a row with libraries.
@@ -44,39 +45,25 @@ func (r row) with(library string) (a against, ok bool) {
 	return r.Against[k], true
 }
 
-// cells formats the columns of the libraries, each with a separator before it.
-func (r row) cells(libraries []string) (text string) {
-	for _, library := range libraries {
-		cell := show.Missing
-		if a, ok := r.with(library); ok {
-			cell = a.cell()
-		}
-		text += " " + cell + " |"
-	}
-	return text
-}
-
 // writeVersus summarises the comparison of each operator with each library.
 func writeVersus(out *strings.Builder, list []row) {
+	table := bench.NewTable("operator | library | >shapes | >geometric mean | >least | of")
 	libraries := librariesOf(list)
-	if len(libraries) == 0 {
-		return
-	}
-	out.WriteString("\n| operator | library | shapes | geometric mean | least | of |\n|---|---|--:|--:|--:|---|\n")
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].Operator == list[0].Operator {
 			n++
 		}
 		for _, library := range libraries {
-			writeMean(out, library, list[:n])
+			addMean(table, library, list[:n])
 		}
 		list = list[n:]
 	}
+	table.Write(out, "")
 }
 
-// writeMean writes the line of an operator and a library, if the library supports any of the rows.
-func writeMean(out *strings.Builder, library string, list []row) {
+// addMean adds the row of an operator and a library, if the library supports any of the rows.
+func addMean(table *bench.Table, library string, list []row) {
 	var ratios []float64
 	least, of := math.Inf(1), ""
 	for _, r := range list {
@@ -90,6 +77,6 @@ func writeMean(out *strings.Builder, library string, list []row) {
 		}
 	}
 	if len(ratios) > 0 {
-		fmt.Fprintf(out, "| %s | %s | %d | %.2f | %.2f | %s |\n", list[0].Operator, library, len(ratios), stat.GeometricMean(ratios), least, of)
+		table.Rowf("%s | %s | %d | %.2f | %.2f | %s", list[0].Operator, library, len(ratios), stat.GeometricMean(ratios), least, of)
 	}
 }

@@ -37,13 +37,13 @@ func TestLibrariesAreAskedForTheSame(t *testing.T) {
 // TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt uses programs that answer like libraries.
 func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	b, err := newBench(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
+	b, err := newSuite(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	fast := player(t, "fast", `case $verb in prepare) echo "ready asm" ;; time) echo "samples 1e-9 1e-9 1e-9" ;; esac`)
 	other := player(t, "other", `echo "unsupported no such operator"`)
-	b.peers = []*peer{other, fast}
+	b.peers = []peer{other, fast}
 	defer func() {
 		if err := closeAll(b.peers); err != nil {
 			t.Error(err)
@@ -72,7 +72,7 @@ func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	}
 }
 
-func player(t *testing.T, name, answers string) *peer {
+func player(t *testing.T, name, answers string) peer {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	script := "#!/bin/sh\necho peer " + name + "\nwhile read -r verb rest; do " + answers + "; done\n"
@@ -92,7 +92,7 @@ func TestTheTableSumsUpEachLibrary(t *testing.T) {
 	two.Shape, two.Against = "4, 5, 6", []against{{Library: "oneDNN", Seconds: 0.5, Ratio: 0.5, Low: 0.4, High: 0.6}}
 	alone.Shape, alone.Against = "7, 8, 9", nil
 	var out strings.Builder
-	writeTable(&out, "epyc", []row{one, two, alone}, false)
+	writeTable(&out, "epyc", []row{one, two, alone})
 	for _, want := range []string{
 		"| of limit | oneDNN × | tree |\n|---|--:|--:|--:|--:|---|--:|--:|--:|--:|---|\n",
 		"| 1.00 s | - | - | 2.00 s, **2.00** (1.90–2.10) | v1 |\n", "| - | v1 |\n",

@@ -12,43 +12,37 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/builder"
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/lab/bench"
 	"github.com/tilth-dev/tilth/runner"
 )
 
 // options holds the command line.
 type options struct {
-	model, filter string
-	set           string
-	operators     []string
-	batches       []int64
-	target        string
-	threads       []int
+	set       string
+	operators []string
+	batches   []int64
+	target    string
+	threads   []int
 	// tuning is the search time for each workload, beyond its default schedule.
-	tuning    time.Duration
-	algorithm string
-	dir       string
-	results   string
-	version   string
-	again     bool
-	launcher  []string
-	points    bool
+	tuning  time.Duration
+	dir     string
+	results string
+	version string
+	again   bool
 	// peers is the folder of the libraries to compare with; empty means none.
 	peers string
 }
 
-// bench is shared by all tasks with the same number of threads.
-type bench struct {
+// suite is shared by all tasks with the same number of threads.
+type suite struct {
 	options
 	target   *target.Target
 	backend  backend.Backend
@@ -58,7 +52,7 @@ type bench struct {
 	limits   runner.Limits
 	scratch  string
 	// peers lists the libraries to compare with.
-	peers []*peer
+	peers []peer
 }
 
 const (
@@ -75,7 +69,7 @@ const (
 	referenceTime = 20 * time.Minute
 )
 
-func newBench(ctx context.Context, o options, threads int, scratch string) (*bench, error) {
+func newSuite(ctx context.Context, o options, threads int, scratch string) (*suite, error) {
 	t, err := registry.Target(o.target, threads)
 	if err != nil {
 		return nil, err
@@ -94,7 +88,7 @@ func newBench(ctx context.Context, o options, threads int, scratch string) (*ben
 	}
 	compiler := &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: target.Processors(), CandidateTime: time.Minute}
 	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime, Budget: sampleTime, Samples: maxSamples}
-	return &bench{options: o, target: t, backend: by, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
+	return &suite{options: o, target: t, backend: by, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 
 // measureAll measures the requested workloads without a row and writes the table of all rows.
@@ -102,7 +96,7 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return err
 	}
-	workloads, err := o.workloads()
+	workloads, err := operators(o.set, o.operators, o.batches)
 	if err != nil {
 		return err
 	}
@@ -111,7 +105,7 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 		return err
 	}
 	kind := machine.Processor()
-	r, err := results.Open[row](o.results, kind, rowsName)
+	r, err := bench.Open[row](o.results, kind, rowsName)
 	if err != nil {
 		return err
 	}
@@ -121,7 +115,7 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	for _, threads := range o.threads {
-		b, err := newBench(ctx, o, threads, scratch)
+		b, err := newSuite(ctx, o, threads, scratch)
 		if err != nil {
 			return err
 		}
@@ -130,29 +124,13 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 		}
 	}
 	var out strings.Builder
-	writeTable(&out, kind, sorted(r.Rows), o.points)
+	writeTable(&out, kind, sorted(r.Rows))
 	_, err = io.WriteString(w, out.String())
 	return err
 }
 
-func (o options) workloads() ([]workload, error) {
-	if o.model == "" {
-		return operators(o.set, o.operators, o.batches)
-	}
-	t, err := registry.Target(o.target, 0)
-	if err != nil {
-		return nil, err
-	}
-	storage, err := registry.Storage(t, schedule.Default, array.Invalid)
-	if err != nil {
-		return nil, err
-	}
-	list, err := modelTasks(o.model, storage)
-	return slices.DeleteFunc(list, func(w workload) bool { return !strings.Contains(w.name, o.filter) }), err
-}
-
 // measure measures the workloads a few at a time and saves their rows.
-func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err error) {
+func (b *suite) measure(ctx context.Context, workloads []workload, r *rows) (err error) {
 	var list []workload
 	for _, w := range workloads {
 		if want := w.row(b.version); b.again || !have(r, b.identified(want)) {
@@ -183,15 +161,8 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 	return nil
 }
 
-// rates returns the peak rates of the machine, or of the part available through the launcher.
-func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
-	if len(b.launcher) > 0 {
-		err = hostlock.Timed(ctx, func() error {
-			rates, err = b.backend.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
-			return err
-		})
-		return rates, err
-	}
+// rates returns the peak rates of the machine.
+func (b *suite) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	lock, err := hostlock.New(hostlock.DefaultDir())
 	if err != nil {
 		return rates, err
@@ -208,7 +179,7 @@ func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
 }
 
 // measureFew builds and times the default schedules in close succession, and then tunes.
-func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, error) {
+func (b *suite) measureFew(ctx context.Context, workloads []workload) ([]row, error) {
 	var tasks []*task
 	for _, one := range workloads {
 		t, err := newTask(one, b)
@@ -249,7 +220,7 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 }
 
 // finished returns the row of a measured task.
-func (b *bench) finished(t *task) row {
+func (b *suite) finished(t *task) row {
 	r := b.identified(t.workload.row(b.version))
 	r.CPU, r.Machine = b.target.Model(), b.machine
 	if r.FlopSeconds, r.ByteSeconds = b.machine.Limits(t.Workload, t.flop); t.unrated {
@@ -263,7 +234,7 @@ func (b *bench) finished(t *task) row {
 }
 
 // identified adds the identification of the run to a row.
-func (b *bench) identified(r row) row {
+func (b *suite) identified(r row) row {
 	r.Threads = b.target.Threads()
 	if b.tuning > 0 {
 		r.TunedFor = b.tuning.String()
@@ -272,7 +243,7 @@ func (b *bench) identified(r row) row {
 }
 
 // tune searches until the tuning time is over or the space is exhausted.
-func (b *bench) tune(ctx context.Context, t *task) error {
+func (b *suite) tune(ctx context.Context, t *task) error {
 	for end := time.Now().Add(b.tuning); time.Now().Before(end); {
 		if err := t.build(ctx, b, batchSize); err != nil {
 			return err
