@@ -215,6 +215,14 @@ func Lowest(d array.DType) Expr {
 	return &Int{Value: -1 << (8*d.Bytes() - 1), Type: d}
 }
 
+// LowestFinite returns the lowest finite number of float32 or float64.
+func LowestFinite(d array.DType) Expr {
+	if d == array.Float64 {
+		return F(d, -math.MaxFloat64)
+	}
+	return F(d, -math.MaxFloat32)
+}
+
 // Highest returns the identity of Min for a type.
 func Highest(d array.DType) Expr {
 	switch {

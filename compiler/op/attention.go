@@ -15,7 +15,8 @@ import (
 // Its operands are a [..., M, D], b [..., D, N], c [..., N, E] with equal leading axes, except that those of b and
 // c may be one where those of a share them. An optional mask broadcasts to [..., M, N]: it holds numbers to add or,
 // as Bool, selects the scores that count; others become -infinity or the attribute fill. The scores of a block of
-// rows are computed, normalised and used while they lie in the cache.
+// rows are computed, normalised and used while they lie in the cache. With the attribute masked, a row whose scores
+// are all -infinity gives zeros.
 const FusedAttention = "attention"
 
 var attentionDefs = []Def{{
@@ -47,6 +48,7 @@ func inferAttention(n *Node) (Type, error) {
 	}
 	n.Float("scale", 1)
 	n.Float("fill", 0)
+	n.Int(maskedAttribute, 0)
 	return Type{d, append(append([]int64{}, a[:rank-1]...), c[rank-1])}, nil
 }
 
@@ -87,12 +89,12 @@ func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return masked.At(row(i, r[0])...)
 	})
 	exp := l.Map("exp", scores, RowMajor(rank), func(i []expr.Expr) expr.Expr {
-		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), largest.At(i[:rank-1]...)))
+		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), softmaxShift(n, largest.At(i[:rank-1]...))))
 	})
 	sum := l.Reduce("sum", expr.Sum, kept, RowMajor(rank-1), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
 		return exp.At(row(i, r[0])...)
 	})
-	total := l.Map("total", kept, RowMajor(rank-1), func(i []expr.Expr) expr.Expr { return expr.DivE(like(sum.At(i...), 1), sum.At(i...)) })
+	total := l.Map("total", kept, RowMajor(rank-1), func(i []expr.Expr) expr.Expr { return softmaxFactor(n, sum.At(i...)) })
 	mixed := l.Reduce("mixed", expr.Sum, n.Out.Shape, RowMajor(rank), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(exp.At(row(i, r[0])...), values.At(shared(i, r[0], i[rank-1])...))
 	})

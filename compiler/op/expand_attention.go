@@ -38,7 +38,7 @@ func (e *expansion) attention() []*Item {
 	if bias := e.attentionBias(q, k); bias != nil {
 		biased = e.op(Add, nil, scores, e.groupedBias(bias, q, k))
 	}
-	weights := e.weights(biased, q.DType)
+	weights := e.weights(biased, q.DType, biased != scores)
 	shown := scores
 	switch mode := e.node.Int("qk_matmul_output_mode", 0); {
 	case mode == 0 && e.node.Float("softcap", 0) == 0:
@@ -133,8 +133,8 @@ func (e *expansion) groupedBias(bias, q, k *Value) *Value {
 	return e.reshape(bias, s[0], groups, s[1]/groups, s[2], s[3])
 }
 
-// weights returns the softmax of the scores, in the node's precision.
-func (e *expansion) weights(scores *Value, d array.DType) *Value {
+// weights returns the softmax of the scores, in the node's precision. Rows that are masked entirely are zero.
+func (e *expansion) weights(scores *Value, d array.DType, masked bool) *Value {
 	if code := e.node.Int("softmax_precision", 0); code != 0 {
 		precision := onnx.FromDataType(int32(code))
 		if precision == array.Invalid {
@@ -143,7 +143,11 @@ func (e *expansion) weights(scores *Value, d array.DType) *Value {
 		}
 		scores = e.cast(precision, scores)
 	}
-	return e.cast(d, e.op(Softmax, attributes{intOf("axis", -1)}, scores))
+	attrs := attributes{intOf("axis", -1)}
+	if masked {
+		attrs = append(attrs, intOf(maskedAttribute, 1))
+	}
+	return e.cast(d, e.op(Softmax, attrs, scores))
 }
 
 // attentionBias returns the term added to the scores, or nil. It is minus infinity for masked keys.

@@ -14,6 +14,7 @@ func softmaxDef(name string, logarithm bool) Def {
 		Infer: func(n *Node) (Type, error) {
 			d, err := floats(n)
 			softmaxAxes(n)
+			n.Int(maskedAttribute, 0)
 			return Type{d, n.In[0].Shape}, err
 		},
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
@@ -22,6 +23,25 @@ func softmaxDef(name string, logarithm bool) Def {
 		Work:   func(n *Node) float64 { return 4 * firstOperandWork(n) },
 		Detail: func(n *Node) string { return fmt.Sprintf("axes %v", axisList(softmaxAxes(n))) },
 	}
+}
+
+// maskedAttribute is not in ONNX: the softmax of elements that are all minus infinity is zero rather than NaN.
+const maskedAttribute = "masked"
+
+// softmaxShift returns the number that a softmax subtracts from its elements: the largest, but a finite one if masked.
+func softmaxShift(n *Node, largest expr.Expr) expr.Expr {
+	if n.Int(maskedAttribute, 0) != 0 {
+		return expr.MaxE(largest, expr.LowestFinite(largest.DType()))
+	}
+	return largest
+}
+
+// softmaxFactor returns the reciprocal of the sum of exponentials. The sum is one or more, or, if masked, may be zero.
+func softmaxFactor(n *Node, sum expr.Expr) expr.Expr {
+	if n.Int(maskedAttribute, 0) != 0 {
+		sum = expr.MaxE(sum, like(sum, 0.5))
+	}
+	return expr.DivE(like(sum, 1), sum)
 }
 
 // softmaxAxes flags the axes that are normalised together: one since opset 13; all from axis on before.
@@ -47,7 +67,9 @@ func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
 	x = l.Readable(x)
 	axes := softmaxAxes(n)
 	largest := l.reduceAxes("largest", expr.Maximum, x, axes, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
-	shifted := func(i []expr.Expr) expr.Expr { return expr.SubE(wide(x.At(i...)), largest.At(keptOf(i, axes)...)) }
+	shifted := func(i []expr.Expr) expr.Expr {
+		return expr.SubE(wide(x.At(i...)), softmaxShift(n, largest.At(keptOf(i, axes)...)))
+	}
 	exp := l.Map("exp", x.Shape, x.Layout, func(i []expr.Expr) expr.Expr { return expr.Un(expr.Exp, shifted(i)) })
 	sum := l.reduceAxes("sum", expr.Sum, exp, axes, func(i, _ []expr.Expr) expr.Expr { return exp.At(i...) })
 	total := l.Map("total", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
@@ -55,7 +77,7 @@ func lowerSoftmax(l *Lowering, n *Node, x Operand, logarithm bool) Operand {
 		if logarithm {
 			return expr.Un(expr.Log, e)
 		}
-		return expr.DivE(like(e, 1), e)
+		return softmaxFactor(n, e)
 	})
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		t := total.At(keptOf(i, axes)...)

@@ -2,10 +2,8 @@ package schedule
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -95,7 +93,11 @@ func (s *Schedule) completes(f *softmax) bool {
 	if !isBinary || difference.Op != expr.Sub {
 		return false
 	}
-	l, isLoad := difference.B.(*expr.Load)
+	shift := difference.B
+	if m, ok := shift.(*expr.Binary); ok && m.Op == expr.Max && expr.Same(m.B, expr.LowestFinite(m.DType())) {
+		shift = m.A // Online has that bound anyway
+	}
+	l, isLoad := shift.(*expr.Load)
 	if !isLoad || f.load.DType() != f.mixed.Tensor.DType || f.value.Tensor == f.exp.Tensor {
 		return false
 	}
@@ -220,7 +222,7 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 		return within(i[n], r[0], x(i[:n], i[n], r[0]), expr.Maximum.Identity(d))
 	}))
 	// At least the lowest finite number, so that no difference is one of infinities.
-	smallest := expr.F(d, minFinite(d))
+	smallest := expr.LowestFinite(d)
 	running := s.keep(f, expr.Compute(f.largest.Tensor.Name+"_running", shape, func(i []expr.Expr) expr.Expr {
 		return expr.MaxE(largest.Tensor.At(i...), smallest)
 	}))
@@ -257,14 +259,6 @@ func before[E expr.Expr](g *Stage, index []E) expr.Expr {
 	last := len(at) - 1
 	at[last] = expr.SubE(at[last], expr.I(1))
 	return g.Tensor.At(at...)
-}
-
-// minFinite returns the lowest finite number of a type.
-func minFinite(d array.DType) float64 {
-	if d == array.Float64 {
-		return -math.MaxFloat64
-	}
-	return -math.MaxFloat32
 }
 
 // added returns a new stage that computes a tensor.

@@ -31,6 +31,9 @@ func fuseAttention(g *graph.Graph) error {
 			"scale": {Name: "scale", Type: onnx.AttrFloat, Float: float32(m.scale)},
 			"fill":  {Name: "fill", Type: onnx.AttrFloat, Float: float32(m.fill)},
 		}
+		if m.masked != nil {
+			attrs[m.masked.Name] = m.masked
+		}
 		operands := []*graph.Value{m.a, m.b, n.Operands[1]}
 		if m.mask != nil {
 			operands = append(operands, m.mask)
@@ -59,6 +62,7 @@ func fuseAttention(g *graph.Graph) error {
 type attention struct {
 	a, b, mask  *graph.Value
 	scale, fill float64
+	masked      *onnx.Attribute // of the softmax
 }
 
 // matchAttention starts from the last product.
@@ -78,9 +82,10 @@ func matchAttention(g *graph.Graph, readers map[*graph.Value][]*graph.Node, last
 	if !softmax.Is(op.Softmax) || !overLastAxis(softmax) {
 		return m, false
 	}
+	m.masked = softmax.Attrs["masked"]
 	n := inner(softmax.Operands[0])
 	if n != nil && m.takeMask(n) {
-		n = inner(m.masked(n))
+		n = inner(m.maskedScores(n))
 	}
 	for n != nil && !n.Is(op.MatMul) {
 		x := m.takeScale(n)
@@ -135,8 +140,8 @@ func (m *attention) takeMask(n *graph.Node) bool {
 	return false
 }
 
-// masked returns the operand of a mask node that holds the scores.
-func (m *attention) masked(n *graph.Node) *graph.Value {
+// maskedScores returns the operand of a mask node that holds the scores.
+func (m *attention) maskedScores(n *graph.Node) *graph.Value {
 	if n.Is(op.Where) {
 		return n.Operands[1]
 	}

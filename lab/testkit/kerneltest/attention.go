@@ -71,7 +71,13 @@ func attentionOf(t *rapid.T, d array.DType, m, n, depth, e int64) *expr.Workload
 	scores := g.add(expr.ReduceOver("scores", expr.Sum, of(m, n), []int64{depth}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(wide(q.At(at(i[:b+1], r[0])...)), k.At(i[0], r[0], i[b+1]))
 	}))
-	mask := g.mask(heads, m, n)
+	mask, hides := g.mask(m, n)
+	bounded := func(x, least expr.Expr) expr.Expr {
+		if hides {
+			return expr.MaxE(x, least)
+		}
+		return x
+	}
 	masked := g.add(expr.Compute("masked", scores.Shape, func(i []expr.Expr) expr.Expr {
 		s := scores.At(i...)
 		return mask(i[b-1:], expr.MulE(s, like(s, 0.25)))
@@ -79,10 +85,13 @@ func attentionOf(t *rapid.T, d array.DType, m, n, depth, e int64) *expr.Workload
 	rows := scores.Shape[:b+1]
 	largest := g.add(expr.ReduceOver("largest", expr.Maximum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return masked.At(at(i, r[0])...) }))
 	exp := g.add(expr.Compute("exp", scores.Shape, func(i []expr.Expr) expr.Expr {
-		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), largest.At(i[:b+1]...)))
+		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), bounded(largest.At(i[:b+1]...), expr.LowestFinite(scores.DType))))
 	}))
 	sum := g.add(expr.ReduceOver("sum", expr.Sum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return exp.At(at(i, r[0])...) }))
-	total := g.add(expr.Compute("total", rows, func(i []expr.Expr) expr.Expr { return expr.DivE(like(sum.At(i...), 1), sum.At(i...)) }))
+	total := g.add(expr.Compute("total", rows, func(i []expr.Expr) expr.Expr {
+		x := bounded(sum.At(i...), like(sum.At(i...), 0.5))
+		return expr.DivE(like(x, 1), x)
+	}))
 	mixed := g.add(expr.ReduceOver("mixed", expr.Sum, of(m, e), []int64{n}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(exp.At(at(i[:b+1], r[0])...), values.At(i[0], r[0], i[b+1]))
 	}))
@@ -104,18 +113,23 @@ func (g *dag) keys(d array.DType, heads, depth, n int64, wide func(expr.Expr) ex
 	}))
 }
 
-// mask draws a map of scores: none, an added number, or masking of later keys.
-func (g *dag) mask(heads, m, n int64) func(i []expr.Expr, score expr.Expr) expr.Expr {
-	switch rapid.SampledFrom([]string{"none", "added", "causal"}).Draw(g.t, "mask") {
+// mask draws a map of scores: none, an added number, masking of later keys, or of all keys of the first row as well.
+// It hides keys if they do not count even where a row has no others.
+func (g *dag) mask(m, n int64) (mask func(i []expr.Expr, score expr.Expr) expr.Expr, hides bool) {
+	switch rapid.SampledFrom([]string{"none", "added", "causal", "hidden"}).Draw(g.t, "mask") {
 	case "added":
 		added := g.source(array.Float32, false, m, n)
 		return func(i []expr.Expr, score expr.Expr) expr.Expr {
 			return expr.AddE(score, expr.To(score.DType(), added.At(i[1], i[2])))
-		}
+		}, false
 	case "causal":
 		return func(i []expr.Expr, score expr.Expr) expr.Expr {
 			return expr.Sel(expr.Bin(expr.Le, i[2], i[1]), score, expr.F(score.DType(), -0x1.fffffep+127))
-		}
+		}, false
+	case "hidden":
+		return func(i []expr.Expr, score expr.Expr) expr.Expr {
+			return expr.Sel(expr.Bin(expr.Lt, i[2], i[1]), score, expr.Lowest(score.DType()))
+		}, true
 	}
-	return func(_ []expr.Expr, score expr.Expr) expr.Expr { return score }
+	return func(_ []expr.Expr, score expr.Expr) expr.Expr { return score }, false
 }
