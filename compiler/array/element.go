@@ -159,10 +159,18 @@ func float64ToFloat16(v float64) uint16 {
 	return sign | (uint16(exp+13)<<10 + m) // m's implicit bit carries into the exponent
 }
 
+// float64ToBFloat16 rounds once: float32 is rounded to odd, so that no tie appears where v has none.
 func float64ToBFloat16(v float64) uint16 {
+	near := float64(float32(v))
 	bits := math.Float32bits(float32(v))
-	if v != v {
+	switch {
+	case v != v:
 		return uint16(bits>>16) | 0x40
+	case near != v && !math.IsInf(near, 0):
+		if math.Abs(near) > math.Abs(v) {
+			bits--
+		}
+		bits |= 1
 	}
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }

@@ -8,8 +8,11 @@ import (
 )
 
 // Via returns the intermediate type of a cast; ok is false if it is direct. Halves convert only to and from
-// float32.
+// float32. Integers that float32 does not hold become bfloat16 through float64, which is then rounded once.
 func Via(from, to array.DType) (d array.DType, ok bool) {
+	if to == array.BFloat16 && from.IsInt() && from.Bytes() >= 4 {
+		return array.Float64, true
+	}
 	through := IsHalf(from) && to != array.Float32 || IsHalf(to) && from != array.Float32
 	return array.Float32, from != to && through
 }
@@ -34,6 +37,8 @@ func (h *Helpers) Cast(code string, from, to array.DType) string {
 		return code
 	case to == array.Bool && !IsHalf(from):
 		return fmt.Sprintf("(%s != 0)", code)
+	case from == array.Float64 && IsHalf(to):
+		return h.Cast(fmt.Sprintf("%s(%s)", h.Helper("from_f64", array.Float32), code), array.Float32, to)
 	case indirect:
 		return h.Cast(h.Cast(code, from, via), via, to)
 	case from == array.BFloat16, to == array.BFloat16:
@@ -56,6 +61,14 @@ const fromBFloat16 = "  union { uint32_t u; float f; } v = {(uint32_t)x << 16};\
 const toBFloat16 = `  union { float f; uint32_t u; } v = {x};
   if (x != x) return ({t})(v.u >> 16 | 0x40);
   return ({t})((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
+`
+
+// toOdd rounds a double to a float with a last bit of one, unless it is exact: rounding that to 16 bits gives the
+// same as rounding the double once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+const toOdd = `  union { float f; uint32_t u; } v = {({t})x};
+  double near = v.f, size = x < 0 ? -x : x;
+  if (near != x && x == x && near - near == 0) v.u = (v.u - ((near < 0 ? -near : near) > size)) | 1;
+  return v.f;
 `
 
 // Limits are the bounds of an integer type: those of the floating-point values that fit, and its smallest and

@@ -80,6 +80,8 @@ func (h *Helpers) castHelper(name, op string, d array.DType) bool {
 		body = "  return " + h.BFloat16 + "(x);\n"
 	case d == array.BFloat16:
 		body = toBFloat16
+	case d == array.Float32:
+		body = toOdd
 	}
 	t := types[d].Scalar
 	h.function(name, "%s %s(%s x) {\n%s}\n", t, name, types[from].Scalar, strings.ReplaceAll(body, "{t}", t))

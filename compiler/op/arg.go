@@ -58,13 +58,13 @@ func lowerArg(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 	x = l.Readable(x)
 	set := argAxis(n)
 	axis := axisList(set)[0]
-	best := l.reduceAxes("best", c, x, set, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
+	best := l.reduceAxes("best", c, x, set, func(i, _ []expr.Expr) expr.Expr { return exact(x.At(i...)) })
 	choose, missed := expr.Minimum, x.Shape[axis]-1
 	if n.Int("select_last_index", 0) != 0 {
 		choose, missed = expr.Maximum, 0
 	}
 	at := l.reduceAxes("position", choose, x, set, func(i, kept []expr.Expr) expr.Expr {
-		e := wide(x.At(i...))
+		e := exact(x.At(i...))
 		found := expr.Bin(expr.Eq, e, best.At(kept...))
 		if e.DType().IsFloat() {
 			found = expr.Bin(expr.Or, found, expr.Un(expr.IsNaN, e))

@@ -20,9 +20,9 @@ var hardmaxDefs = []Def{{
 func lowerHardmax(l *Lowering, n *Node, x Operand) Operand {
 	x = l.Readable(x)
 	axes := softmaxAxes(n)
-	largest := l.reduceAxes("largest", expr.Maximum, x, axes, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
+	largest := l.reduceAxes("largest", expr.Maximum, x, axes, func(i, _ []expr.Expr) expr.Expr { return exact(x.At(i...)) })
 	first := l.reduceAxes("first", expr.Minimum, x, axes, func(i, kept []expr.Expr) expr.Expr {
-		isLargest := expr.Bin(expr.Eq, wide(x.At(i...)), largest.At(kept...))
+		isLargest := expr.Bin(expr.Eq, exact(x.At(i...)), largest.At(kept...))
 		return expr.Sel(isLargest, place(i, x.Shape, axes), expr.Highest(array.Int64))
 	})
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {

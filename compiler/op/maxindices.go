@@ -34,7 +34,7 @@ func lowerMaxIndices(l *Lowering, n *Node, win window, x Operand) Operand {
 			}
 			flat = expr.AddE(expr.MulE(flat, expr.I(e)), p)
 		}
-		found := expr.Bin(expr.Eq, wide(x.At(xi...)), best.At(i...))
+		found := expr.Bin(expr.Eq, exact(x.At(xi...)), best.At(i...))
 		return expr.Sel(expr.Bin(expr.And, inside, found), flat, expr.I(none))
 	})
 	size := array.Elements(win.in)

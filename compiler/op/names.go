@@ -5,6 +5,7 @@ const (
 	Add         = "Add"
 	And         = "And"
 	Cast        = "Cast"
+	CastLike    = "CastLike"
 	Div         = "Div"
 	Equal       = "Equal"
 	Greater     = "Greater"

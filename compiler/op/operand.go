@@ -193,7 +193,7 @@ func (l *Lowering) Materialise(name string, o Operand) Operand {
 	if o.Tensor != nil {
 		return o
 	}
-	return l.Map(name, o.Shape, o.Layout, o.at)
+	return l.Map(name, o.Shape, o.Layout, func(i []expr.Expr) expr.Expr { return narrowed(o.DType, o.at(i)) })
 }
 
 // maxLazyNodes limits the expression of a value that is computed where it is read, far above those of real models.
@@ -225,13 +225,21 @@ func (l *Lowering) Store(o Operand, d array.DType, layout []int) *expr.Tensor {
 	return l.Map("out", o.Shape, layout, func(i []expr.Expr) expr.Expr { return narrowed(d, o.At(i...)) }).Tensor
 }
 
-// narrowed returns an expression in a type. It drops a preceding conversion from that type.
+// narrowed returns an expression in a type. It drops preceding conversions from that type and back.
 func narrowed(d array.DType, e expr.Expr) expr.Expr {
+	if c, ok := e.(*expr.Cast); ok && c.Type == d {
+		e = c.A
+	}
 	if c, ok := e.(*expr.Cast); ok && c.A.DType() == d && wideType(d) == c.Type {
 		return c.A
 	}
 	return expr.To(d, e)
 }
+
+// rounded returns an expression rounded to a 16-bit floating-point type, as the type in which arithmetic is done.
+// Unlike the result of an operator on that type, which may be more precise until it is stored, readers see the
+// rounded value.
+func rounded(d array.DType, e expr.Expr) expr.Expr { return expr.To(wideType(d), narrowed(d, e)) }
 
 // Readable makes an operand usable with At: a constant gets its natural layout, or becomes a literal if it has one
 // element.
@@ -279,6 +287,10 @@ func wide(e expr.Expr) expr.Expr {
 	}
 	return expr.To(array.Float32, e)
 }
+
+// exact is wide without dropping a narrowing conversion, for operators that jump: a comparison of two float16 sums
+// must see them as rounded.
+func exact(e expr.Expr) expr.Expr { return expr.To(wideType(e.DType()), e) }
 
 // wideType returns the type in which arithmetic on d is done.
 func wideType(d array.DType) array.DType {

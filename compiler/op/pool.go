@@ -70,7 +70,7 @@ func slide(l *Lowering, n *Node, win window, x Operand, name string, c expr.Comb
 		for k := range win.in {
 			xi[2+k] = win.at(k, i[2+k], r[k])
 		}
-		return wide(x.At(xi...))
+		return exact(x.At(xi...))
 	})
 }
 

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -189,11 +190,23 @@ func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 			case lits[k] != nil:
 				x[k] = lits[k]
 			case o.Type.present():
-				x[k] = wide(o.Broadcast(n.Out.Shape, i))
+				x[k] = n.operandOf(o.Broadcast(n.Out.Shape, i))
 			}
 		}
 		return expr.To(n.Out.DType, f(n, x))
 	})
+}
+
+// jumps lists operators whose results have the operand's type and jump where it passes certain values. Those with
+// other types, conversions and comparisons, jump as well.
+var jumps = []string{"Floor", "Ceil", "Round", "Sign", "Mod"}
+
+// operandOf returns an operand in the type in which arithmetic is done.
+func (n *Node) operandOf(e expr.Expr) expr.Expr {
+	if e.DType() != n.Out.DType || slices.Contains(jumps, n.Op) {
+		return exact(e)
+	}
+	return wide(e)
 }
 
 func (t Type) present() bool { return t.DType != array.Invalid }

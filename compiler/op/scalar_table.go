@@ -265,12 +265,15 @@ func number(e expr.Expr) (float64, bool) {
 var otherScalarDefs = []Def{
 	scalarDef("Clip", 1, 3, numbers, clip),
 	scalarDef(Where, 3, 3, whereTypes, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Sel(x[0], x[1], x[2]) }),
-	unary(Cast, castType, func(n *Node, x expr.Expr) expr.Expr {
-		return expr.To(onnx.FromDataType(int32(n.Int("to", 0))), x)
-	}),
+	unary(Cast, castType, func(n *Node, x expr.Expr) expr.Expr { return cast(n, n.Int("to", 0), x) }),
 	unary(Copy, anyType, func(_ *Node, x expr.Expr) expr.Expr { return x }).internal(),
-	scalarDef("CastLike", 2, 2, func(n *Node) (array.DType, error) { return n.In[1].DType, nil },
-		func(n *Node, x []expr.Expr) expr.Expr { return expr.To(n.In[1].DType, x[0]) }),
+	scalarDef(CastLike, 2, 2, func(n *Node) (array.DType, error) { return n.In[1].DType, nil },
+		func(n *Node, x []expr.Expr) expr.Expr {
+			if f := n.In[1].Float8; f != 0 {
+				return cast(n, f, x[0])
+			}
+			return rounded(n.In[1].DType, x[0])
+		}),
 }
 
 func anyType(n *Node) (array.DType, error) { return n.In[0].DType, nil }
@@ -303,6 +306,9 @@ func whereTypes(n *Node) (array.DType, error) {
 func castType(n *Node) (array.DType, error) {
 	code := n.Int("to", 0)
 	d := onnx.FromDataType(int32(code))
+	if _, ok := float8Formats[code]; ok {
+		d = array.Float32
+	}
 	if d == array.Invalid {
 		return 0, fmt.Errorf("cast to element type %d is not supported", code)
 	}

@@ -86,7 +86,7 @@ func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}
 	c := contest{
 		count:    x.Shape[t.axis],
-		value:    func(i []expr.Expr) expr.Expr { return wide(x.At(i...)) },
+		value:    func(i []expr.Expr) expr.Expr { return exact(x.At(i...)) },
 		position: func(i []expr.Expr) expr.Expr { return i[t.axis] },
 	}
 	for c.count > topKBlock {

@@ -89,7 +89,7 @@ func (l *Lowering) rowOrder(o Operand) func(a, b expr.Expr) expr.Expr {
 
 // elementOrder returns -1, 0 or 1.
 func elementOrder(a, b expr.Expr) expr.Expr {
-	a, b = wide(a), wide(b)
+	a, b = exact(a), exact(b)
 	less, greater := expr.Bin(expr.Lt, a, b), expr.Bin(expr.Lt, b, a)
 	if a.DType().IsFloat() {
 		less = expr.Bin(expr.Or, less, expr.Bin(expr.And, expr.Un(expr.IsNaN, a), expr.Bin(expr.Eq, b, b)))

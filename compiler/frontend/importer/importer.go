@@ -81,6 +81,8 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 			return fmt.Errorf("output %q is computed by no node", name)
 		case it.Tensor == nil:
 			return fmt.Errorf("output %q is not a tensor: make it one by ConcatFromSequence, SequenceAt or OptionalGetElement", name)
+		case it.Tensor.Float8 != 0:
+			return fmt.Errorf("output %q is of 8-bit floats, which is not supported: cast it to float32", name)
 		}
 		v := b.values[it.Tensor]
 		switch {

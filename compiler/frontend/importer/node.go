@@ -139,6 +139,10 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	if err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
+	float8, err := op.Float8Of(made.Node)
+	if err != nil {
+		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
+	}
 	varying := b.resultVaries(made)
 	if made, err = b.asSteps(made, varying); err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
@@ -153,7 +157,7 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	} else {
 		b.Nodes = append(b.Nodes, made)
 	}
-	result.Open = open
+	result.Open, result.Float8 = open, float8
 	if varying != (varies{}) {
 		b.varying[result] = varying
 	}

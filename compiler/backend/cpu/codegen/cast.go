@@ -17,6 +17,8 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 	switch {
 	case from == to:
 		return code
+	case from == array.Float64 && ctext.IsHalf(to):
+		return u.cast(fmt.Sprintf("%s(%s)", u.helper("from_f64", array.Float32, lanes), code), array.Float32, to, lanes)
 	case indirect:
 		return u.cast(u.cast(code, from, via, lanes), via, to, lanes)
 	case from == array.BFloat16, to == array.BFloat16:
@@ -71,8 +73,10 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 		body = u.fromBFloat16(lanes)
 	case d == array.BFloat16:
 		body = u.toBFloat16(lanes)
+	case d == array.Float32:
+		body = eachLane(lanes, u.helpers().Helper("from_f64", d)+"(x[k]);\n")
 	case d == array.Uint64:
-		body = truncateLanes(d, lanes)
+		body = eachLane(lanes, strings.ReplaceAll(ctext.Truncation(d), "{x}", "x[k]"))
 	default:
 		body = u.truncateVector(from, d, lanes)
 	}
@@ -94,10 +98,9 @@ func (u *Unit) toBFloat16(lanes int64) string {
 `, bits, u.vector(array.Uint16, lanes))
 }
 
-// truncateLanes casts the lanes of a vector individually.
-func truncateLanes(d array.DType, lanes int64) string {
-	each := strings.ReplaceAll("y[k] = "+ctext.Truncation(d), "{x}", "x[k]")
-	return fmt.Sprintf("  {t} y;\n  for (int k = 0; k < %d; k++) %s  return y;\n", lanes, each)
+// eachLane casts the lanes of a vector individually, given the text of a lane.
+func eachLane(lanes int64, lane string) string {
+	return fmt.Sprintf("  {t} y;\n  for (int k = 0; k < %d; k++) y[k] = %s  return y;\n", lanes, lane)
 }
 
 // truncateVector casts the lanes that fit and saturates the others.

@@ -1,0 +1,86 @@
+package op
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// float8Format is a type of 8-bit floats. Their values are held as float32: only casts compute with them.
+type float8Format struct {
+	// bits is the number of stored bits of the significand; least and most are the exponents of normal numbers.
+	bits, least, most int
+	largest           float64
+	// beyond is the magnitude of a larger number without saturation: infinity or NaN.
+	beyond float64
+	// unsigned is set if there is no negative zero.
+	unsigned bool
+}
+
+// float8Formats holds the formats by TensorProto.DataType: E4M3FN, E4M3FNUZ, E5M2 and E5M2FNUZ.
+var float8Formats = map[int64]float8Format{
+	17: {3, -6, 8, 448, math.NaN(), false}, 18: {3, -7, 7, 240, math.NaN(), true},
+	19: {2, -14, 15, 57344, math.Inf(1), false}, 20: {2, -15, 15, 57344, math.NaN(), true},
+}
+
+// cast converts x to a TensorProto.DataType.
+func cast(n *Node, to int64, x expr.Expr) expr.Expr {
+	f, ok := float8Formats[to]
+	if !ok {
+		return rounded(onnx.FromDataType(int32(to)), x)
+	}
+	if x.DType() != array.Float64 {
+		x = expr.To(array.Float32, x)
+	}
+	return f.round(x, n.Int("saturate", 1) != 0)
+}
+
+// round rounds to the nearest number of the format, ties to even. A larger number becomes the largest if it saturates.
+func (f float8Format) round(x expr.Expr, saturate bool) expr.Expr {
+	size := expr.Un(expr.Abs, x)
+	step := like(x, math.Ldexp(1, f.least-f.bits))
+	for e := f.least + 1; e <= f.most; e++ {
+		step = expr.Sel(expr.Bin(expr.Le, like(x, math.Ldexp(1, e)), size), like(x, math.Ldexp(1, e-f.bits)), step)
+	}
+	y := expr.MulE(expr.Un(expr.Round, expr.DivE(x, step)), step)
+	if f.unsigned {
+		y = expr.AddE(y, like(x, 0))
+	}
+	limit := f.largest
+	if !saturate {
+		limit = f.beyond
+	}
+	y = expr.Sel(expr.Bin(expr.Lt, like(x, f.largest), y), like(x, limit), y)
+	return expr.Sel(expr.Bin(expr.Lt, y, like(x, -f.largest)), like(x, -limit), y)
+}
+
+// Float8Of returns the TensorProto.DataType of a node's result if it is one of 8-bit floats, and 0 otherwise. It
+// returns an error if the node computes with 8-bit floats.
+func Float8Of(n *Node) (int64, error) {
+	if n.Op == Cast {
+		if to := n.Int("to", 0); float8Formats[to] != (float8Format{}) {
+			return to, nil
+		}
+		return 0, nil
+	}
+	found := int64(0)
+	for _, v := range n.In {
+		if v.Float8 != 0 {
+			found = v.Float8
+		}
+	}
+	moves := slices.Contains([]Kind{Injective, Reshaping, Permute}, n.def.Kind) || n.Op == Copy || n.Op == Where
+	switch {
+	case found == 0, n.def.Kind == Known:
+		return 0, nil
+	case n.Op == CastLike:
+		return n.In[1].Float8, nil
+	case !moves:
+		return 0, fmt.Errorf("computing with 8-bit floats is not supported: cast to float32 before")
+	}
+	return found, nil
+}
