@@ -8,5 +8,5 @@
 //	...
 //	scores, err := tilth.Values[float32](outputs[0])
 //
-// Package tuning has a farm tune models. docs/go.md has more examples.
+// Package tuner/jobclient tunes models on a farm. docs/go.md has more examples.
 package tilth

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 )
 
 // mlp writes the package of a small classifier of digit images.
@@ -18,7 +18,7 @@ func mlp() (file string, remove func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	m, err := model.Build("mlp", model.Options{})
+	m, err := modelzoo.Build("mlp", modelzoo.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
-	"github.com/tilth-dev/tilth/tuner/selection"
+	"github.com/tilth-dev/tilth/tuner/bestschedule"
 )
 
 // compile writes a model's package for this machine.
@@ -37,7 +37,7 @@ func compile(ctx context.Context, m *onnx.Model, o frontend.Options, file string
 	if err != nil {
 		return err
 	}
-	choices, err := selection.Choose(ctx, p, machine, schedule.Default, selection.Sources{}, slog.New(slog.DiscardHandler))
+	choices, err := bestschedule.Choose(ctx, p, machine, schedule.Default, bestschedule.Sources{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

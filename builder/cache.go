@@ -9,21 +9,21 @@ import (
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Cache stores objects that many batches need, such as references and harnesses, in a folder, keyed by their
 // inputs. It evicts the least recently used when the folder exceeds its cap. It is safe for concurrent use,
 // also by several processes.
 type Cache struct {
-	dir      *disk.LRUDir
+	dir      *filesystem.LRUDir
 	mu       sync.Mutex
 	building map[string]chan struct{}
 }
 
 // OpenCache opens a folder and creates it if necessary. A cap of 0 means 1 GiB.
 func OpenCache(dir string, capBytes int64) (*Cache, error) {
-	files, err := disk.OpenLRU(dir, capBytes)
+	files, err := filesystem.OpenLRU(dir, capBytes)
 	if err != nil {
 		return nil, fmt.Errorf("builder: %w", err)
 	}
@@ -74,14 +74,14 @@ func (c *Cache) finish(key string) {
 // ObjectCache caches the objects of recently built candidates, because the fastest ones are measured again as
 // finalists. The folder belongs to one process, because another version of the compiler generates other code
 // for the same trace.
-type ObjectCache struct{ dir *disk.LRUDir }
+type ObjectCache struct{ dir *filesystem.LRUDir }
 
 // objectCacheBytes bounds the cached objects. The object of a batch counts once per candidate.
 const objectCacheBytes = 256 << 20
 
 // OpenObjectCache opens a folder private to this process, on the file system of the batches' folders.
 func OpenObjectCache(dir string) (*ObjectCache, error) {
-	files, err := disk.OpenLRU(dir, objectCacheBytes)
+	files, err := filesystem.OpenLRU(dir, objectCacheBytes)
 	if err != nil {
 		return nil, fmt.Errorf("builder: %w", err)
 	}

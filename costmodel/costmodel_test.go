@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 )
 
 // set is a typical feature set of a backend.
-var set = features.NewSet("test-features-1", []string{"threads", "cost_cycles", "flop", "stores", "loads", "lines", "pages", "tiles", "chunks"}, "cost_cycles")
+var set = costfeatures.NewSet("test-features-1", []string{"threads", "cost_cycles", "flop", "stores", "loads", "lines", "pages", "tiles", "chunks"}, "cost_cycles")
 
 // made returns samples of several tasks whose latency depends on two features, with a different scale for each task.
 // Every tenth sample failed.
@@ -25,7 +25,7 @@ func made(tasks, each int, seed uint64) []Sample {
 	var list []Sample
 	for task := range tasks {
 		for k := range each {
-			s := Sample{Features: features.Row{Set: set, Values: make([]float32, len(set.Columns))}, Task: fmt.Sprint("task", task)}
+			s := Sample{Features: costfeatures.Row{Set: set, Values: make([]float32, len(set.Columns))}, Task: fmt.Sprint("task", task)}
 			for f := range s.Features.Values {
 				s.Features.Values[f] = 1 + rng.Float32()
 			}
@@ -39,8 +39,8 @@ func made(tasks, each int, seed uint64) []Sample {
 	return list
 }
 
-func featuresOf(samples []Sample) []features.Row {
-	rows := make([]features.Row, len(samples))
+func featuresOf(samples []Sample) []costfeatures.Row {
+	rows := make([]costfeatures.Row, len(samples))
 	for k, s := range samples {
 		rows[k] = s.Features
 	}
@@ -195,7 +195,7 @@ func TestNothingIsLearntFromFailuresAlone(t *testing.T) {
 
 func TestRowsOfAnotherLengthAreRefused(t *testing.T) {
 	m := trained(t, nil, made(1, 20, 1), Options{Trees: 2})
-	if _, err := m.Times([]features.Row{{Set: set, Values: make([]float32, len(set.Columns))}, {Set: set, Values: []float32{1}}}); err == nil || !strings.Contains(err.Error(), set.Name) {
+	if _, err := m.Times([]costfeatures.Row{{Set: set, Values: make([]float32, len(set.Columns))}, {Set: set, Values: []float32{1}}}); err == nil || !strings.Contains(err.Error(), set.Name) {
 		t.Errorf("a row of another length: %v", err)
 	}
 	samples := made(1, 3, 1)

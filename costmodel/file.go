@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/features"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Path returns the path in a folder of the model of a target, given by its fingerprint. The file contains
 // LightGBM text. Its name includes the feature set, so that versions of the program with other features do
 // not read it.
-func Path(dir, fingerprint string, set *features.Set) (string, error) {
+func Path(dir, fingerprint string, set *costfeatures.Set) (string, error) {
 	odd := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.+", r))
 	}
@@ -25,7 +25,7 @@ func Path(dir, fingerprint string, set *features.Set) (string, error) {
 }
 
 // Load reads the model of a target. It returns fs.ErrNotExist if there is no model.
-func Load(dir, fingerprint string, set *features.Set) (*Model, error) {
+func Load(dir, fingerprint string, set *costfeatures.Set) (*Model, error) {
 	path, err := Path(dir, fingerprint, set)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Load(dir, fingerprint string, set *features.Set) (*Model, error) {
 }
 
 // ReadFile reads a model file for one of the feature sets. The error names the file.
-func ReadFile(path string, sets ...*features.Set) (*Model, error) {
+func ReadFile(path string, sets ...*costfeatures.Set) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cost model: %w", err)
@@ -56,5 +56,5 @@ func (m *Model) Save(dir, fingerprint string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cost model: %w", err)
 	}
-	return disk.WriteFile(path, func(w io.Writer) error { return m.Write(w) })
+	return filesystem.WriteFile(path, func(w io.Writer) error { return m.Write(w) })
 }

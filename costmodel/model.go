@@ -6,18 +6,18 @@ import (
 	"io"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
 // Model ranks candidates. A nil model is the analytic cost alone. It is safe for concurrent use.
 type Model struct {
-	set       *features.Set
+	set       *costfeatures.Set
 	trees     *gbdt.Model
 	predictor *gbdt.Predictor
 }
 
-func newModel(set *features.Set, trees *gbdt.Model) (*Model, error) {
+func newModel(set *costfeatures.Set, trees *gbdt.Model) (*Model, error) {
 	p, err := gbdt.NewPredictor(trees)
 	if err != nil {
 		return nil, fmt.Errorf("cost model: %w", err)
@@ -46,7 +46,7 @@ func (m *Model) WithDigest(digest string) *Model {
 // Times predicts the base-2 logarithm of the candidates' nanoseconds. For unknown tasks it is correct up to a
 // constant. Each row describes one candidate. It returns an error if the rows have other features than the
 // model.
-func (m *Model) Times(rows []features.Row) ([]float64, error) {
+func (m *Model) Times(rows []costfeatures.Row) ([]float64, error) {
 	times := make([]float64, len(rows))
 	for k, r := range rows {
 		cost, _ := r.Cost()
@@ -63,7 +63,7 @@ func (m *Model) Times(rows []features.Row) ([]float64, error) {
 }
 
 // gains returns the predictions of the trees.
-func (m *Model) gains(rows []features.Row) ([]float64, error) {
+func (m *Model) gains(rows []costfeatures.Row) ([]float64, error) {
 	n := len(m.trees.Features)
 	flat := make([]float32, 0, n*len(rows))
 	for _, r := range rows {
@@ -83,9 +83,9 @@ func (m *Model) gains(rows []features.Row) ([]float64, error) {
 func (m *Model) Write(w io.Writer) error { return m.trees.Write(w) }
 
 // Set returns the feature set of the model.
-func (m *Model) Set() *features.Set { return m.set }
+func (m *Model) Set() *costfeatures.Set { return m.set }
 
-func setName(set *features.Set) string {
+func setName(set *costfeatures.Set) string {
 	if set == nil {
 		return "no set"
 	}
@@ -94,7 +94,7 @@ func setName(set *features.Set) string {
 
 // Read reads a model written by Write or LightGBM. It must predict gains from the features of one of the
 // sets.
-func Read(r io.Reader, sets ...*features.Set) (*Model, error) {
+func Read(r io.Reader, sets ...*costfeatures.Set) (*Model, error) {
 	trees, err := gbdt.Read(r)
 	if err != nil {
 		return nil, fmt.Errorf("cost model: %w", err)
@@ -108,8 +108,8 @@ func Read(r io.Reader, sets ...*features.Set) (*Model, error) {
 }
 
 // nearest returns the set with the most columns in common with a model.
-func nearest(names []string, sets []*features.Set) *features.Set {
-	common := func(set *features.Set) (n int) {
+func nearest(names []string, sets []*costfeatures.Set) *costfeatures.Set {
+	common := func(set *costfeatures.Set) (n int) {
 		for k := range min(len(names), len(set.Columns)) {
 			if names[k] == set.Columns[k] {
 				n++
@@ -117,11 +117,11 @@ func nearest(names []string, sets []*features.Set) *features.Set {
 		}
 		return n
 	}
-	return slices.MaxFunc(sets, func(a, b *features.Set) int { return cmp.Compare(common(a), common(b)) })
+	return slices.MaxFunc(sets, func(a, b *costfeatures.Set) int { return cmp.Compare(common(a), common(b)) })
 }
 
 // different describes the difference between a model's features and a set.
-func different(names []string, set *features.Set) error {
+func different(names []string, set *costfeatures.Set) error {
 	for k := range min(len(names), len(set.Columns)) {
 		if names[k] != set.Columns[k] {
 			return fmt.Errorf("cost model: feature %d is %q, not %q of %s: train it with those of docs/features.md, or remove it and a new one is trained",

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/lab/bench/offline"
@@ -15,7 +15,7 @@ import (
 func ranked(t *testing.T, m *costmodel.Model, task offline.MeasuredTask) float64 {
 	t.Helper()
 	var latencies, speeds []float64
-	var rows []features.Row
+	var rows []costfeatures.Row
 	for _, s := range task.Samples {
 		latencies, rows = append(latencies, s.LatencySeconds), append(rows, s.Features)
 	}

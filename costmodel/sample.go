@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 )
 
 // Sample is a measured candidate.
 type Sample struct {
 	// Features includes the analytic cost. All samples of a model have the same feature set.
-	Features features.Row
+	Features costfeatures.Row
 	// Task names the group of candidates to compare, such as the workload's digest.
 	Task string
 	// LatencySeconds is the latency; 0 for a failed candidate, which is ignored.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
@@ -125,8 +125,8 @@ func weightedMean(weights []float32, value func(k int) float64) float64 {
 	return sum / all
 }
 
-func rowsOf(samples []Sample) []features.Row {
-	rows := make([]features.Row, len(samples))
+func rowsOf(samples []Sample) []costfeatures.Row {
+	rows := make([]costfeatures.Row, len(samples))
 	for k := range samples {
 		rows[k] = samples[k].Features
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench/offline"
 )
 
@@ -201,10 +201,10 @@ func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, t
 		}
 		shown = append(shown, offline.MeanAccuracy(results, r.Name()))
 		if !f.json {
-			fmt.Fprintf(progress, "%s: %s a fold\n", r.Name(), show.Seconds(took[r.Name()]/float64(f.folds)))
+			fmt.Fprintf(progress, "%s: %s a fold\n", r.Name(), humanize.Seconds(took[r.Name()]/float64(f.folds)))
 		}
 	}
-	table := show.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
+	table := humanize.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	share := func(s offline.Share) string {
 		if s.Pairs == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/lab/bench/offline"
 )
 
@@ -30,7 +30,7 @@ func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []
 	if err != nil {
 		return err
 	}
-	if err := disk.WriteFile(f.output, m.Write); err != nil {
+	if err := filesystem.WriteFile(f.output, m.Write); err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "wrote %s (%d trees, %d candidates of %d tasks)\n", f.output, m.Trees(), len(samples), len(tasks))
@@ -44,7 +44,7 @@ func (f *costModelFlags) writeCSV(samples []costmodel.Sample) error {
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(f.csv, func(w io.Writer) error {
+	return filesystem.WriteFile(f.csv, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
 		fmt.Fprintf(b, "task,gain,weight,%s\n", strings.Join(d.Features, ","))
 		at := 0

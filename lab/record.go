@@ -20,8 +20,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/lab/bench/offline"
 	"github.com/tilth-dev/tilth/runner"
@@ -97,7 +97,7 @@ func newRecord() *cobra.Command {
 			Dir: f.dir, Size: offline.PartOptions{Fewest: f.fewest, Most: f.most},
 			Sample: f.sample, Batch: wire.BatchCandidates, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
 			Progress: func(p offline.Progress) {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, show.Seconds(p.Best))
+				fmt.Fprintf(c.ErrOrStderr(), "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, humanize.Seconds(p.Best))
 			},
 		}
 		return recordAll(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), r, mode, tasks)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/disk"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/filesystem"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench/simulate"
 )
 
@@ -59,7 +59,7 @@ func newSimulate() *cobra.Command {
 			return err
 		}
 		if details != "" {
-			if err := disk.WriteFile(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
+			if err := filesystem.WriteFile(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
 				return err
 			}
 		}
@@ -123,14 +123,14 @@ func runSimulation(ctx context.Context, o simulate.Options, launcher []string) (
 }
 
 func writeSimulation(w io.Writer, d *simulate.Details) error {
-	table := show.NewTable("WHAT", ">VALUE", "")
+	table := humanize.NewTable("WHAT", ">VALUE", "")
 	row := func(what, format string, value any, note string) { table.Row(what, fmt.Sprintf(format, value), note) }
 	row("devices", "%d", d.Devices, fmt.Sprintf("and %d other agents, over %d connections to each tracker", d.Agents-d.Devices, d.Connections))
 	row("results/s", "%.0f", d.ResultsPerSecond, fmt.Sprintf("%d in %.1f s, %.1f in a report", d.Results, d.Seconds, d.ResultsPerReport))
 	row("lease p50, ms", "%.2f", 1e3*d.LeaseP50, "")
 	row("lease p99, ms", "%.2f", 1e3*d.LeaseP99, fmt.Sprintf("of %d leases", d.Leases))
 	row("result p99, ms", "%.2f", 1e3*d.ResultP99, "")
-	row("memory", "%s", show.Bytes(d.RSSBytes), fmt.Sprintf("at most; %s of it not the mapped file at the end", show.Bytes(d.RSSAnonymousBytes)))
+	row("memory", "%s", humanize.Bytes(d.RSSBytes), fmt.Sprintf("at most; %s of it not the mapped file at the end", humanize.Bytes(d.RSSAnonymousBytes)))
 	if d.Database == nil {
 		row("fsyncs/s", "%.0f", d.FsyncsPerSecond, "")
 	}
@@ -143,9 +143,9 @@ func writeSimulation(w io.Writer, d *simulate.Details) error {
 		row("transactions a result", "%.3f", d.Database.Transactions, "")
 	}
 	for i, t := range d.Trackers {
-		row(fmt.Sprintf("tracker %d, results/s", i+1), "%.0f", t.ResultsPerSecond, fmt.Sprintf("in %s at most", show.Bytes(t.RSSBytes)))
+		row(fmt.Sprintf("tracker %d, results/s", i+1), "%.0f", t.ResultsPerSecond, fmt.Sprintf("in %s at most", humanize.Bytes(t.RSSBytes)))
 	}
-	row("restart, s", "%.2f", d.RestartSeconds, fmt.Sprintf("with %s of records", show.Bytes(d.FileBytes)))
+	row("restart, s", "%.2f", d.RestartSeconds, fmt.Sprintf("with %s of records", humanize.Bytes(d.FileBytes)))
 	row("lost", "%d", d.Lost, "")
 	row("duplicated", "%d", d.Duplicated, "")
 	return table.Write(w)

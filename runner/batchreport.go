@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/internal/agent"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -64,7 +64,7 @@ func (s *batchReport) add(o Outcome) {
 	}
 	delete(s.open, o.Kernel)
 	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: agent.FailureMessage(o.Message), SamplesSeconds: o.Samples,
-		LatencySeconds: stat.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, EnergyJoules: o.EnergyJoules,
+		LatencySeconds: stats.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, EnergyJoules: o.EnergyJoules,
 		CalibrationRatio: o.CalibrationRatio, Remeasured: o.Remeasured, Device: s.handler.Device, At: timestamppb.Now()}
 	s.pending.Measurements = append(s.pending.Measurements, m)
 }
@@ -74,7 +74,7 @@ func interval(samples []float64) *tilthv1.Interval {
 	if len(samples) == 0 {
 		return nil
 	}
-	i := stat.MedianInterval(samples)
+	i := stats.MedianInterval(samples)
 	return &tilthv1.Interval{LowSeconds: i.Low, HighSeconds: i.High, Level: i.Level}
 }
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // Calibration remembers the times of the harness's calibration kernel on a device, so that each measurement
@@ -122,8 +122,8 @@ func CalibrationChange(from, to CalibrationTimes) float64 {
 }
 
 func change(from, to []float64) float64 {
-	before, _ := stat.Steady(from)
-	after, _ := stat.Steady(to)
+	before, _ := stats.Steady(from)
+	after, _ := stats.Steady(to)
 	return math.Abs(after/before - 1)
 }
 

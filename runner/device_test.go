@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -63,11 +63,11 @@ func newDeviceBenchOf(t testing.TB, w *expr.Workload, list []*schedule.Schedule)
 	b := emptyDeviceBench(t, w)
 	for k, s := range list {
 		id := schedule.Digest(s.Trace())
-		p, err := image.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, onCard(t))
+		p, err := devicemodule.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, onCard(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		module := cuda.Module(w, []*image.Printed{p}, onCard(t))
+		module := cuda.Module(w, []*devicemodule.Printed{p}, onCard(t))
 		if err := b.driver.Play(t.Context(), module); err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestACubinIsUsedWhereTheDriverTakesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ptx, cubin, ok := image.CodeOf(good)
+	ptx, cubin, ok := devicemodule.CodeOf(good)
 	if !ok || len(cubin) == 0 {
 		t.Fatalf("the module has %d bytes of PTX and %d of a cubin", len(ptx), len(cubin))
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // EnergyReading is a measurement from Begin to End.
@@ -45,7 +45,7 @@ func (r *EnergyReading) End() (watts float64, err error) {
 			return 0, r.failed
 		}
 		// The first third is discarded because chips report a moving average.
-		return positive(stat.Of(r.watts[len(r.watts)/3:]).Median, r.meter)
+		return positive(stats.Of(r.watts[len(r.watts)/3:]).Median, r.meter)
 	}
 	after, err := r.meter.read()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -61,7 +61,7 @@ func (m *measurement) examineBest(ctx context.Context) error {
 // cost returns the quantity to minimize: joules if there is a meter, otherwise seconds.
 func cost(o *Outcome) float64 { return cmp.Or(o.EnergyJoules, median(o)) }
 
-func median(o *Outcome) float64 { return stat.Of(o.Samples).Median }
+func median(o *Outcome) float64 { return stats.Of(o.Samples).Median }
 
 // cheapest returns the index of the unreported candidate with the lowest cost, or -1.
 func (m *measurement) cheapest() int {

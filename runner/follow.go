@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -276,7 +276,7 @@ func (m *measurement) outcome(e event) error {
 		if !measured {
 			return errGarbled
 		}
-		o.EnergyJoules = watts * stat.Of(e.Samples).Median
+		o.EnergyJoules = watts * stats.Of(e.Samples).Median
 	}
 	m.finish(o)
 	return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -22,7 +22,7 @@ func (l local) Download(_ context.Context, ref *tilthv1.ArtifactRef) (string, fu
 // lyingHarness returns a harness that computes the reference on different data than candidates.
 func (b *bench) lyingHarness(t *testing.T) string {
 	t.Helper()
-	build := runtime.Harness(b.target)
+	build := cruntime.Harness(b.target)
 	for k := range build.Headers {
 		h := &build.Headers[k]
 		h.Text = strings.ReplaceAll(h.Text, "b->options->seed * MOST_ARGS", "(b->options->seed + (b->options->compute != 0)) * MOST_ARGS")

@@ -9,12 +9,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/runner/packagerun"
 )
 
 // Packages configures a runner that runs packages.
 type Packages struct {
-	Executor *execute.Executor
+	Executor *packagerun.Executor
 	// Upload uploads the file at path to the tracker.
 	Upload func(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error)
 	// Report reports the result of a run and retries transient errors.
@@ -29,7 +29,7 @@ func (h *Handler) run(ctx context.Context, lease *tilthv1.LeaseToken, job *tilth
 	}
 	report := &tilthv1.ReportRunRequest{Lease: lease}
 	result, err := h.runPackages(ctx, job.GetSpec().GetRun())
-	var failed *execute.Failure
+	var failed *packagerun.Failure
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("runner: job %s: %w", job.GetId(), context.Cause(ctx))
@@ -48,14 +48,14 @@ func (h *Handler) run(ctx context.Context, lease *tilthv1.LeaseToken, job *tilth
 }
 
 func (h *Handler) runPackages(ctx context.Context, spec *tilthv1.RunSpec) (*tilthv1.RunResult, error) {
-	request := execute.Request{Repeat: int(spec.GetRepeat()), Number: int(spec.GetNumber()), Profile: int(spec.GetProfile())}
+	request := packagerun.Request{Repeat: int(spec.GetRepeat()), Number: int(spec.GetNumber()), Profile: int(spec.GetProfile())}
 	for _, p := range spec.GetPackages() {
 		path, release, err := h.download(ctx, p.GetArtifact())
 		if err != nil {
 			return nil, err
 		}
 		defer release()
-		request.Packages = append(request.Packages, execute.Package{Path: path, Name: p.GetName()})
+		request.Packages = append(request.Packages, packagerun.Package{Path: path, Name: p.GetName()})
 	}
 	if spec.GetInputs() != nil {
 		path, release, err := h.download(ctx, spec.GetInputs())
@@ -73,7 +73,7 @@ func (h *Handler) runPackages(ctx context.Context, spec *tilthv1.RunSpec) (*tilt
 		defer os.Remove(file)
 		request.Outputs = file
 	}
-	ran, err := h.alone(ctx, request, execute.Limits{Time: spec.GetLimit().AsDuration(), MemoryBytes: sandbox.MachineMemory() / 4 * 3})
+	ran, err := h.alone(ctx, request, packagerun.Limits{Time: spec.GetLimit().AsDuration(), MemoryBytes: sandbox.MachineMemory() / 4 * 3})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (h *Handler) outputs() (string, error) {
 }
 
 // alone runs packages while nothing else runs on this machine.
-func (h *Handler) alone(ctx context.Context, request execute.Request, limits execute.Limits) (*execute.Result, error) {
+func (h *Handler) alone(ctx context.Context, request packagerun.Request, limits packagerun.Limits) (*packagerun.Result, error) {
 	if h.Lock != nil {
 		release, err := h.Lock(ctx)
 		if err != nil {
@@ -109,7 +109,7 @@ func (h *Handler) alone(ctx context.Context, request execute.Request, limits exe
 }
 
 // result uploads the outputs, if any, and returns the result to report.
-func (h *Handler) result(ctx context.Context, request execute.Request, ran *execute.Result) (*tilthv1.RunResult, error) {
+func (h *Handler) result(ctx context.Context, request packagerun.Request, ran *packagerun.Result) (*tilthv1.RunResult, error) {
 	result := &tilthv1.RunResult{Device: h.Device}
 	for _, p := range ran.Packages {
 		result.Packages = append(result.Packages, &tilthv1.PackageResult{SamplesSeconds: p.Samples, Profile: p.Profile, Manifest: p.Manifest})

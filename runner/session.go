@@ -8,7 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -194,6 +194,6 @@ func (p Plan) incumbent() (high, spread float64) {
 	if len(p.BestSamples) == 0 {
 		return p.BestSeconds, 0
 	}
-	low, _, up := stat.Quartiles(p.BestSamples)
-	return stat.MedianInterval(p.BestSamples).High, (up - low) / quartilesNormal
+	low, _, up := stats.Quartiles(p.BestSamples)
+	return stats.MedianInterval(p.BestSamples).High, (up - low) / quartilesNormal
 }

@@ -13,12 +13,12 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -52,7 +52,7 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 			t.Error(err)
 		}
 	})
-	build := runtime.Harness(machine)
+	build := cruntime.Harness(machine)
 	build.Parallel, build.Objects = 2, sharedObjects(t)
 	if err := tc.Build(t.Context(), build, b.path("harness")); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) kernels(t testing.TB, source, output string, flags ...string) {
 	t.Helper()
-	err := b.tc.Build(t.Context(), toolchain.Build{Target: b.target, Form: toolchain.Kernels, Flags: flags, Headers: append(runtime.PoolHeaders(), testFile(t, "workload.h")),
+	err := b.tc.Build(t.Context(), toolchain.Build{Target: b.target, Form: toolchain.Kernels, Flags: flags, Headers: append(cruntime.PoolHeaders(), testFile(t, "workload.h")),
 		Sources: []toolchain.File{testFile(t, source)}, Objects: sharedObjects(t)}, b.path(output))
 	if err != nil {
 		t.Fatal(err)
@@ -296,14 +296,14 @@ func TestEnergyIsPowerTimesLatency(t *testing.T) {
 	p.BestSeconds = 1e-9 // no race against the best
 	outcomes := measureAll(t, p)
 	check(t, outcomes, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}})
-	if o := outcomes[0]; len(o.Samples) == 0 || math.Abs(o.EnergyJoules-watts*stat.Of(o.Samples).Median) > 1e-9*o.EnergyJoules {
+	if o := outcomes[0]; len(o.Samples) == 0 || math.Abs(o.EnergyJoules-watts*stats.Of(o.Samples).Median) > 1e-9*o.EnergyJoules {
 		t.Errorf("%v J for samples of %v s", o.EnergyJoules, o.Samples)
 	}
 	if outcomes[1].EnergyJoules != 0 {
 		t.Errorf("what is wrong takes %v J", outcomes[1].EnergyJoules)
 	}
 	p.Finalists, p.Kernels = true, []string{"good"}
-	if o := measureAll(t, p)[0]; math.Abs(o.EnergyJoules-watts*stat.Of(o.Samples).Median) > 1e-9*o.EnergyJoules || o.EnergyJoules == 0 {
+	if o := measureAll(t, p)[0]; math.Abs(o.EnergyJoules-watts*stats.Of(o.Samples).Median) > 1e-9*o.EnergyJoules || o.EnergyJoules == 0 {
 		t.Errorf("a finalist: %v J for samples of %v s", o.EnergyJoules, o.Samples)
 	}
 }

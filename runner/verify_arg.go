@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
-// Roles of arguments, as in compiler/backend/cpu/runtime.
+// Roles of arguments, as in compiler/backend/cpu/cruntime.
 const (
 	Input    = 0
 	Constant = 1
@@ -33,7 +33,7 @@ type Arg struct {
 
 // compare returns the difference between a kernel's output and the reference, and the allowed difference.
 func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed float64) {
-	o := accuracy.Tolerance{Sums: a.Tolerance, Rounding: a.Rounding}
+	o := tolerance.Tolerance{Sums: a.Tolerance, Rounding: a.Rounding}
 	if a.DType <= bfloat16Type {
 		allowed = o.Times(growth)
 		return compare(got, want, a.DType, allowed), allowed

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// Data types, as in compiler/backend/cpu/runtime.
+// Data types, as in compiler/backend/cpu/cruntime.
 const (
 	float32Type  = 1
 	float64Type  = 2

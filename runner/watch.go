@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Kernels is timed fixed work; see calibration.Kernels.
+// Kernels is timed fixed work; see CalibrationKernels.
 type Kernels interface {
 	// Name identifies the work.
 	Name() string

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # go test starts packages in the order of its arguments. The longest come first, so that none of them runs last and alone.
-longest='/(tracker|cmd/tilth|records/postgres|records|runner|compiler/aot|records/bolt|tuner|runner/execute|tuner/selection)$'
+longest='/(tracker|cmd/tilth|records/postgres|records|runner|compiler/aot|records/bolt|tuner|runner/packagerun|tuner/bestschedule)$'
 flags=() patterns=()
 for argument in "$@"; do
 	case "$argument" in

@@ -20,11 +20,11 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tracker/services"
+	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
 	"github.com/tilth-dev/tilth/tracker/web"
 )
@@ -35,7 +35,7 @@ import (
 type Host struct {
 	cfg    HostConfig
 	bounds *wire.Checker
-	gate   *authorisation.Gate
+	gate   *authz.Gate
 	guard  *connlimit.Guard
 	health *health.Server
 	why    waiting // the answer while it has no shard
@@ -81,7 +81,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	}
 	h := &Host{cfg: cfg, bounds: checker, health: health.NewServer(), shards: map[int]*hosted{}}
 	s := cfg.Security
-	h.gate = authorisation.New(authorisation.Config{
+	h.gate = authz.New(authz.Config{
 		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: hostHoldings{h}, Logger: cfg.Logger,
 		PassesOn: cfg.Elsewhere != nil, CallsPerSecond: s.CallsPerSecond, Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
 	})
@@ -362,7 +362,7 @@ func (h *Host) updateHealth(ctx context.Context) error {
 		cancel()
 		h.health.SetServingStatus("", status)
 		if all := h.all(); len(all) > 0 { // agents have a session with every shard
-			services.UpdateServiceHealth(all[0].engine, h.health)
+			rpc.UpdateServiceHealth(all[0].engine, h.health)
 		}
 		select {
 		case <-ticker.C:

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -165,8 +165,8 @@ func (s *hostStream) Context() context.Context { return s.ctx }
 // hostHoldings answers the gate's questions about jobs and sessions.
 type hostHoldings struct{ *Host }
 
-// JobOwner implements authorisation.Holdings.
-func (h hostHoldings) JobOwner(id string) (owner authorisation.Owner, is bool, err error) {
+// JobOwner implements authz.Holdings.
+func (h hostHoldings) JobOwner(id string) (owner authz.Owner, is bool, err error) {
 	for _, one := range h.all() {
 		owner, is, failed := (holdings{one.engine}).JobOwner(id)
 		if is {
@@ -174,11 +174,11 @@ func (h hostHoldings) JobOwner(id string) (owner authorisation.Owner, is bool, e
 		}
 		err = cmp.Or(err, failed)
 	}
-	return authorisation.Owner{}, false, err
+	return authz.Owner{}, false, err
 }
 
-// Session implements authorisation.Holdings.
-func (h hostHoldings) Session(session string) (out authorisation.Session, ok bool) {
+// Session implements authz.Holdings.
+func (h hostHoldings) Session(session string) (out authz.Session, ok bool) {
 	for _, one := range h.all() {
 		if out, ok = (holdings{one.engine}).Session(session); ok {
 			return out, true
@@ -187,7 +187,7 @@ func (h hostHoldings) Session(session string) (out authorisation.Session, ok boo
 	return out, false
 }
 
-// Sessions implements authorisation.Holdings. Agents have a session with each shard.
+// Sessions implements authz.Holdings. Agents have a session with each shard.
 func (h hostHoldings) Sessions(identity string) (count int) {
 	for _, one := range h.all() {
 		count += one.engine.Members().Of(identity)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -20,7 +20,7 @@ import (
 // and the same bounds as calls over the wire, and are counted and audited alike. Its methods are safe for concurrent
 // use once the services are registered.
 type inProcess struct {
-	gate    *authorisation.Gate
+	gate    *authz.Gate
 	bounds  *wire.Checker
 	count   grpc.UnaryServerInterceptor
 	methods map[string]registered
@@ -34,7 +34,7 @@ type registered struct {
 }
 
 // newInProcess returns a connection whose calls the gate g decides about.
-func (t *Tracker) newInProcess(g *authorisation.Gate) *inProcess {
+func (t *Tracker) newInProcess(g *authz.Gate) *inProcess {
 	c := &inProcess{gate: g, bounds: t.bounds, count: t.metrics.Count, methods: map[string]registered{}}
 	t.Register(c)
 	return c

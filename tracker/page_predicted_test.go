@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -58,7 +58,7 @@ func TestATaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
 	var told []string
 	for _, e := range f.events(id, 1, 13) {
 		if trial := e.GetTrial(); trial != nil {
-			told = append(told, show.Seconds(float64(trial.GetPredictedSeconds())))
+			told = append(told, humanize.Seconds(float64(trial.GetPredictedSeconds())))
 		}
 	}
 	want := []string{"-", "-", "1.00 ms", "2.00 ms", "3.00 ms", "4.00 ms", "5.00 ms", "6.00 ms", "7.00 ms"}

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/engine"
-	"github.com/tilth-dev/tilth/tracker/services"
+	"github.com/tilth-dev/tilth/tracker/coordinator"
+	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
@@ -68,9 +68,9 @@ func (s Security) guardWeb(lis net.Listener, refused func(net.Addr)) net.Listene
 	return lis
 }
 
-func (t *Tracker) newGate() *authorisation.Gate {
+func (t *Tracker) newGate() *authz.Gate {
 	s := t.cfg.Security
-	return authorisation.New(authorisation.Config{
+	return authz.New(authz.Config{
 		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t.engine}, Logger: t.log, Now: t.cfg.Now,
 		CallsPerSecond: s.CallsPerSecond,
 		Refused:        t.metrics.RefusedCaller,
@@ -78,7 +78,7 @@ func (t *Tracker) newGate() *authorisation.Gate {
 }
 
 // newGuard returns a guard that enforces the limits of the server's peers.
-func (t *Tracker) newGuard(g *authorisation.Gate) *connlimit.Guard {
+func (t *Tracker) newGuard(g *authz.Gate) *connlimit.Guard {
 	s := t.cfg.Security
 	cfg := connlimit.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
 		NoRoom:  func(of connlimit.Room) { t.metrics.NoRoom(string(of)) },
@@ -91,7 +91,7 @@ func (t *Tracker) newGuard(g *authorisation.Gate) *connlimit.Guard {
 }
 
 // admitBy lets a gate decide about calls, and passes the caller and the method's message bounds to the guard.
-func admitBy(g *authorisation.Gate) connlimit.Admit {
+func admitBy(g *authz.Gate) connlimit.Admit {
 	return func(ctx context.Context, method string, header metadata.MD) (context.Context, connlimit.Admission, error) {
 		ctx, err := g.Admit(ctx, method, header)
 		if err != nil {
@@ -112,28 +112,28 @@ func (t *Tracker) refusedPeer(addr net.Addr) {
 }
 
 // holdings answers the gate's questions about jobs and sessions.
-type holdings struct{ *engine.Engine }
+type holdings struct{ *coordinator.Engine }
 
-// Sessions implements authorisation.Holdings.
+// Sessions implements authz.Holdings.
 func (h holdings) Sessions(identity string) int { return h.Members().Of(identity) }
 
-// JobOwner implements authorisation.Holdings.
-func (h holdings) JobOwner(id string) (_ authorisation.Owner, is bool, err error) {
+// JobOwner implements authz.Holdings.
+func (h holdings) JobOwner(id string) (_ authz.Owner, is bool, err error) {
 	var owner records.Owner
 	var ok bool
 	h.Read(func(m *state.Machine) { owner, ok = m.JobOwner(id) })
 	if ok {
-		return authorisation.Owner(owner), true, nil
+		return authz.Owner(owner), true, nil
 	}
 	owner, err = h.Store().JobOwner(id)
 	if errors.Is(err, records.ErrNotFound) {
-		return authorisation.Owner{}, false, nil
+		return authz.Owner{}, false, nil
 	}
-	return authorisation.Owner(owner), err == nil, services.StoreError(err)
+	return authz.Owner(owner), err == nil, rpc.StoreError(err)
 }
 
-// Session implements authorisation.Holdings.
-func (h holdings) Session(session string) (out authorisation.Session, ok bool) {
+// Session implements authz.Holdings.
+func (h holdings) Session(session string) (out authz.Session, ok bool) {
 	h.Read(func(m *state.Machine) { out.Agent, out.Identity, ok = m.Session(session) })
 	return out, ok
 }

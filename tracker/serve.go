@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/tracker/services"
+	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/web"
 )
 
@@ -41,7 +41,7 @@ func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 	return t.newServer(t.newGate(), opts...)
 }
 
-func (t *Tracker) newServer(g *authorisation.Gate, opts ...grpc.ServerOption) *grpc.Server {
+func (t *Tracker) newServer(g *authz.Gate, opts ...grpc.ServerOption) *grpc.Server {
 	keeper := t.newGuard(g)
 	t.guard.Store(keeper)
 	count := []grpc.ServerOption{grpc.ChainUnaryInterceptor(t.metrics.Count)} // outermost, so that refused calls count too
@@ -77,13 +77,13 @@ func asker(r *http.Request) string {
 }
 
 // newSite returns the HTTP server of the pages, protected by the tracker's security settings.
-func (t *Tracker) newSite(g *authorisation.Gate, pages http.Handler) *http.Server {
+func (t *Tracker) newSite(g *authz.Gate, pages http.Handler) *http.Server {
 	return t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log)
 }
 
 // boundPages limits the memory that pages hold.
 func boundPages(pages http.Handler, guard *connlimit.Guard) http.Handler {
-	bounded := guard.HTTP(pages, pageBytes, asker, authorisation.RefusePage)
+	bounded := guard.HTTP(pages, pageBytes, asker, authz.RefusePage)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Health is always served. Streams hold little memory and have limits of their own.
 		if r.URL.Path == wire.LivePath || r.URL.Path == wire.ReadyPath || web.Streams(r) {
@@ -105,15 +105,15 @@ func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve runs the tracker: gRPC on rpc; metrics, health and pages over HTTP on pages unless nil; and periodic work. It
-// returns when everything has stopped: nil after ctx ended, or the error of the store or a listener.
-func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
+// Serve runs the tracker: gRPC on calls; metrics, health and pages over HTTP on pages unless nil; and periodic work.
+// It returns when everything has stopped: nil after ctx ended, or the error of the store or a listener.
+func (t *Tracker) Serve(ctx context.Context, calls, pages net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	g := t.newGate()
 	pageSite := t.pages(g)
 	server, site := t.newServer(g), t.newSite(g, pageSite)
-	rpc, pages = t.cfg.Security.guard(rpc, t.refusedPeer), t.cfg.Security.guardWeb(pages, t.refusedPeer)
+	calls, pages = t.cfg.Security.guard(calls, t.refusedPeer), t.cfg.Security.guardWeb(pages, t.refusedPeer)
 	done := make(chan error, 5)
 	parts := 3
 	run := func(what string, f func() error) {
@@ -125,13 +125,13 @@ func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 		done <- err
 	}
 	go run("tracker", func() error { return t.Run(ctx) })
-	go run("tell health", func() error {
-		services.ServeHealth(ctx, t.engine, t.health)
+	go run("serve health", func() error {
+		rpc.ServeHealth(ctx, t.engine, t.health)
 		return nil
 	})
 	go run("serve gRPC", func() error {
 		// A server stopped before it began to serve returns here.
-		if err := server.Serve(rpc); !errors.Is(err, grpc.ErrServerStopped) {
+		if err := server.Serve(calls); !errors.Is(err, grpc.ErrServerStopped) {
 			return err
 		}
 		return nil

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
@@ -111,7 +111,7 @@ func (s Security) standbySite(why func() error, log *slog.Logger, metrics promet
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, why().Error(), http.StatusServiceUnavailable)
 	})
-	gate := authorisation.New(authorisation.Config{
+	gate := authz.New(authz.Config{
 		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Logger: log, CallsPerSecond: s.CallsPerSecond,
 	})
 	return s.site(gate.HTTP(mux, wire.LivePath, wire.ReadyPath), log)

@@ -14,15 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/health"
 
-	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tracker/engine"
+	"github.com/tilth-dev/tilth/tracker/coordinator"
 	"github.com/tilth-dev/tilth/tracker/policy"
-	"github.com/tilth-dev/tilth/tracker/services"
+	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/state"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
 	"github.com/tilth-dev/tilth/tracker/web"
@@ -86,7 +86,7 @@ type Config struct {
 }
 
 // Shard identifies one of several shards of a database. The zero value is the only shard.
-type Shard = services.Shard
+type Shard = rpc.Shard
 
 func (c *Config) setDefaults() {
 	if c.Logger == nil {
@@ -128,10 +128,10 @@ func (c *Config) state() state.Config {
 // Tracker is an assembled tracker. Its methods, the tilth.v1 services and a few to run it, are safe for concurrent
 // use.
 type Tracker struct {
-	*services.Services
+	*rpc.Services
 	cfg     Config
 	log     *slog.Logger
-	engine  *engine.Engine
+	engine  *coordinator.Engine
 	upkeep  *Upkeep
 	metrics *telemetry.Metrics
 	bounds  *wire.Checker
@@ -156,7 +156,7 @@ func New(cfg Config) (*Tracker, error) {
 	t := &Tracker{cfg: cfg, log: cfg.Logger, bounds: checker, health: health.NewServer()}
 	artifacts := cfg.Artifacts
 	artifacts.Dir = cfg.ArtifactsDir
-	t.engine, err = engine.New(engine.Config{
+	t.engine, err = coordinator.New(coordinator.Config{
 		State: cfg.state(), Store: cfg.Store, Artifacts: artifacts, Calls: cfg.Limits.Calls, Watches: cfg.Limits.Watches,
 		Observe: func(f state.Fact) { t.metrics.Observe(f) }, Failing: cfg.Failing,
 	})
@@ -176,7 +176,7 @@ func New(cfg Config) (*Tracker, error) {
 		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
 		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
 	})
-	t.Services = services.New(t.engine, cfg.Shard, t.upkeep, t.metrics, &services.Releases{Dir: cfg.ReleasesDir}, cfg.Logger)
+	t.Services = rpc.New(t.engine, cfg.Shard, t.upkeep, t.metrics, &rpc.Releases{Dir: cfg.ReleasesDir}, cfg.Logger)
 	if err := t.engine.Recover(); err != nil {
 		return nil, fmt.Errorf("recover the tracker's state: %w", err)
 	}
@@ -254,7 +254,7 @@ func (t *Tracker) HTTPHandler() http.Handler {
 }
 
 // pages returns the tracker's pages, whose calls the gate g decides about.
-func (t *Tracker) pages(g *authorisation.Gate) *web.Site {
+func (t *Tracker) pages(g *authz.Gate) *web.Site {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
 	return web.New(web.Config{
 		Conn: t.newInProcess(g), Door: g, Checks: wire.HealthChecks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer,

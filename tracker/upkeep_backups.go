@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	waits "github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -164,7 +164,7 @@ func (u *Upkeep) backUp(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	policy, begin := &u.Policy, u.Now()
-	if err := disk.MakeFolder(policy.Dir, 0o700); err != nil {
+	if err := filesystem.MakeFolder(policy.Dir, 0o700); err != nil {
 		return err
 	}
 	path := filepath.Join(policy.Dir, backupPrefix+begin.UTC().Format(backupTime)+backupSuffix)

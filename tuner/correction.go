@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
@@ -26,10 +26,10 @@ const (
 // another), and from the distance between the model and the analytic cost (so that the model's contribution
 // fades where it did not help).
 type correction struct {
-	space   *space.Space
+	space   *searchspace.Space
 	process *GaussianProcess
 	// algorithms lists the algorithms that the space offers.
-	algorithms []space.Algorithm
+	algorithms []searchspace.Algorithm
 	// gone is the mean distance, over the trials, between the model and the analytic cost.
 	gone float64
 	// mean is the mean error of the model, as a base-2 logarithm: the model orders the candidates of a task,

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
@@ -18,12 +18,12 @@ func TestTrialsOfOneAlgorithmSayLittleOfTheOthers(t *testing.T) {
 	for _, o := range []Options{{Seed: 1}, {Seed: 2}, {Seed: 3}, {Seed: 4, NoSeeds: true}} {
 		search, err := NewSearch(s, nil, o)
 		check(t, err)
-		tried := map[space.Algorithm]bool{}
+		tried := map[searchspace.Algorithm]bool{}
 		for range 6 {
 			for _, c := range search.Propose(4) {
 				tried[s.Algorithm(c.Point)] = true
 				trial := measure(s, c)
-				if s.Algorithm(c.Point) == space.Direct {
+				if s.Algorithm(c.Point) == searchspace.Direct {
 					trial.LatencySeconds *= 1.4
 				}
 				search.Observe(trial)

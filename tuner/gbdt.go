@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
@@ -23,11 +23,11 @@ type learner struct {
 	// trials holds the successful trials in order of arrival; fastest holds the same trials, fastest first.
 	trials, fastest []measured
 	// failed holds the points of failed trials.
-	failed []space.Point
+	failed []searchspace.Point
 	// confirming holds points that were fast in earlier jobs and are measured again first.
-	confirming []space.Point
+	confirming []searchspace.Point
 	// recalled holds points close to earlier fast ones that the current rules of the space no longer contain.
-	recalled, draft []space.Point
+	recalled, draft []searchspace.Point
 	// made caches the points evaluated so far, by key.
 	made map[string]*prospect
 	// begun is set once the earlier measurements were read.
@@ -62,7 +62,7 @@ func (g *learner) Propose(n int) []Candidate {
 		if !ok {
 			break
 		}
-		list = g.fill(list, len(list)+1, []space.Point{p})
+		list = g.fill(list, len(list)+1, []searchspace.Point{p})
 	}
 	return list
 }
@@ -158,7 +158,7 @@ type prospect struct {
 }
 
 // prospect evaluates a point. It returns nil if the point does not apply.
-func (g *learner) prospect(p space.Point) *prospect {
+func (g *learner) prospect(p searchspace.Point) *prospect {
 	key := p.Key()
 	if m, known := g.made[key]; known {
 		return m
@@ -172,7 +172,7 @@ func (g *learner) prospect(p space.Point) *prospect {
 }
 
 // coordinates returns the choices of a point, each scaled to 0..1.
-func coordinates(s *space.Space, p space.Point) []float64 {
+func coordinates(s *searchspace.Space, p searchspace.Point) []float64 {
 	x := make([]float64, len(p))
 	for k, v := range p {
 		if n := len(s.Knobs[k].Values); n > 1 {
@@ -184,7 +184,7 @@ func coordinates(s *space.Space, p space.Point) []float64 {
 
 // measured is a successful trial.
 type measured struct {
-	point   space.Point
+	point   searchspace.Point
 	latency float64
 	digest  string
 }

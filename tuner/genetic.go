@@ -3,7 +3,7 @@ package tuner
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // genetic evolves the best points measured so far. It starts with the default schedule and the hand-written
@@ -13,7 +13,7 @@ import (
 type genetic struct {
 	*pool
 	measured []measured
-	seeds    []space.Point
+	seeds    []searchspace.Point
 }
 
 const (
@@ -54,14 +54,14 @@ func (g *genetic) Propose(n int) []Candidate {
 		if !ok {
 			break
 		}
-		list = g.fill(list, len(list)+1, []space.Point{p})
+		list = g.fill(list, len(list)+1, []searchspace.Point{p})
 	}
 	return list
 }
 
 // draft draws points and orders them by the analytic cost.
-func (g *genetic) draft(n int) []space.Point {
-	var points []space.Point
+func (g *genetic) draft(n int) []searchspace.Point {
+	var points []searchspace.Point
 	for range n {
 		if p, ok := g.space.Random(g.rng); ok {
 			points = append(points, p)
@@ -73,10 +73,10 @@ func (g *genetic) draft(n int) []space.Point {
 
 // children breeds the elite. Each child inherits its parents' rank, adjusted by the change of the analytic
 // cost.
-func (g *genetic) children(n int) []space.Point {
+func (g *genetic) children(n int) []searchspace.Point {
 	parents := g.measured[:min(elite, len(g.measured))]
 	type child struct {
-		point space.Point
+		point searchspace.Point
 		score float64
 	}
 	var litter []child
@@ -98,14 +98,14 @@ func (g *genetic) children(n int) []space.Point {
 		}
 		return 0
 	})
-	points := make([]space.Point, len(litter))
+	points := make([]searchspace.Point, len(litter))
 	for k, c := range litter {
 		points[k] = c.point
 	}
 	return points
 }
 
-func (g *genetic) child(mother measured, parents []measured) (space.Point, bool) {
+func (g *genetic) child(mother measured, parents []measured) (searchspace.Point, bool) {
 	if g.rng.IntN(4) == 0 {
 		father := parents[g.rng.IntN(len(parents))]
 		return g.space.Crossover(g.rng, mother.point, father.point)

@@ -1,11 +1,11 @@
 package tuner
 
-import "github.com/tilth-dev/tilth/compiler/space"
+import "github.com/tilth-dev/tilth/compiler/searchspace"
 
 // grid visits every legal point in the order of the knobs; the last knob changes fastest.
 type grid struct {
 	*pool
-	next space.Point
+	next searchspace.Point
 	done bool
 }
 
@@ -20,7 +20,7 @@ func (g *grid) Propose(n int) []Candidate {
 			break
 		}
 		if g.next == nil {
-			g.next = make(space.Point, len(g.space.Knobs))
+			g.next = make(searchspace.Point, len(g.space.Knobs))
 		}
 		if c, ok := g.take(g.next); ok {
 			list = append(list, c)

@@ -5,17 +5,17 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 func TestASearchBeginsWithAnImportedPoint(t *testing.T) {
 	s := spaceOf(t, kerneltest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
-	var points []space.Point
+	var points []searchspace.Point
 	var texts []string
 	for _, columns := range []int64{3, 5, 7} {
-		p, ok := s.Tiled(space.Tiling{Channels: 32, Columns: columns})
+		p, ok := s.Tiled(searchspace.Tiling{Channels: 32, Columns: columns})
 		if !ok {
 			t.Fatal("no point is near")
 		}
@@ -48,7 +48,7 @@ func TestASearchBeginsWithAnImportedPoint(t *testing.T) {
 // TestSeedsOfAJobAreRead checks that seeds without a point in this version's space are skipped.
 func TestSeedsOfAJobAreRead(t *testing.T) {
 	s := spaceOf(t, kerneltest.Product(t, 128, 64, 128), testTarget(t), schedule.Default)
-	p, ok := s.Tiled(space.Tiling{Channels: 32, Columns: 7})
+	p, ok := s.Tiled(searchspace.Tiling{Channels: 32, Columns: 7})
 	if !ok {
 		t.Fatal("no point is near")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -107,7 +107,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *transfer.History, 
 }
 
 // imported returns the seeds of a task that its space contains.
-func imported(s *space.Space, ts *tilthv1.TaskSpec) (points []space.Point) {
+func imported(s *searchspace.Space, ts *tilthv1.TaskSpec) (points []searchspace.Point) {
 	for _, text := range ts.GetSeeds() {
 		if p, ok := s.Parse(string(text)); ok {
 			points = append(points, p)

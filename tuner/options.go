@@ -1,6 +1,6 @@
 package tuner
 
-import "github.com/tilth-dev/tilth/compiler/space"
+import "github.com/tilth-dev/tilth/compiler/searchspace"
 
 // Options configures a search. Each switch disables a part of gbdt, so that its contribution can be measured;
 // the zero value enables everything. Of the switches, the other algorithms only support NoSeeds (in ga).
@@ -18,7 +18,7 @@ type Options struct {
 	// NoSeeds leaves out the hand-written points of the space.
 	NoSeeds bool
 	// Imported holds points that other compilers chose. One of them is tried before the search's own choices.
-	Imported []space.Point
+	Imported []searchspace.Point
 	// Ranked, if set, is called for each measured candidate. Of the candidates of its batch that were
 	// measured earlier and are more than 5 % faster or slower, the model had ranked right correctly and wrong
 	// wrongly.

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 const (
@@ -26,9 +26,9 @@ const (
 
 // drafted returns random points: those with the lowest analytic cost, and some regardless of it. They depend
 // on the seed alone.
-func (g *learner) drafted() []space.Point {
+func (g *learner) drafted() []searchspace.Point {
 	rng := rand.New(rand.NewPCG(g.seed, math.MaxUint64))
-	draw := func(n int) (points []space.Point) {
+	draw := func(n int) (points []searchspace.Point) {
 		for range n {
 			if p, ok := g.space.Random(rng); ok {
 				points = append(points, p)
@@ -40,7 +40,7 @@ func (g *learner) drafted() []space.Point {
 	if g.options.NoDraft {
 		return append(unseen, draw(drafted)...)
 	}
-	var own, points []space.Point
+	var own, points []searchspace.Point
 	for _, p := range draw(draws) {
 		if g.space.Own(p) {
 			own = append(own, p)
@@ -81,7 +81,7 @@ type collection struct {
 	list []*prospect
 }
 
-func (c *collection) add(points []space.Point) {
+func (c *collection) add(points []searchspace.Point) {
 	for _, p := range points {
 		m := c.prospect(p)
 		if m == nil {
@@ -99,7 +99,7 @@ func (g *learner) breeders() []measured { return g.fastest[:min(breeding, len(g.
 
 // children returns the children for a batch, drafted by the analytic cost. A mature search adds undrafted
 // ones, to cover points that the analytic cost misjudges.
-func (g *learner) children() []space.Point {
+func (g *learner) children() []searchspace.Point {
 	n := raised
 	if !g.options.NoDraft {
 		n = brood
@@ -117,7 +117,7 @@ func (g *learner) children() []space.Point {
 
 // child is a point with an estimated latency: its mother's, scaled by the change of the analytic cost.
 type child struct {
-	point space.Point
+	point searchspace.Point
 	score float64
 }
 
@@ -136,14 +136,14 @@ func (g *learner) bred(n int) (born []child) {
 	return born
 }
 
-func points(list []child) (points []space.Point) {
+func points(list []child) (points []searchspace.Point) {
 	for _, c := range list {
 		points = append(points, c.point)
 	}
 	return points
 }
 
-func (g *learner) child(mother space.Point, parents []measured) (space.Point, bool) {
+func (g *learner) child(mother searchspace.Point, parents []measured) (searchspace.Point, bool) {
 	if g.rng.IntN(4) == 0 {
 		return g.space.Crossover(g.rng, mother, parents[g.rng.IntN(len(parents))].point)
 	}

@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // Candidate is a proposed schedule.
 type Candidate struct {
-	Point space.Point
+	Point searchspace.Point
 	// Digest identifies the trace, Trace replays to the schedule, and Origin is the point as text.
 	Digest string
 	Trace  []byte
@@ -69,7 +69,7 @@ func Names() []string {
 
 // NewSearch returns a search over a space. The searches of one job share its knowledge; nil stands for a job
 // without any. It returns an error if the algorithm does not exist.
-func NewSearch(s *space.Space, job *transfer.Job, o Options) (Search, error) {
+func NewSearch(s *searchspace.Space, job *transfer.Job, o Options) (Search, error) {
 	make, ok := algorithms[cmp.Or(o.Algorithm, Best)]
 	if !ok {
 		return nil, fmt.Errorf("tuner: unknown search algorithm %q: want one of %v", o.Algorithm, Names())
@@ -82,7 +82,7 @@ func NewSearch(s *space.Space, job *transfer.Job, o Options) (Search, error) {
 
 // pool is the part that all searches share: the space and the candidates proposed from it.
 type pool struct {
-	space *space.Space
+	space *searchspace.Space
 	seed  uint64
 	rng   *rand.Rand
 	seen  map[string]bool
@@ -92,7 +92,7 @@ type pool struct {
 	misses int
 }
 
-func newPool(s *space.Space, seed uint64) *pool {
+func newPool(s *searchspace.Space, seed uint64) *pool {
 	return &pool{space: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), seen: map[string]bool{}, skipped: map[string]bool{}}
 }
 
@@ -106,7 +106,7 @@ func (p *pool) reseed() {
 }
 
 // take turns a point into a candidate. ok is false if it does not apply or was seen before.
-func (p *pool) take(point space.Point) (c Candidate, ok bool) {
+func (p *pool) take(point searchspace.Point) (c Candidate, ok bool) {
 	s, err := p.space.Apply(point)
 	if err != nil {
 		p.misses++
@@ -116,14 +116,14 @@ func (p *pool) take(point space.Point) (c Candidate, ok bool) {
 }
 
 // newCandidate returns the candidate of a point whose schedule is s.
-func newCandidate(in *space.Space, point space.Point, s *schedule.Schedule) Candidate {
+func newCandidate(in *searchspace.Space, point searchspace.Point, s *schedule.Schedule) Candidate {
 	c := Candidate{Point: point, Trace: s.Trace(), Origin: in.Format(point), Numerics: s.Numerics(), Multiplications: s.Multiplications()}
 	c.Digest = schedule.Digest(c.Trace)
 	return c
 }
 
 // fill takes points in order until the list has n candidates.
-func (p *pool) fill(list []Candidate, n int, points []space.Point) []Candidate {
+func (p *pool) fill(list []Candidate, n int, points []searchspace.Point) []Candidate {
 	for _, point := range points {
 		if len(list) >= n {
 			break

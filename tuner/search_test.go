@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/tuner/transfer"
@@ -22,7 +22,7 @@ func testTarget(t testing.TB) *target.Target {
 	return m
 }
 
-func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *space.Space) {
+func newTestSearch(t testing.TB, algorithm string, w *expr.Workload) (Search, *searchspace.Space) {
 	t.Helper()
 	s := spaceOf(t, w, testTarget(t), schedule.Default)
 	search, err := NewSearch(s, nil, Options{Algorithm: algorithm, Seed: 7})
@@ -41,7 +41,7 @@ func quickOr(quick, full int) int {
 }
 
 // measure simulates a device: the latency is the analytic cost in seconds.
-func measure(s *space.Space, c Candidate) Trial {
+func measure(s *searchspace.Space, c Candidate) Trial {
 	return Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: s.Cost(c.Point) * 1e-9}
 }
 
@@ -200,7 +200,7 @@ func TestASpaceOfOnePointHasOneCandidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range Names() {
-		for size, s := range map[string]*space.Space{"one": one, "none": spaceOf(t, scalar, testTarget(t), schedule.Default)} {
+		for size, s := range map[string]*searchspace.Space{"one": one, "none": spaceOf(t, scalar, testTarget(t), schedule.Default)} {
 			search, err := NewSearch(s, nil, Options{Algorithm: name})
 			if err != nil {
 				t.Fatal(err)
@@ -239,7 +239,7 @@ func TestEverythingFails(t *testing.T) {
 // TestASearchWithAPastIsResumedAlike interleaves trials of other tasks, in the order of the job's events.
 func TestASearchWithAPastIsResumedAlike(t *testing.T) {
 	m := testTarget(t)
-	spaces := []*space.Space{spaceOf(t, kerneltest.Product(t, 96, 64, 128), m, schedule.Default), spaceOf(t, kerneltest.Product(t, 31, 77, 80), m, schedule.Default)}
+	spaces := []*searchspace.Space{spaceOf(t, kerneltest.Product(t, 96, 64, 128), m, schedule.Default), spaceOf(t, kerneltest.Product(t, 31, 77, 80), m, schedule.Default)}
 	earlier := func() *transfer.History {
 		var tasks []*transfer.Task
 		for _, n := range []int64{48, 80} {
@@ -317,7 +317,7 @@ func TestASearchGoesOnFromAnOlderSpace(t *testing.T) {
 }
 
 // spaceOf returns the candidate schedules of a workload on a target.
-func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
+func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	t.Helper()
 	s, err := registry.Space(w, on, numerics)
 	if err != nil {

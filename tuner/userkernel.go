@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
@@ -53,13 +53,13 @@ func NewKernelAdder(kernels []*userkernel.Kernel, numerics schedule.Numerics) (*
 
 // Add returns the space with all kernels that compute its workload on its target, respect the numerics level, and
 // have a legal choice. The error is that of ctx.
-func (a *KernelAdder) Add(ctx context.Context, s *space.Space) (*space.Space, error) {
+func (a *KernelAdder) Add(ctx context.Context, s *searchspace.Space) (*searchspace.Space, error) {
 	if len(a.kernels) == 0 {
 		return s, ctx.Err()
 	}
 	cost := sync.OnceValue(func() float64 { return cautious * s.Cost(s.Default()) })
 	text := s.Workload.Text()
-	var families []space.Family
+	var families []searchspace.Family
 	for i, k := range a.kernels {
 		if a.levels[i] > a.numerics || k.Runs(s.Target) != nil {
 			continue
@@ -144,7 +144,7 @@ func (a *KernelAdder) computes(ctx context.Context, k *userkernel.Kernel, t *tar
 	return fmt.Errorf("own kernel %s has no legal choice for the tasks that it computes", k.Name)
 }
 
-// family is a kernel for a workload. It implements space.Family.
+// family is a kernel for a workload. It implements searchspace.Family.
 type family struct {
 	fit     *userkernel.Fit
 	threads int
@@ -180,31 +180,31 @@ func next(at []int, knobs []userkernel.Knob) bool {
 	return false
 }
 
-func (f *family) algorithm() space.Algorithm {
-	return space.Algorithm{Name: "own kernel " + f.fit.Kernel.Name, Number: f.fit.Kernel.Number()}
+func (f *family) algorithm() searchspace.Algorithm {
+	return searchspace.Algorithm{Name: "own kernel " + f.fit.Kernel.Name, Number: f.fit.Kernel.Number()}
 }
 
-// Algorithms implements space.Family.
-func (f *family) Algorithms() []space.Algorithm { return []space.Algorithm{f.algorithm()} }
+// Algorithms implements searchspace.Family.
+func (f *family) Algorithms() []searchspace.Algorithm { return []searchspace.Algorithm{f.algorithm()} }
 
-// Knobs implements space.Family.
-func (f *family) Knobs() (list []space.Knob) {
+// Knobs implements searchspace.Family.
+func (f *family) Knobs() (list []searchspace.Knob) {
 	for _, k := range f.fit.Kernel.Knobs {
-		list = append(list, space.Knob{Name: k.Name, Values: k.Values})
+		list = append(list, searchspace.Knob{Name: k.Name, Values: k.Values})
 	}
 	return list
 }
 
-// Legal implements space.Family.
-func (f *family) Legal(_ space.Algorithm, values []int64) error {
+// Legal implements searchspace.Family.
+func (f *family) Legal(_ searchspace.Algorithm, values []int64) error {
 	return f.fit.Legal(values, f.threads)
 }
 
-// Cost implements space.Family. The cost of a kernel is unknown before it is measured.
-func (f *family) Cost(space.Algorithm, []int64) float64 { return f.cost() }
+// Cost implements searchspace.Family. The cost of a kernel is unknown before it is measured.
+func (f *family) Cost(searchspace.Algorithm, []int64) float64 { return f.cost() }
 
-// Apply implements space.Family.
-func (f *family) Apply(s *schedule.Schedule, _ space.Algorithm, values []int64) error {
+// Apply implements searchspace.Family.
+func (f *family) Apply(s *schedule.Schedule, _ searchspace.Algorithm, values []int64) error {
 	c, err := f.fit.At(values)
 	if err != nil {
 		return err
@@ -212,18 +212,20 @@ func (f *family) Apply(s *schedule.Schedule, _ space.Algorithm, values []int64) 
 	return s.UseOwn(c)
 }
 
-// Reconcile implements space.Family. Only the kernel's condition determines legality.
-func (f *family) Reconcile(space.Algorithm, []int64) {}
+// Reconcile implements searchspace.Family. Only the kernel's condition determines legality.
+func (f *family) Reconcile(searchspace.Algorithm, []int64) {}
 
-// Seeds implements space.Family.
-func (f *family) Seeds() []space.Seed { return []space.Seed{{By: f.algorithm(), Values: f.seed}} }
+// Seeds implements searchspace.Family.
+func (f *family) Seeds() []searchspace.Seed {
+	return []searchspace.Seed{{By: f.algorithm(), Values: f.seed}}
+}
 
-// Tiled implements space.Family. The meaning of a kernel's knobs is unknown.
-func (f *family) Tiled(space.Tiling) []space.Wish { return nil }
+// Tiled implements searchspace.Family. The meaning of a kernel's knobs is unknown.
+func (f *family) Tiled(searchspace.Tiling) []searchspace.Wish { return nil }
 
 // CountKernelPoints counts the legal choices of a kernel for the workload of a space. It checks at most a number of
 // choices. all is true if these were all of them.
-func CountKernelPoints(s *space.Space, k *userkernel.Kernel, limit int) (legal, looked int, all bool) {
+func CountKernelPoints(s *searchspace.Space, k *userkernel.Kernel, limit int) (legal, looked int, all bool) {
 	fit, ok := k.Fit(s.Workload.Text())
 	if !ok {
 		return 0, 0, true

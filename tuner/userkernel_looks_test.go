@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
@@ -34,7 +34,7 @@ func never(t *testing.T, n int) (kernels []*userkernel.Kernel) {
 	return kernels
 }
 
-func productSpace(t *testing.T) *space.Space {
+func productSpace(t *testing.T) *searchspace.Space {
 	t.Helper()
 	on, err := target.Parse("x86-64-v3", 1)
 	if err != nil {

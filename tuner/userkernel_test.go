@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
@@ -37,7 +37,7 @@ func machine(t *testing.T, threads int) *target.Target {
 	return m
 }
 
-func add(t *testing.T, base *space.Space, numerics schedule.Numerics, kernels ...*userkernel.Kernel) (*space.Space, error) {
+func add(t *testing.T, base *searchspace.Space, numerics schedule.Numerics, kernels ...*userkernel.Kernel) (*searchspace.Space, error) {
 	t.Helper()
 	a, err := tuner.NewKernelAdder(kernels, numerics)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
 // accuracyFlags requests a measurement of a package's error against strict numerics.
@@ -101,7 +101,7 @@ func (k *compileCommand) strict(ctx context.Context, p *program.Program, inputs 
 func (k *compileCommand) judgeError(got, want map[string]*array.Array) (*aot.Accuracy, error) {
 	a := &aot.Accuracy{Numerics: k.numerics.level.String(), RelativeErrors: map[string]float64{}}
 	for name := range want {
-		a.RelativeErrors[name] = accuracy.Relative(got[name], want[name])
+		a.RelativeErrors[name] = tolerance.Relative(got[name], want[name])
 	}
 	output, worst := a.Worst()
 	remedy := "use more accurate --numerics"
@@ -109,7 +109,7 @@ func (k *compileCommand) judgeError(got, want map[string]*array.Array) (*aot.Acc
 		remedy += " or --weights"
 	}
 	switch {
-	case math.IsInf(worst, 1) && accuracy.Zeros(want[output]):
+	case math.IsInf(worst, 1) && tolerance.Zeros(want[output]):
 		return nil, fmt.Errorf("with strict numerics, output %q is all zeros on the inputs of --check, so errors are relative to nothing: name other inputs", output)
 	case math.IsInf(worst, 1):
 		return nil, fmt.Errorf("output %q has values that are not finite where strict numerics have finite ones: %s", output, remedy)

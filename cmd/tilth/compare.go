@@ -9,9 +9,9 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
+	"github.com/tilth-dev/tilth/runner/packagerun"
 )
 
 // compareRow is the latency of one package.
@@ -23,7 +23,7 @@ type compareRow struct {
 	HighSeconds float64 `json:"high_s"`
 	Level       float64 `json:"level"`
 	MinSeconds  float64 `json:"min_s"`
-	stat.Paired
+	stats.Paired
 	// Verdict is faster, slower, noise or too few rounds; empty for the first package.
 	Verdict string `json:"verdict,omitempty"`
 }
@@ -87,15 +87,15 @@ func (k *compareCommand) run(ctx context.Context, args []string) error {
 	for i, path := range args {
 		rows = append(rows, newCompareRow(path, samples[0], samples[i], i == 0))
 	}
-	table := show.NewTable("PACKAGE", ">MEDIAN", "INTERVAL", ">MIN", ">SPEED-UP", "INTERVAL", "VERDICT")
+	table := humanize.NewTable("PACKAGE", ">MEDIAN", "INTERVAL", ">MIN", ">SPEED-UP", "INTERVAL", "VERDICT")
 	return list(k.stdout, k.asJSON, rows, table, compareRow.cells)
 }
 
 func newCompareRow(path string, first, own []float64, isFirst bool) compareRow {
-	s, i := stat.Of(own), stat.MedianIntervalAt(own, stat.DecisionLevel)
+	s, i := stats.Of(own), stats.MedianIntervalAt(own, stats.DecisionLevel)
 	row := compareRow{
 		Package: path, MedianSeconds: s.Median, LowSeconds: i.Low, HighSeconds: i.High, Level: i.Level, MinSeconds: s.Min,
-		Paired: stat.PairedRatio(first, own),
+		Paired: stats.PairedRatio(first, own),
 	}
 	if !isFirst {
 		row.Verdict = row.Paired.Verdict()
@@ -105,8 +105,8 @@ func newCompareRow(path string, first, own []float64, isFirst bool) compareRow {
 
 func (r compareRow) cells() []string {
 	cells := []string{
-		r.Package, show.Seconds(r.MedianSeconds), show.Interval(r.LowSeconds, r.HighSeconds, r.Level, stat.DecisionLevel), show.Seconds(r.MinSeconds),
-		fmt.Sprintf("%.2fx", r.Ratio), show.Missing, show.Missing,
+		r.Package, humanize.Seconds(r.MedianSeconds), humanize.Interval(r.LowSeconds, r.HighSeconds, r.Level, stats.DecisionLevel), humanize.Seconds(r.MinSeconds),
+		fmt.Sprintf("%.2fx", r.Ratio), humanize.Missing, humanize.Missing,
 	}
 	if r.Verdict != "" {
 		cells[5], cells[6] = fmt.Sprintf("%.3f–%.3fx", r.Low, r.High), r.Verdict
@@ -141,7 +141,7 @@ func (k *compareCommand) here(ctx context.Context, packages []string) (samples [
 		return nil, err
 	}
 	for i, m := range models {
-		if err := m.SetInputs(execute.MadeUpInputs(manifests[i], extents)); err != nil {
+		if err := m.SetInputs(packagerun.MadeUpInputs(manifests[i], extents)); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +150,7 @@ func (k *compareCommand) here(ctx context.Context, packages []string) (samples [
 		return nil, err
 	}
 	defer release()
-	return execute.Turns(ctx, models, k.rounds, k.number)
+	return packagerun.Turns(ctx, models, k.rounds, k.number)
 }
 
 // onFarm times packages on one device of a farm.

@@ -17,11 +17,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tuner/bestschedule"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
-	"github.com/tilth-dev/tilth/tuner/selection"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
@@ -257,7 +257,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	result := compileResult{
-		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: selection.Tuned(choices), Transferred: selection.Transferred(choices),
+		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: bestschedule.Tuned(choices), Transferred: bestschedule.Transferred(choices),
 		Confirmed: k.confirm.confirmed, Refused: k.confirm.refused,
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, C: manifest.C, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy, Weights: manifest.Weights,
 	}
@@ -294,7 +294,7 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (choices []aot.Choice, err error) {
 	log := k.log.logger(k.stderr)
 	if k.untuned {
-		return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{}, log)
+		return bestschedule.Choose(ctx, p, t, k.numerics.level, bestschedule.Sources{}, log)
 	}
 	cache, err := cacheDir()
 	if err != nil {
@@ -313,7 +313,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		nothing := func(context.Context, *target.Target) (*transfer.History, error) {
 			return transfer.NewHistory(t, nil).Use(models), nil
 		}
-		return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Learn: nothing}, log)
+		return bestschedule.Choose(ctx, p, t, k.numerics.level, bestschedule.Sources{Learn: nothing}, log)
 	}
 	if err != nil {
 		return nil, err
@@ -325,7 +325,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	defer func() { err = k.confirm.close(err) }()
-	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm, Own: k.own.allows}, log)
+	return bestschedule.Choose(ctx, p, t, k.numerics.level, bestschedule.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm, Own: k.own.allows}, log)
 }
 
 // provenance describes the inputs of the package, after the model was loaded.
@@ -350,7 +350,7 @@ func learnFrom(p *program.Program, served bool) (workloads []string) {
 }
 
 // learn returns a function that reads the records of a source that are useful for a target.
-func learn(source recordsource.Source, workloads []string, models transfer.Models) selection.Learn {
+func learn(source recordsource.Source, workloads []string, models transfer.Models) bestschedule.Learn {
 	return func(ctx context.Context, t *target.Target) (*transfer.History, error) {
 		c := transfer.NewCollector(t)
 		var text []byte // only the first record of a workload carries it
@@ -374,7 +374,7 @@ func learn(source recordsource.Source, workloads []string, models transfer.Model
 // memoryText describes the memory use of C source.
 func memoryText(c *aot.CSource) string {
 	return fmt.Sprintf("RAM: %s, of which %s stack (an estimate); flash: %s, of which %s code",
-		show.Bytes(c.RAMBytes), show.Bytes(c.StackBytes), show.Bytes(c.FlashBytes), show.Bytes(c.CodeBytes))
+		humanize.Bytes(c.RAMBytes), humanize.Bytes(c.StackBytes), humanize.Bytes(c.FlashBytes), humanize.Bytes(c.CodeBytes))
 }
 
 func (k *compileCommand) print(w io.Writer, r compileResult) error {
@@ -382,8 +382,8 @@ func (k *compileCommand) print(w io.Writer, r compileResult) error {
 		return writeJSON(k.stdout, r)
 	}
 	_, err := fmt.Fprintf(w, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
-		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.others(), show.Bytes(r.ArenaBytes),
-		show.Bytes(r.WeightsBytes), r.Target)
+		r.Package, humanize.Bytes(r.SizeBytes), humanize.Seconds(r.Seconds), r.Tuned, r.Tasks, r.others(), humanize.Bytes(r.ArenaBytes),
+		humanize.Bytes(r.WeightsBytes), r.Target)
 	if r.C != nil && err == nil {
 		_, err = fmt.Fprintln(w, memoryText(r.C))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/selection"
+	"github.com/tilth-dev/tilth/tuner/bestschedule"
 )
 
 // confirmFlag requires foreign records to be measured on this machine before they are used.
@@ -48,7 +48,7 @@ func (f *confirmFlag) check(t *target.Target) error {
 
 // open returns the confirmation function for selection, or nil. Records in a file that contains their job
 // were made here. With elsewhere, all records are foreign: those of a tracker or of a served export.
-func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache string, elsewhere bool, log *slog.Logger) (selection.Confirm, error) {
+func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache string, elsewhere bool, log *slog.Logger) (bestschedule.Confirm, error) {
 	if !f.wanted {
 		return nil, nil
 	}

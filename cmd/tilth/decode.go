@@ -9,8 +9,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // decodeResult is the result of decoding.
@@ -169,7 +169,7 @@ func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[s
 		}
 		samples = append(samples, seconds)
 	}
-	median := stat.Of(samples).Median
+	median := stats.Of(samples).Median
 	result.TokenSeconds, result.TokensPerSecond = median, 1/median
 	return result, nil
 }
@@ -179,7 +179,7 @@ func (d *decodeResult) write(r *runCommand) error {
 	for _, tokens := range d.Tokens {
 		fmt.Fprintln(r.stdout, strings.Trim(fmt.Sprint(tokens), "[]"))
 	}
-	table := show.NewTable("", ">POSITIONS", ">MS", ">POSITIONS/S")
+	table := humanize.NewTable("", ">POSITIONS", ">MS", ">POSITIONS/S")
 	table.Row("prefill", fmt.Sprint(d.Positions), fmt.Sprintf("%.3f", 1e3*d.PrefillSeconds), fmt.Sprintf("%.1f", float64(d.Positions)/d.PrefillSeconds))
 	table.Row("decode", fmt.Sprint(len(d.Tokens[0])), fmt.Sprintf("%.3f each", 1e3*d.TokenSeconds), fmt.Sprintf("%.1f", d.TokensPerSecond))
 	return table.Write(r.stdout)

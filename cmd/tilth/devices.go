@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -268,7 +268,7 @@ func (r deviceRow) labels() string {
 		parts = append(parts, name+"="+r.Labels[name])
 	}
 	if len(parts) == 0 {
-		return show.Missing
+		return humanize.Missing
 	}
 	return strings.Join(parts, ",")
 }

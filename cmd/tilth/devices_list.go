@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 func newDevicesList(a *app) *cobra.Command {
@@ -36,7 +36,7 @@ func newDevicesList(a *app) *cobra.Command {
 			row.Outage = outage
 			rows = append(rows, row)
 		}
-		table := show.NewTable("DEVICE", "STATE", ">DRIFT", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES").Times("SEEN").States("STATE")
+		table := humanize.NewTable("DEVICE", "STATE", ">DRIFT", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES").Times("SEEN").States("STATE")
 		err = list(a.stdout, asJSON, rows, table, func(r deviceRow) []string {
 			return []string{
 				r.Device, r.status(), r.drift(), r.Host, r.labels(), strconv.FormatUint(r.Completed, 10), strconv.FormatUint(r.Failed, 10),

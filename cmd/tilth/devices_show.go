@@ -14,7 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 func newDevicesShow(a *app) *cobra.Command {
@@ -43,7 +43,7 @@ func newDevicesShow(a *app) *cobra.Command {
 }
 
 func (r deviceRow) write(w io.Writer) error {
-	head := show.NewFacts("device:", r.Device)
+	head := humanize.NewFacts("device:", r.Device)
 	head.Row("state:", r.status())
 	head.Row("host:", r.Host)
 	head.Row("version:", r.Version)
@@ -73,7 +73,7 @@ func (r deviceRow) write(w io.Writer) error {
 func (r deviceRow) writeClasses(w io.Writer) error {
 	fmt.Fprintln(w)
 	// Device classes of another kind have other columns and start a new table.
-	var table *show.Table
+	var table *humanize.Table
 	var heading []string
 	for _, c := range r.Classes {
 		head, row := factsOf(c)
@@ -84,7 +84,7 @@ func (r deviceRow) writeClasses(w io.Writer) error {
 				}
 				fmt.Fprintln(w)
 			}
-			table, heading = show.NewTable(head...), head
+			table, heading = humanize.NewTable(head...), head
 		}
 		table.Row(row...)
 	}
@@ -104,7 +104,7 @@ func factsOf(c classRow) (head, row []string) {
 		name := strings.ToUpper(f.Name)
 		switch v := f.Value.(type) {
 		case target.Bytes:
-			head, row = append(head, ">"+name), append(row, show.Bytes(int64(v)))
+			head, row = append(head, ">"+name), append(row, humanize.Bytes(int64(v)))
 		case int:
 			head, row = append(head, ">"+name), append(row, strconv.Itoa(v))
 		default:
@@ -119,9 +119,9 @@ func (r deviceRow) writeHistory(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("CHANGED", "STATE", "BY", "REASON").Times("CHANGED").States("STATE")
+	table := humanize.NewTable("CHANGED", "STATE", "BY", "REASON").Times("CHANGED").States("STATE")
 	for _, c := range r.History {
-		table.Row(c.At, c.State, cmp.Or(c.By, "the tracker"), cmp.Or(c.Reason, show.Missing))
+		table.Row(c.At, c.State, cmp.Or(c.By, "the tracker"), cmp.Or(c.Reason, humanize.Missing))
 	}
 	return table.Write(w)
 }
@@ -132,7 +132,7 @@ func (r deviceRow) writeSandbox(w io.Writer) error {
 		_, err := fmt.Fprintln(w, "no sandbox")
 		return err
 	}
-	table := show.NewTable("SANDBOX", "")
+	table := humanize.NewTable("SANDBOX", "")
 	for _, l := range r.Sandbox {
 		switch {
 		case l.How != "":
@@ -152,9 +152,9 @@ func (r deviceRow) writeCalibration(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("CALIBRATION", ">COMPUTE", ">MEMORY", ">NOISE", "AT").Times("AT")
+	table := humanize.NewTable("CALIBRATION", ">COMPUTE", ">MEMORY", ">NOISE", "AT").Times("AT")
 	row := func(name string, f figuresRow) {
-		table.Row(name, show.Seconds(f.ComputeSeconds), show.Seconds(f.MemorySeconds), percent(f.Noise), f.At)
+		table.Row(name, humanize.Seconds(f.ComputeSeconds), humanize.Seconds(f.MemorySeconds), percent(f.Noise), f.At)
 	}
 	row("last", c.Last)
 	if c.Reference == nil {
@@ -176,16 +176,16 @@ func (c *calibrationRow) writeSurroundings(w io.Writer) error {
 		_, err := fmt.Fprintln(w, "the machine shows no temperatures and clocks")
 		return err
 	}
-	table := show.NewTable("SURROUNDINGS", ">NOW", "OF", "GOVERNOR")
+	table := humanize.NewTable("SURROUNDINGS", ">NOW", "OF", "GOVERNOR")
 	for _, t := range c.Temperatures {
 		table.Row(t.Sensor, fmt.Sprintf("%.1f °C", t.Celsius))
 	}
 	for _, k := range c.Clocks {
-		maxText := show.Missing
+		maxText := humanize.Missing
 		if k.Max > 0 {
 			maxText = fmt.Sprintf("%.2f GHz", k.Max/1e9)
 		}
-		table.Row(k.Domain, fmt.Sprintf("%.2f GHz", k.Hertz/1e9), maxText, cmp.Or(k.Governor, show.Missing))
+		table.Row(k.Domain, fmt.Sprintf("%.2f GHz", k.Hertz/1e9), maxText, cmp.Or(k.Governor, humanize.Missing))
 	}
 	for _, t := range c.Throttling {
 		table.Row(t.Source+" throttled", strconv.FormatUint(t.Events, 10))
@@ -195,7 +195,7 @@ func (c *calibrationRow) writeSurroundings(w io.Writer) error {
 		table.Row(e.Memory+" memory errors not corrected", strconv.FormatUint(e.Uncorrected, 10))
 	}
 	for _, p := range c.Power {
-		watts := show.Missing
+		watts := humanize.Missing
 		if p.Watts > 0 {
 			watts = fmt.Sprintf("%.1f W", p.Watts)
 		}
@@ -211,7 +211,7 @@ func (c *calibrationRow) writeSurroundings(w io.Writer) error {
 // drift formats the slowdown of the device against its reference.
 func (r deviceRow) drift() string {
 	if r.Calibration == nil || r.Calibration.Reference == nil {
-		return show.Missing
+		return humanize.Missing
 	}
 	return percent(r.Calibration.Drift)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 const doctorLong = `Check whether this machine meets the needs of tuning, and what disturbs measurements.
@@ -55,7 +55,7 @@ func newDoctor(a *app) *cobra.Command {
 
 // writeFindings writes all findings as a table, followed by the problems in sentences.
 func writeFindings(w io.Writer, findings []farm.Finding) error {
-	table := show.NewTable("CHECK", "STATE", "FOUND").States("STATE").Whole("CHECK", "STATE", "FOUND")
+	table := humanize.NewTable("CHECK", "STATE", "FOUND").States("STATE").Whole("CHECK", "STATE", "FOUND")
 	for _, f := range findings {
 		table.Row(f.Check, string(f.State), f.Found)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // TestAFarmIsStoppedGently stops each process of a farm in turn, like an administrator, while a client tunes. Each
@@ -49,7 +49,7 @@ func TestAFarmIsStoppedGently(t *testing.T) {
 		f.launch(service)
 	}
 	tune.mustEnd()
-	var summary trials.Summary
+	var summary progress.Summary
 	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
 		t.Fatalf("summary: %v\n%s", err, tune.stdout.String())
 	}

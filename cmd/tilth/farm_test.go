@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // farmDeadline is the timeout of a farm test. It is generous, because compilers are slow on a busy machine.
@@ -55,7 +55,7 @@ func TestFarmSurvivesKills(t *testing.T) {
 	}
 	tune.mustEnd()
 
-	var summary trials.Summary
+	var summary progress.Summary
 	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
 		t.Fatalf("summary: %v\n%s", err, tune.stdout.String())
 	}
@@ -98,7 +98,7 @@ func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
 	const budget = 24
 	tune := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "2", "--trials", fmt.Sprint(budget), "--json")
 	tune.mustRun()
-	var summary trials.Summary
+	var summary progress.Summary
 	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func distinctTrials(t *testing.T, path string) int {
 	defer file.Close()
 	seen := map[string]bool{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var line trials.Line
+		var line progress.Line
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Fatalf("log: %v: %s", err, lines.Text())
 		}

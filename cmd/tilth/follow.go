@@ -14,10 +14,10 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/cmd/tilth/display"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // sparseEvery is the minimum interval between progress lines without a terminal.
@@ -59,9 +59,9 @@ func (f *followFlags) open() (err error) {
 // follower displays and tallies a running job.
 type follower struct {
 	job     *tilthv1.Job
-	tally   *trials.Tally
+	tally   *progress.Tally
 	display display.Display
-	log     *trials.Log
+	log     *progress.Log
 	file    *os.File // nil without a log
 	plot    plotFlag
 	// own is set for a farm in this process, whose missing agents are about to join.
@@ -70,9 +70,9 @@ type follower struct {
 
 // newFollower starts displaying a job. The output files must be open.
 func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget display.Budget) *follower {
-	w := &follower{job: j, tally: trials.NewTally(j, job.References(j.GetSpec())), plot: f.plot}
+	w := &follower{job: j, tally: progress.NewTally(j, jobclient.References(j.GetSpec())), plot: f.plot}
 	if f.file != nil {
-		w.file, w.log = f.file, trials.NewLog(f.file, w.tally)
+		w.file, w.log = f.file, progress.NewLog(f.file, w.tally)
 	}
 	terminal, is := terminalOf(a.stderr)
 	switch {
@@ -107,7 +107,7 @@ func terminalOf(w io.Writer) (terminal display.Terminal, ok bool) {
 
 // watch follows the job from its first event to its last.
 func (w *follower) watch(ctx context.Context, c *client.Client) error {
-	h := job.FollowHooks{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
+	h := jobclient.FollowHooks{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
 		if w.own {
 			status.Wait = nil
 		}
@@ -115,7 +115,7 @@ func (w *follower) watch(ctx context.Context, c *client.Client) error {
 	if w.log != nil {
 		h.Event = w.log.Add
 	}
-	return job.Follow(ctx, c, w.job, w.tally, h)
+	return jobclient.Follow(ctx, c, w.job, w.tally, h)
 }
 
 // forget restarts the log of a job whose history was replaced.
@@ -142,7 +142,7 @@ func (w *follower) close() error {
 }
 
 // finish prints the result of the job, and returns an error if it failed. where completes the summary.
-func (w *follower) finish(a *app, asJSON bool, where trials.Summary) error {
+func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
 	s := w.tally.Summary()
 	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
 	s.Records, s.Tracker = where.Records, where.Tracker
@@ -164,11 +164,11 @@ func (w *follower) finish(a *app, asJSON bool, where trials.Summary) error {
 	return nil
 }
 
-func (w *follower) print(out io.Writer, s trials.Summary) error {
+func (w *follower) print(out io.Writer, s progress.Summary) error {
 	if err := errors.Join(w.tally.WriteTable(out), w.tally.WriteFailures(out)); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\njob %s: %s (%s) after %s\n", s.Job, s.State, s.Reason, show.Clock(w.tally.Elapsed()))
+	fmt.Fprintf(out, "\njob %s: %s (%s) after %s\n", s.Job, s.State, s.Reason, humanize.Clock(w.tally.Elapsed()))
 	fmt.Fprintf(out, "time:    %s; %s a trial\n", s.TimeShares, seconds(s.TrialSeconds))
 	if s.KnownTrials > 0 {
 		fmt.Fprintf(out, "resumed: %d trials of an earlier run are counted in, beside the %d of this one\n", s.KnownTrials, s.Trials)

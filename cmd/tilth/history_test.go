@@ -13,7 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/cmd/tilth/display"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // TestWhoFollowsAReplacedHistoryCountsNothingTwice is a regression test: trials of the lost generation were counted
@@ -25,8 +25,8 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := &tilthv1.Job{Id: "j", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
-	w := &follower{job: job, tally: trials.NewTally(job, nil), file: file, display: display.Quiet{Writer: t.Output()}}
-	w.log = trials.NewLog(file, w.tally)
+	w := &follower{job: job, tally: progress.NewTally(job, nil), file: file, display: display.Quiet{Writer: t.Output()}}
+	w.log = progress.NewLog(file, w.tally)
 	event := &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 		Measurement: &tilthv1.Measurement{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, LatencySeconds: 1}, BestSeconds: 1,
 	}}}
@@ -42,7 +42,7 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	add()
-	*w.tally = *trials.NewTally(job, nil) // as tuning.Follow does first
+	*w.tally = *progress.NewTally(job, nil) // as tuning.Follow does first
 	if err := w.forget(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // TestInterruptKeepsWhatWasMeasured interrupts a tuning process. It must end by itself and store all logged trials in
@@ -34,7 +34,7 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	}
 	tune.mustEndInterrupted()
 
-	var summary trials.Summary
+	var summary progress.Summary
 	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
 		t.Fatalf("summary: %v\n%s", err, tune.stdout.String())
 	}
@@ -159,7 +159,7 @@ func TestJobsOfKilledProcessesAreClosed(t *testing.T) {
 			t.Errorf("the killed process's %v are still there, %v", left, err)
 		}
 	}
-	var summary trials.Summary
+	var summary progress.Summary
 	if err := json.Unmarshal(again.stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}

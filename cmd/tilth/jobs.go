@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -123,9 +123,9 @@ func (r jobRow) time() string {
 	case r.TimeSpent == nil:
 		return ""
 	case r.TimeBudget == nil:
-		return show.Clock(inSeconds(*r.TimeSpent))
+		return humanize.Clock(inSeconds(*r.TimeSpent))
 	}
-	return show.Clock(inSeconds(*r.TimeSpent)) + " of " + show.Clock(inSeconds(*r.TimeBudget))
+	return humanize.Clock(inSeconds(*r.TimeSpent)) + " of " + humanize.Clock(inSeconds(*r.TimeBudget))
 }
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -54,12 +54,12 @@ deleted ones are counted on standard error.`,
 		for _, j := range jobs {
 			rows = append(rows, newJobRow(j))
 		}
-		table := show.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON").Times("CREATED").States("STATE")
+		table := humanize.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON").Times("CREATED").States("STATE")
 		if missing > 0 && !asJSON {
 			fmt.Fprintf(a.stderr, "%d jobs that had ended are no longer kept ('tilth tracker --keep-jobs', 'tilth jobs delete'); their records are\n", missing)
 		}
 		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
-			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), cmp.Or(r.Created, show.Missing), r.why()}
+			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), cmp.Or(r.Created, humanize.Missing), r.why()}
 		})
 	})
 }
@@ -81,9 +81,9 @@ func parseStates(names []string) ([]tilthv1.JobState, error) {
 // seconds formats an optional latency.
 func seconds(s *float64) string {
 	if s == nil {
-		return show.Missing
+		return humanize.Missing
 	}
-	return show.Seconds(*s)
+	return humanize.Seconds(*s)
 }
 
 func times(weight float64) string { return fmt.Sprintf("%gx", weight) }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -60,15 +60,15 @@ deleted beyond the limit ('tilth tracker --help-all').`,
 		for _, o := range owners {
 			rows = append(rows, newOwnerRow(o))
 		}
-		table := show.NewTable("OWNER", ">WEIGHT", ">WAITING", ">JOBS", ">TRIALS", ">ARTIFACTS", ">ENDED", ">STORED")
+		table := humanize.NewTable("OWNER", ">WEIGHT", ">WAITING", ">JOBS", ">TRIALS", ">ARTIFACTS", ">ENDED", ">STORED")
 		return list(a.stdout, asJSON, rows, table, func(r ownerRow) []string {
 			return []string{
 				r.Owner, fmt.Sprintf("%g", r.Weight), strconv.Itoa(r.Waiting),
 				ofLimit(strconv.Itoa(r.Jobs), strconv.Itoa(r.MaxJobs), r.MaxJobs > 0),
 				ofLimit(strconv.Itoa(r.Trials), strconv.Itoa(r.MaxTrials), r.MaxTrials > 0),
-				ofLimit(show.Bytes(r.ArtifactBytes), show.Bytes(r.MaxArtifactBytes), r.MaxArtifactBytes > 0),
+				ofLimit(humanize.Bytes(r.ArtifactBytes), humanize.Bytes(r.MaxArtifactBytes), r.MaxArtifactBytes > 0),
 				ofLimit(strconv.Itoa(r.EndedJobs), strconv.Itoa(r.KeepJobs), r.KeepJobs > 0),
-				ofLimit(show.Bytes(r.StoredBytes), show.Bytes(r.MaxStoredBytes), r.MaxStoredBytes > 0),
+				ofLimit(humanize.Bytes(r.StoredBytes), humanize.Bytes(r.MaxStoredBytes), r.MaxStoredBytes > 0),
 			}
 		})
 	})

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // jobView is a job with its tasks.
@@ -25,7 +25,7 @@ type jobView struct {
 	Letters      []deadLetterView `json:"dead_letter_list"`
 	Outage       *outageView      `json:"outage,omitempty"`
 
-	tally *trials.Tally
+	tally *progress.Tally
 }
 
 // taskView is the progress of one task.
@@ -46,8 +46,8 @@ type taskView struct {
 	LimitSeconds *float64          `json:"limit_s"`
 	// BestInterval is the confidence interval of the best median. RemeasuredFrom is the earlier latency of
 	// the best candidate if it was found slower when measured again.
-	BestInterval   *trials.Interval `json:"best_interval"`
-	RemeasuredFrom *float64         `json:"remeasured_from_s,omitempty"`
+	BestInterval   *progress.Interval `json:"best_interval"`
+	RemeasuredFrom *float64           `json:"remeasured_from_s,omitempty"`
 
 	ofLimit, uncertainty string
 }
@@ -111,7 +111,7 @@ func drawPast(ctx context.Context, tracker *client.Client, j *tilthv1.Job, drawi
 	if err := drawing.begin(); err != nil {
 		return err
 	}
-	tally := trials.NewTally(j, job.References(j.GetSpec()))
+	tally := progress.NewTally(j, jobclient.References(j.GetSpec()))
 	recorded := newJobRow(j).Trials
 	if recorded > 0 {
 		err := tracker.Watch(ctx, j.GetId(), 0, func(event *tilthv1.JobEvent) error {
@@ -129,7 +129,7 @@ func drawPast(ctx context.Context, tracker *client.Client, j *tilthv1.Job, drawi
 
 func newJobView(j *tilthv1.Job) jobView {
 	view := jobView{jobRow: newJobRow(j), TaskProgress: []taskView{}, Letters: []deadLetterView{}}
-	view.tally = trials.OfProgress(j, job.References(j.GetSpec()))
+	view.tally = progress.OfProgress(j, jobclient.References(j.GetSpec()))
 	for i := range view.tally.Tasks {
 		task, spec := &view.tally.Tasks[i], j.GetSpec().GetTasks()[i]
 		limit, _ := task.Limit()
@@ -190,7 +190,7 @@ func (v jobView) private() string {
 }
 
 func (v jobView) write(w io.Writer) error {
-	head := show.NewFacts("job:", v.Job)
+	head := humanize.NewFacts("job:", v.Job)
 	for _, line := range [][2]string{
 		{"name:", v.Name}, {"owner:", v.Owner}, {"priority:", strconv.Itoa(v.Priority)}, {"private:", v.private()}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
 		{"tuner:", v.Tuner}, {"created:", v.Created}, {"started:", v.Started}, {"paused:", v.Paused}, {"ended:", v.Ended},
@@ -204,20 +204,20 @@ func (v jobView) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS").Errors("ERRORS")
+	table := humanize.NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS").Errors("ERRORS")
 	for _, t := range v.TaskProgress {
-		rate := show.Missing
+		rate := humanize.Missing
 		if t.BestSeconds != nil {
-			rate = show.GFLOPS(t.Flop, *t.BestSeconds)
+			rate = humanize.GFLOPS(t.Flop, *t.BestSeconds)
 		}
 		table.Row(t.Task, times(t.Weight), seconds(t.BestSeconds), t.uncertainty, rate, t.ofLimit, strconv.Itoa(t.Trials),
-			strconv.Itoa(t.InFlight), strconv.Itoa(t.KnownTrials), show.Counts(t.Errors))
+			strconv.Itoa(t.InFlight), strconv.Itoa(t.KnownTrials), humanize.Counts(t.Errors))
 	}
 	if err := errors.Join(table.Write(w), v.tally.WriteFailures(w)); err != nil || len(v.Letters) == 0 {
 		return err
 	}
 	fmt.Fprintf(w, "\nBatches given up ('tilth jobs retry %s' has them tried again):\n", v.Job)
-	letters := show.NewTable("BATCH", "TASK", "ERROR", ">ATTEMPTS", "ON", "MESSAGE").Errors("ERROR")
+	letters := humanize.NewTable("BATCH", "TASK", "ERROR", ">ATTEMPTS", "ON", "MESSAGE").Errors("ERROR")
 	for _, d := range v.Letters {
 		letters.Row(d.Batch, d.Task, d.Error, strconv.Itoa(d.Attempts), strings.Join(d.Agents, ", "), d.Message)
 	}

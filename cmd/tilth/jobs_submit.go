@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 const jobsSubmitLong = `Submit a job and print its id.
@@ -118,7 +118,7 @@ func (s *jobsSubmit) print(paths []string, device *client.Device) error {
 	if err != nil {
 		return err
 	}
-	text, err := job.RequestText(job.SpecFor(objective, s.tune.options(owner()), device))
+	text, err := jobclient.RequestText(jobclient.SpecFor(objective, s.tune.options(owner()), device))
 	if err != nil {
 		return err
 	}

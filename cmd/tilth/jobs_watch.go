@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/cmd/tilth/display"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 func newJobsWatch(a *app) *cobra.Command {
@@ -54,6 +54,6 @@ func newJobsWatch(a *app) *cobra.Command {
 			}
 			return err
 		}
-		return w.finish(a, flags.asJSON, trials.Summary{Tracker: tracker.addr})
+		return w.finish(a, flags.asJSON, progress.Summary{Tracker: tracker.addr})
 	})
 }

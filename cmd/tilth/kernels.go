@@ -14,15 +14,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 func newKernels(a *app) *cobra.Command {
@@ -122,9 +122,9 @@ func (k *kernelsCheck) tasks(ctx context.Context, kernel *userkernel.Kernel, p *
 		return err
 	}
 	defer func() { err = errors.Join(err, confirmer.Close()) }()
-	table := show.NewTable(">#", "TASK", ">LEGAL", ">LATENCY", ">SCHEDULE", "DEFAULT CHOICE")
+	table := humanize.NewTable(">#", "TASK", ">LEGAL", ">LATENCY", ">SCHEDULE", "DEFAULT CHOICE")
 	matched, wrong := 0, 0
-	for _, task := range job.Join(job.Model{Tasks: p.Tasks, Weight: 1}) {
+	for _, task := range jobclient.Join(jobclient.Model{Tasks: p.Tasks, Weight: 1}) {
 		if _, ok := kernel.Match(task.Workload); !ok {
 			continue
 		}
@@ -151,7 +151,7 @@ func (k *kernelsCheck) tasks(ctx context.Context, kernel *userkernel.Kernel, p *
 }
 
 // task returns the row of a task.
-func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *userkernel.Kernel, task job.Task, t *target.Target) (row []string, right bool, err error) {
+func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *userkernel.Kernel, task jobclient.Task, t *target.Target) (row []string, right bool, err error) {
 	base, err := registry.Space(task.Workload, t, k.numerics.level)
 	if err != nil {
 		return nil, false, err
@@ -176,12 +176,12 @@ func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *user
 		row[5] += ": " + found.Refused
 		return row, false, nil
 	}
-	row[3], row[4] = show.Seconds(found.Seconds), show.Seconds(found.DefaultSeconds)
+	row[3], row[4] = humanize.Seconds(found.Seconds), humanize.Seconds(found.DefaultSeconds)
 	return row, true, nil
 }
 
 // ownDefault returns the kernel's first candidate and the default schedule.
-func ownDefault(ctx context.Context, base *space.Space, kernel *userkernel.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
+func ownDefault(ctx context.Context, base *searchspace.Space, kernel *userkernel.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
 	adder, err := tuner.NewKernelAdder([]*userkernel.Kernel{kernel}, numerics)
 	if err != nil {
 		return nil, nil, err
@@ -214,15 +214,15 @@ func newKernelsTasks(a *app) *cobra.Command {
 	}
 	flags.add(c)
 	return a.leaf(c, func(_ context.Context, args []string) error {
-		var models []job.Model
+		var models []jobclient.Model
 		err := flags.loadAll(args, array.Storage{}, func(_ string, p *program.Program) error {
-			models = append(models, job.Model{Tasks: p.Tasks, Weight: 1})
+			models = append(models, jobclient.Model{Tasks: p.Tasks, Weight: 1})
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		for _, t := range job.Join(models...) {
+		for _, t := range jobclient.Join(models...) {
 			if _, err := fmt.Fprintf(a.stdout, "# task %d: %s\n%s\n", t.Index, t.Name, t.Workload.Text()); err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/tuner/selection"
+	"github.com/tilth-dev/tilth/tuner/bestschedule"
 )
 
 // lockFlags names the lock file of schedules, which makes compilations reproducible.
@@ -33,12 +33,12 @@ func (f *lockFlags) check() error {
 // choices returns the schedules of the lock, completed by choose for missing tasks. The caller must write the
 // returned lock, if any, after compiling.
 func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.Target, level schedule.Numerics,
-	choose func(context.Context, *program.Program, *target.Target) ([]aot.Choice, error)) ([]aot.Choice, *selection.LockFile, error) {
+	choose func(context.Context, *program.Program, *target.Target) ([]aot.Choice, error)) ([]aot.Choice, *bestschedule.LockFile, error) {
 	if f.path == "" {
 		choices, err := choose(ctx, p, t)
 		return choices, nil, err
 	}
-	l, err := selection.ReadLock(f.path)
+	l, err := bestschedule.ReadLock(f.path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +62,7 @@ func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.T
 }
 
 // write writes the lock if it is not nil.
-func (f *lockFlags) write(l *selection.LockFile) error {
+func (f *lockFlags) write(l *bestschedule.LockFile) error {
 	if l == nil {
 		return nil
 	}

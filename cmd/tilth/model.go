@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/compiler/model"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 const modelLong = `Write a built-in test model, with random weights, as ONNX; without a name, list
@@ -24,7 +24,7 @@ type modelResult struct {
 }
 
 func newModel(a *app) *cobra.Command {
-	var o model.Options
+	var o modelzoo.Options
 	var output string
 	var asJSON bool
 	c := &cobra.Command{
@@ -37,7 +37,7 @@ func newModel(a *app) *cobra.Command {
   tilth model llama-small --bits 4 -o llama4.onnx
   tilth model llama-small --past --last -o decoder.onnx`,
 		Args:      cobra.MaximumNArgs(1),
-		ValidArgs: model.Names(),
+		ValidArgs: modelzoo.Names(),
 	}
 	c.Flags().Int64Var(&o.Batch, "batch", 1, "images or sequences in a batch")
 	c.Flags().Int64Var(&o.Seq, "seq", 0, "tokens in a sequence, of models that read text (default: see the list)")
@@ -62,8 +62,8 @@ func newModel(a *app) *cobra.Command {
 }
 
 func listModels(a *app, asJSON bool) error {
-	return list(a.stdout, asJSON, model.List(), show.NewTable("MODEL", ">TOKENS", "WHAT IT IS"), func(d model.Description) []string {
-		tokens := show.Missing
+	return list(a.stdout, asJSON, modelzoo.List(), humanize.NewTable("MODEL", ">TOKENS", "WHAT IT IS"), func(d modelzoo.Description) []string {
+		tokens := humanize.Missing
 		if d.Seq > 0 {
 			tokens = strconv.FormatInt(d.Seq, 10)
 		}
@@ -71,8 +71,8 @@ func listModels(a *app, asJSON bool) error {
 	})
 }
 
-func writeModel(a *app, name string, o model.Options, output string, asJSON bool) error {
-	if err := model.Check(name, o); err != nil {
+func writeModel(a *app, name string, o modelzoo.Options, output string, asJSON bool) error {
+	if err := modelzoo.Check(name, o); err != nil {
 		return &usageError{err}
 	}
 	if output == "" {
@@ -83,7 +83,7 @@ func writeModel(a *app, name string, o model.Options, output string, asJSON bool
 	}
 	var size int64
 	err := a.writeFile(output, func(w io.Writer) (err error) {
-		size, err = model.Write(w, name, o)
+		size, err = modelzoo.Write(w, name, o)
 		return err
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func writeModel(a *app, name string, o model.Options, output string, asJSON bool
 	if asJSON {
 		return writeJSON(a.stdout, modelResult{Model: name, File: output, SizeBytes: size})
 	}
-	fmt.Fprintf(a.stderr, "wrote %s (%s)\n", fileName(output), show.Bytes(size))
+	fmt.Fprintf(a.stderr, "wrote %s (%s)\n", fileName(output), humanize.Bytes(size))
 	return nil
 }
 
@@ -107,6 +107,6 @@ func newModelServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(context.Context, []string) error {
 		a.serves = true
-		return job.ServeModelReader(a.stdin, a.stdout)
+		return jobclient.ServeModelReader(a.stdin, a.stdout)
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 // numericsFlag bounds the algorithms that a command may use.
@@ -69,7 +69,7 @@ func (f *storageFlag) check(numerics schedule.Numerics) error {
 
 // on returns the storage for a target: the flag's, or the backend's preference.
 func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.Storage, error) {
-	as, err := job.Storage(t, numerics, f.text, weightBits[f.weights])
+	as, err := jobclient.Storage(t, numerics, f.text, weightBits[f.weights])
 	if err != nil && f.text != "" {
 		err = usagef("--%w", err)
 	}

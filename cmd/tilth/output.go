@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // jsonFlag adds --json.
@@ -39,7 +39,7 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // list writes rows as JSON or as a table.
-func list[T any](w io.Writer, asJSON bool, rows []T, table *show.Table, row func(T) []string) error {
+func list[T any](w io.Writer, asJSON bool, rows []T, table *humanize.Table, row func(T) []string) error {
 	if asJSON {
 		if rows == nil {
 			rows = []T{}
@@ -58,7 +58,7 @@ func screenOf(w io.Writer) io.Writer {
 	if !is || !term.IsTerminal(int(f.Fd())) {
 		return w
 	}
-	return &show.Screen{Writer: f, Width: widthOf(f), Colour: wantsColour(os.Getenv), Now: time.Now()}
+	return &humanize.Screen{Writer: f, Width: widthOf(f), Colour: wantsColour(os.Getenv), Now: time.Now()}
 }
 
 // widthOf returns a terminal's width in columns, or 0 if unknown. COLUMNS is the fallback.
@@ -80,7 +80,7 @@ func wantsColour(env func(string) string) bool {
 
 // wide disables shortening in tables on the terminal.
 func (a *app) wide() {
-	if screen, is := a.stdout.(*show.Screen); is {
+	if screen, is := a.stdout.(*humanize.Screen); is {
 		screen.Width, screen.Full = 0, true
 	}
 }

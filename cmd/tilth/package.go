@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 func newPackage(a *app) *cobra.Command {
@@ -103,13 +103,13 @@ func viewPackage(name, file string) (v packageView, err error) {
 }
 
 func (v packageView) print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s (%s), of model %s\ntarget: %s\n", v.Package, show.Bytes(v.SizeBytes), v.Model, v.Target)
+	_, err := fmt.Fprintf(w, "%s (%s), of model %s\ntarget: %s\n", v.Package, humanize.Bytes(v.SizeBytes), v.Model, v.Target)
 	if p := v.Provenance; p != nil && err == nil {
 		_, err = fmt.Fprintf(w, "device class: %s\nmodel's sha256: %s\nmade by: tilth %s (commit %s), %s, numerics %s\n",
 			p.DeviceClass, cmp.Or(p.ModelSHA256, "not known"), p.Tilth, cmp.Or(p.Commit, "not known"), v.Toolchain, p.Numerics)
 		for _, f := range p.ModelData {
 			if err == nil {
-				_, err = fmt.Fprintf(w, "model's data: %q (%s), sha256 %s\n", f.Name, show.Bytes(f.Bytes), f.SHA256)
+				_, err = fmt.Fprintf(w, "model's data: %q (%s), sha256 %s\n", f.Name, humanize.Bytes(f.Bytes), f.SHA256)
 			}
 		}
 	}
@@ -124,20 +124,20 @@ func (v packageView) print(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	table := show.NewTable("TASK", "WORKLOAD", "SCHEDULE", ">LATENCY", "CANDIDATE", "MEASURED")
+	table := humanize.NewTable("TASK", "WORKLOAD", "SCHEDULE", ">LATENCY", "CANDIDATE", "MEASURED")
 	for _, t := range v.Tasks {
 		latency, candidate, at := "-", "-", "-"
 		if t.Latency > 0 {
-			latency = show.Seconds(t.Latency)
+			latency = humanize.Seconds(t.Latency)
 		}
 		if t.Record != nil {
-			candidate, at = show.Digest(t.Record.Candidate), t.Record.MeasuredAt
+			candidate, at = humanize.Digest(t.Record.Candidate), t.Record.MeasuredAt
 		}
 		origin := t.Origin
 		if t.Kernel != nil {
 			origin += ", own kernel " + t.Kernel.Name
 		}
-		table.Row(t.Task, show.Digest(t.Workload), origin, latency, candidate, at)
+		table.Row(t.Task, humanize.Digest(t.Workload), origin, latency, candidate, at)
 	}
 	return table.Write(w)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/progress"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
-	"github.com/tilth-dev/tilth/tuner/trials"
 )
 
 // bestRow is a best record in a listing.
@@ -26,13 +26,13 @@ type bestRow struct {
 	// EnergyJoules is set if the target's objective is energy.
 	EnergyJoules float64 `json:"energy_j,omitempty"`
 	// Interval is the confidence interval of the median.
-	Interval      *trials.Interval `json:"interval"`
-	Flop          float64          `json:"flop"`
-	RelativeError float64          `json:"relative_error"`
-	Device        string           `json:"device"`
-	At            time.Time        `json:"at"`
-	Candidate     string           `json:"candidate"`
-	Origin        string           `json:"origin"`
+	Interval      *progress.Interval `json:"interval"`
+	Flop          float64            `json:"flop"`
+	RelativeError float64            `json:"relative_error"`
+	Device        string             `json:"device"`
+	At            time.Time          `json:"at"`
+	Candidate     string             `json:"candidate"`
+	Origin        string             `json:"origin"`
 	// Kernel is the name and knobs of a hand-written kernel; empty for a schedule.
 	Kernel string `json:"kernel,omitempty"`
 	// Suspected is why the measurement is in doubt.
@@ -70,13 +70,13 @@ func newRecordsBest(a *app) *cobra.Command {
 		if metered {
 			headings = slices.Insert(headings, 2, ">ENERGY")
 		}
-		return list(a.stdout, asJSON, rows, show.NewTable(headings...).Times("MEASURED"), func(r bestRow) []string {
+		return list(a.stdout, asJSON, rows, humanize.NewTable(headings...).Times("MEASURED"), func(r bestRow) []string {
 			row := []string{
-				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), r.uncertainty(), show.GFLOPS(r.Flop, r.LatencySeconds), show.Instant(r.At), r.Device,
+				humanize.Digest(r.Workload), humanize.Seconds(r.LatencySeconds), r.uncertainty(), humanize.GFLOPS(r.Flop, r.LatencySeconds), humanize.Instant(r.At), r.Device,
 				r.Target, cmp.Or(r.Kernel, r.Origin),
 			}
 			if metered {
-				row = slices.Insert(row, 2, show.Joules(r.EnergyJoules))
+				row = slices.Insert(row, 2, humanize.Joules(r.EnergyJoules))
 			}
 			return row
 		})
@@ -86,9 +86,9 @@ func newRecordsBest(a *app) *cobra.Command {
 // uncertainty formats the interval.
 func (r bestRow) uncertainty() string {
 	if r.Interval == nil {
-		return show.Missing
+		return humanize.Missing
 	}
-	text := show.Interval(r.Interval.LowSeconds, r.Interval.HighSeconds, r.Interval.Level, stat.LatencyLevel)
+	text := humanize.Interval(r.Interval.LowSeconds, r.Interval.HighSeconds, r.Interval.Level, stats.LatencyLevel)
 	if r.Remeasured != "" {
 		text += " remeasured"
 	}
@@ -105,7 +105,7 @@ func newBestRow(r *tilthv1.Record) bestRow {
 		Suspected: m.GetSuspected(), Remeasured: m.GetRemeasured(),
 	}
 	if i := m.GetInterval(); i.GetHighSeconds() > 0 {
-		row.Interval = &trials.Interval{LowSeconds: i.GetLowSeconds(), HighSeconds: i.GetHighSeconds(), Level: i.GetLevel()}
+		row.Interval = &progress.Interval{LowSeconds: i.GetLowSeconds(), HighSeconds: i.GetHighSeconds(), Level: i.GetLevel()}
 	}
 	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {
 		row.Flop = w.Flop()

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/static"
+	"github.com/tilth-dev/tilth/records/staticsite"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
@@ -70,7 +70,7 @@ func (a *app) exportLines(ctx context.Context, source recordsource.Source, flags
 
 // exportStatic writes records for a web server.
 func (a *app) exportStatic(ctx context.Context, source recordsource.Source, flags recordsFlags, folder string) error {
-	count, err := static.Write(folder, static.Source{
+	count, err := staticsite.Write(folder, staticsite.Source{
 		List: func(visit func(*tilthv1.Record) error) error {
 			return source.List(ctx, flags.target, flags.workload, visit)
 		},

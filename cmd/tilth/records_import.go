@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tuner/seeds"
+	"github.com/tilth-dev/tilth/tuner/warmstart"
 )
 
 const importLong = `Add exported records.
@@ -42,7 +42,7 @@ func newRecordsImport(a *app) *cobra.Command {
 	verify.add(c, "the file")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if format != formatTilth {
-			return a.importSeeds(args[0], seeds.LogFormat(format), &flags, &verify)
+			return a.importSeeds(args[0], warmstart.LogFormat(format), &flags, &verify)
 		}
 		in, err := verify.open(a, args[0])
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
@@ -43,13 +43,13 @@ func newRecordsList(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		table := show.NewTable("WORKLOAD", "CANDIDATE", ">LATENCY", "ERROR", "MEASURED", "DEVICE", "TARGET").Times("MEASURED").Errors("ERROR")
+		table := humanize.NewTable("WORKLOAD", "CANDIDATE", ">LATENCY", "ERROR", "MEASURED", "DEVICE", "TARGET").Times("MEASURED").Errors("ERROR")
 		return list(a.stdout, asJSON, rows, table, func(r recordRow) []string {
-			latency := show.Missing
+			latency := humanize.Missing
 			if r.LatencySeconds != nil {
-				latency = show.Seconds(*r.LatencySeconds)
+				latency = humanize.Seconds(*r.LatencySeconds)
 			}
-			return []string{show.Digest(r.Workload), show.Digest(r.Candidate), latency, r.Error, show.Instant(r.At), r.Device, r.Target}
+			return []string{humanize.Digest(r.Workload), humanize.Digest(r.Candidate), latency, r.Error, humanize.Instant(r.At), r.Device, r.Target}
 		})
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
@@ -108,7 +108,7 @@ func newRecordsCompact(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.stdout, "%s has %s, it had %s\n", path, show.Bytes(after), show.Bytes(before))
+		_, err = fmt.Fprintf(a.stdout, "%s has %s, it had %s\n", path, humanize.Bytes(after), humanize.Bytes(before))
 		return err
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 )
@@ -59,6 +59,6 @@ func showReport(w io.Writer, path string, r *records.Report) error {
 		sums = "without checksums, which the next tracker or import gives them"
 	}
 	_, err := fmt.Fprintf(w, "%s: %s, %d pages, %d rows %s; %d damaged, %d set aside before\n",
-		path, show.Bytes(r.SizeBytes), r.Pages, r.Rows, sums, r.Damaged, r.SetAside)
+		path, humanize.Bytes(r.SizeBytes), r.Pages, r.Rows, sums, r.Damaged, r.SetAside)
 	return err
 }

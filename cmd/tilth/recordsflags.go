@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/access/certs"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
-	"github.com/tilth-dev/tilth/records/static"
+	"github.com/tilth-dev/tilth/records/staticsite"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
@@ -146,7 +146,7 @@ func someDigests(digests map[string]bool) string {
 	all := slices.Sorted(maps.Keys(digests))
 	var shown []string
 	for _, d := range all[:min(len(all), limit)] {
-		shown = append(shown, show.Digest(d))
+		shown = append(shown, humanize.Digest(d))
 	}
 	if len(all) > limit {
 		shown = append(shown, "...")
@@ -203,7 +203,7 @@ func allowHTTPFlag(c *cobra.Command, allowed *bool) {
 
 // openStatic opens an export of records. Downloads are cached.
 func openStatic(ctx context.Context, where string, tls certs.ClientConfig, allowHTTP bool, key *signing.PublicKey) (recordsource.Static, error) {
-	o := static.ServerOptions{AllowHTTP: allowHTTP}
+	o := staticsite.ServerOptions{AllowHTTP: allowHTTP}
 	cache, err := cacheDir()
 	if err != nil {
 		return recordsource.Static{}, err

@@ -18,10 +18,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/signing"
-	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/internal/stats"
+	"github.com/tilth-dev/tilth/runner/packagerun"
 )
 
 const runLong = `Run a package once on the inputs of an .npz file, and time it if asked.
@@ -300,7 +300,7 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 	if err != nil {
 		return nil, err
 	}
-	return execute.MadeUpInputs(manifest, extents), nil
+	return packagerun.MadeUpInputs(manifest, extents), nil
 }
 
 func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error) {
@@ -323,7 +323,7 @@ func (r *runCommand) timeOnDevice(ctx context.Context, m *aot.Model) (*timeResul
 }
 
 func (r *runCommand) summarize(samples []float64) *timeResult {
-	s := stat.Of(samples)
+	s := stats.Of(samples)
 	return &timeResult{
 		Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, StdDev: s.StdDev,
 		Repeat: r.repeat, Number: r.number,
@@ -336,7 +336,7 @@ func (r *runCommand) printTimes(result runResult) error {
 	if result.OnDevice != nil {
 		head = append(head, "")
 	}
-	table := show.NewTable(head...)
+	table := humanize.NewTable(head...)
 	for k, t := range []*timeResult{result.Time, result.OnDevice} {
 		if t == nil {
 			continue

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/runner/packagerun"
 )
 
 // runServerName is the hidden command of a runner's child processes.
@@ -19,6 +19,6 @@ func newRunServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
-		return execute.Serve(ctx, a.stdin, a.stdout)
+		return packagerun.Serve(ctx, a.stdin, a.stdout)
 	})
 }

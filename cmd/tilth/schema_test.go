@@ -24,10 +24,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tilth-dev/tilth/compiler/conformance"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // outputs maps commands to the types of their JSON output and logs.
@@ -53,8 +53,8 @@ var outputs = map[string]reflect.Type{
 	"jobs retry":          reflect.TypeFor[retryView](),
 	"jobs show":           reflect.TypeFor[jobView](),
 	"jobs submit":         reflect.TypeFor[jobRow](),
-	"jobs watch":          reflect.TypeFor[trials.Summary](),
-	"model":               reflect.TypeFor[[]model.Description](),
+	"jobs watch":          reflect.TypeFor[progress.Summary](),
+	"model":               reflect.TypeFor[[]modelzoo.Description](),
 	"model NAME":          reflect.TypeFor[modelResult](),
 	"package show":        reflect.TypeFor[packageView](),
 	"records best":        reflect.TypeFor[[]bestRow](),
@@ -64,8 +64,8 @@ var outputs = map[string]reflect.Type{
 	"sign":                reflect.TypeFor[[]signedRow](),
 	"tasks":               reflect.TypeFor[[]taskRow](),
 	"tracker token list":  reflect.TypeFor[[]tokenRow](),
-	"tune":                reflect.TypeFor[trials.Summary](),
-	"tune --log":          reflect.TypeFor[trials.Line](),
+	"tune":                reflect.TypeFor[progress.Summary](),
+	"tune --log":          reflect.TypeFor[progress.Line](),
 	"verify":              reflect.TypeFor[[]signedRow](),
 	"version":             reflect.TypeFor[buildRow](),
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/seeds"
+	"github.com/tilth-dev/tilth/tuner/warmstart"
 )
 
 // importSeeds reads a TVM log and adds its schedules to the seeds beside a records file.
-func (a *app) importSeeds(file string, format seeds.LogFormat, flags *recordsFlags, verify *verifyFlag) error {
-	if !slices.Contains(seeds.LogFormats, format) {
+func (a *app) importSeeds(file string, format warmstart.LogFormat, flags *recordsFlags, verify *verifyFlag) error {
+	if !slices.Contains(warmstart.LogFormats, format) {
 		return usagef("--format %s: want one of %s, autotvm, ansor", format, formatTilth)
 	}
 	if flags.tracker.addr != "" {
@@ -27,13 +27,13 @@ func (a *app) importSeeds(file string, format seeds.LogFormat, flags *recordsFla
 		return fmt.Errorf("import seeds: %w", err)
 	}
 	defer in.Close()
-	log, err := seeds.ReadLog(in, format)
+	log, err := warmstart.ReadLog(in, format)
 	if err != nil {
 		return fmt.Errorf("import seeds from %s: %w", file, err)
 	}
 	fresh := 0
 	if len(log.Entries) > 0 {
-		if fresh, err = seeds.Add(seeds.Path(path), log.Entries); err != nil {
+		if fresh, err = warmstart.Add(warmstart.Path(path), log.Entries); err != nil {
 			return err
 		}
 	}
@@ -41,14 +41,14 @@ func (a *app) importSeeds(file string, format seeds.LogFormat, flags *recordsFla
 }
 
 // showSeeds prints the result of an import.
-func (a *app) showSeeds(log *seeds.Log, fresh int) error {
+func (a *app) showSeeds(log *warmstart.Log, fresh int) error {
 	kept := 0
-	operators := show.NewTable("OPERATOR", ">SEEDS")
+	operators := humanize.NewTable("OPERATOR", ">SEEDS")
 	for _, e := range log.Entries {
 		kept += len(e.Tilings)
 		operators.Row(e.Operator, strconv.Itoa(len(e.Tilings)))
 	}
-	refused := show.NewTable("NO SEED", ">LINES", ">FIRST", "WHICH SAYS").Whole("WHICH SAYS")
+	refused := humanize.NewTable("NO SEED", ">LINES", ">FIRST", "WHICH SAYS").Whole("WHICH SAYS")
 	for _, r := range log.Refused {
 		refused.Row(string(r.Reason), strconv.Itoa(r.Count), strconv.Itoa(r.Line), r.Detail)
 	}

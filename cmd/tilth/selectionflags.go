@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 // selectionFlags selects the models and tasks whose latency to minimize, and their weights.
@@ -52,7 +52,7 @@ func (f *selectionFlags) modelWeights(models int) ([]float64, error) {
 		return nil, usagef("--weight %s: want a number for each of the %d models, in their order, such as 3,1", f.weights, models)
 	}
 	for i, part := range parts {
-		weight, err := job.ParseWeight(strings.TrimSpace(part))
+		weight, err := jobclient.ParseWeight(strings.TrimSpace(part))
 		if err != nil {
 			return nil, usagef("--weight %s: %w", f.weights, err)
 		}
@@ -62,12 +62,12 @@ func (f *selectionFlags) modelWeights(models int) ([]float64, error) {
 }
 
 // load reads the models with a storage type and selects their tasks. It may be called again.
-func (f *selectionFlags) load(paths []string, storage array.Storage) (*job.Objective, error) {
+func (f *selectionFlags) load(paths []string, storage array.Storage) (*jobclient.Objective, error) {
 	weights, err := f.modelWeights(len(paths))
 	if err != nil {
 		return nil, err
 	}
-	o := &job.Objective{Storage: storage}
+	o := &jobclient.Objective{Storage: storage}
 	read := 0
 	err = f.model.loadAll(paths, storage, func(path string, p *program.Program) error {
 		o.Add(modelName(path), p, weights[read])
@@ -83,16 +83,16 @@ func (f *selectionFlags) load(paths []string, storage array.Storage) (*job.Objec
 	return o, err
 }
 
-func (f *selectionFlags) choose(tasks []job.Task) ([]job.Task, error) {
+func (f *selectionFlags) choose(tasks []jobclient.Task) ([]jobclient.Task, error) {
 	if f.list == "" {
-		return job.Select(tasks, f.tasks)
+		return jobclient.Select(tasks, f.tasks)
 	}
 	if f.listed == nil {
 		if err := f.readList(); err != nil {
 			return nil, fmt.Errorf("--task-weights: %w", err)
 		}
 	}
-	chosen, err := job.WeighByList(tasks, bytes.NewReader(f.listed))
+	chosen, err := jobclient.WeighByList(tasks, bytes.NewReader(f.listed))
 	if err != nil {
 		return nil, fmt.Errorf("--task-weights: %s: %w", f.list, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
@@ -71,7 +71,7 @@ func signFile(row signedRow, key signing.PrivateKey) error {
 	if err != nil {
 		return fmt.Errorf("sign %s: %w", row.File, err)
 	}
-	return disk.WriteFile(row.Signature, func(w io.Writer) error {
+	return filesystem.WriteFile(row.Signature, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})

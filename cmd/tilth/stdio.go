@@ -7,16 +7,16 @@ import (
 	"io"
 	"os"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // stdio as a file name stands for standard input when reading and standard output when writing.
 const stdio = "-"
 
-// writeFile writes a file like disk.WriteFile, or standard output.
+// writeFile writes a file like filesystem.WriteFile, or standard output.
 func (a *app) writeFile(path string, fill func(io.Writer) error) error {
 	if path != stdio {
-		return disk.WriteFile(path, fill)
+		return filesystem.WriteFile(path, fill)
 	}
 	return a.writeStdout(fill)
 }
@@ -24,7 +24,7 @@ func (a *app) writeFile(path string, fill func(io.Writer) error) error {
 // writePrivate is writeFile for files that only their owner may read.
 func (a *app) writePrivate(path string, fill func(io.Writer) error) error {
 	if path != stdio {
-		return disk.WritePrivateFile(path, fill)
+		return filesystem.WritePrivateFile(path, fill)
 	}
 	return a.writeStdout(fill)
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 // taskRow is a task in a listing.
@@ -54,28 +54,28 @@ a pass or a kernel.`,
 		if dump.what == dumpGraph {
 			return dump.graphs(a, &flags, storage, args)
 		}
-		var models []job.Model
+		var models []jobclient.Model
 		err = flags.loadAll(args, storage, func(_ string, p *program.Program) error {
-			models = append(models, job.Model{Tasks: p.Tasks, Weight: 1})
+			models = append(models, jobclient.Model{Tasks: p.Tasks, Weight: 1})
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 		if dump.what != "" {
-			return dump.write(a, job.Join(models...))
+			return dump.write(a, jobclient.Join(models...))
 		}
-		table := show.NewTable(">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD")
-		return list(a.stdout, asJSON, taskRows(job.Join(models...)), table, func(r taskRow) []string {
+		table := humanize.NewTable(">#", "TASK", ">TIMES", ">GFLOP", ">SHARE", "WORKLOAD")
+		return list(a.stdout, asJSON, taskRows(jobclient.Join(models...)), table, func(r taskRow) []string {
 			return []string{
-				strconv.Itoa(r.Index), r.Task, fmt.Sprintf("%dx", r.Times), show.GFLOP(r.Flop),
-				fmt.Sprintf("%.1f %%", 100*r.Share), show.Digest(r.Digest),
+				strconv.Itoa(r.Index), r.Task, fmt.Sprintf("%dx", r.Times), humanize.GFLOP(r.Flop),
+				fmt.Sprintf("%.1f %%", 100*r.Share), humanize.Digest(r.Digest),
 			}
 		})
 	})
 }
 
-func taskRows(tasks []job.Task) []taskRow {
+func taskRows(tasks []jobclient.Task) []taskRow {
 	total := 0.0
 	for _, t := range tasks {
 		total += t.Flop * float64(t.Count)

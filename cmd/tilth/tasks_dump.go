@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 // dumpFlags requests the programs of tasks instead of a list.
@@ -106,7 +106,7 @@ func (d *dumpFlags) graphs(a *app, models *modelFlags, storage array.Storage, pa
 }
 
 // write prints the programs of the selected tasks.
-func (d *dumpFlags) write(a *app, tasks []job.Task) error {
+func (d *dumpFlags) write(a *app, tasks []jobclient.Task) error {
 	on, err := registry.Target(d.target, d.threads)
 	if err != nil {
 		return err
@@ -136,19 +136,19 @@ func (d *dumpFlags) write(a *app, tasks []job.Task) error {
 }
 
 // choose returns the tasks named by --task.
-func (d *dumpFlags) choose(tasks []job.Task) ([]job.Task, error) {
+func (d *dumpFlags) choose(tasks []jobclient.Task) ([]jobclient.Task, error) {
 	if d.task == "" {
 		return tasks, nil
 	}
 	for _, t := range tasks {
 		if strconv.Itoa(t.Index) == d.task || len(d.task) >= 8 && strings.HasPrefix(t.Workload.Digest(), d.task) {
-			return []job.Task{t}, nil
+			return []jobclient.Task{t}, nil
 		}
 	}
 	return nil, fmt.Errorf("there is no task %s among %d: 'tilth tasks' lists them", d.task, len(tasks))
 }
 
-func (d *dumpFlags) scheduled(a *app, by backend.Backend, on *target.Target, task job.Task) (*schedule.Schedule, error) {
+func (d *dumpFlags) scheduled(a *app, by backend.Backend, on *target.Target, task jobclient.Task) (*schedule.Schedule, error) {
 	if d.schedule == defaultSchedule {
 		s := by.Space(task.Workload, on, d.numerics.level)
 		return s.Apply(s.Default())
@@ -184,7 +184,7 @@ func (d *dumpFlags) trace(a *app) ([]byte, error) {
 }
 
 // print writes the steps before the source, or only the source.
-func (d *dumpFlags) print(w io.Writer, task job.Task, steps []backend.Step) error {
+func (d *dumpFlags) print(w io.Writer, task jobclient.Task, steps []backend.Step) error {
 	var errs []error
 	put := func(format string, args ...any) {
 		_, err := fmt.Fprintf(w, format, args...)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/disk"
 	"github.com/tilth-dev/tilth/internal/farm"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
@@ -151,7 +151,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 		return err
 	}
 	// The data are private; an existing folder keeps its mode.
-	if err := disk.MakeFolder(dir, 0o700); err != nil {
+	if err := filesystem.MakeFolder(dir, 0o700); err != nil {
 		return fmt.Errorf("tracker: %w: name another folder with --data", err)
 	}
 	security, err := f.security.config(a, dir)

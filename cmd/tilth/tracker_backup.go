@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
@@ -51,7 +51,7 @@ func newTrackerBackup(a *app) *cobra.Command {
 				return err
 			}
 		}
-		_, err = fmt.Fprintf(a.statusWriter(output), "wrote %s, %s\n", fileName(output), show.Bytes(int64(size)))
+		_, err = fmt.Fprintf(a.statusWriter(output), "wrote %s, %s\n", fileName(output), humanize.Bytes(int64(size)))
 		return err
 	})
 }

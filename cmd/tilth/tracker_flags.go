@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/artifact/objects"
+	"github.com/tilth-dev/tilth/internal/artifact/s3"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
@@ -149,7 +149,7 @@ func (f *artifactFlags) add(c *cobra.Command) {
 
 func (f *artifactFlags) check() error {
 	if f.address != "" {
-		if _, err := objects.ParseAddress(f.address); err != nil {
+		if _, err := s3.ParseAddress(f.address); err != nil {
 			return usagef("--artifacts: %v", err)
 		}
 	}

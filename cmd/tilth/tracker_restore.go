@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
@@ -45,7 +45,7 @@ func newTrackerRestore(a *app) *cobra.Command {
 
 // showRestoration prints what was restored and what is lost.
 func showRestoration(w io.Writer, backup, path string, r *bolt.Restoration) error {
-	lines := []string{fmt.Sprintf("restored %s from %s: %s, %d rows, no damage", path, backup, show.Bytes(r.Report.SizeBytes), r.Report.Rows)}
+	lines := []string{fmt.Sprintf("restored %s from %s: %s, %d rows, no damage", path, backup, humanize.Bytes(r.Report.SizeBytes), r.Report.Rows)}
 	if r.Aside != "" {
 		lines = append(lines, "the file that was there is kept as "+r.Aside)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // tokenLifetime is the default lifetime of a token.
@@ -116,11 +116,11 @@ func newTokenList(a *app) *cobra.Command {
 		for _, t := range set.Tokens {
 			rows = append(rows, newTokenRow(t, time.Now()))
 		}
-		table := show.NewTable("ID", "NAME", "ROLE", "STATE", "CREATED", "EXPIRES").Times("CREATED", "EXPIRES").States("STATE")
+		table := humanize.NewTable("ID", "NAME", "ROLE", "STATE", "CREATED", "EXPIRES").Times("CREATED", "EXPIRES").States("STATE")
 		return list(a.stdout, asJSON, rows, table, func(r tokenRow) []string {
 			expires := r.Expires
 			if expires == "" {
-				expires = show.Missing
+				expires = humanize.Missing
 			}
 			return []string{r.ID, r.Name, r.Role, r.State, r.Created, expires}
 		})

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/artifact/objects"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/artifact/s3"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 )
@@ -61,11 +61,11 @@ func (a *app) verifyRecords(ctx context.Context, path string) error {
 func (a *app) verifyArtifacts(ctx context.Context, dir, address string) error {
 	blobs, where := artifact.Folder(dir), dir
 	if address != "" {
-		at, err := objects.ParseAddress(address)
+		at, err := s3.ParseAddress(address)
 		if err != nil {
 			return usagef("--artifacts: %v", err)
 		}
-		if blobs, err = objects.Open(at); err != nil {
+		if blobs, err = s3.Open(at); err != nil {
 			return err
 		}
 		where = at.String()
@@ -82,7 +82,7 @@ func (a *app) verifyArtifacts(ctx context.Context, dir, address string) error {
 			return err
 		}
 	}
-	if _, err := fmt.Fprintf(a.stdout, "artifacts checked: %d, %s; damaged: %d\n", v.Files, show.Bytes(v.Bytes), len(v.Damaged)); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "artifacts checked: %d, %s; damaged: %d\n", v.Files, humanize.Bytes(v.Bytes), len(v.Damaged)); err != nil {
 		return err
 	}
 	if n := len(v.Damaged); n > 0 {

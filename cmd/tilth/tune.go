@@ -19,8 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // partingTimeout bounds the last calls of an interrupted client.
@@ -153,7 +153,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	bound, cancel := f.Bound(ctx)
 	defer cancel()
 	defer context.AfterFunc(bound, logs.mute)()
-	j, err := f.Client.Submit(bound, job.SpecFor(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
+	j, err := f.Client.Submit(bound, jobclient.SpecFor(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if !t.quiet {
 		t.printSeeds(t.app, j.GetSpec())
 	}
-	if err := t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file}); err != nil {
+	if err := t.follow(ctx, bound, f.Client, j, logs, progress.Summary{Records: file}); err != nil {
 		return err
 	}
 	var device *tilthv1.JobSpec
@@ -173,7 +173,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 }
 
 // prepare returns the target, the compiler, and the objective: the models as programs for that target.
-func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Target, *toolchain.Toolchain, *job.Objective, error) {
+func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Target, *toolchain.Toolchain, *jobclient.Objective, error) {
 	load := t.loader(paths)
 	if _, err := load(nil); err != nil {
 		return nil, nil, nil, err
@@ -257,7 +257,7 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if !t.quiet {
 		t.printSeeds(t.app, j.GetSpec())
 	}
-	if err := t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr}); err != nil {
+	if err := t.follow(ctx, ctx, c, j, logs, progress.Summary{Tracker: t.tracker.addr}); err != nil {
 		return err
 	}
 	t.printNext(ctx, paths, j.GetSpec())
@@ -286,7 +286,7 @@ func (t *tuneCommand) printNext(ctx context.Context, paths []string, spec *tilth
 }
 
 // follow shows the job until it ends, and ends it when ctx ends. bound ends earlier if the farm fails.
-func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where trials.Summary) error {
+func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where progress.Summary) error {
 	w := t.newFollower(t.app, j, t.budget())
 	w.own = t.tracker.addr == ""
 	logs.set(w.display)

@@ -17,14 +17,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/seeds"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
+	"github.com/tilth-dev/tilth/tuner/progress"
 	"github.com/tilth-dev/tilth/tuner/transfer"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/warmstart"
 )
 
 // defaultTime is the budget without --trials and --time.
@@ -49,7 +49,7 @@ type tuneFlags struct {
 	kernels    kernelsFlag
 	low        objectiveFlag
 	// seeds holds the imported seeds; nil until readSeeds.
-	seeds *seeds.File
+	seeds *warmstart.File
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
@@ -115,13 +115,13 @@ func (f *tuneFlags) readSeeds(records string) error {
 	if err != nil || f.noTransfer {
 		return err
 	}
-	f.seeds, err = seeds.Read(seeds.Path(path))
+	f.seeds, err = warmstart.Read(warmstart.Path(path))
 	return err
 }
 
 // options returns the options of the job for an owner.
-func (f *tuneFlags) options(owner string) job.Options {
-	return job.Options{
+func (f *tuneFlags) options(owner string) jobclient.Options {
+	return jobclient.Options{
 		Name: f.name, Owner: owner, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop, Priority: f.priority, Private: f.private,
 		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer, Kernels: f.kernels.list,
 		Seeds: f.seeds,
@@ -130,9 +130,9 @@ func (f *tuneFlags) options(owner string) job.Options {
 
 // loader returns a function that loads the objective for a target, whose programs may store factors in a
 // smaller type.
-func (f *tuneFlags) loader(paths []string) job.Load {
-	var last *job.Objective
-	return func(t *target.Target) (o *job.Objective, err error) {
+func (f *tuneFlags) loader(paths []string) jobclient.Load {
+	var last *jobclient.Objective
+	return func(t *target.Target) (o *jobclient.Objective, err error) {
 		storage := f.storage.always()
 		if t != nil && last != nil && !t.SupportsOpenExtents() && last.Open != "" {
 			return nil, fmt.Errorf("%s cannot stay open for a GPU: fix it by --shape", last.Open)
@@ -156,8 +156,8 @@ func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string
 	if err := f.readSeeds(""); err != nil {
 		return nil, err
 	}
-	choice := job.DeviceChoice{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
-	return job.Submit(ctx, c, f.loader(paths), f.options(owner()), choice, patience)
+	choice := jobclient.DeviceChoice{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
+	return jobclient.Submit(ctx, c, f.loader(paths), f.options(owner()), choice, patience)
 }
 
 // plotFlag names the file for a plot of a job's latency; empty means none.
@@ -176,7 +176,7 @@ func (f plotFlag) begin() error {
 }
 
 // write plots the tally of a job.
-func (f plotFlag) write(j *tilthv1.Job, t *trials.Tally) error {
+func (f plotFlag) write(j *tilthv1.Job, t *progress.Tally) error {
 	return f.draw(display.CurveOf(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
 }
 
@@ -184,7 +184,7 @@ func (f plotFlag) draw(c display.Curve) error {
 	if f == "" {
 		return nil
 	}
-	return disk.WriteFile(string(f), func(w io.Writer) error { return display.WriteCurve(w, c) })
+	return filesystem.WriteFile(string(f), func(w io.Writer) error { return display.WriteCurve(w, c) })
 }
 
 // costModelFlag names a cost model to use instead of training one on records.

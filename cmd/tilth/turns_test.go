@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // TestJobsTakeTurnsOnOneTuner lets two clients tune on one tuner with a single slot. Neither waits for the other to
@@ -37,7 +37,7 @@ func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
 	turns := 0
 	for _, p := range clients {
 		p.mustEnd()
-		var summary trials.Summary
+		var summary progress.Summary
 		if err := json.Unmarshal(p.stdout.Bytes(), &summary); err != nil {
 			t.Fatalf("summary: %v\n%s", err, p.stdout.String())
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack stops and restarts the runner of a tuning job.
@@ -42,7 +42,7 @@ func TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack(t *testing.T) {
 	})
 	f.tilth(ctx, "devices", "uncordon", "test/runner", "--tracker", f.tracker).mustRun()
 	tune.mustEnd()
-	var summary trials.Summary
+	var summary progress.Summary
 	if err := json.Unmarshal(tune.stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func TestAJobOfWhichNothingCameIsAFailure(t *testing.T) {
 	job := &tilthv1.Job{Id: "j", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
 	finish := func(known float64) error {
 		job.Progress = []*tilthv1.TaskProgress{{KnownBestSeconds: known}}
-		w := &follower{job: job, tally: trials.NewTally(job, nil)}
+		w := &follower{job: job, tally: progress.NewTally(job, nil)}
 		w.tally.Add(&tilthv1.JobEvent{Event: &tilthv1.JobEvent_State{
 			State: &tilthv1.JobStateChanged{State: tilthv1.JobState_JOB_STATE_DONE, Reason: "trials spent"},
 		}})
-		return w.finish(&app{stdout: io.Discard, stderr: io.Discard}, false, trials.Summary{})
+		return w.finish(&app{stdout: io.Discard, stderr: io.Discard}, false, progress.Summary{})
 	}
 	if err := finish(0); err == nil || !strings.Contains(err.Error(), "no trial was measured: trials spent") {
 		t.Errorf("without a trial: %v", err)

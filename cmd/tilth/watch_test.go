@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // TestAJobOutlivesItsClient kills the client of a farm's job. The job must continue, and a new watcher must see all
@@ -36,7 +36,7 @@ func TestAJobOutlivesItsClient(t *testing.T) {
 	watched, shown := filepath.Join(f.dir, "watched.svg"), filepath.Join(f.dir, "shown.svg")
 	watch := f.tilth(ctx, "jobs", "watch", id, "--tracker", f.tracker, "--plot", watched, "--log", log, "--json")
 	watch.mustRun()
-	var summary trials.Summary
+	var summary progress.Summary
 	if err := json.Unmarshal(watch.stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}

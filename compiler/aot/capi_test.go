@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -37,7 +37,7 @@ func unpackedFor(t *testing.T, o Options, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	buildOnce(t, o, toolchain.Build{Headers: []toolchain.File{runtime.Interface(), {Name: "object.h", Text: string(object)}},
+	buildOnce(t, o, toolchain.Build{Headers: []toolchain.File{cruntime.Interface(), {Name: "object.h", Text: string(object)}},
 		Sources: []toolchain.File{{Name: "user.c", Text: string(text)}}}, filepath.Join(dir, "user"))
 	return dir
 }

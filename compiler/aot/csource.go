@@ -13,7 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // cPrefix is the default prefix of the names in an archive of C source.
@@ -58,7 +58,7 @@ func (c *compilation) writeC(ctx context.Context, l *layout) (manifest *Manifest
 	if err := s.limit(); err != nil {
 		return nil, err
 	}
-	err = disk.WriteFile(c.options.Output, func(out io.Writer) error {
+	err = filesystem.WriteFile(c.options.Output, func(out io.Writer) error {
 		w := &archiveWriter{tar: tar.NewWriter(out)}
 		if err := s.write(w, plan); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	cpuruntime "github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	cpuruntime "github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
 	"github.com/tilth-dev/tilth/compiler/expr"

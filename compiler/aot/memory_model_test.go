@@ -5,7 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 )
 
 // TestPlansOfModelsAreTight: plans are within a tenth of the peak memory in use, for models with every kind of
@@ -20,7 +20,7 @@ func TestPlansOfModelsAreTight(t *testing.T) {
 				t.Skip("slow: plans a large model")
 			}
 			t.Parallel()
-			m, err := model.Build(name, model.Options{})
+			m, err := modelzoo.Build(name, modelzoo.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

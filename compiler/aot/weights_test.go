@@ -4,12 +4,12 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
@@ -79,7 +79,7 @@ func TestKernelsInIntegersAreRightInPackages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if off := accuracy.Relative(outputs[0]["y"], evaluated["y"]); !(off <= 1e-5) {
+		if off := tolerance.Relative(outputs[0]["y"], evaluated["y"]); !(off <= 1e-5) {
 			t.Errorf("%v: outputs are off by %g of their largest", level, off)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // write creates the package, after measuring it if Check is set; it appears under its name once it is completely on
@@ -25,7 +25,7 @@ func (c *compilation) write(l *layout, object []byte) (manifest *Manifest, err e
 		defer func() { err = errors.Join(err, checked.remove()) }()
 		fill = checked.copy
 	}
-	err = disk.WriteFile(c.options.Output, func(out io.Writer) error {
+	err = filesystem.WriteFile(c.options.Output, func(out io.Writer) error {
 		w, err := fill(out)
 		if err == nil {
 			manifest, err = c.finish(w, l)

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -21,7 +21,7 @@ type Backend interface {
 	Code
 	Programs
 	// Space returns the candidate schedules of a workload with the algorithms that numerics allows.
-	Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space
+	Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *searchspace.Space
 	// Storage returns how a program stores the factors of float32 products (frontend.Options.Storage) at a level of
 	// numerics, as a 16-bit type. Invalid selects the type with the largest gain.
 	Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage
@@ -155,9 +155,9 @@ type Runtime struct {
 // Features describes candidates to cost models. It reads the schedule without lowering or changing it.
 type Features interface {
 	// Set returns the columns.
-	Set() *features.Set
+	Set() *costfeatures.Set
 	// Describe returns the row of a candidate on a target. cycles is the space's analytic cost, or NaN if unknown.
-	Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row
+	Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row
 	// Prior returns a cost model for a target without measurements, in LightGBM's text format, or "" if no model
 	// exists.
 	Prior(t *target.Target) string

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
@@ -13,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -88,7 +88,7 @@ func (r *Runner) rounded(p *program.Program) (float64, error) {
 	if r.Numerics < schedule.Fast {
 		return 0, nil
 	}
-	return accuracy.Bound(p, func(w *expr.Workload) (*schedule.Schedule, error) {
+	return tolerance.Bound(p, func(w *expr.Workload) (*schedule.Schedule, error) {
 		s, err := registry.Space(w, r.Target, r.Numerics)
 		if err != nil {
 			return nil, err

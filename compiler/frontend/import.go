@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/frontend/emit"
 	"github.com/tilth-dev/tilth/compiler/frontend/importer"
+	"github.com/tilth-dev/tilth/compiler/frontend/programgen"
 	"github.com/tilth-dev/tilth/compiler/frontend/rewrite"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
@@ -77,7 +77,7 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 	if err != nil {
 		return nil, err
 	}
-	if p, err = emit.Program(g, kernels); err != nil {
+	if p, err = programgen.Program(g, kernels); err != nil {
 		return nil, fmt.Errorf("model %q: %w", g.Name, err)
 	}
 	return p, nil

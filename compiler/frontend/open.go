@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/frontend/emit"
 	"github.com/tilth-dev/tilth/compiler/frontend/importer"
+	"github.com/tilth-dev/tilth/compiler/frontend/programgen"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -102,15 +102,15 @@ func importSamples(m *onnx.Model, opts Options, extents []program.Extent, at [][
 	if len(extents) > 1 {
 		choices = append(choices, all)
 	}
-	var samples []emit.Sample
+	var samples []programgen.Sample
 	for _, choice := range choices {
 		g, kernels, err := kernelsOf(newBudget(m), m, opts.at(extents, choice), func(string, *graph.Graph) {})
 		if err != nil {
 			return nil, with(extents, choice, err)
 		}
-		samples = append(samples, emit.Sample{Graph: g, Kernels: kernels, Extents: choice})
+		samples = append(samples, programgen.Sample{Graph: g, Kernels: kernels, Extents: choice})
 	}
-	p, err := emit.Open(extents, samples)
+	p, err := programgen.Open(extents, samples)
 	if err != nil {
 		return nil, fmt.Errorf("model %q with open extents: %w", m.Graph.Name, err)
 	}
@@ -162,7 +162,7 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	if err != nil {
 		return err
 	}
-	if err := emit.CheckForms(extents, choices, graphs); err != nil {
+	if err := programgen.CheckForms(extents, choices, graphs); err != nil {
 		return err
 	}
 	none := maxima
@@ -176,7 +176,7 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	if err != nil {
 		return err
 	}
-	return emit.CheckResults(extents, choices, append(graphs, empty...), len(graphs))
+	return programgen.CheckResults(extents, choices, append(graphs, empty...), len(graphs))
 }
 
 // minSeen returns the smallest value of an extent that leaves the operators unchanged: those on empty values are

@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/frontend/placement"
+	"github.com/tilth-dev/tilth/compiler/frontend/layout"
 	"github.com/tilth-dev/tilth/compiler/frontend/rewrite"
 	"github.com/tilth-dev/tilth/compiler/graph"
 )
 
 // passes lists the passes between operators and kernels, in order. Constants are folded before; dead nodes are
 // removed after each pass.
-var passes = slices.Concat(rewrite.Passes, placement.Passes)
+var passes = slices.Concat(rewrite.Passes, layout.Passes)
 
 // passes returns the passes for a model with these options.
 func (o Options) passes() []graph.Pass {
@@ -20,13 +20,13 @@ func (o Options) passes() []graph.Pass {
 		list = slices.Insert(slices.Clone(list), 0, rewrite.ShiftBytes(o.Storage.Bytes))
 	}
 	if o.Storage.WeightBits > 0 {
-		list = slices.Insert(slices.Clone(list), len(list)-len(placement.Passes), rewrite.QuantiseWeights(o.Storage, o.Quantised))
+		list = slices.Insert(slices.Clone(list), len(list)-len(layout.Passes), rewrite.QuantiseWeights(o.Storage, o.Quantised))
 	}
 	if o.Storage.RowBytes > 0 {
-		list = slices.Insert(slices.Clone(list), len(list)-len(placement.Passes), rewrite.AlignRows(o.Storage.RowBytes, o.Storage.ElementBytes()))
+		list = slices.Insert(slices.Clone(list), len(list)-len(layout.Passes), rewrite.AlignRows(o.Storage.RowBytes, o.Storage.ElementBytes()))
 	}
 	if o.Storage.Type != array.Invalid {
-		list = append(slices.Clone(list), placement.Narrow(o.Storage))
+		list = append(slices.Clone(list), layout.Narrow(o.Storage))
 	}
 	return list
 }

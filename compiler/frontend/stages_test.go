@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 )
 
 func TestDumpShowsTheGraphAfterEachStageThatChangedIt(t *testing.T) {
-	m, err := model.Build("dcgan", model.Options{})
+	m, err := modelzoo.Build("dcgan", modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,14 @@
 package sketch
 
-import "github.com/tilth-dev/tilth/compiler/space"
+import "github.com/tilth-dev/tilth/compiler/searchspace"
 
 // Knob returns an open parameter.
-func Knob[P any](name string, field func(*P) *int64, values ...int64) space.Parameter[P] {
-	return space.Parameter[P]{Knob: space.Knob{Name: name, Values: values}, Field: field}
+func Knob[P any](name string, field func(*P) *int64, values ...int64) searchspace.Parameter[P] {
+	return searchspace.Parameter[P]{Knob: searchspace.Knob{Name: name, Values: values}, Field: field}
 }
 
 // Unrolling marks a knob as an unroll factor.
-func Unrolling[P any](p space.Parameter[P]) space.Parameter[P] {
+func Unrolling[P any](p searchspace.Parameter[P]) searchspace.Parameter[P] {
 	p.Unrolls = true
 	return p
 }

@@ -4,11 +4,11 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // Settle applies the candidate of a family without knobs that coordinate descent on the analytic cost finds.
-func Settle(s *schedule.Schedule, f space.Family) error {
+func Settle(s *schedule.Schedule, f searchspace.Family) error {
 	by, knobs := f.Algorithms()[0], f.Knobs()
 	values := make([]int64, len(knobs))
 	for k, knob := range knobs {

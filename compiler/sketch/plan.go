@@ -5,7 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // plan holds the decisions of the rules about a workload: the stages to inline, and how each remaining nest is
@@ -24,7 +24,7 @@ type unit struct {
 	cached     int
 	flop       float64
 	// direct holds the schedules with direct sums, other those of another algorithm; nil if none applies.
-	direct, other space.Family
+	direct, other searchspace.Family
 }
 
 // Sketches holds the sketches for a kind of device, by purpose.
@@ -34,9 +34,9 @@ type Sketches struct {
 	Wholes []func(*expr.Workload) *Whole
 	// Reduction returns the schedules of a unit with reduction g: those with direct sums, and those of other
 	// algorithms; nil if none exist.
-	Reduction func(s *schedule.Schedule, g *schedule.Stage, u Unit) (direct, other space.Family)
+	Reduction func(s *schedule.Schedule, g *schedule.Stage, u Unit) (direct, other searchspace.Family)
 	// Map returns the schedules of a unit without a reduction.
-	Map func(s *schedule.Schedule, u Unit) space.Family
+	Map func(s *schedule.Schedule, u Unit) searchspace.Family
 }
 
 // analyse applies the rules. Stage numbers are those of schedule.New.

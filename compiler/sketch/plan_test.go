@@ -6,12 +6,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // plain leaves all loops as they are.
-var plain = Sketches{Map: func(*schedule.Schedule, Unit) space.Family {
-	return &space.Sketch[struct{}]{Variants: []space.Variant[struct{}]{{By: space.Direct, Structure: nothing{}}}}
+var plain = Sketches{Map: func(*schedule.Schedule, Unit) searchspace.Family {
+	return &searchspace.Sketch[struct{}]{Variants: []searchspace.Variant[struct{}]{{By: searchspace.Direct, Structure: nothing{}}}}
 }}
 
 // TestFunctionsAreComputedOnce where two readers want them, whatever function it is.

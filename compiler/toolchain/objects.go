@@ -10,18 +10,18 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Objects caches object files between builds in a directory, keyed by the digest of all inputs: the source and its
 // headers, the compiler and its flags. An entry ends with its own digest, so that a damaged one is detected and
 // rebuilt. Failures to read or write the directory cost time but never fail a build. Objects is safe for concurrent
 // use, also by several processes.
-type Objects struct{ dir *disk.LRUDir }
+type Objects struct{ dir *filesystem.LRUDir }
 
 // OpenObjects opens a cache directory and creates it if necessary. A cap of 0 means 1 GiB.
 func OpenObjects(dir string, capBytes int64) (*Objects, error) {
-	files, err := disk.OpenLRU(dir, capBytes)
+	files, err := filesystem.OpenLRU(dir, capBytes)
 	if err != nil {
 		return nil, fmt.Errorf("objects: %w", err)
 	}
@@ -47,7 +47,7 @@ func (o *Objects) keep(key, file string) {
 	if err != nil {
 		return
 	}
-	err = disk.WriteFile(o.dir.Path(key), func(w io.Writer) error {
+	err = filesystem.WriteFile(o.dir.Path(key), func(w io.Writer) error {
 		_, err := w.Write(seal(object))
 		return err
 	})

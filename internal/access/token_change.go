@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // TokenRequest describes a token to create.
@@ -95,7 +95,7 @@ func changeTokens(path string, create bool, edit func([]Token) ([]Token, error))
 	if err != nil {
 		return err
 	}
-	return disk.WritePrivateFile(path, changed.encode)
+	return filesystem.WritePrivateFile(path, changed.encode)
 }
 
 // lockTokens takes an exclusive lock for changes of the file. The lock is on a second file, since the file itself is

@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // TokenFile is a tokens file that is read again whenever it changes. Its methods may be called concurrently.
-type TokenFile struct{ files *disk.Reloaded[*TokenSet] }
+type TokenFile struct {
+	files *filesystem.Reloaded[*TokenSet]
+}
 
 // TokenChange is a change of a tokens file. A token with a new expiry is in both lists: the old version in Gone, the
 // new one in Come.
@@ -29,7 +31,7 @@ func OpenTokens(path string, log *slog.Logger, changed func(TokenChange)) (*Toke
 		last = set
 		return set, nil
 	}
-	files, err := disk.Reload(log, read, path)
+	files, err := filesystem.Reload(log, read, path)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -113,7 +113,7 @@ func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error)
 func readWhole(src io.ReadCloser, digest string, each func([]byte) error) error {
 	defer src.Close()
 	if onDisk, is := src.(*os.File); is {
-		disk.DropCache(onDisk)
+		filesystem.DropCache(onDisk)
 	}
 	sum := sha256.New()
 	buf := make([]byte, wire.PieceBytes)

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -213,7 +213,7 @@ func TestTheScrubberFindsWhatNobodyUses(t *testing.T) {
 
 func TestTimesOfChecksSurviveARestart(t *testing.T) {
 	dir, clock := t.TempDir(), time.Now()
-	if disk.SetAttribute(dir, "user.test", "x") != nil {
+	if filesystem.SetAttribute(dir, "user.test", "x") != nil {
 		t.Skip("the file system has no attributes")
 	}
 	now := func() time.Time { return clock }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -76,7 +76,7 @@ func TestPinnedArtifactsCountForNoOwner(t *testing.T) {
 
 func TestOwnersOfArtifactsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
-	if disk.SetAttribute(dir, "user.test", "x") != nil {
+	if filesystem.SetAttribute(dir, "user.test", "x") != nil {
 		t.Skip("the file system has no attributes")
 	}
 	s := open(t, artifact.Options{Dir: dir, CapBytes: 16 * unit})

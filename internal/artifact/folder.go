@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -64,10 +64,10 @@ func (f folder) at(path string) (Blob, error) {
 		return Blob{}, err
 	}
 	b := Blob{
-		Name: path, Digest: filepath.Base(path), Owner: disk.Attribute(path, ownerAttribute),
+		Name: path, Digest: filepath.Base(path), Owner: filesystem.Attribute(path, ownerAttribute),
 		SizeBytes: info.Size(), Used: info.ModTime(),
 	}
-	if at, err := strconv.ParseInt(disk.Attribute(path, checkedAttribute), 10, 64); err == nil {
+	if at, err := strconv.ParseInt(filesystem.Attribute(path, checkedAttribute), 10, 64); err == nil {
 		b.Checked = time.Unix(at, 0)
 	}
 	return b, nil
@@ -129,8 +129,8 @@ func modified(path string) time.Time {
 
 // Note implements Blobs.
 func (f folder) Note(b Blob) {
-	_ = disk.SetAttribute(b.Name, ownerAttribute, b.Owner)
-	_ = disk.SetAttribute(b.Name, checkedAttribute, strconv.FormatInt(b.Checked.Unix(), 10))
+	_ = filesystem.SetAttribute(b.Name, ownerAttribute, b.Owner)
+	_ = filesystem.SetAttribute(b.Name, checkedAttribute, strconv.FormatInt(b.Checked.Unix(), 10))
 }
 
 // Remove implements Blobs.

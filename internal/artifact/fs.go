@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // FS is the set of file operations of the store that can fail; tests inject failures here.
@@ -56,4 +56,4 @@ func (OS) MakeDir(path string) error {
 }
 
 // SyncDir implements FS.
-func (OS) SyncDir(path string) error { return disk.SyncFolder(path) }
+func (OS) SyncDir(path string) error { return filesystem.SyncFolder(path) }

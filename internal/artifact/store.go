@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 var (
@@ -141,7 +141,7 @@ func Open(opts Options) (*Store, error) {
 	if !s.shared {
 		s.blobs = folder{s.Dir, s.FS}
 	}
-	if err := disk.MakeFolder(s.Dir, 0o755); err != nil {
+	if err := filesystem.MakeFolder(s.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open artifact store: %w", err)
 	}
 	if err := s.scan(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/artifact/objects"
+	"github.com/tilth-dev/tilth/internal/artifact/s3"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -29,7 +29,7 @@ func isUnreachable(err error) bool { return unreachableService(err) != nil }
 // database.
 func isTransient(err error, began, opening bool) bool {
 	if !began {
-		return isUnreachable(err) && !objects.WrongAddress(err) || errors.Is(err, records.ErrInUse)
+		return isUnreachable(err) && !s3.WrongAddress(err) || errors.Is(err, records.ErrInUse)
 	}
 	return opening && isRetryable(err) || isUnreachable(err)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/artifact/objects"
+	"github.com/tilth-dev/tilth/internal/artifact/s3"
 )
 
 // nowhere is an address with any free port.
@@ -120,7 +120,7 @@ func TestATrackerEndsWhereItsObjectStoreRefusesIt(t *testing.T) {
 		Store: "memory", ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
 		ObjectStore: "s3://farm?region=eu&endpoint=http://" + at, Logger: slog.New(slog.DiscardHandler),
 	})
-	if !errors.Is(err, artifact.ErrAway) || !objects.WrongAddress(err) || !strings.Contains(err.Error(), "credentials") {
+	if !errors.Is(err, artifact.ErrAway) || !s3.WrongAddress(err) || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("it ends with %v", err)
 	}
 }

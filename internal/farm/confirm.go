@@ -19,10 +19,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
@@ -46,7 +46,7 @@ type Confirmer struct {
 	backend  backend.Backend
 	compiler *builder.Compiler
 	box      *sandbox.Sandbox
-	found    *disk.LRUDir
+	found    *filesystem.LRUDir
 	scratch  string
 	seed     uint64
 }
@@ -75,7 +75,7 @@ func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
 	if c.seed, err = dataSeed(); err != nil {
 		return nil, err
 	}
-	if c.found, err = disk.OpenLRU(filepath.Join(cfg.CacheDir, "confirmed"), maxFound); err != nil {
+	if c.found, err = filesystem.OpenLRU(filepath.Join(cfg.CacheDir, "confirmed"), maxFound); err != nil {
 		return nil, fmt.Errorf("confirm: %w", err)
 	}
 	cache, err := builder.OpenCache(filepath.Join(cfg.CacheDir, "builds"), 0)
@@ -131,7 +131,7 @@ func (c *Confirmer) known(name string) (known Confirmation, ok bool) {
 }
 
 func (c *Confirmer) keep(name string, found Confirmation) error {
-	if err := disk.WriteFile(c.found.Path(name), func(w io.Writer) error { return json.NewEncoder(w).Encode(found) }); err != nil {
+	if err := filesystem.WriteFile(c.found.Path(name), func(w io.Writer) error { return json.NewEncoder(w).Encode(found) }); err != nil {
 		return err
 	}
 	return c.found.Evict(name)
@@ -204,14 +204,14 @@ func judge(outcomes map[string]runner.Outcome, candidates []builder.Candidate) C
 	if first.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		return Confirmation{Refused: wire.ErrorClass(first.Error) + ": " + first.Message}
 	}
-	found := Confirmation{Seconds: stat.Of(first.Samples).Median, RelativeError: first.RelativeError}
+	found := Confirmation{Seconds: stats.Of(first.Samples).Median, RelativeError: first.RelativeError}
 	last, measured := outcomes[candidates[len(candidates)-1].Digest]
 	if !measured || last.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		return found
 	}
-	found.DefaultSeconds = stat.Of(last.Samples).Median
+	found.DefaultSeconds = stats.Of(last.Samples).Median
 	if slower(first.Samples, last.Samples) {
-		found.Refused = fmt.Sprintf("it takes %s here, and the default schedule %s", show.Seconds(found.Seconds), show.Seconds(found.DefaultSeconds))
+		found.Refused = fmt.Sprintf("it takes %s here, and the default schedule %s", humanize.Seconds(found.Seconds), humanize.Seconds(found.DefaultSeconds))
 	}
 	return found
 }
@@ -219,11 +219,11 @@ func judge(outcomes map[string]runner.Outcome, candidates []builder.Candidate) C
 // slower reports whether the first of two interleaved sample lists is slower. With too few samples for a
 // statistical test, for example after an examination contradicted the claimed time, it compares the medians.
 func slower(first, second []float64) bool {
-	switch stat.PairedRatio(second, first).Verdict() {
-	case stat.Slower:
+	switch stats.PairedRatio(second, first).Verdict() {
+	case stats.Slower:
 		return true
-	case stat.TooFewRounds:
-		return stat.Of(first).Median > stat.Of(second).Median
+	case stats.TooFewRounds:
+		return stats.Of(first).Median > stats.Of(second).Median
 	}
 	return false
 }

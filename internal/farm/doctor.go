@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/runner"
 )
 
@@ -162,8 +162,8 @@ func (d Doctor) await(ctx context.Context) (release func(), err error) {
 }
 
 func scatter(times runner.CalibrationTimes) Finding {
-	_, compute := stat.Steady(times.Compute)
-	_, memory := stat.Steady(times.Memory)
+	_, compute := stats.Steady(times.Compute)
+	_, memory := stats.Steady(times.Memory)
 	found := fmt.Sprintf("%.1f %% in computing, %.1f %% in memory", 100*compute, 100*memory)
 	return judged("noise", found, max(compute, memory) <= maxNoise,
 		"smaller differences between candidates need more samples to be told, and some are never told",

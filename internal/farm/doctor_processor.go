@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/internal/disk"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/filesystem"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/runner"
 )
 
@@ -125,11 +125,11 @@ func existing(folder string) string {
 }
 
 func freeSpace(folder string) Finding {
-	free, err := disk.FreeBytes(existing(folder))
+	free, err := filesystem.FreeBytes(existing(folder))
 	if err != nil {
 		return Finding{Check: spaceCheck, State: Unknown, Found: err.Error(), Remedy: foldersRemedy}
 	}
-	return judged(spaceCheck, fmt.Sprintf("%s free for %s", show.Bytes(free), folder), free >= minFree,
+	return judged(spaceCheck, fmt.Sprintf("%s free for %s", humanize.Bytes(free), folder), free >= minFree,
 		"tuning ends when the disk is full",
 		spaceRemedy)
 }
@@ -139,7 +139,7 @@ func syncTime(folder string) Finding {
 	if err != nil {
 		return notWritten(folder, err)
 	}
-	return judged(syncCheck, show.Seconds(taken.Seconds())+" a write", taken <= maxSync,
+	return judged(syncCheck, humanize.Seconds(taken.Seconds())+" a write", taken <= maxSync,
 		"what is measured is on the disk before it counts, so each batch waits for it",
 		"put the data on a local SSD with XDG_DATA_HOME, or 'tilth tracker --data'")
 }

@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // This example tunes a model for this machine, without a farm.
@@ -21,18 +21,18 @@ func ExampleTune() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	m, err := model.Build("mlp", model.Options{}) // or onnx.ReadFile("mlp.onnx")
+	m, err := modelzoo.Build("mlp", modelzoo.Options{}) // or onnx.ReadFile("mlp.onnx")
 	if err != nil {
 		log.Fatal(err)
 	}
 	updates := 0
 	result, err := farm.Tune(context.Background(),
 		farm.LocalConfig{Records: filepath.Join(dir, "tilth.db"), CacheDir: filepath.Join(dir, "cache")},
-		[]job.Source{{Name: "mlp", Model: m}},
-		job.TuneOptions{
-			Options:      job.Options{Trials: 4, Numerics: schedule.Default},
-			DeviceChoice: job.DeviceChoice{Threads: 1},
-			Progress:     func(t *trials.Tally) { updates++ },
+		[]jobclient.Source{{Name: "mlp", Model: m}},
+		jobclient.TuneOptions{
+			Options:      jobclient.Options{Trials: 4, Numerics: schedule.Default},
+			DeviceChoice: jobclient.DeviceChoice{Threads: 1},
+			Progress:     func(t *progress.Tally) { updates++ },
 		})
 	if err != nil {
 		log.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -26,7 +26,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 	"go.uber.org/goleak"
 )
@@ -58,7 +58,7 @@ func config(t *testing.T) LocalConfig {
 
 func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobSpec {
 	t.Helper()
-	m, err := model.Build("mlp", model.Options{})
+	m, err := modelzoo.Build("mlp", modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobS
 	if err != nil {
 		t.Fatal(err)
 	}
-	return job.NewSpec(job.Join(job.Model{Tasks: p.Tasks, Weight: 1})[2:3], job.Options{Name: "mlp", Owner: owner, Target: cfg.Target, Trials: trials, Tuner: "ga"})
+	return jobclient.NewSpec(jobclient.Join(jobclient.Model{Tasks: p.Tasks, Weight: 1})[2:3], jobclient.Options{Name: "mlp", Owner: owner, Target: cfg.Target, Trials: trials, Tuner: "ga"})
 }
 
 func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // MeasureRates measures the peak rates of this machine for each target. Targets of one class of cores must be
@@ -118,7 +118,7 @@ func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (
 		rates = rates.Max(kept)
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
-		_ = disk.WriteFile(path, func(w io.Writer) error { // on failure, the next command measures again
+		_ = filesystem.WriteFile(path, func(w io.Writer) error { // on failure, the next command measures again
 			return json.NewEncoder(w).Encode(ratesOfDay{Day: day, At: now, Rates: rates.Encode()})
 		})
 	}

@@ -25,7 +25,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/runner/boards"
-	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/runner/packagerun"
 )
 
 // runnerSlots is 2 so that a runner fetches the next batch while it times one. The host's lock serialises the
@@ -46,7 +46,7 @@ type RunnerConfig struct {
 	// Labels are arbitrary labels for selecting a device.
 	Labels map[string]string
 	// Execute, if set, enables running packages in child processes. It is the name and arguments with which
-	// this program calls execute.Serve.
+	// this program calls packagerun.Serve.
 	Execute []string
 	// Meter, if set, offers the device for energy, too, as separate device classes.
 	Meter *runner.EnergyMeter
@@ -231,7 +231,7 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 		cfg.Logger.Info("this runner runs no packages: a driver opens too much for the sandbox around them")
 		return nil
 	}
-	executor := &execute.Executor{Server: sandbox.Server{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}}
+	executor := &packagerun.Executor{Server: sandbox.Server{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}}
 	if err := executor.Try(ctx); err != nil {
 		cfg.Logger.Warn("this runner runs no packages: no process for them can be started", "error", err)
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/artifact"
-	"github.com/tilth-dev/tilth/internal/artifact/objects"
+	"github.com/tilth-dev/tilth/internal/artifact/s3"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy"
@@ -29,7 +29,7 @@ type TrackerConfig struct {
 	Records, ArtifactsDir string
 	// ReleasesDir is the folder of a release offered to agents; empty means none.
 	ReleasesDir string
-	// ObjectStore is the address of an object store for artifacts (see objects.ParseAddress); empty means
+	// ObjectStore is the address of an object store for artifacts (see s3.ParseAddress); empty means
 	// ArtifactsDir.
 	ObjectStore string
 	// Listen is the gRPC address, host:port or unix:PATH.
@@ -98,15 +98,15 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 
 // openObjects opens an object store. It accepts one that works or is unreachable.
 func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
-	a, err := objects.ParseAddress(address)
+	a, err := s3.ParseAddress(address)
 	if err != nil {
 		return nil, err
 	}
-	bucket, err := objects.Open(a)
+	bucket, err := s3.Open(a)
 	if err != nil {
 		return nil, err
 	}
-	if err := bucket.Ready(ctx); err != nil && (!isUnreachable(err) || objects.WrongAddress(err)) {
+	if err := bucket.Ready(ctx); err != nil && (!isUnreachable(err) || s3.WrongAddress(err)) {
 		return nil, err
 	}
 	return bucket, nil

@@ -9,18 +9,18 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 // Tune tunes models for this machine without a separate tracker: the services run in this process until the
 // job has ended, and measurements go to the records file. The options' device and patience are ignored, and
-// their threads apply if the configuration has no target. Otherwise it works like tuning.Tune. cfg must have
+// their threads apply if the configuration has no target. Otherwise it works like jobclient.Tune. cfg must have
 // Records and CacheDir. The defaults of the rest are this machine, the newest compiler, and no logger.
-func Tune(ctx context.Context, cfg LocalConfig, sources []job.Source, o job.TuneOptions) (_ *job.Result, err error) {
+func Tune(ctx context.Context, cfg LocalConfig, sources []jobclient.Source, o jobclient.TuneOptions) (_ *jobclient.Result, err error) {
 	if err := cfg.complete(ctx, o.Threads); err != nil {
 		return nil, err
 	}
-	objective, err := job.Models(sources, o.Numerics, o.WeightBits)(cfg.Target)
+	objective, err := jobclient.Models(sources, o.Numerics, o.WeightBits)(cfg.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +32,11 @@ func Tune(ctx context.Context, cfg LocalConfig, sources []job.Source, o job.Tune
 	bound, done := f.Bound(ctx)
 	defer done()
 	o.Owner = LocalOwner
-	j, err := f.Client.Submit(bound, job.SpecFor(objective, o.Options, &client.Device{Target: cfg.Target}))
+	j, err := f.Client.Submit(bound, jobclient.SpecFor(objective, o.Options, &client.Device{Target: cfg.Target}))
 	if err != nil {
 		return nil, err
 	}
-	r, err := job.Await(bound, f.Client, j, o.Progress)
+	r, err := jobclient.Await(bound, f.Client, j, o.Progress)
 	if r != nil {
 		r.Tracker, r.Records = "", cfg.Records
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
-	"github.com/tilth-dev/tilth/tuner/job"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // doubles returns a model with one small task.
@@ -61,8 +61,8 @@ var patient = client.Patience{Waits: true, Most: time.Minute}
 func TestAProgramHasAFarmTuneItsModel(t *testing.T) {
 	c := startFarm(t)
 	heard := 0
-	r, err := job.Tune(t.Context(), c, []job.Source{{Name: "doubles", Model: doubles(), Weight: 3}}, job.TuneOptions{
-		Options: job.Options{Owner: "me", Trials: 3}, Patience: patient, Progress: func(tally *trials.Tally) { heard = tally.Trials() },
+	r, err := jobclient.Tune(t.Context(), c, []jobclient.Source{{Name: "doubles", Model: doubles(), Weight: 3}}, jobclient.TuneOptions{
+		Options: jobclient.Options{Owner: "me", Trials: 3}, Patience: patient, Progress: func(tally *progress.Tally) { heard = tally.Trials() },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +87,8 @@ func givesUp(t *testing.T, c *client.Client) {
 	enough := errors.New("enough")
 	// The space is too large for the job to end before it is cancelled.
 	product := modeltest.New().Input("x", 64, 64).Constant("w", 64, 64).Node("y = MatMul x w").Output("y")
-	r, err := job.Tune(ctx, c, []job.Source{{Name: "product", Model: product}}, job.TuneOptions{
-		Options: job.Options{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *trials.Tally) {
+	r, err := jobclient.Tune(ctx, c, []jobclient.Source{{Name: "product", Model: product}}, jobclient.TuneOptions{
+		Options: jobclient.Options{Trials: 1 << 20, NoTransfer: true}, Patience: patient, Progress: func(tally *progress.Tally) {
 			if tally.Trials() > 0 {
 				stop(enough)
 			}
@@ -106,17 +106,17 @@ func TestWhatCannotBeTunedIsSaidAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for want, sources := range map[string][]job.Source{
+	for want, sources := range map[string][]jobclient.Source{
 		"no model to tune": nil,
 		"its weight is -1": {{Name: "doubles", Model: doubles(), Weight: -1}},
 		"doubles: ":        {{Name: "doubles", Model: doubles(), Shapes: map[string][]int64{"x": {1, 2, 3}}}},
 	} {
-		_, err := job.Tune(t.Context(), c, sources, job.TuneOptions{Options: job.Options{Trials: 1}})
+		_, err := jobclient.Tune(t.Context(), c, sources, jobclient.TuneOptions{Options: jobclient.Options{Trials: 1}})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := farm.Tune(t.Context(), farm.LocalConfig{}, nil, job.TuneOptions{}); err == nil || !strings.Contains(err.Error(), "records file") {
+	if _, err := farm.Tune(t.Context(), farm.LocalConfig{}, nil, jobclient.TuneOptions{}); err == nil || !strings.Contains(err.Error(), "records file") {
 		t.Errorf("without a records file: %v", err)
 	}
 }

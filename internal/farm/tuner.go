@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
@@ -26,7 +26,7 @@ type TunerConfig struct {
 	// Models provides the cost models.
 	Models transfer.Models
 	// Read, if set, enables reading the models of jobs in child processes. It is the name and arguments with
-	// which this program calls job.ServeModelReader.
+	// which this program calls jobclient.ServeModelReader.
 	Read []string
 	// Sandbox selects how to proceed when an isolation mechanism for these processes is unavailable; empty
 	// means sandbox.BestEffort.
@@ -70,7 +70,7 @@ const (
 // reader returns the reader of models, or nil if its process cannot be started.
 func (b *base) reader(ctx context.Context, cfg TunerConfig, box *sandbox.Sandbox) (tuner.Reader, error) {
 	server := sandbox.Server{Args: cfg.Read, Sandbox: box, Scratch: b.scratch}
-	models, err := job.NewModelReader(server, 0, sandbox.OwnMemory()/2)
+	models, err := jobclient.NewModelReader(server, 0, sandbox.OwnMemory()/2)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +91,12 @@ func (b *base) reader(ctx context.Context, cfg TunerConfig, box *sandbox.Sandbox
 // modelReader reads models stored at the tracker.
 type modelReader struct {
 	artifacts *artifact.Client
-	models    *job.ModelReader
+	models    *jobclient.ModelReader
 }
 
 // Read implements tuner.Reader.
 func (r *modelReader) Read(ctx context.Context, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
-	files := job.ModelFiles{}
+	files := jobclient.ModelFiles{}
 	for _, ref := range wire.ModelFiles(work.GetJob().GetSpec().GetModel()) {
 		path, release, err := r.artifacts.Download(ctx, ref)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // maxLine is the maximum size of a row in bytes.
@@ -52,7 +52,7 @@ func Append[T any](path string, rows []T) (err error) {
 
 // Write replaces a file by one with the given rows.
 func Write[T any](path string, rows []T) error {
-	return disk.WriteFile(path, func(w io.Writer) error { return encode(w, rows) })
+	return filesystem.WriteFile(path, func(w io.Writer) error { return encode(w, rows) })
 }
 
 func encode[T any](w io.Writer, rows []T) error {

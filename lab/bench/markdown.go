@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Table is a table in Markdown.
@@ -47,7 +47,7 @@ func (t *Table) Write(out *strings.Builder, title string) {
 // Known formats a figure, or a dash if it is not positive, which means unknown.
 func Known(v float64, format func(float64) string) string {
 	if v <= 0 {
-		return show.Missing
+		return humanize.Missing
 	}
 	return format(v)
 }

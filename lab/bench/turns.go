@@ -3,7 +3,7 @@ package bench
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // Turns compares programs that took turns, so that changes of the machine's speed affected both.
@@ -18,9 +18,9 @@ type Turns struct {
 func Compare(ours, peer [][]float64) (t Turns) {
 	var ratios []float64
 	for k := range ours {
-		ratios = append(ratios, stat.Of(peer[k]).Median/stat.Of(ours[k]).Median)
+		ratios = append(ratios, stats.Of(peer[k]).Median/stats.Of(ours[k]).Median)
 	}
-	t.Seconds, t.PeerSeconds = stat.Of(slices.Concat(ours...)).Median, stat.Of(slices.Concat(peer...)).Median
-	t.Low, t.Ratio, t.High = stat.Quartiles(ratios)
+	t.Seconds, t.PeerSeconds = stats.Of(slices.Concat(ours...)).Median, stats.Of(slices.Concat(peer...)).Median
+	t.Low, t.Ratio, t.High = stats.Quartiles(ratios)
 	return t
 }

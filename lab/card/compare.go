@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // contender is an alternative implementation of a model.
@@ -101,7 +101,7 @@ func (b *suite) inTurns(ctx context.Context, packages []contest, contenders []co
 		}
 	}
 	for name, list := range samples {
-		r.Values[name] = stat.Of(list).Median
+		r.Values[name] = stats.Of(list).Median
 	}
 	r.ratio("of_untuned", "untuned_s", "tuned_s")
 	r.ratio("of_peer", "peer_s", "tuned_s")

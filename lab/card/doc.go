@@ -2,5 +2,4 @@
 // card's peak rates, tuning, and comparisons with PyTorch. A run takes at most nine minutes, and the next one
 // resumes. 'lab card table' prints the results and the goals as Markdown. Start with steps.go; scripts/gpu.sh runs
 // the package.
-// scripts/gpu.sh runs it.
 package card

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -35,9 +35,9 @@ func limits(copies float64) []limit {
 		{"skinny products, of the memory's rate", skinny, share, 0, 0.8, false, bench.Percent},
 		{"models, × torch.compile", models, figure("of_peer"), 1.2, 0.9, false, bench.Times},
 		{"models untuned, × torch.compile", models, figure("untuned_of_peer"), 0.6, 0, false, bench.Times},
-		{"a trial, all included", allNames(), figure("trial_s"), 0.030, 0, true, show.Seconds},
+		{"a trial, all included", allNames(), figure("trial_s"), 0.030, 0, true, humanize.Seconds},
 		{"200 trials a task, × untuned", productNames(hasTime), manyTrials, 1.5, 0, false, bench.Times},
-		{"a package's first inference after load", models, figure("first_s"), 0, 0.5, true, show.Seconds},
+		{"a package's first inference after load", models, figure("first_s"), 0, 0.5, true, humanize.Seconds},
 	}
 }
 
@@ -104,7 +104,7 @@ func (l limit) measured(of func(step string) *result) (f figures) {
 		}
 		f.count++
 	}
-	f.geomean = stat.GeometricMean(values)
+	f.geomean = stats.GeometricMean(values)
 	return f
 }
 

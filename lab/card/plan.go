@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // pending returns the requested steps to run: first those that this version never tried on this card, then those that
@@ -56,7 +56,7 @@ func (b *suite) expected(s step) time.Duration {
 // showPlan lists the steps that this version has not run on any card, and their total duration.
 func (b *suite) showPlan(w io.Writer) {
 	var sum time.Duration
-	table := show.NewTable(">expected", ">until then", "step")
+	table := humanize.NewTable(">expected", ">until then", "step")
 	for _, s := range steps() {
 		if b.wants(s.name) && !b.whole(s.name) {
 			sum += b.expected(s)

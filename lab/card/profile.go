@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // profiled is the output of 'tilth run --profile --json'.
@@ -51,7 +51,7 @@ func (b *suite) explain(ctx context.Context, pkg string, r *result) error {
 	r.Notes[matricesNote] = cmp.Or(strings.Join(p.Profile.Device.Matrices, ", "), "none")
 	var calls []string
 	for _, c := range p.Profile.Calls[:min(slowest, len(p.Profile.Calls))] {
-		calls = append(calls, fmt.Sprintf("%s %s (%s TFLOP/s)", c.Task, show.Seconds(c.Seconds), show.TFLOPS(c.Flop, c.Seconds)))
+		calls = append(calls, fmt.Sprintf("%s %s (%s TFLOP/s)", c.Task, humanize.Seconds(c.Seconds), humanize.TFLOPS(c.Flop, c.Seconds)))
 	}
 	r.Notes["slowest"] = strings.Join(calls, "; ")
 	return nil

@@ -12,7 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // recordsName is the file of all records beside the results, for later machines and for training a cost
@@ -54,7 +54,7 @@ func (b *suite) exportRecords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(filepath.Join(b.out, recordsName), func(w io.Writer) error {
+	return filesystem.WriteFile(filepath.Join(b.out, recordsName), func(w io.Writer) error {
 		z := gzip.NewWriter(w)
 		_, err := z.Write(lines)
 		return errors.Join(err, z.Close())

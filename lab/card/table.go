@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -104,7 +104,7 @@ func (p page) writeProducts(out *strings.Builder) {
 		}
 		v := r.Values
 		table.Rowf("%d × %d × %d | %v | %s | %s | %s | %s | %s | %s | **%s** | %s | %s | %.3g | %.3g | %s | %.0f | %s | %s",
-			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], show.Missing), seconds(v["untuned_s"]), seconds(v["tuned_s"]),
+			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], humanize.Missing), seconds(v["untuned_s"]), seconds(v["tuned_s"]),
 			contended(r, "peer"), contended(r, "triton"), bench.Known(v["of_peer"], bench.Times), bench.Known(v["of_triton"], bench.Times),
 			bench.Known(v["of_untuned"], bench.Times), v["tuned_tflops"], v["tuned_gbps"],
 			bench.Known(ratioOf(v["tuned_gbps"], p.copies()), bench.Percent), v["trials"], seconds(v["trial_s"]), r.Version)
@@ -172,4 +172,4 @@ func oneLine(text string) string {
 	return strings.ToValidUTF8(line[:min(len(line), lineBytes)], "")
 }
 
-func seconds(v float64) string { return bench.Known(v, show.Seconds) }
+func seconds(v float64) string { return bench.Known(v, humanize.Seconds) }

@@ -48,7 +48,7 @@ var (
 
 // failpointPackages lists the packages with failpoints.
 var failpointPackages = []string{
-	"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records/bolt", "github.com/tilth-dev/tilth/tracker/engine", "github.com/tilth-dev/tilth/internal/artifact",
+	"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records/bolt", "github.com/tilth-dev/tilth/tracker/coordinator", "github.com/tilth-dev/tilth/internal/artifact",
 	"github.com/tilth-dev/tilth/records/postgres",
 }
 

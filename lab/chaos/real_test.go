@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/target"
 	compilers "github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 var real = flag.Int("real", 1, "how many rounds with agents that do their work")
@@ -48,7 +48,7 @@ func TestPromisesHoldOfRealAgents(t *testing.T) {
 // tuneModel returns the specifications of jobs that each tune a task of a small model on this machine.
 func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
 	t.Helper()
-	m, err := model.Build("mlp", model.Options{})
+	m, err := modelzoo.Build("mlp", modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +64,9 @@ func tuneModel(ctx context.Context, t *testing.T) func(n int) *tilthv1.JobSpec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := job.Join(job.Model{Tasks: p.Tasks, Weight: 1})
+	tasks := jobclient.Join(jobclient.Model{Tasks: p.Tasks, Weight: 1})
 	return func(n int) *tilthv1.JobSpec {
-		return job.NewSpec(tasks[n:n+1], job.Options{
+		return jobclient.NewSpec(tasks[n:n+1], jobclient.Options{
 			Name: fmt.Sprint("mlp-", n), Owner: "chaos", Target: machine.WithToolchain(tc.Name), Trials: realTrials, Tuner: tuner.Best, Seed: uint64(n), Priority: 10,
 		})
 	}

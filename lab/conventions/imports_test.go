@@ -33,31 +33,31 @@ var layers = []struct {
 	{"records/memory", []string{"proto", "internal", "records"}},
 	{"records/postgres", []string{"proto", "internal", "records"}},
 	{"internal/artifact", []string{"proto", "internal", "records"}},
-	{"internal/artifact/objects", []string{"records", "internal/artifact"}},
+	{"internal/artifact/s3", []string{"records", "internal/artifact"}},
 	{"internal/agent", []string{"proto", "internal"}},
 	{"builder", []string{"proto", "internal", "compiler", "internal/agent"}},
 	{"runner", []string{"proto", "internal", "compiler", "internal/sandbox", "internal/agent"}},
 	{"client", []string{"proto", "internal", "compiler", "internal/artifact", "internal/agent"}},
 	{"tracker/policy", []string{"proto", "internal"}},
 	{"tracker/state", []string{"proto", "internal", "records", "tracker/policy"}},
-	{"tracker/engine", []string{"proto", "internal", "records", "internal/artifact", "tracker/state"}},
+	{"tracker/coordinator", []string{"proto", "internal", "records", "internal/artifact", "tracker/state"}},
 	{"tracker/telemetry", []string{"proto", "internal", "records", "internal/artifact", "tracker/policy", "tracker/state"}},
-	{"tracker/services", []string{"proto", "internal", "internal/access", "records", "internal/artifact", "tracker/state", "tracker/engine"}},
-	{"tuner/trials", []string{"proto", "internal"}},
-	{"tracker/web", []string{"proto", "internal", "internal/access", "tracker/policy", "tuner/trials"}},
+	{"tracker/rpc", []string{"proto", "internal", "internal/access", "records", "internal/artifact", "tracker/state", "tracker/coordinator"}},
+	{"tuner/progress", []string{"proto", "internal"}},
+	{"tracker/web", []string{"proto", "internal", "internal/access", "tracker/policy", "tuner/progress"}},
 	{"tracker", []string{
 		"proto", "internal", "internal/access", "records", "internal/artifact",
-		"tracker/policy", "tracker/state", "tracker/engine", "tracker/telemetry", "tracker/services", "tracker/web",
+		"tracker/policy", "tracker/state", "tracker/coordinator", "tracker/telemetry", "tracker/rpc", "tracker/web",
 	}},
 	{"tuner", []string{
-		"proto", "internal", "internal/sandbox", "compiler", "costmodel", "internal/agent", "client", "records", "records/bolt", "tuner/trials",
+		"proto", "internal", "internal/sandbox", "compiler", "costmodel", "internal/agent", "client", "records", "records/bolt", "tuner/progress",
 	}},
 	{"internal/farm", []string{
-		"proto", "internal", "internal/access", "compiler", "internal/sandbox", "records", "records/bolt", "records/postgres", "records/memory", "internal/artifact", "internal/artifact/objects", "internal/agent", "tuner",
+		"proto", "internal", "internal/access", "compiler", "internal/sandbox", "records", "records/bolt", "records/postgres", "records/memory", "internal/artifact", "internal/artifact/s3", "internal/agent", "tuner",
 		"builder", "runner", "client", "tracker", "tracker/policy",
 	}},
 	{"lab", nil}, // anything
-	{"cmd/tilth/display", []string{"proto", "internal", "tuner/trials"}},
+	{"cmd/tilth/display", []string{"proto", "internal", "tuner/progress"}},
 	{"cmd", nil}, // anything except lab
 }
 
@@ -136,15 +136,15 @@ func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
 // only lists packages with all packages of the module that they may import. The stages of the front end only share
 // the graph, except that emit uses placement. The cost of schedules does not depend on sketches.
 var only = map[string][]string{
-	"compiler/graph":               {"compiler/array", "compiler/op"},
-	"compiler/program":             {"compiler/array", "compiler/expr"},
-	"compiler/frontend/importer":   {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op"},
-	"compiler/frontend/rewrite":    {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op"},
-	"compiler/frontend/placement":  {"compiler/array", "compiler/expr", "compiler/graph", "compiler/op", "compiler/program"},
-	"compiler/frontend/emit":       {"compiler/array", "compiler/expr", "compiler/frontend/placement", "compiler/graph", "compiler/op", "compiler/program"},
-	"compiler/backend/cpu/machine": {"compiler/array", "compiler/target"},
+	"compiler/graph":                 {"compiler/array", "compiler/op"},
+	"compiler/program":               {"compiler/array", "compiler/expr"},
+	"compiler/frontend/importer":     {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op"},
+	"compiler/frontend/rewrite":      {"compiler/array", "compiler/graph", "compiler/onnx", "compiler/op"},
+	"compiler/frontend/layout":       {"compiler/array", "compiler/expr", "compiler/graph", "compiler/op", "compiler/program"},
+	"compiler/frontend/programgen":   {"compiler/array", "compiler/expr", "compiler/frontend/layout", "compiler/graph", "compiler/op", "compiler/program"},
+	"compiler/backend/cpu/microarch": {"compiler/array", "compiler/target"},
 	"compiler/backend/cpu/cost": {
-		"compiler/array", "compiler/backend/cpu/machine", "compiler/expr", "compiler/features", "compiler/schedule", "compiler/target",
+		"compiler/array", "compiler/backend/cpu/microarch", "compiler/expr", "compiler/costfeatures", "compiler/schedule", "compiler/target",
 	},
 }
 

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -30,7 +30,7 @@ func (db *DB) BackupTo(ctx context.Context, path string, at time.Time) (*records
 	partial := path + partialSuffix
 	report, err := db.backUpTo(ctx, partial, at)
 	if err == nil {
-		err = errors.Join(os.Rename(partial, path), disk.SyncFolder(filepath.Dir(path)))
+		err = errors.Join(os.Rename(partial, path), filesystem.SyncFolder(filepath.Dir(path)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("back up the records to %s: %w", path, errors.Join(err, ignoreMissing(os.Remove(partial))))

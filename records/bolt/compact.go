@@ -9,7 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -43,7 +43,7 @@ func Compact(path string) (before, after int64, err error) {
 		before, after, err = copyAttributes(path, temporary)
 	}
 	if err == nil {
-		err = errors.Join(os.Rename(temporary, path), disk.SyncFolder(filepath.Dir(path)))
+		err = errors.Join(os.Rename(temporary, path), filesystem.SyncFolder(filepath.Dir(path)))
 	}
 	if err != nil {
 		err = fmt.Errorf("compact records file %s, which is as it was: %w", path, err)

@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -42,7 +42,7 @@ func OpenSource(ctx context.Context, path string) (*Stopped, error) {
 // OpenTarget opens the records file at path for copying rows into it, creating it if necessary. It locks out other
 // processes until Close. Errors are as for OpenSource.
 func OpenTarget(path string) (*Stopped, error) {
-	err := disk.MakeFolder(filepath.Dir(path), 0o700)
+	err := filesystem.MakeFolder(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = create(path)
 	}

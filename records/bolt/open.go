@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -121,7 +121,7 @@ func syncName(path string) error {
 	if err != nil {
 		return err
 	}
-	return disk.SyncFolder(filepath.Dir(path))
+	return filesystem.SyncFolder(filepath.Dir(path))
 }
 
 // OpenReadOnly opens the records file at path for look-ups. Any number of processes may do so while none has it open
@@ -246,7 +246,7 @@ func create(path string) error {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if err := disk.MakeFolder(dir, 0o755); err != nil {
+	if err := filesystem.MakeFolder(dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp")

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -53,7 +53,7 @@ func Restore(ctx context.Context, backup, path string, now time.Time) (*Restorat
 }
 
 func (r *Restoration) run(ctx context.Context, backup, path string, now time.Time) error {
-	if err := disk.MakeFolder(filepath.Dir(path), 0o700); err != nil {
+	if err := filesystem.MakeFolder(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	old, err := r.hold(path)
@@ -150,7 +150,7 @@ func (r *Restoration) replace(path, fresh string, now time.Time) error {
 			return fmt.Errorf("keep the old file: %w", err)
 		}
 	}
-	return errors.Join(os.Rename(fresh, path), disk.SyncFolder(filepath.Dir(path)))
+	return errors.Join(os.Rename(fresh, path), filesystem.SyncFolder(filepath.Dir(path)))
 }
 
 func copyFile(ctx context.Context, from, to string) error {

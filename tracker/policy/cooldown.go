@@ -55,7 +55,7 @@ func (r *FailureRecord) Strike(w Work, counts bool) (suspect bool) {
 // Forgive clears the failures after a success.
 func (r *FailureRecord) Forgive() { *r = FailureRecord{} }
 
-// Cooldown bounds cooldowns. The first lasts First, each later one twice as long, up to Longest.
+// Cooldown bounds cooldowns. The first lasts First, each later one twice as long, up to Max.
 type Cooldown struct{ First, Max time.Duration }
 
 // Begin starts a cooldown of a blamed agent, unless one is in force, and returns its length. wall is the wall-clock

@@ -6,15 +6,15 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // SummarizeCalibration computes the figures of one calibration. Each of its sample lists must have at least one
 // element.
 func SummarizeCalibration(r *tilthv1.CalibrationReport, at time.Time) *tilthv1.CalibrationFigures {
-	compute, computeNoise := stat.Steady(r.GetComputeSeconds())
-	memory, memoryNoise := stat.Steady(r.GetMemorySeconds())
+	compute, computeNoise := stats.Steady(r.GetComputeSeconds())
+	memory, memoryNoise := stats.Steady(r.GetMemorySeconds())
 	return &tilthv1.CalibrationFigures{
 		ComputeSeconds: compute, MemorySeconds: memory, Noise: max(computeNoise, memoryNoise), At: timestamppb.New(at),
 		Impairment: strings.Join(r.GetSurroundings().GetImpairments(), " and "),
@@ -28,7 +28,7 @@ func median(list []*tilthv1.CalibrationFigures) *tilthv1.CalibrationFigures {
 		compute, memory, noise = append(compute, f.GetComputeSeconds()), append(memory, f.GetMemorySeconds()), append(noise, f.GetNoise())
 	}
 	return &tilthv1.CalibrationFigures{
-		ComputeSeconds: stat.Of(compute).Median, MemorySeconds: stat.Of(memory).Median, Noise: stat.Of(noise).Median,
+		ComputeSeconds: stats.Of(compute).Median, MemorySeconds: stats.Of(memory).Median, Noise: stats.Of(noise).Median,
 		At: list[len(list)-1].GetAt(),
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Retention bounds the retention of ended jobs. The oldest are dropped first, with their events; records stay. Zero
 // fields have the defaults given in their comments; negative ones mean no bound. The owner's quota on stored bytes
-// applies as well (see quota.Share).
+// applies as well (see Share).
 type Retention struct {
 	// Jobs bounds the jobs of each owner; 1000 by default.
 	Jobs int

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -54,7 +54,7 @@ var alerts = []alert{
 	}},
 	{Name: "TilthDiskNearlyFull", Metrics: []string{"disk_free_bytes"}, Limit: 2e9, For: 5 * time.Minute, wrong: func(a alert, v view) []problem {
 		if free, is := v.now.only("disk_free_bytes"); is && free < a.Limit {
-			return one("", "the tracker's disk has %s left: it stops when there is none", show.Bytes(int64(free)))
+			return one("", "the tracker's disk has %s left: it stops when there is none", humanize.Bytes(int64(free)))
 		}
 		return nil
 	}},

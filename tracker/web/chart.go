@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // Sizes of charts in SVG units; the style sheet scales them.
@@ -81,7 +81,7 @@ func (d *drawing) label(class string, x, y float64, anchor, text string) {
 
 // axes draws the axes, with latencies on the vertical one.
 func (d *drawing) axes(x, y scale, name string, text func(float64) string) {
-	d.grid(x, y, name, text, show.Seconds)
+	d.grid(x, y, name, text, humanize.Seconds)
 }
 
 // grid draws the axes. text formats horizontal values, upwards vertical ones.
@@ -108,8 +108,8 @@ func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) stri
 }
 
 // curveOf plots a model's latency over time or trials; empty without data.
-func curveOf(c trials.Curve, name string, at func(trials.Point) float64) template.HTML {
-	c = thin(slices.DeleteFunc(slices.Clone(c), func(p trials.Point) bool { return !drawable(p.Seconds) }))
+func curveOf(c progress.Curve, name string, at func(progress.Point) float64) template.HTML {
+	c = thin(slices.DeleteFunc(slices.Clone(c), func(p progress.Point) bool { return !drawable(p.Seconds) }))
 	if len(c) == 0 {
 		return ""
 	}
@@ -137,7 +137,7 @@ func curveOf(c trials.Curve, name string, at func(trials.Point) float64) templat
 	fmt.Fprintf(d, `H%d"/>`, chartWidth-marginRight)
 	for _, p := range c {
 		fmt.Fprintf(d, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.5"><title>%s after %s, %d trials</title></circle>`,
-			x.at(at(p)), y.at(p.Seconds), show.Seconds(p.Seconds), show.Clock(p.Elapsed), p.Trials)
+			x.at(at(p)), y.at(p.Seconds), humanize.Seconds(p.Seconds), humanize.Clock(p.Elapsed), p.Trials)
 	}
 	return d.done()
 }
@@ -191,10 +191,10 @@ func (d *drawing) trial(p point, algorithms []string, cx float64, y scale) {
 	class, text, cy := "failed", "failed: "+errorText(p.class), float64(marginTop)-7
 	if drawable(p.latency) {
 		class = fmt.Sprintf("dot a%d", slices.Index(algorithms, p.algorithm)%4)
-		text, cy = show.Seconds(p.latency), y.at(p.latency)
+		text, cy = humanize.Seconds(p.latency), y.at(p.latency)
 	}
 	if p.predicted > 0 {
-		text += ", predicted " + show.Seconds(float64(p.predicted))
+		text += ", predicted " + humanize.Seconds(float64(p.predicted))
 	}
 	fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, class, cx, cy,
 		template.HTMLEscapeString(fmt.Sprintf("trial %d: %s; %s; schedule %s; on %s", p.trial, text, p.algorithm, p.digest, p.device)))

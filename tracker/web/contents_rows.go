@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // factsOf compares properties of two packages.
@@ -22,8 +22,8 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 	add("outputs", func(m *manifest) string { return strconv.Itoa(int(m.Outputs)) })
 	add("kernels", func(m *manifest) string { return strconv.Itoa(len(m.Tasks)) })
 	add("calls of kernels", func(m *manifest) string { return strconv.Itoa(int(m.Calls)) })
-	add("memory for values", func(m *manifest) string { return show.Bytes(m.ArenaBytes) })
-	add("weights", func(m *manifest) string { return show.Bytes(m.WeightsBytes) })
+	add("memory for values", func(m *manifest) string { return humanize.Bytes(m.ArenaBytes) })
+	add("weights", func(m *manifest) string { return humanize.Bytes(m.WeightsBytes) })
 	add("weights in integers", func(m *manifest) string {
 		if m.Weights == nil {
 			return ""

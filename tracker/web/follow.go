@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // Bounds on the cached state of viewed jobs, and on what a page reads.
@@ -42,7 +42,7 @@ type follow struct {
 	used   uint64 // guarded by follows.mu
 	next   uint64 // sequence number of the next event
 	last   *timestamppb.Timestamp
-	tally  *trials.Tally
+	tally  *progress.Tally
 	points []point
 	// every is the sampling interval of trials that are no improvement; others counts those since the last sample.
 	every, others int
@@ -119,13 +119,13 @@ func (s *Site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) e
 }
 
 func (f *follow) reset(job *tilthv1.Job) {
-	var references []trials.Reference
+	var references []progress.Reference
 	for _, t := range job.GetSpec().GetTasks() {
-		references = append(references, trials.Reference{
+		references = append(references, progress.Reference{
 			DefaultDigest: t.GetDefaultDigest(), PeakSeconds: t.GetPeakSeconds(), ByteSeconds: t.GetByteSeconds(),
 		})
 	}
-	f.tally, f.next, f.last, f.points, f.told, f.forms = trials.NewTally(job, references), 1, nil, nil, nil, nil
+	f.tally, f.next, f.last, f.points, f.told, f.forms = progress.NewTally(job, references), 1, nil, nil, nil, nil
 	f.every, f.others = 1, 0
 }
 
@@ -171,7 +171,7 @@ func (f *follow) add(e *tilthv1.JobEvent) {
 		f.keep(point{
 			task: t.GetTaskIndex(), trial: m.GetCandidate().GetTrial(), elapsed: f.tally.Elapsed().Seconds(),
 			latency: m.GetLatencySeconds(), best: t.GetBestSeconds(), predicted: t.GetPredictedSeconds(), class: m.GetError(),
-			algorithm: algorithm(m.GetCandidate()), digest: show.Digest(m.GetCandidate().GetDigest()), device: m.GetDevice(),
+			algorithm: algorithm(m.GetCandidate()), digest: humanize.Digest(m.GetCandidate().GetDigest()), device: m.GetDevice(),
 			knobs: f.forms.read(string(m.GetCandidate().GetOrigin())),
 		})
 	}
@@ -260,7 +260,7 @@ func (f *follow) describe(e *tilthv1.JobEvent) string {
 	case *tilthv1.JobEvent_Trial:
 		m := e.Trial.GetMeasurement()
 		if m.GetLatencySeconds() > 0 && m.GetLatencySeconds() == e.Trial.GetBestSeconds() {
-			return fmt.Sprintf("%s: %s, the best so far (trial %d)", task(e.Trial.GetTaskIndex()), show.Seconds(m.GetLatencySeconds()), m.GetCandidate().GetTrial())
+			return fmt.Sprintf("%s: %s, the best so far (trial %d)", task(e.Trial.GetTaskIndex()), humanize.Seconds(m.GetLatencySeconds()), m.GetCandidate().GetTrial())
 		}
 	}
 	return ""

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // taskRow is a task in a job's table.
@@ -61,7 +61,7 @@ type jobPage struct {
 	MoreDead         int
 	Told             []eventLine
 	ByTime, ByTrials template.HTML
-	Shares           trials.Shares
+	Shares           progress.Shares
 	Actions          []string
 	Behind           bool
 	Outage           *tilthv1.Outage
@@ -119,8 +119,8 @@ func (p *jobPage) fill(f *follow) {
 	p.Shares = t.Spent().Shares(t.Elapsed())
 	p.Told = slices.Clone(f.told)
 	slices.Reverse(p.Told)
-	p.ByTime = curveOf(t.Curve, "time", func(c trials.Point) float64 { return c.Elapsed.Seconds() })
-	p.ByTrials = curveOf(t.Curve, "trials", func(c trials.Point) float64 { return float64(c.Trials) })
+	p.ByTime = curveOf(t.Curve, "time", func(c progress.Point) float64 { return c.Elapsed.Seconds() })
+	p.ByTrials = curveOf(t.Curve, "trials", func(c progress.Point) float64 { return float64(c.Trials) })
 	bests := f.bests()
 	for i := range t.Tasks {
 		p.Tasks = append(p.Tasks, rowOf(f, i, bests[i]))
@@ -206,7 +206,7 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 		t := &f.tally.Tasks[i]
 		p.taskRow, p.Best, p.Interval = rowOf(f, i, f.bests()[i]), t.Best, t.Uncertainty()
 		p.Behind, p.Sampled = f.behind, f.every > 1
-		best := f.knobsOf(i, show.Digest(t.Best.GetCandidate().GetDigest()))
+		best := f.knobsOf(i, humanize.Digest(t.Best.GetCandidate().GetDigest()))
 		p.Knobs, p.Neighbours = f.forms.show(best), f.neighbours(i, best)
 		own := slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i })
 		p.Chart, p.Predicted = scatter(own), predictionsOf(own)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // Bounds of a page of jobs: how many it shows, and how many it scans for matches.
@@ -32,7 +32,7 @@ type jobRow struct {
 
 func rows(jobs []*tilthv1.Job) (out []jobRow) {
 	for _, j := range jobs {
-		t := trials.OfProgress(j, nil)
+		t := progress.OfProgress(j, nil)
 		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: remainingTime(j, uint32(t.Trials()))}
 		if !j.GetTruncated() {
 			row.BestSeconds, row.UntunedSeconds = t.BestSeconds(), t.UntunedSeconds()

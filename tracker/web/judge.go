@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // maxProblems bounds the problems shown per alert.
@@ -23,7 +23,7 @@ func diskSlow(a alert, v view) []problem {
 	all, slow := v.now.slower("fsync_seconds", a.Limit)
 	allBefore, slowBefore := v.before.slower("fsync_seconds", a.Limit)
 	if n := all - allBefore; n > 0 && (slow-slowBefore)/n > 0.01 {
-		return one("", "%s of the transactions wait longer than %s for the tracker's disk", show.Percent(slow-slowBefore, n), show.Seconds(a.Limit))
+		return one("", "%s of the transactions wait longer than %s for the tracker's disk", humanize.Percent(slow-slowBefore, n), humanize.Seconds(a.Limit))
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func trialsFail(a alert, v view) []problem {
 		failed += v.now.where("trials_total", "error", class) - v.before.where("trials_total", "error", class)
 	}
 	if all > 0 && failed/all > a.Limit {
-		return one("/jobs", "%s of the trials that were recorded in half an hour failed on the device", show.Percent(failed, all))
+		return one("/jobs", "%s of the trials that were recorded in half an hour failed on the device", humanize.Percent(failed, all))
 	}
 	return nil
 }

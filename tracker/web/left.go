@@ -3,7 +3,7 @@ package web
 import (
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -18,13 +18,13 @@ func remainingTime(job *tilthv1.Job, trials uint32) string {
 	var shortest time.Duration
 	if b.GetTime() != nil {
 		shortest = max(b.GetTime().AsDuration()-spent, 0)
-		text = show.Clock(shortest)
+		text = humanize.Clock(shortest)
 	}
 	if b.GetTrials() > 0 && trials > 0 && spent > 0 {
 		each := float64(spent) / float64(trials)
 		remaining := time.Duration(each * float64(b.GetTrials()-min(trials, b.GetTrials())))
 		if text == "" || remaining < shortest {
-			text = "about " + show.Clock(remaining)
+			text = "about " + humanize.Clock(remaining)
 		}
 	}
 	return text

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Bounds on what a page reads from packages, which clients upload.
@@ -110,7 +110,7 @@ func (m *members) UnmarshalJSON(data []byte) error {
 			return &tooManyError{what: "members", max: maxMembers}
 		}
 		if _, is := m.sizes[item.Name]; !is {
-			m.sizes[item.Name] = show.Bytes(item.SizeBytes)
+			m.sizes[item.Name] = humanize.Bytes(item.SizeBytes)
 		}
 		m.list = append(m.list, item)
 		return nil

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 const (
@@ -41,7 +41,7 @@ type accuracy struct {
 // Rank formats the correlation.
 func (a accuracy) Rank() string {
 	if a.Trials < minRanked {
-		return show.Missing
+		return humanize.Missing
 	}
 	return fmt.Sprintf("%.2f", a.Correlation)
 }
@@ -88,7 +88,7 @@ func accuracyOf(known []point) accuracy {
 		predicted[i], measured[i] = float64(p.predicted), p.latency
 		off[i] = max(predicted[i]/measured[i], measured[i]/predicted[i])
 	}
-	return accuracy{Trials: len(known), Correlation: stat.Spearman(predicted, measured), Off: stat.Of(off).Median}
+	return accuracy{Trials: len(known), Correlation: stats.Spearman(predicted, measured), Off: stats.Of(off).Median}
 }
 
 // predictedOf plots measured over predicted latencies, with equal axes and the colours of scatter. Failures appear at
@@ -108,7 +108,7 @@ func predictedOf(points []point) template.HTML {
 	x.from, x.to = marginLeft, chartWidth-marginRight
 	d := &drawing{}
 	d.open("chart", "Measured latency over predicted latency", chartWidth, chartHeight)
-	d.axes(x, y, "predicted", show.Seconds)
+	d.axes(x, y, "predicted", humanize.Seconds)
 	fmt.Fprintf(d, `<path class="equal" d="M%.1f %.1fL%.1f %.1f"/>`, x.at(x.low), y.at(y.low), x.at(x.high), y.at(y.high))
 	for _, p := range points {
 		d.trial(p, algorithms, x.at(float64(p.predicted)), y)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -37,16 +37,16 @@ func parse(pages ...string) map[string]*template.Template {
 
 // templateFuncs are the template functions.
 var templateFuncs = template.FuncMap{
-	"seconds":     show.Seconds,
-	"ratio":       show.Ratio,
-	"digest":      show.Digest,
-	"gflops":      show.GFLOPS,
+	"seconds":     humanize.Seconds,
+	"ratio":       humanize.Ratio,
+	"digest":      humanize.Digest,
+	"gflops":      humanize.GFLOPS,
 	"jobState":    wire.JobState,
 	"deviceState": wire.DeviceState,
 	"agentState":  wire.AgentState,
 	"errorClass":  wire.ErrorClass,
-	"percent":     func(v float64) string { return show.Percent(v, 1) },
-	"clock":       show.Clock,
+	"percent":     func(v float64) string { return humanize.Percent(v, 1) },
+	"clock":       humanize.Clock,
 	"labels":      labelsText,
 	"agentKind":   wire.AgentKind,
 	"algorithm":   algorithm,
@@ -79,7 +79,7 @@ type layout struct {
 func (l layout) Ago(at interface{ AsTime() time.Time }) template.HTML {
 	t := at.AsTime()
 	if t.Unix() <= 0 {
-		return show.Missing
+		return humanize.Missing
 	}
 	return timeElement(t, ago(l.Now.Sub(t)))
 }

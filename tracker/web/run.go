@@ -3,7 +3,7 @@ package web
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -23,9 +23,9 @@ func packagesOf(j *tilthv1.Job) (out []packageRow) {
 		row := packageRow{Name: p.GetName(), Digest: p.GetArtifact().GetDigest()}
 		if i < len(results) {
 			samples := results[i].GetSamplesSeconds()
-			row.Samples, row.Seconds = len(samples), stat.Of(samples).Median
+			row.Samples, row.Seconds = len(samples), stats.Of(samples).Median
 			if i > 0 && len(samples) > 0 {
-				ratio := stat.PairedRatio(results[0].GetSamplesSeconds(), samples)
+				ratio := stats.PairedRatio(results[0].GetSamplesSeconds(), samples)
 				row.Against = fmt.Sprintf("%.2fx (%.2f–%.2f): %s", ratio.Ratio, ratio.Low, ratio.High, ratio.Verdict())
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -78,16 +78,16 @@ type Lines struct {
 	Peer
 	path    string
 	dir     string // of the temporary records file
-	lock    *disk.Lock
+	lock    *filesystem.Lock
 	there   bool // whether the export existed
 	changed bool // whether records were added
 }
 
-// LockLines locks an export for writing. It returns disk.ErrLocked if another process holds the lock.
-func LockLines(path string) (*disk.Lock, error) {
-	lock, err := disk.TryLock(beside(path) + ".lock")
+// LockLines locks an export for writing. It returns filesystem.ErrLocked if another process holds the lock.
+func LockLines(path string) (*filesystem.Lock, error) {
+	lock, err := filesystem.TryLock(beside(path) + ".lock")
 	switch {
-	case errors.Is(err, disk.ErrLocked):
+	case errors.Is(err, filesystem.ErrLocked):
 		return nil, fmt.Errorf("write records to %s: %w, which writes it: try again when that has ended", path, err)
 	case err != nil:
 		return nil, fmt.Errorf("write records: %w", err)
@@ -98,7 +98,7 @@ func LockLines(path string) (*disk.Lock, error) {
 // beside returns the prefix of temporary files beside an export.
 func beside(path string) string { return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)) }
 
-// OpenLines reads an export, if it exists. It returns disk.ErrLocked while another process writes it.
+// OpenLines reads an export, if it exists. It returns filesystem.ErrLocked while another process writes it.
 func OpenLines(ctx context.Context, path string, log *slog.Logger) (*Lines, error) {
 	lock, err := LockLines(path)
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *Lines) Write(ctx context.Context, leftOut func(why error)) error {
 	if l.there && !l.changed {
 		return nil
 	}
-	return disk.WriteFile(l.path, func(w io.Writer) error {
+	return filesystem.WriteFile(l.path, func(w io.Writer) error {
 		all := func(visit func(*tilthv1.Record) error) error { return l.List(ctx, "", "", visit) }
 		if !strings.HasSuffix(l.path, zipSuffix) {
 			_, err := records.Export(w, all, leftOut)

@@ -13,11 +13,11 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
-	"github.com/tilth-dev/tilth/records/static"
+	"github.com/tilth-dev/tilth/records/staticsite"
 )
 
 func measured(second int64) *tilthv1.Record {
@@ -102,7 +102,7 @@ func TestOneProcessAtATimeAddsToAnExport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "all.jsonl")
 	first := openLines(t, path)
 	_, err := OpenLines(t.Context(), path, slog.New(slog.DiscardHandler))
-	if !errors.Is(err, disk.ErrLocked) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "try again") {
+	if !errors.Is(err, filesystem.ErrLocked) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("a second one meanwhile: %v", err)
 	}
 	_, _, err = first.Add(t.Context(), []*tilthv1.Record{measured(1)})
@@ -219,7 +219,7 @@ func TestADamagedExportIsNotAddedTo(t *testing.T) {
 
 func TestAFolderIsNamedInManyWays(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "two words")
-	if _, err := static.Write(dir, static.Source{
+	if _, err := staticsite.Write(dir, staticsite.Source{
 		List: func(visit func(*tilthv1.Record) error) error { return visit(measured(1)) },
 		Best: func(records.Group, string) (*tilthv1.Record, error) { return nil, nil },
 	}); err != nil {
@@ -230,7 +230,7 @@ func TestAFolderIsNamedInManyWays(t *testing.T) {
 		dir: true, "file://" + escaped: true, "file:" + escaped: true, "file://localhost" + escaped + "/index.json": true,
 		"file://elsewhere" + escaped: false, "file:two": false,
 	} {
-		source, err := OpenStatic(t.Context(), where, nil, static.ServerOptions{})
+		source, err := OpenStatic(t.Context(), where, nil, staticsite.ServerOptions{})
 		if (err == nil) != good || !IsStatic(where) {
 			t.Errorf("%s: %v", where, err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/static"
+	"github.com/tilth-dev/tilth/records/staticsite"
 )
 
 // IsStatic reports whether a location is an export on a web server or its folder.
@@ -30,31 +30,31 @@ func IsStatic(where string) bool {
 var ErrReadOnly = errors.New("an export of records is only read")
 
 // Static is the read-only source of an export.
-type Static struct{ *static.Export }
+type Static struct{ *staticsite.Export }
 
 // OpenStatic opens an export: https://HOST/PATH, file:///FOLDER, or a folder. With a key, its index must be
 // signed by it.
-func OpenStatic(ctx context.Context, where string, key *signing.PublicKey, o static.ServerOptions) (Static, error) {
-	var files static.Files
+func OpenStatic(ctx context.Context, where string, key *signing.PublicKey, o staticsite.ServerOptions) (Static, error) {
+	var files staticsite.Files
 	if strings.HasPrefix(where, "file:") {
 		place, err := url.Parse(where)
 		if err != nil || !filepath.IsAbs(place.Path) || place.Host != "" && place.Host != "localhost" {
 			return Static{}, fmt.Errorf("%s: a folder on this machine is file:///FOLDER", where)
 		}
-		files = static.Folder(filepath.Clean(strings.TrimSuffix(place.Path, static.IndexName)))
+		files = staticsite.Folder(filepath.Clean(strings.TrimSuffix(place.Path, staticsite.IndexName)))
 	} else if strings.HasPrefix(where, "https:") || strings.HasPrefix(where, "http:") {
-		server, err := static.NewServer(where, o)
+		server, err := staticsite.NewServer(where, o)
 		if err != nil {
 			return Static{}, err
 		}
 		files = server
 	} else {
-		files = static.Folder(where)
+		files = staticsite.Folder(where)
 	}
 	if key != nil {
-		files = static.Signed{Files: files, Key: *key}
+		files = staticsite.Signed{Files: files, Key: *key}
 	}
-	export, err := static.Open(ctx, files)
+	export, err := staticsite.Open(ctx, files)
 	return Static{export}, err
 }
 

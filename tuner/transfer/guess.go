@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
 // Guess is a schedule that was never measured.
 type Guess struct {
-	Point    space.Point
+	Point    searchspace.Point
 	Schedule *schedule.Schedule
 	// Seconds is the predicted latency.
 	Seconds float64
@@ -29,7 +29,7 @@ const (
 
 // Guesses returns the schedule that the model predicts to be fastest for each algorithm of a space with a
 // legal point. It returns none if there are no measurements. The same history gives the same guesses.
-func (h *History) Guesses(s *space.Space) ([]Guess, error) {
+func (h *History) Guesses(s *searchspace.Space) ([]Guess, error) {
 	if h == nil {
 		return nil, nil
 	}
@@ -55,9 +55,9 @@ func (h *History) Guesses(s *space.Space) ([]Guess, error) {
 
 // promising returns the points of similar tasks, the hand-written ones, and the analytically best of a fixed
 // sample.
-func (h *History) promising(s *space.Space) []space.Point {
+func (h *History) promising(s *searchspace.Space) []searchspace.Point {
 	rng := rand.New(rand.NewPCG(3, 4))
-	var drawn []space.Point
+	var drawn []searchspace.Point
 	for range guessDraws {
 		if p, ok := s.Random(rng); ok {
 			drawn = append(drawn, p)
@@ -69,7 +69,7 @@ func (h *History) promising(s *space.Space) []space.Point {
 }
 
 // predicted returns guesses for the points that apply, in order.
-func (h *History) predicted(s *space.Space, m *costmodel.Model, points []space.Point) ([]Guess, error) {
+func (h *History) predicted(s *searchspace.Space, m *costmodel.Model, points []searchspace.Point) ([]Guess, error) {
 	var list []Guess
 	var rows []Row
 	for _, p := range points {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
@@ -25,14 +25,14 @@ func NewJob(h *History) *Job { return &Job{history: h} }
 // View is the knowledge available to the search of one task.
 type View struct {
 	job    *Job
-	space  *space.Space
+	space  *searchspace.Space
 	digest string
 	// number identifies the view within the job.
 	number int
 }
 
 // View returns the knowledge for a search over s.
-func (j *Job) View(s *space.Space) *View {
+func (j *Job) View(s *searchspace.Space) *View {
 	j.views++
 	return &View{job: j, space: s, digest: s.Workload.Digest(), number: j.views}
 }
@@ -46,7 +46,7 @@ func (v *View) Known() []Trial {
 }
 
 // Near returns points that were fast for similar workloads, most promising first.
-func (v *View) Near() []space.Point {
+func (v *View) Near() []searchspace.Point {
 	if v.job.history == nil {
 		return nil
 	}

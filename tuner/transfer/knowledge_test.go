@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -26,7 +26,7 @@ func machine(t testing.TB, threads int) *target.Target {
 }
 
 // measured returns a task whose latencies are multiples of the analytic cost.
-func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(space.Point) float64) *Task {
+func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(searchspace.Point) float64) *Task {
 	t.Helper()
 	task := &Task{Workload: w, Target: m}
 	s := spaceOf(t, w, m, schedule.Default)
@@ -37,7 +37,7 @@ func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(spac
 	return task
 }
 
-func usual(space.Point) float64 { return 1 }
+func usual(searchspace.Point) float64 { return 1 }
 
 // TestANearWorkloadLendsItsPoints covers odd shapes, and checks that workloads of the same class come first.
 func TestANearWorkloadLendsItsPoints(t *testing.T) {
@@ -64,9 +64,9 @@ func TestANearWorkloadLendsItsPoints(t *testing.T) {
 // shape. Few tasks are only trusted in part.
 func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	m := machine(t, 1)
-	slow := func(s *space.Space) func(space.Point) float64 {
-		unroll := slices.IndexFunc(s.Knobs, func(k space.Knob) bool { return k.Name == "ku" })
-		return func(p space.Point) float64 {
+	slow := func(s *searchspace.Space) func(searchspace.Point) float64 {
+		unroll := slices.IndexFunc(s.Knobs, func(k searchspace.Knob) bool { return k.Name == "ku" })
+		return func(p searchspace.Point) float64 {
 			if s.Knobs[unroll].Values[p[unroll]] > 2 {
 				return 4
 			}
@@ -171,7 +171,7 @@ func TestNoHistoryIsFine(t *testing.T) {
 }
 
 // spaceOf returns the candidate schedules of a workload on a target.
-func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
+func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	t.Helper()
 	s, err := registry.Space(w, on, numerics)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 const (
@@ -22,9 +22,9 @@ const (
 
 // near returns points of s that were fast for the same workload on a sibling target or for similar workloads.
 // The nearest task comes first, and the best points of all tasks come before the second best.
-func (h *History) near(s *space.Space, digest string) []space.Point {
+func (h *History) near(s *searchspace.Space, digest string) []searchspace.Point {
 	tasks := h.neighbours(s, digest)
-	var points []space.Point
+	var points []searchspace.Point
 	seen := map[string]bool{}
 	for rank := range pointsPerNeighbour {
 		for _, t := range tasks {
@@ -42,7 +42,7 @@ func (h *History) near(s *space.Space, digest string) []space.Point {
 }
 
 // neighbours returns the tasks nearest to a workload, excluding the workload itself on the same target.
-func (h *History) neighbours(s *space.Space, digest string) []*Task {
+func (h *History) neighbours(s *searchspace.Space, digest string) []*Task {
 	type neighbour struct {
 		task     *Task
 		distance float64

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // Latencies returns the earlier trials of a space's workload on the history's own target that show how far
 // the space was searched, in order; 0 marks a failed trial. Points that the space no longer contains do not
 // count. It returns nil for a nil history, or if the current default schedule was never measured.
-func (h *History) Latencies(s *space.Space) (list []float64) {
+func (h *History) Latencies(s *searchspace.Space) (list []float64) {
 	t := h.own(s.Workload.Digest())
 	if t == nil || !t.measured(s, s.Default()) {
 		return nil
@@ -24,7 +24,7 @@ func (h *History) Latencies(s *space.Space) (list []float64) {
 }
 
 // measured reports whether the schedule of a point is among the trials.
-func (t *Task) measured(s *space.Space, p space.Point) bool {
+func (t *Task) measured(s *searchspace.Space, p searchspace.Point) bool {
 	sch, err := s.Apply(p)
 	if err != nil {
 		return false
@@ -35,7 +35,7 @@ func (t *Task) measured(s *space.Space, p space.Point) bool {
 
 // pointOf returns the trial's point if the space still has exactly that point: each of its knobs exists, with
 // the same value.
-func (t Trial) pointOf(s *space.Space) (space.Point, bool) {
+func (t Trial) pointOf(s *searchspace.Space) (searchspace.Point, bool) {
 	p, ok := s.Parse(t.Origin)
 	return p, ok && s.Format(p) == t.Origin
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched(t *testing.T) {
 	w, m := kerneltest.Product(t, 64, 128, 96), machine(t, 1)
 	s := spaceOf(t, w, m, schedule.Default)
-	trial := func(p space.Point, seconds float64) Trial {
+	trial := func(p searchspace.Point, seconds float64) Trial {
 		sch, err := s.Apply(p)
 		if err != nil {
 			t.Fatal(err)

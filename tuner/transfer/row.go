@@ -2,18 +2,18 @@ package transfer
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
 // Row holds the features of a point.
-type Row = features.Row
+type Row = costfeatures.Row
 
 // Describe returns the row of a legal point of s with schedule sch. The row is empty, and unusable by models,
 // if the target's backend is unknown.
-func Describe(s *space.Space, p space.Point, sch *schedule.Schedule) Row {
+func Describe(s *searchspace.Space, p searchspace.Point, sch *schedule.Schedule) Row {
 	b, err := registry.Of(s.Target)
 	if err != nil {
 		return Row{}

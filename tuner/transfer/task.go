@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -30,7 +30,7 @@ type Task struct {
 
 // Trial is one measurement.
 type Trial struct {
-	// Origin is the point as text (space.Format).
+	// Origin is the point as text (searchspace.Format).
 	Origin string
 	// Digest identifies the measured trace; empty if unknown.
 	Digest string
@@ -40,7 +40,7 @@ type Trial struct {
 
 // reading caches data derived from a task.
 type reading struct {
-	space *space.Space
+	space *searchspace.Space
 	shape expr.Shape
 	// digest is the digest of the workload.
 	digest string
@@ -91,7 +91,7 @@ func (t *Task) describes(trial Trial) Row {
 }
 
 // knobNames returns a key that is equal for spaces with interchangeable points.
-func knobNames(s *space.Space) string {
+func knobNames(s *searchspace.Space) string {
 	names := ""
 	for _, k := range s.Knobs {
 		names += k.Name + " "

@@ -9,15 +9,15 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // Curve is the data of a plot. Latencies are in seconds; 0 means unknown.
 type Curve struct {
 	// Title may be any text.
 	Title  string
-	Points trials.Curve
+	Points progress.Curve
 	// Elapsed and Trials are the end of the curve.
 	Elapsed time.Duration
 	Trials  int
@@ -26,7 +26,7 @@ type Curve struct {
 }
 
 // CurveOf returns the curve of a tally's job.
-func CurveOf(title string, t *trials.Tally) Curve {
+func CurveOf(title string, t *progress.Tally) Curve {
 	return Curve{
 		Title: title, Points: t.Curve, Elapsed: t.Elapsed(), Trials: t.Trials(), Untuned: t.UntunedSeconds(), Limit: t.LimitSeconds(),
 	}
@@ -50,8 +50,8 @@ func WriteCurve(w io.Writer, c Curve) error {
 	d.text("note", left, 46, "start", c.note())
 	latency := c.latencies()
 	d.axisY(latency)
-	d.panel(left, latency, timeAxis(c.Elapsed), c, func(p trials.Point) float64 { return p.Elapsed.Seconds() })
-	d.panel(left+panelWidth+plotGap, latency, countAxis(c.Trials), c, func(p trials.Point) float64 { return float64(p.Trials) })
+	d.panel(left, latency, timeAxis(c.Elapsed), c, func(p progress.Point) float64 { return p.Elapsed.Seconds() })
+	d.panel(left+panelWidth+plotGap, latency, countAxis(c.Trials), c, func(p progress.Point) float64 { return float64(p.Trials) })
 	d.close()
 	_, err := io.WriteString(w, d.out.String())
 	return err
@@ -63,12 +63,12 @@ func (c Curve) note() string {
 		return "no latency: some tasks have no verified candidate yet"
 	}
 	best := c.Points[len(c.Points)-1].Seconds
-	text := fmt.Sprintf("%s after %s and %d trials", show.Seconds(best), show.Clock(c.Elapsed), c.Trials)
+	text := fmt.Sprintf("%s after %s and %d trials", humanize.Seconds(best), humanize.Clock(c.Elapsed), c.Trials)
 	if c.Untuned > 0 {
-		text += fmt.Sprintf("; untuned %s, %s", show.Seconds(c.Untuned), show.Ratio(c.Untuned, best))
+		text += fmt.Sprintf("; untuned %s, %s", humanize.Seconds(c.Untuned), humanize.Ratio(c.Untuned, best))
 	}
 	if c.Limit > 0 {
-		text += fmt.Sprintf("; the machine's limit for direct sums is %s", show.Seconds(c.Limit))
+		text += fmt.Sprintf("; the machine's limit for direct sums is %s", humanize.Seconds(c.Limit))
 	}
 	return text
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // style supports light and dark pages.
@@ -64,7 +64,7 @@ func (d *drawing) axisY(y axis) {
 }
 
 // panel draws the curve over one axis, starting at x pixels.
-func (d *drawing) panel(x float64, latency, over axis, c Curve, value func(trials.Point) float64) {
+func (d *drawing) panel(x float64, latency, over axis, c Curve, value func(progress.Point) float64) {
 	for _, tick := range latency.ticks {
 		d.line("grid", x, placeY(latency, tick), x+panelWidth, placeY(latency, tick))
 	}
@@ -93,7 +93,7 @@ func (d *drawing) reference(x float64, latency axis, seconds float64, name strin
 }
 
 // curve draws a step line: a latency holds until the next point, and the last one to the end.
-func (d *drawing) curve(x float64, latency, over axis, points trials.Curve, value func(trials.Point) float64) {
+func (d *drawing) curve(x float64, latency, over axis, points progress.Curve, value func(progress.Point) float64) {
 	var path strings.Builder
 	var y float64
 	for _, p := range points {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden file")
 func tuned() Curve {
 	return Curve{
 		Title: "resnet18 <2 threads> & more",
-		Points: trials.Curve{
+		Points: progress.Curve{
 			{Elapsed: 4 * time.Second, Trials: 80, Seconds: 0.0244}, {Elapsed: 9 * time.Second, Trials: 160, Seconds: 0.0221},
 			{Elapsed: 40 * time.Second, Trials: 600, Seconds: 0.0203}, {Elapsed: 200 * time.Second, Trials: 4100, Seconds: 0.0192},
 		},
@@ -78,21 +78,21 @@ func check(t *testing.T, name string, document []byte) {
 }
 
 func TestAnyCurveIsWellFormed(t *testing.T) {
-	one := trials.Curve{{Elapsed: time.Second, Trials: 4, Seconds: 0.001}}
+	one := progress.Curve{{Elapsed: time.Second, Trials: 4, Seconds: 0.001}}
 	for name, c := range map[string]Curve{
 		"usual":             tuned(),
 		"nothing":           {},
 		"untuned only":      {Untuned: 0.01, Elapsed: time.Second},
 		"a single point":    {Points: one, Elapsed: time.Second, Trials: 4},
 		"hostile title":     {Title: "</title><script>alert(1)</script>\x00\xff\"'", Points: one},
-		"no numbers":        {Points: trials.Curve{{Seconds: math.NaN()}, {Seconds: math.Inf(1)}, {Seconds: -1}}, Untuned: math.Inf(1), Limit: math.NaN()},
+		"no numbers":        {Points: progress.Curve{{Seconds: math.NaN()}, {Seconds: math.Inf(1)}, {Seconds: -1}}, Untuned: math.Inf(1), Limit: math.NaN()},
 		"no time":           {Points: one, Elapsed: 0, Trials: 0},
-		"a clock gone back": {Points: trials.Curve{{Elapsed: -time.Hour, Trials: 1, Seconds: 1}}, Elapsed: -time.Hour, Trials: 1},
-		"flat":              {Points: trials.Curve{one[0], one[0]}, Elapsed: time.Minute, Trials: 9, Untuned: 0.001, Limit: 0.001},
+		"a clock gone back": {Points: progress.Curve{{Elapsed: -time.Hour, Trials: 1, Seconds: 1}}, Elapsed: -time.Hour, Trials: 1},
+		"flat":              {Points: progress.Curve{one[0], one[0]}, Elapsed: time.Minute, Trials: 9, Untuned: 0.001, Limit: 0.001},
 		"days":              {Points: one, Elapsed: 90 * time.Hour, Trials: 1 << 30},
-		"nanoseconds":       {Points: trials.Curve{{Seconds: 2e-12}, {Seconds: 1e-12}}, Elapsed: time.Second, Trials: 2},
-		"hours a run":       {Points: trials.Curve{{Seconds: 1e6}, {Seconds: 1}}, Elapsed: time.Second, Trials: 2},
-		"beyond all":        {Points: trials.Curve{{Seconds: math.MaxFloat64}, {Seconds: math.SmallestNonzeroFloat64}}, Elapsed: time.Second, Trials: 2},
+		"nanoseconds":       {Points: progress.Curve{{Seconds: 2e-12}, {Seconds: 1e-12}}, Elapsed: time.Second, Trials: 2},
+		"hours a run":       {Points: progress.Curve{{Seconds: 1e6}, {Seconds: 1}}, Elapsed: time.Second, Trials: 2},
+		"beyond all":        {Points: progress.Curve{{Seconds: math.MaxFloat64}, {Seconds: math.SmallestNonzeroFloat64}}, Elapsed: time.Second, Trials: 2},
 	} {
 		check(t, name, draw(t, c))
 	}

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // Display shows a job. Update and Close must be called from one goroutine; Write may be called from any.
 type Display interface {
 	// Update shows the tally, which the caller may change afterwards.
-	Update(t *trials.Tally)
+	Update(t *progress.Tally)
 	// Write shows a message apart from the display.
 	Write(p []byte) (int, error)
 	// Close leaves the final state visible and waits until it is shown.
@@ -27,7 +27,7 @@ type Display interface {
 type Quiet struct{ io.Writer }
 
 // Update implements Display.
-func (Quiet) Update(*trials.Tally) {}
+func (Quiet) Update(*progress.Tally) {}
 
 // Close implements Display.
 func (Quiet) Close() {}
@@ -50,7 +50,7 @@ func NewSparse(w io.Writer, budget Budget, every time.Duration) *Sparse {
 }
 
 // Update implements Display.
-func (s *Sparse) Update(t *trials.Tally) {
+func (s *Sparse) Update(t *progress.Tally) {
 	if wait := t.Status.GetWait(); wait.GetReason() != s.waits {
 		if s.waits = wait.GetReason(); wait != nil && wait.GetReason() != tilthv1.WaitReason_WAIT_REASON_TURN {
 			fmt.Fprintln(s.w, "waits: "+wait.GetMessage())

@@ -10,21 +10,21 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // busy returns a half-finished job of many tasks. One task has only failures, and one has no trials.
 func busy(tasks int) *snapshot {
 	job := &tilthv1.Job{CreatedAt: timestamppb.New(began), Spec: &tilthv1.JobSpec{}}
-	var references []trials.Reference
+	var references []progress.Reference
 	for i := range tasks {
 		job.Spec.Tasks = append(job.Spec.Tasks, &tilthv1.TaskSpec{
 			Name: fmt.Sprintf("conv2d+add+relu 1x56x56x%d k3x3 -> %d", 64+i, 64+i), Weight: 2, Flop: 1e9,
 		})
-		references = append(references, trials.Reference{DefaultDigest: "default", PeakSeconds: 0.001, ByteSeconds: 0.0004})
+		references = append(references, progress.Reference{DefaultDigest: "default", PeakSeconds: 0.001, ByteSeconds: 0.0004})
 	}
 	job.Progress = []*tilthv1.TaskProgress{{KnownTrials: 12}}
-	t := trials.NewTally(job, references)
+	t := progress.NewTally(job, references)
 	record := func(i int, digest string, latency float64, class tilthv1.ErrorClass) {
 		t.Add(&tilthv1.JobEvent{At: timestamppb.New(began.Add(time.Second)), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 			TaskIndex: uint32(i), BestSeconds: latency,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // column is a column of the task table.
@@ -26,15 +26,15 @@ var layouts = [][]column{
 }
 
 var (
-	shareColumn = column{">SHARE", func(t task, whole float64) string { return show.Percent(t.total, whole) }, true}
-	bestColumn  = column{">BEST", func(t task, _ float64) string { return show.Seconds(t.best) }, false}
-	gainColumn  = column{">SPEED-UP", func(t task, _ float64) string { return show.Ratio(t.untuned, t.best) }, false}
-	rateColumn  = column{">GFLOP/s", func(t task, _ float64) string { return show.GFLOPS(t.flop, t.best) }, false}
+	shareColumn = column{">SHARE", func(t task, whole float64) string { return humanize.Percent(t.total, whole) }, true}
+	bestColumn  = column{">BEST", func(t task, _ float64) string { return humanize.Seconds(t.best) }, false}
+	gainColumn  = column{">SPEED-UP", func(t task, _ float64) string { return humanize.Ratio(t.untuned, t.best) }, false}
+	rateColumn  = column{">GFLOP/s", func(t task, _ float64) string { return humanize.GFLOPS(t.flop, t.best) }, false}
 	triedColumn = column{">TRIALS", func(t task, _ float64) string { return fmt.Sprint(t.trials) }, true}
 	// Error classes if there is space, or else their number.
 	errorsColumn  = column{"ERRORS", func(t task, _ float64) string { return t.errors }, true}
 	failedColumn  = column{">FAILED", func(t task, _ float64) string { return fmt.Sprint(t.failed) }, true}
-	untunedColumn = column{">UNTUNED", func(t task, _ float64) string { return show.Seconds(t.untuned) }, false}
+	untunedColumn = column{">UNTUNED", func(t task, _ float64) string { return humanize.Seconds(t.untuned) }, false}
 	ofLimitColumn = column{"OF LIMIT", func(t task, _ float64) string { return t.ofLimit }, true}
 )
 
@@ -51,7 +51,7 @@ const (
 func table(tasks []task, summed bool, whole float64, width int) []string {
 	longest := 0
 	for _, t := range tasks {
-		longest = max(longest, show.Columns(t.name))
+		longest = max(longest, humanize.Columns(t.name))
 	}
 	for i, columns := range layouts {
 		cells := fill(tasks, summed, whole, columns)
@@ -88,7 +88,7 @@ func widthOf(rows [][]string) (total int) {
 	for c := range rows[0] {
 		widest := 0
 		for _, row := range rows {
-			widest = max(widest, show.Columns(row[c]))
+			widest = max(widest, humanize.Columns(row[c]))
 		}
 		total += widest + progressGap
 	}
@@ -100,9 +100,9 @@ func write(tasks []task, columns []column, cells [][]string, name int) []string 
 	for _, c := range columns {
 		headings = append(headings, c.heading)
 	}
-	out := show.NewTable(headings...)
+	out := humanize.NewTable(headings...)
 	for i, t := range tasks {
-		out.Row(append([]string{show.ElideMiddle(t.name, name)}, cells[i+1]...)...)
+		out.Row(append([]string{humanize.ElideMiddle(t.name, name)}, cells[i+1]...)...)
 	}
 	var text strings.Builder
 	_ = out.Write(&text)
@@ -111,11 +111,11 @@ func write(tasks []task, columns []column, cells [][]string, name int) []string 
 
 // clip shortens text to a width in columns.
 func clip(text string, width int) string {
-	if show.Columns(text) <= width {
+	if humanize.Columns(text) <= width {
 		return text
 	}
 	runes := []rune(text)
-	for len(runes) > 0 && show.Columns(string(runes)) > width-1 {
+	for len(runes) > 0 && humanize.Columns(string(runes)) > width-1 {
 		runes = runes[:len(runes)-1]
 	}
 	return string(runes) + "…"
@@ -126,7 +126,7 @@ func clip(text string, width int) string {
 func pack(parts []string, width int) (lines []string) {
 	for _, part := range parts {
 		last := len(lines) - 1
-		if last >= 0 && show.Columns(lines[last])+progressGap+show.Columns(part) <= width {
+		if last >= 0 && humanize.Columns(lines[last])+progressGap+humanize.Columns(part) <= width {
 			lines[last] += "  " + part
 		} else {
 			lines = append(lines, part)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // refreshEvery is the redraw interval.
@@ -35,7 +35,7 @@ type Live struct {
 }
 
 // NewLive returns a display on a terminal. now is the clock of the job's elapsed time.
-func NewLive(terminal Terminal, t *trials.Tally, budget Budget, now func() time.Time) *Live {
+func NewLive(terminal Terminal, t *progress.Tally, budget Budget, now func() time.Time) *Live {
 	l := &Live{terminal: terminal, budget: budget, now: now, stop: make(chan struct{}), shown: take(t)}
 	l.draw()
 	l.stopped.Go(l.refresh)
@@ -56,7 +56,7 @@ func (l *Live) refresh() {
 }
 
 // Update implements Display.
-func (l *Live) Update(t *trials.Tally) {
+func (l *Live) Update(t *progress.Tally) {
 	s := take(t)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *Live) home(width int) string {
 	rows := 0
 	for _, line := range l.drawn {
 		rows++
-		if n := show.Columns(line); width > 0 && n > width {
+		if n := humanize.Columns(line); width > 0 && n > width {
 			rows += (n - 1) / width
 		}
 	}
@@ -179,7 +179,7 @@ func head(s *snapshot, width, space int) []string {
 
 // rest summarises several tasks.
 func rest(tasks []task) task {
-	sum := task{name: fmt.Sprintf("%d more", len(tasks)), errors: show.Missing}
+	sum := task{name: fmt.Sprintf("%d more", len(tasks)), errors: humanize.Missing}
 	known := true
 	for _, t := range tasks {
 		sum.total += t.total
@@ -188,9 +188,9 @@ func rest(tasks []task) task {
 		sum.failed += t.failed
 		known = known && t.total > 0 && t.limit > 0
 	}
-	sum.ofLimit = show.Missing
+	sum.ofLimit = humanize.Missing
 	if known {
-		sum.ofLimit = show.Share(sum.limit, sum.total)
+		sum.ofLimit = humanize.Share(sum.limit, sum.total)
 	}
 	if sum.failed > 0 {
 		sum.errors = fmt.Sprint(sum.failed)

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 func TestADisplayTellsOfPausesAndOfWhatIsGivenUp(t *testing.T) {
@@ -18,7 +18,7 @@ func TestADisplayTellsOfPausesAndOfWhatIsGivenUp(t *testing.T) {
 	paused, running := state(tilthv1.JobState_JOB_STATE_PAUSED), state(tilthv1.JobState_JOB_STATE_RUNNING)
 	dead := &tilthv1.JobEvent{Event: &tilthv1.JobEvent_DeadLetter{DeadLetter: &tilthv1.DeadLetter{}}}
 	retried := &tilthv1.JobEvent{Event: &tilthv1.JobEvent_Retried{Retried: &tilthv1.BatchRetried{}}}
-	tally := trials.NewTally(job, nil)
+	tally := progress.NewTally(job, nil)
 	for _, step := range []struct {
 		event *tilthv1.JobEvent
 		part  string

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // snapshot is the part of a tally that a display keeps.
@@ -22,7 +22,7 @@ type snapshot struct {
 	status               *tilthv1.JobStatus
 	statusAt             time.Duration // since started
 	started              time.Time
-	shares               func(elapsed time.Duration) trials.Shares
+	shares               func(elapsed time.Duration) progress.Shares
 	// tasks is sorted: tasks without a correct candidate, then by share of the total latency, then untried
 	// tasks.
 	tasks []task
@@ -40,10 +40,10 @@ type task struct {
 	errors                      string
 }
 
-func take(t *trials.Tally) *snapshot {
+func take(t *progress.Tally) *snapshot {
 	s := &snapshot{
 		trials: t.Trials(), known: t.KnownTrials(), best: t.BestSeconds(), untuned: t.UntunedSeconds(), limit: t.LimitSeconds(),
-		errors: show.Counts(t.Errors()), deadLetters: t.DeadLetters, paused: t.Paused(), waits: t.Waits(), status: t.Status, statusAt: t.StatusAt.Sub(t.Started),
+		errors: humanize.Counts(t.Errors()), deadLetters: t.DeadLetters, paused: t.Paused(), waits: t.Waits(), status: t.Status, statusAt: t.StatusAt.Sub(t.Started),
 		started: t.Started, shares: t.Spent().Shares,
 	}
 	for i := range t.Tasks {
@@ -55,7 +55,7 @@ func take(t *trials.Tally) *snapshot {
 	return s
 }
 
-func newTask(t *trials.Task) task {
+func newTask(t *progress.Task) task {
 	limit, _ := t.Limit()
 	failed := 0
 	for _, n := range t.Errors {
@@ -63,7 +63,7 @@ func newTask(t *trials.Task) task {
 	}
 	return task{
 		name: t.Name, total: t.Weight * t.BestSeconds, limit: t.Weight * limit, best: t.BestSeconds, untuned: t.UntunedSeconds,
-		flop: t.Flop, ofLimit: t.OfLimit(), trials: t.Trials, failed: failed, errors: show.Counts(t.Errors),
+		flop: t.Flop, ofLimit: t.OfLimit(), trials: t.Trials, failed: failed, errors: humanize.Counts(t.Errors),
 	}
 }
 
@@ -97,10 +97,10 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	}
 	parts := []string{
 		of("trials "+fmt.Sprint(s.trials), fmt.Sprint(b.Trials), b.Trials > 0),
-		of(show.Clock(elapsed), show.Clock(b.Time), b.Time > 0),
+		of(humanize.Clock(elapsed), humanize.Clock(b.Time), b.Time > 0),
 	}
 	if left, ok := b.left(s.trials, elapsed); ok {
-		parts = append(parts, "left "+show.Clock(left))
+		parts = append(parts, "left "+humanize.Clock(left))
 	}
 	if latency := s.latency(); latency != "" {
 		parts = append(parts, latency)
@@ -114,7 +114,7 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	if s.known > 0 {
 		parts = append(parts, fmt.Sprintf("resumed: %d trials known", s.known))
 	}
-	if s.errors != show.Missing {
+	if s.errors != humanize.Missing {
 		parts = append(parts, "errors: "+s.errors)
 	}
 	if s.deadLetters > 0 {
@@ -126,16 +126,16 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 // latency describes the latency of all tasks, with the untuned and the minimum one. It skips tasks without a
 // latency.
 func (s *snapshot) latency() string {
-	text := "model " + show.Seconds(s.best)
+	text := "model " + humanize.Seconds(s.best)
 	switch {
 	case s.best == 0:
 		return s.partLatency()
 	case s.untuned > 0 && s.limit > 0:
-		return text + fmt.Sprintf(" (untuned %s, %s; limit %s)", show.Seconds(s.untuned), show.Ratio(s.untuned, s.best), show.Seconds(s.limit))
+		return text + fmt.Sprintf(" (untuned %s, %s; limit %s)", humanize.Seconds(s.untuned), humanize.Ratio(s.untuned, s.best), humanize.Seconds(s.limit))
 	case s.untuned > 0:
-		return text + fmt.Sprintf(" (untuned %s, %s)", show.Seconds(s.untuned), show.Ratio(s.untuned, s.best))
+		return text + fmt.Sprintf(" (untuned %s, %s)", humanize.Seconds(s.untuned), humanize.Ratio(s.untuned, s.best))
 	case s.limit > 0:
-		return text + fmt.Sprintf(" (limit %s)", show.Seconds(s.limit))
+		return text + fmt.Sprintf(" (limit %s)", humanize.Seconds(s.limit))
 	}
 	return text
 }
@@ -150,7 +150,7 @@ func (s *snapshot) partLatency() string {
 	if known == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d tasks %s", known, len(s.tasks), show.Seconds(total))
+	return fmt.Sprintf("%d of %d tasks %s", known, len(s.tasks), humanize.Seconds(total))
 }
 
 // of formats a count and its limit.

@@ -9,21 +9,21 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func newTally() *trials.Tally {
-	return trials.NewTally(&tilthv1.Job{
+func newTally() *progress.Tally {
+	return progress.NewTally(&tilthv1.Job{
 		CreatedAt: timestamppb.New(began),
 		Spec:      &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 2, Flop: 1e6}}},
-	}, []trials.Reference{{DefaultDigest: "default", PeakSeconds: 0.0002, ByteSeconds: 0.0005}})
+	}, []progress.Reference{{DefaultDigest: "default", PeakSeconds: 0.0002, ByteSeconds: 0.0005}})
 }
 
-func add(t *trials.Tally, after time.Duration, digest string, latency, best float64) {
+func add(t *progress.Tally, after time.Duration, digest string, latency, best float64) {
 	t.Add(&tilthv1.JobEvent{At: timestamppb.New(began.Add(after)), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 		BestSeconds: best,
 		Measurement: &tilthv1.Measurement{

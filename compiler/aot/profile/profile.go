@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // What bounds a call: the limit that takes longer.
@@ -113,7 +113,7 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 	}
 	medians := make([]float64, len(samples))
 	for i := range samples {
-		medians[i] = stat.Of(samples[i]).Median
+		medians[i] = stats.Of(samples[i]).Median
 	}
 	p := summarize(manifest, m.Extents(), medians, peak)
 	if launches := m.Launches(); launches != nil {
@@ -125,7 +125,7 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 		if err != nil {
 			return nil, err
 		}
-		p.onDevice(manifest, launches, stat.Of(seconds).Median, stat.Of(whole).Median)
+		p.onDevice(manifest, launches, stats.Of(seconds).Median, stats.Of(whole).Median)
 	}
 	return p, nil
 }

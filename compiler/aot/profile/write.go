@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Write writes the profile as a table, one line per task, followed by the totals.
@@ -13,9 +13,9 @@ func (p *Profile) Write(w io.Writer) error {
 	if p.Device != nil {
 		return p.writeDevice(w)
 	}
-	table := show.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	table := humanize.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	for _, c := range p.byTask() {
-		table.Row(show.Seconds(c.Seconds), percent(c.Share), fmt.Sprint(c.calls), show.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
+		table.Row(humanize.Seconds(c.Seconds), percent(c.Share), fmt.Sprint(c.calls), humanize.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), humanize.Seconds(c.LimitSeconds),
 			c.bound(), c.Origin, c.algorithm(), c.Task, c.nodes())
 	}
 	if err := table.Write(w); err != nil {
@@ -24,8 +24,8 @@ func (p *Profile) Write(w io.Writer) error {
 	t := p.Total
 	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls%s: %s %s, %s; at the machine's %s %s\n"+
 		"machine, on %d of its threads: %s GFLOP/s of fused multiply-adds%s, %s GB/s from memory\n",
-		show.Seconds(t.Seconds), len(p.Calls), p.skipped(), show.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.ofThePeak(), t.limits(), show.Seconds(t.LimitSeconds),
-		p.Threads, show.GFLOPS(p.Peak.FlopsPerSecond, 1), p.integers(), show.GFLOPS(p.Peak.BytesPerSecond, 1))
+		humanize.Seconds(t.Seconds), len(p.Calls), p.skipped(), humanize.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.ofThePeak(), t.limits(), humanize.Seconds(t.LimitSeconds),
+		p.Threads, humanize.GFLOPS(p.Peak.FlopsPerSecond, 1), p.integers(), humanize.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
 }
 
@@ -50,13 +50,13 @@ func (p *Profile) integers() string {
 	if p.Total.IntegerOps == 0 || p.Peak.IntegersPerSecond == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s GOP/s of those of integers", show.GFLOPS(p.Peak.IntegersPerSecond, 1))
+	return fmt.Sprintf(", %s GOP/s of those of integers", humanize.GFLOPS(p.Peak.IntegersPerSecond, 1))
 }
 
 // algorithm returns the algorithms of a call; empty for direct sums.
 func (c *Call) algorithm() string {
 	if len(c.Algorithms) == 0 {
-		return show.Missing
+		return humanize.Missing
 	}
 	return strings.Join(c.Algorithms, " ")
 }
@@ -65,12 +65,12 @@ func (c *Call) algorithm() string {
 func (w *Work) bound() string {
 	switch w.BoundBy {
 	case ByMemory:
-		return fmt.Sprintf("memory, %s GB/s", show.GFLOPS(float64(w.Bytes), float64(w.Bytes)/w.BytesPerSecond))
+		return fmt.Sprintf("memory, %s GB/s", humanize.GFLOPS(float64(w.Bytes), float64(w.Bytes)/w.BytesPerSecond))
 	case "":
 		if w.PeakUnknown {
 			return unknown
 		}
-		return show.Missing
+		return humanize.Missing
 	}
 	return w.BoundBy
 }
@@ -84,7 +84,7 @@ func (w *Work) peakShare() string {
 	case w.PeakUnknown:
 		return unknown
 	case w.PeakShare == 0:
-		return show.Missing
+		return humanize.Missing
 	}
 	return percent(w.PeakShare)
 }

@@ -5,19 +5,19 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // writeDevice writes the profile of a model on a device: one line per task, then one for the gaps between launches.
 func (p *Profile) writeDevice(w io.Writer) error {
-	table := show.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	table := humanize.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	d := p.Device
 	for _, c := range p.byTask() {
 		occupancy, registers := c.occupancy()
-		table.Row(show.Seconds(c.Seconds), percent(ratio(c.Seconds, d.Seconds)), fmt.Sprint(c.calls), show.TFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(),
-			show.GFLOPS(float64(c.Bytes), c.Seconds), p.memoryShare(c.Work), fmt.Sprint(len(c.Launches)), occupancy, registers, c.Origin, c.algorithm(), c.Task, c.nodes())
+		table.Row(humanize.Seconds(c.Seconds), percent(ratio(c.Seconds, d.Seconds)), fmt.Sprint(c.calls), humanize.TFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(),
+			humanize.GFLOPS(float64(c.Bytes), c.Seconds), p.memoryShare(c.Work), fmt.Sprint(len(c.Launches)), occupancy, registers, c.Origin, c.algorithm(), c.Task, c.nodes())
 	}
-	table.Row(show.Seconds(d.GapSeconds), percent(ratio(d.GapSeconds, d.Seconds)), "", "", "", "", "", "", "", "", "", "", fmt.Sprintf("between the %d launches", d.Launches))
+	table.Row(humanize.Seconds(d.GapSeconds), percent(ratio(d.GapSeconds, d.Seconds)), "", "", "", "", "", "", "", "", "", "", fmt.Sprintf("between the %d launches", d.Launches))
 	if err := table.Write(w); err != nil {
 		return err
 	}
@@ -25,9 +25,9 @@ func (p *Profile) writeDevice(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\ntotal %s on the device: kernels %s in %d calls, launches and gaps %s; copies of inputs and outputs %s beside that\n"+
 		"kernels: %s %s, %s; at the device's %s %s\n"+
 		"device: %s TFLOP/s of fused multiply-adds%s, %s GB/s from and to memory\n",
-		show.Seconds(d.Seconds), show.Seconds(t.Seconds), len(p.Calls), show.Seconds(d.GapSeconds), show.Seconds(d.CopySeconds),
-		show.TFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.deviceUnit(), t.ofThePeak(), t.limits(), show.Seconds(t.LimitSeconds),
-		show.TFLOPS(p.Peak.FlopsPerSecond, 1), p.matrices(), show.GFLOPS(p.Peak.BytesPerSecond, 1))
+		humanize.Seconds(d.Seconds), humanize.Seconds(t.Seconds), len(p.Calls), humanize.Seconds(d.GapSeconds), humanize.Seconds(d.CopySeconds),
+		humanize.TFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.deviceUnit(), t.ofThePeak(), t.limits(), humanize.Seconds(t.LimitSeconds),
+		humanize.TFLOPS(p.Peak.FlopsPerSecond, 1), p.matrices(), humanize.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
 }
 
@@ -45,7 +45,7 @@ func (p *Profile) matrices() string {
 	for _, format := range p.Device.Matrices {
 		rate := unknown
 		if known := p.Peak.Matrices[format]; known > 0 {
-			rate = show.TFLOPS(known, 1)
+			rate = humanize.TFLOPS(known, 1)
 		}
 		text += fmt.Sprintf(", %s of products of matrices in %s", rate, format)
 	}
@@ -55,7 +55,7 @@ func (p *Profile) matrices() string {
 // memoryShare returns the minimum time for the bytes divided by the time taken.
 func (p *Profile) memoryShare(w Work) string {
 	if w.Bytes == 0 || p.Peak.BytesPerSecond == 0 {
-		return show.Missing
+		return humanize.Missing
 	}
 	return percent(w.BytesPerSecond / p.Peak.BytesPerSecond)
 }
@@ -63,7 +63,7 @@ func (p *Profile) memoryShare(w Work) string {
 // occupancy returns that of a call's longest launch, with its registers and spills.
 func (c *Call) occupancy() (share, registers string) {
 	if len(c.Launches) == 0 {
-		return show.Missing, show.Missing
+		return humanize.Missing, humanize.Missing
 	}
 	l := c.Launches[0]
 	registers = strconv.Itoa(l.Registers)

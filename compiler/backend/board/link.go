@@ -6,10 +6,10 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/monitor"
+	"github.com/tilth-dev/tilth/compiler/firmware"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -60,8 +60,8 @@ func (Backend) Harness(t *target.Target) toolchain.Build {
 	if err != nil {
 		on = t // compilation reports the error
 	}
-	parts := append(append(sources("harness/src"), monitor.Protocol()), named(image.Sources(), "fence.h")...)
-	return runtime.HarnessFor(on, append(parts, named(sources("image/src"), ".h")...))
+	parts := append(append(sources("harness/src"), firmware.Protocol()), named(devicemodule.Sources(), "fence.h")...)
+	return cruntime.HarnessFor(on, append(parts, named(sources("image/src"), ".h")...))
 }
 
 // Reference implements backend.Code. Candidates are verified against results computed on the host.
@@ -81,8 +81,8 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 		return b, err
 	}
 	b.Form = toolchain.Bare
-	b.Headers = append(b.Headers, toolchain.File{Name: runtime.HeaderName, Text: runtime.Header})
-	parts := append(append(sources("image/src"), runtime.Elements()...), named(Backend{}.Runtime(t).Sources, "libc.c")...)
+	b.Headers = append(b.Headers, toolchain.File{Name: cruntime.HeaderName, Text: cruntime.Header})
+	parts := append(append(sources("image/src"), cruntime.Elements()...), named(Backend{}.Runtime(t).Sources, "libc.c")...)
 	b.Headers, b.Sources = append(b.Headers, named(parts, ".h")...), append(b.Sources, named(parts, ".c")...)
 	b.Flags = append(b.Flags, "-fpie", "-DTILTH_NO_DOUBLES")
 	if t.Arch() == target.RISCV32 {

@@ -4,7 +4,7 @@ import (
 	_ "embed" // for the library
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -18,6 +18,6 @@ var library string
 func (Backend) Runtime(*target.Target) backend.Runtime {
 	return backend.Runtime{
 		Sources: []toolchain.File{{Name: "libc.c", Text: library}},
-		Headers: []toolchain.File{{Name: runtime.HeaderName, Text: runtime.Header}},
+		Headers: []toolchain.File{{Name: cruntime.HeaderName, Text: cruntime.Header}},
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
@@ -64,7 +64,7 @@ func (Backend) Between(few, many backend.Measured, t *target.Target) roofline.Ra
 }
 
 // Space implements backend.Backend.
-func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
+func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	return sketch.New(w, t, numerics)
 }
 
@@ -74,7 +74,7 @@ func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DT
 }
 
 // Clock implements backend.Backend.
-func (Backend) Clock(*target.Target) float64 { return machine.Clock }
+func (Backend) Clock(*target.Target) float64 { return microarch.Clock }
 
 // Features implements backend.Backend.
 func (Backend) Features() backend.Features { return featureSet{} }
@@ -130,12 +130,12 @@ func (Backend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, err
 }
 
 // Harness implements backend.Programs.
-func (Backend) Harness(t *target.Target) toolchain.Build { return runtime.Harness(t) }
+func (Backend) Harness(t *target.Target) toolchain.Build { return cruntime.Harness(t) }
 
 // Device implements backend.Programs.
 func (Backend) Device(*target.Target) *backend.Device { return nil }
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	return backend.Runtime{Sources: runtime.ModelSources(), Headers: runtime.ModelHeaders(), Interface: runtime.Interface()}
+	return backend.Runtime{Sources: cruntime.ModelSources(), Headers: cruntime.ModelHeaders(), Interface: cruntime.Interface()}
 }

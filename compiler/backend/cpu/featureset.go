@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -11,10 +11,10 @@ import (
 type featureSet struct{}
 
 // Set implements backend.Features.
-func (featureSet) Set() *features.Set { return cost.FeatureSet }
+func (featureSet) Set() *costfeatures.Set { return cost.FeatureSet }
 
 // Describe implements backend.Features.
-func (featureSet) Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
+func (featureSet) Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row {
 	return cost.Describe(s, t, cycles)
 }
 

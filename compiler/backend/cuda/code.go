@@ -1,8 +1,8 @@
 package cuda
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -11,12 +11,12 @@ import (
 // code returns the build that compiles kernels to PTX and, if an assembler for the GPU is available, to a cubin. The
 // code is specific to the chip only if the kernels use its architecture-specific instructions.
 func code(kernels string, t *target.Target) toolchain.Build {
-	arch := dialect.NVPTXArch(kernels, t.GPU.Arch)
+	arch := macros.NVPTXArch(kernels, t.GPU.Arch)
 	return toolchain.Build{
-		Target: t, Form: toolchain.Device, Flags: dialect.NVPTXFlags(arch),
-		Sources: []toolchain.File{{Name: "kernels.c", Text: dialect.NVPTX() + kernels}},
+		Target: t, Form: toolchain.Device, Flags: macros.NVPTXFlags(arch),
+		Sources: []toolchain.File{{Name: "kernels.c", Text: macros.NVPTX() + kernels}},
 		Finish: func(ptx []byte) ([]byte, error) {
-			bound, err := dialect.BoundThreads(string(ptx))
+			bound, err := macros.BoundThreads(string(ptx))
 			return []byte(bound), err
 		},
 		Assemble: []string{"-arch=" + arch},
@@ -24,6 +24,6 @@ func code(kernels string, t *target.Target) toolchain.Build {
 }
 
 // Module returns the build of candidates, all of the same workload and target.
-func Module(w *expr.Workload, candidates []*image.Printed, t *target.Target) toolchain.Build {
-	return image.Module(w, candidates, t, code)
+func Module(w *expr.Workload, candidates []*devicemodule.Printed, t *target.Target) toolchain.Build {
+	return devicemodule.Module(w, candidates, t, code)
 }

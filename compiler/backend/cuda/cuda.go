@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -18,7 +18,7 @@ import (
 )
 
 // Backend implements backend.Backend.
-type Backend struct{ image.Driven }
+type Backend struct{ devicemodule.Driven }
 
 // Name implements backend.Devices.
 func (Backend) Name() string { return name }
@@ -82,20 +82,20 @@ func (Backend) Features() backend.Features { return cost.Features{} }
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
 	if k.Schedule.Own != nil {
-		return image.PrintWritten(symbol, k, t)
+		return devicemodule.PrintWritten(symbol, k, t)
 	}
-	return image.Print(symbol, k, t)
+	return devicemodule.Print(symbol, k, t)
 }
 
 // Module implements backend.Code.
 func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
-	var list []*image.Printed
-	var written []*image.Written
+	var list []*devicemodule.Printed
+	var written []*devicemodule.Written
 	for _, p := range kernels {
 		switch p := p.(type) {
-		case *image.Printed:
+		case *devicemodule.Printed:
 			list = append(list, p)
-		case *image.Written:
+		case *devicemodule.Written:
 			written = append(written, p)
 		}
 	}
@@ -103,13 +103,13 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	case len(written) == 0:
 		return Module(w, list, t), nil
 	case len(list) == 0:
-		return image.WrittenModule(w, written, t)
+		return devicemodule.WrittenModule(w, written, t)
 	}
 	return toolchain.Build{}, fmt.Errorf("a module has %d kernels that somebody wrote and %d schedules: these run in different places", len(written), len(list))
 }
 
 // NewUnit implements backend.Code.
-func (Backend) NewUnit(t *target.Target) backend.Unit { return image.NewUnit(t, code) }
+func (Backend) NewUnit(t *target.Target) backend.Unit { return devicemodule.NewUnit(t, code) }
 
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
@@ -125,5 +125,5 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	return image.Runtime(slices.Concat(DriverSources(), image.Parts(), image.Card(), sources("runtime/src")))
+	return devicemodule.Runtime(slices.Concat(DriverSources(), devicemodule.Parts(), devicemodule.Card(), sources("runtime/src")))
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -53,12 +53,12 @@ func moduleOf(t testing.TB, arch string, d array.DType) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := image.Print("k0", backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, on)
+	p, err := devicemodule.Print("k0", backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, on)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "module")
-	if err := tc.Build(t.Context(), Module(w, []*image.Printed{p}, on), path); err != nil {
+	if err := tc.Build(t.Context(), Module(w, []*devicemodule.Printed{p}, on), path); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -83,7 +83,7 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 		{"sm_90a", "sm_90a", array.BFloat16}, {"sm_120", "sm_90", array.BFloat16},
 	} {
 		arch := c.made
-		code, cubin, ok := image.CodeOf(moduleOf(t, c.arch, c.operands))
+		code, cubin, ok := devicemodule.CodeOf(moduleOf(t, c.arch, c.operands))
 		if !ok || len(cubin) > 0 {
 			t.Fatalf("a module for %s is none, or has %d bytes of a cubin", arch, len(cubin))
 		}
@@ -104,7 +104,7 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "tilth-device-module 4\n", "tilth-device-module 4\ncode 9 0\nshort", "tilth-device-module 4\ncode 2 -2\n12", "tilth-device-module 3\ncode 2 0\n12"} {
-		if _, _, ok := image.CodeOf([]byte(text)); ok {
+		if _, _, ok := devicemodule.CodeOf([]byte(text)); ok {
 			t.Errorf("%q is a module", text)
 		}
 	}
@@ -125,11 +125,11 @@ func TestModulesOfEqualTextHaveKeysOfTheirOwn(t *testing.T) {
 	}
 	keys := map[string]bool{}
 	for _, id := range []string{"one", "two"} {
-		p, err := image.Print("k0", backend.Kernel{ID: id, Schedule: s}, on)
+		p, err := devicemodule.Print("k0", backend.Kernel{ID: id, Schedule: s}, on)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys[tc.Key(Module(w, []*image.Printed{p}, on))] = true
+		keys[tc.Key(Module(w, []*devicemodule.Printed{p}, on))] = true
 	}
 	if len(keys) != 2 {
 		t.Errorf("the modules of two candidates have %d keys", len(keys))
@@ -151,7 +151,7 @@ func TestWarpgroupsAreForTheChipsThatHaveThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for arch, want := range map[string]string{"sm_90a": "", "sm_80": "products by warpgroups are for sm_90a"} {
-		_, err := image.Print("k0", backend.Kernel{ID: "k", Schedule: s}, card(t, arch))
+		_, err := devicemodule.Print("k0", backend.Kernel{ID: "k", Schedule: s}, card(t, arch))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", arch, err, want)
 		}
@@ -177,9 +177,9 @@ int main(int argc, char **argv) {
 // within bounds.
 func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
 	var program strings.Builder
-	program.WriteString("#define _GNU_SOURCE\n" + runtime.Header)
+	program.WriteString("#define _GNU_SOURCE\n" + cruntime.Header)
 	for _, name := range []string{"boxes.h", "image.h", "image.c"} {
-		for _, f := range image.Sources() {
+		for _, f := range devicemodule.Sources() {
 			if f.Name == name {
 				for line := range strings.Lines(f.Text) {
 					if !strings.HasPrefix(line, "#include \"") {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -102,7 +102,7 @@ func driver() string {
 
 // checkArch returns an error if kernels cannot be compiled for a GPU.
 func checkArch(g *target.GPU) error {
-	if err := dialect.CheckNVPTX(g.Arch); err != nil {
+	if err := macros.CheckNVPTX(g.Arch); err != nil {
 		return fmt.Errorf("%s: %w", g.Model, err)
 	}
 	return nil

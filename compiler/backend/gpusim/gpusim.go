@@ -8,12 +8,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	cpucode "github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -62,7 +62,7 @@ func (Backend) Check(t *target.Target) error {
 }
 
 // Space implements backend.Backend.
-func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
+func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	return sketch.New(w, t, numerics)
 }
 
@@ -83,7 +83,7 @@ func newUnit(t *target.Target) *cpucode.Unit { return unitOf(t, nil) }
 // unitOf returns an empty translation unit whose kernels are transformed by change, if not nil, before they are
 // printed.
 func unitOf(t *target.Target, change func(*ir.Func) *ir.Func) *cpucode.Unit {
-	return cpucode.NewUnitOf(dialect.Simulated(), func(u *cpucode.Unit, symbol string, s *schedule.Schedule) (backend.Info, error) {
+	return cpucode.NewUnitOf(macros.Simulated(), func(u *cpucode.Unit, symbol string, s *schedule.Schedule) (backend.Info, error) {
 		f, err := codegen.Lower(s, t.GPU, nil)
 		if err != nil {
 			return backend.Info{}, err

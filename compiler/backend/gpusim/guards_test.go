@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
@@ -213,7 +213,7 @@ func withGuards(rt *rapid.T, on *target.Target) (c kerneltest.Case, f *ir.Func, 
 		if f, err = gpucode.Lower(made, on.GPU, nil); err != nil {
 			rt.Fatalf("does not lower: %v\n%s", err, c.Text())
 		}
-		if sets = apart(f, by != space.Direct || kind == "attention"); len(sets) > 0 {
+		if sets = apart(f, by != searchspace.Direct || kind == "attention"); len(sets) > 0 {
 			break
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
@@ -29,7 +29,7 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 				continue
 			}
 		}
-		m, err := model.Build(name, model.Options{})
+		m, err := modelzoo.Build(name, modelzoo.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

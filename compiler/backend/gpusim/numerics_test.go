@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -46,7 +46,7 @@ func TestErrorsOfFormatsAreBounded(t *testing.T) {
 		}
 		found := errorOf(t, w, made, args, want) / largest
 		t.Logf("%s: %.2g", by.Name, found)
-		if allowed := accuracy.Tolerances(w)[0].Times(made.ErrorGrowth()); found > allowed || found > limit[by.Name] || found < limit[by.Name]/100 {
+		if allowed := tolerance.Tolerances(w)[0].Times(made.ErrorGrowth()); found > allowed || found > limit[by.Name] || found < limit[by.Name]/100 {
 			t.Errorf("%s: the error is %.2g, expected at most %.2g and not much less; a candidate may have %.2g", by.Name, found, limit[by.Name], allowed)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
@@ -89,7 +89,7 @@ func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
 func scheduled(t *testing.T, w *expr.Workload, on *target.Target, algorithm string, knobs map[string]int64) *schedule.Schedule {
 	t.Helper()
 	s := Backend{}.Space(w, on, schedule.Strict)
-	by := slices.IndexFunc(s.Algorithms(), func(a space.Algorithm) bool { return a.Name == algorithm })
+	by := slices.IndexFunc(s.Algorithms(), func(a searchspace.Algorithm) bool { return a.Name == algorithm })
 	s = s.Of(s.Algorithms()[by])
 	p := s.Default()
 	for k, knob := range s.Knobs {

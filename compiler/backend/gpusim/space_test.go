@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
@@ -106,7 +106,7 @@ func TestEveryAlgorithmHasPoints(t *testing.T) {
 				s := Backend{}.Space(w, on, schedule.Fast)
 				for _, by := range s.Algorithms() {
 					of := s.Of(by)
-					points := []space.Point{of.Default()}
+					points := []searchspace.Point{of.Default()}
 					if p, ok := of.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "point"), 0))); ok {
 						points = append(points, p)
 					}

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
@@ -42,7 +42,7 @@ func TestHalfTheBytesCostLess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d == array.BFloat16 && (s.Algorithm(s.Default()) == space.Direct || made.Numerics() != schedule.Strict) {
+		if d == array.BFloat16 && (s.Algorithm(s.Default()) == searchspace.Direct || made.Numerics() != schedule.Strict) {
 			t.Errorf("the default schedule computes by %v, which needs %v numerics", made.Algorithms(), made.Numerics())
 		}
 	}

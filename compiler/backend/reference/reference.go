@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -33,8 +33,8 @@ func (Backend) Target(_ string, threads int) (*target.Target, error) {
 }
 
 // Space implements backend.Backend.
-func (Backend) Space(w *expr.Workload, t *target.Target, _ schedule.Numerics) *space.Space {
-	return space.New(w, t, &space.Sketch[struct{}]{Variants: []space.Variant[struct{}]{{By: space.Direct, Structure: only{w}}}})
+func (Backend) Space(w *expr.Workload, t *target.Target, _ schedule.Numerics) *searchspace.Space {
+	return searchspace.New(w, t, &searchspace.Sketch[struct{}]{Variants: []searchspace.Variant[struct{}]{{By: searchspace.Direct, Structure: only{w}}}})
 }
 
 // Features implements backend.Backend.
@@ -83,16 +83,16 @@ func (u unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error)
 	return u.Unit.Add(symbol, id, plain)
 }
 
-// only is the single schedule, without parameters. It implements space.Structure.
+// only is the single schedule, without parameters. It implements searchspace.Structure.
 type only struct{ workload *expr.Workload }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (only) Legal(struct{}) error { return nil }
 
-// Cost implements space.Structure with one cycle per operation.
+// Cost implements searchspace.Structure with one cycle per operation.
 func (o only) Cost(struct{}) float64 { return o.workload.Flop() + o.workload.IntegerOps() + 1 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (only) Apply(*schedule.Schedule, struct{}) error { return nil }
 
 // featureSet has only the cost: with one candidate there is no choice.

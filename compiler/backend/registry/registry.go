@@ -13,10 +13,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
 	"github.com/tilth-dev/tilth/compiler/backend/opencl"
 	"github.com/tilth-dev/tilth/compiler/backend/reference"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -45,7 +45,7 @@ func names() []string {
 }
 
 // Space returns the candidate schedules of a workload on a target with the algorithms that numerics allow.
-func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*space.Space, error) {
+func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*searchspace.Space, error) {
 	b, err := Of(t)
 	if err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func Targets() []string {
 }
 
 // FeatureSets returns those of all backends.
-func FeatureSets() []*features.Set {
-	var list []*features.Set
+func FeatureSets() []*costfeatures.Set {
+	var list []*costfeatures.Set
 	for _, b := range All() {
 		list = append(list, b.Features().Set())
 	}

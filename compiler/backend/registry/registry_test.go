@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -102,7 +102,7 @@ func hasField(device reflect.Type, name string) bool {
 
 // TestEveryBackendComputesTheSame runs a whole, untuned model.
 func TestEveryBackendComputesTheSame(t *testing.T) {
-	m, err := model.Build("mlp", model.Options{})
+	m, err := modelzoo.Build("mlp", modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // programsBytes limits the directory of programs. One run of all tests creates about a tenth of it.
@@ -47,12 +47,12 @@ func Program(t testing.TB, compiler string, flags []string, text string) (string
 	return program, nil
 }
 
-func keptPrograms(t testing.TB) *disk.LRUDir {
+func keptPrograms(t testing.TB) *filesystem.LRUDir {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = t.TempDir()
 	}
-	dir, err := disk.OpenLRU(filepath.Join(cache, "tilth-tests", "programs"), programsBytes)
+	dir, err := filesystem.OpenLRU(filepath.Join(cache, "tilth-tests", "programs"), programsBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func programKey(t testing.TB, compiler string, flags []string, text string) stri
 }
 
 // keep stores a program for later runs; one that cannot be stored is compiled again.
-func keep(programs *disk.LRUDir, key, program string) {
+func keep(programs *filesystem.LRUDir, key, program string) {
 	data, err := os.ReadFile(program)
 	if err != nil {
 		return
 	}
-	err = disk.WriteFile(programs.Path(key), func(w io.Writer) error {
+	err = filesystem.WriteFile(programs.Path(key), func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
@@ -73,12 +73,12 @@ func local(addr string) bool {
 }
 
 // token adds the bearer token to every call.
-type token struct{ files *disk.Reloaded[string] }
+type token struct{ files *filesystem.Reloaded[string] }
 
 var _ credentials.PerRPCCredentials = token{}
 
 func openToken(path string, log *slog.Logger) (token, error) {
-	files, err := disk.Reload(log, func() (string, error) { return readToken(path) }, path)
+	files, err := filesystem.Reload(log, func() (string, error) { return readToken(path) }, path)
 	return token{files}, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // ClientConfig names the TLS files of a client of the tracker.
@@ -25,7 +25,7 @@ type ClientConfig struct {
 
 // NewClient returns the client's TLS credentials. The files must be valid now, and are read again when they change.
 func NewClient(cfg ClientConfig, log *slog.Logger) (credentials.TransportCredentials, error) {
-	files, err := disk.Reload(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.CA, cfg.Cert, cfg.Key)...)
+	files, err := filesystem.Reload(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.CA, cfg.Cert, cfg.Key)...)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (c ClientConfig) read() (*tls.Config, error) {
 // client uses the current files in each handshake.
 type client struct {
 	credentials.TransportCredentials
-	files *disk.Reloaded[*tls.Config]
+	files *filesystem.Reloaded[*tls.Config]
 }
 
 // ClientHandshake implements credentials.TransportCredentials.

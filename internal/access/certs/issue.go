@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/access"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Default lifetimes.
@@ -138,13 +138,13 @@ func writePair(certFile, keyFile string, der []byte, key *ecdsa.PrivateKey) erro
 			return err
 		}
 	}
-	err = disk.WritePrivateFile(keyFile, func(w io.Writer) error {
+	err = filesystem.WritePrivateFile(keyFile, func(w io.Writer) error {
 		return pem.Encode(w, &pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 	})
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(certFile, func(w io.Writer) error {
+	return filesystem.WriteFile(certFile, func(w io.Writer) error {
 		return pem.Encode(w, &pem.Block{Type: "CERTIFICATE", Bytes: der})
 	})
 }

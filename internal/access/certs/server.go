@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // ServerConfig names the TLS files of a tracker. Cert and Key are required.
@@ -21,11 +21,13 @@ type ServerConfig struct {
 
 // Server is the TLS configuration of a tracker. Its files are read again when they change; new connections use the new
 // ones.
-type Server struct{ files *disk.Reloaded[*tls.Config] }
+type Server struct {
+	files *filesystem.Reloaded[*tls.Config]
+}
 
 // NewServer reads the files, which must be valid now.
 func NewServer(cfg ServerConfig, log *slog.Logger) (*Server, error) {
-	files, err := disk.Reload(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.Cert, cfg.Key, cfg.ClientCA)...)
+	files, err := filesystem.Reload(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.Cert, cfg.Key, cfg.ClientCA)...)
 	if err != nil {
 		return nil, err
 	}

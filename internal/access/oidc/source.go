@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/access/certs"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Bounds on requests to an issuer and on its responses.
@@ -30,7 +30,7 @@ const discoveryPath = "/.well-known/openid-configuration"
 // source fetches the issuer's keys.
 type source struct {
 	issuer string
-	side   *disk.Reloaded[*tls.Config] // TLS configuration
+	side   *filesystem.Reloaded[*tls.Config] // TLS configuration
 }
 
 func newSource(cfg Config, log *slog.Logger) (*source, error) {
@@ -38,7 +38,7 @@ func newSource(cfg Config, log *slog.Logger) (*source, error) {
 	if cfg.CA != "" {
 		files = append(files, cfg.CA)
 	}
-	side, err := disk.Reload(log, certs.ClientConfig{CA: cmp.Or(cfg.CA, certs.SystemRoots)}.Config, files...)
+	side, err := filesystem.Reload(log, certs.ClientConfig{CA: cmp.Or(cfg.CA, certs.SystemRoots)}.Config, files...)
 	return &source{issuer: cfg.Issuer, side: side}, err
 }
 

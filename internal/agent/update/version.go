@@ -12,7 +12,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // described matches the output of 'git describe --tags': v1.2.0, v1.2.0-rc.1, or v1.2.0-3-g0123abc for the
@@ -149,7 +149,7 @@ func (u *Updater) failures() []failure {
 }
 
 func writeFailures(path string, all []failure) error {
-	return disk.WriteFile(path, func(w io.Writer) error {
+	return filesystem.WriteFile(path, func(w io.Writer) error {
 		var text strings.Builder
 		for _, f := range all {
 			text.WriteString(f.version + " " + f.why + "\n")

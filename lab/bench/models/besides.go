@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -36,19 +36,19 @@ func besidesOf(out *strings.Builder, rows []result, threads int, other, own stri
 			continue
 		}
 		peers = append(peers, r.Ratio)
-		times, gain := show.Missing, show.Missing
+		times, gain := humanize.Missing, humanize.Missing
 		if seconds, known := before[r.Model+r.Version]; known {
 			others = append(others, seconds/r.Seconds)
 			times, gain = fmt.Sprintf("%.4g", seconds*1e3), bench.Times(seconds/r.Seconds)
 		}
 		table.Rowf("%s | %s | %s | %s | %s | %s | %s | %s", r.Model, r.times(), bench.Known(r.OneDNNRatio, bench.Times), times, gain,
-			show.Bytes(r.WeightBytes), r.errorAndMemory(), r.Version)
+			humanize.Bytes(r.WeightBytes), r.errorAndMemory(), r.Version)
 	}
 	table.Write(out, bench.Threads(threads))
 	if len(peers) > 0 {
-		fmt.Fprintf(out, "\nGeometric means: %.2f × ONNX Runtime, the least %.2f", stat.GeometricMean(peers), slices.Min(peers))
+		fmt.Fprintf(out, "\nGeometric means: %.2f × ONNX Runtime, the least %.2f", stats.GeometricMean(peers), slices.Min(peers))
 		if len(others) > 0 {
-			fmt.Fprintf(out, "; %.2f × %s", stat.GeometricMean(others), other)
+			fmt.Fprintf(out, "; %.2f × %s", stats.GeometricMean(others), other)
 		}
 		out.WriteString(".\n")
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -18,7 +18,7 @@ func writeDecoding(out *strings.Builder, machine string, rows []result) {
 				continue
 			}
 			rate := float64(r.Bytes) / r.Seconds
-			table.Rowf("%s | %s | %s | %s | %.3g | %s | %s | %s", r.Model, r.Schedules, r.times(), show.Bytes(r.Bytes), rate/1e9,
+			table.Rowf("%s | %s | %s | %s | %.3g | %s | %s | %s", r.Model, r.Schedules, r.times(), humanize.Bytes(r.Bytes), rate/1e9,
 				bench.Percent(rate/r.Peak.BytesPerSecond), r.errorAndMemory(), r.Version)
 		}
 		table.Write(out, bench.Threads(threads))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 )
 
 // form is a variant of the benchmark.
@@ -41,7 +41,7 @@ const resultsName = "models"
 // forms lists the forms. The first is the default.
 var forms = []form{
 	{
-		file: resultsName, models: model.Names(), table: writeTables,
+		file: resultsName, models: modelzoo.Names(), table: writeTables,
 		kinds: []kind{{schedules: untunedSchedules, arguments: []string{"--untuned"}}, {schedules: tunedSchedules, tuned: true}},
 	},
 	{

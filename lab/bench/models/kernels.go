@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -52,12 +52,12 @@ func busiest(calls []profile.Call, n int) []kernel {
 func (r result) writeKernels(out *strings.Builder, n int) {
 	table := bench.NewTable(">share | >ms | >calls | >GFLOP/s | >of peak | >limit | bound by | kernel")
 	for _, k := range r.Kernels[:min(n, len(r.Kernels))] {
-		share := show.Missing
+		share := humanize.Missing
 		if r.Peak.FlopsPerSecond > 0 {
 			share = bench.Percent(k.Flop / k.Seconds / r.Peak.FlopsPerSecond)
 		}
 		table.Rowf("%.1f %% | %.3g | %d | %s | %s | %.3g | %s | %s", 100*k.Share, k.Seconds*1e3, k.Calls,
-			show.GFLOPS(k.Flop, k.Seconds), share, k.LimitSeconds*1e3, k.BoundBy, k.Task)
+			humanize.GFLOPS(k.Flop, k.Seconds), share, k.LimitSeconds*1e3, k.BoundBy, k.Task)
 	}
 	table.Write(out, fmt.Sprintf("%s, %s, %s: %.4g ms, %.2f × ONNX Runtime", r.Model, r.Schedules, bench.Threads(r.Threads), r.Seconds*1e3, r.Ratio))
 }

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
@@ -103,7 +103,7 @@ func (s *suite) entries(names []string) (list []entry, err error) {
 		e := entry{name: strings.TrimSuffix(filepath.Base(path), ".onnx"), path: path, inputs: inputs}
 		if !strings.HasSuffix(path, ".onnx") {
 			e.path = s.written(path, s.write)
-			if err := model.Check(path, model.Options{}); err != nil {
+			if err := modelzoo.Check(path, modelzoo.Options{}); err != nil {
 				return nil, err
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -70,7 +70,7 @@ func writePart(out *strings.Builder, rows []result, threads int, schedules strin
 		}
 		table.Rowf("%s | %s | %s | %.3g | %.3g ms | %s | %.3g ms | %s | %.3g s | %s",
 			name, r.times(), bench.Known(r.OneDNNRatio, bench.Times), r.Flop/1e9, limit(r.Flop, r.Peak.FlopsPerSecond),
-			show.Bytes(r.WeightBytes), limit(float64(r.WeightBytes), r.Peak.BytesPerSecond), r.errorAndMemory(), r.Compiled.Seconds, r.Version)
+			humanize.Bytes(r.WeightBytes), limit(float64(r.WeightBytes), r.Peak.BytesPerSecond), r.errorAndMemory(), r.Compiled.Seconds, r.Version)
 	}
 	table.Write(out, schedules+", "+bench.Threads(threads))
 }
@@ -82,7 +82,7 @@ func (r result) times() string {
 
 // errorAndMemory formats the columns of the error, our memory and ONNX Runtime's.
 func (r result) errorAndMemory() string {
-	return fmt.Sprintf("%s | %s | %s", largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory))
+	return fmt.Sprintf("%s | %s | %s", largestError(r.RelativeError), humanize.Bytes(r.Memory), humanize.Bytes(r.PeerMemory))
 }
 
 func largestError(e float64) string {

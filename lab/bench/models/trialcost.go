@@ -5,10 +5,10 @@ import (
 	"io"
 	"os"
 
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
-	"github.com/tilth-dev/tilth/tuner/trials"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 // costWindow is the number of trials in one sample of the cost. Trials are reported in bursts, when batches end.
@@ -19,7 +19,7 @@ func trialCost(path string, w io.Writer) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	lines, err := bench.Read[trials.Line](path)
+	lines, err := bench.Read[progress.Line](path)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func trialCost(path string, w io.Writer) error {
 	}
 	total := lines[len(lines)-1].ElapsedSeconds
 	fmt.Fprintf(w, "\n%d trials (%d failed) in %s: %s a trial, median %s over windows of %d\n", len(lines), failed,
-		show.Seconds(total), show.Seconds(total/float64(len(lines))), show.Seconds(stat.Of(costs).Median), costWindow)
+		humanize.Seconds(total), humanize.Seconds(total/float64(len(lines))), humanize.Seconds(stats.Of(costs).Median), costWindow)
 	// Building and measuring do not overlap on one host. The remainder is search and waiting.
 	fmt.Fprintf(w, "build %.0f %%, measure %.0f %%, search and the rest %.0f %%\n", 100*build/total, 100*run/total,
 		100*(total-build-run)/total)

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 func TestMeasuresOfAnOrder(t *testing.T) {
@@ -71,8 +71,8 @@ func made(tasks, each int) []MeasuredTask {
 			}
 			row[slices.Index(set.Columns, "cost_cycles")] = 8 // carries no information
 			latency := float64(1+k) * (float64(row[8]) - 0.9)
-			list[k].Samples = append(list[k].Samples, costmodel.Sample{Features: features.Row{Set: set, Values: row}, Task: list[k].Name, LatencySeconds: latency})
-			list[k].Intervals = append(list[k].Intervals, stat.Interval{Low: latency, High: latency})
+			list[k].Samples = append(list[k].Samples, costmodel.Sample{Features: costfeatures.Row{Set: set, Values: row}, Task: list[k].Name, LatencySeconds: latency})
+			list[k].Intervals = append(list[k].Intervals, stats.Interval{Low: latency, High: latency})
 		}
 	}
 	return list
@@ -118,7 +118,7 @@ func TestAnotherMeasurementRanksLikeAModel(t *testing.T) {
 		m.Name, m.Shape = digest, expr.ShapeOf("map over "+digest)
 		for k, l := range latencies {
 			m.Samples = append(m.Samples, costmodel.Sample{Task: digest, LatencySeconds: l})
-			m.Intervals, m.Origins = append(m.Intervals, stat.Interval{Low: l, High: l}), append(m.Origins, origins[k:k+1])
+			m.Intervals, m.Origins = append(m.Intervals, stats.Interval{Low: l, High: l}), append(m.Origins, origins[k:k+1])
 		}
 		return m
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
@@ -18,7 +18,7 @@ import (
 // device replays the measurements of a set. It is safe for concurrent use.
 type device struct {
 	set      *Set
-	space    *space.Space
+	space    *searchspace.Space
 	features backend.Features
 	digest   string // of the workload
 	points   map[string]*Point

@@ -10,14 +10,14 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -29,7 +29,7 @@ type MeasuredTask struct {
 	Shape   expr.Shape
 	Samples []costmodel.Sample
 	// Intervals holds the confidence interval of each candidate's median.
-	Intervals []stat.Interval
+	Intervals []stats.Interval
 	// Origins holds each candidate's point of the space, as text.
 	Origins []string
 }
@@ -52,18 +52,18 @@ func (t *MeasuredTask) latencies() []float64 {
 }
 
 // rows returns the features of the samples.
-func (t *MeasuredTask) rows() []features.Row {
-	rows := make([]features.Row, len(t.Samples))
+func (t *MeasuredTask) rows() []costfeatures.Row {
+	rows := make([]costfeatures.Row, len(t.Samples))
 	for k, s := range t.Samples {
 		rows[k] = s.Features
 	}
 	return rows
 }
 
-func (t *MeasuredTask) add(origin string, row features.Row, latency float64, samples []float64, digest string) {
+func (t *MeasuredTask) add(origin string, row costfeatures.Row, latency float64, samples []float64, digest string) {
 	t.Origins = append(t.Origins, origin)
 	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
-	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
+	t.Intervals = append(t.Intervals, stats.MedianInterval(samples))
 }
 
 // FromSet converts a recorded set. It skips candidates of a sample that this version's space lacks.
@@ -125,9 +125,9 @@ func FromRecords(r io.Reader, on *target.Target) ([]MeasuredTask, error) {
 		if known[digest] == nil {
 			w, err := expr.Parse(string(record.Workload))
 			if err != nil {
-				return nil, fmt.Errorf("workload %s: %w", show.Digest(digest), err)
+				return nil, fmt.Errorf("workload %s: %w", humanize.Digest(digest), err)
 			}
-			known[digest] = &recorded{MeasuredTask{Name: show.Digest(digest), Shape: expr.ShapeOf(w.Text())}, by.Space(w, on, schedule.Fast), by.Features()}
+			known[digest] = &recorded{MeasuredTask{Name: humanize.Digest(digest), Shape: expr.ShapeOf(w.Text())}, by.Space(w, on, schedule.Fast), by.Features()}
 		}
 		known[digest].add(record)
 	}
@@ -141,7 +141,7 @@ func FromRecords(r io.Reader, on *target.Target) ([]MeasuredTask, error) {
 // recorded is a workload with its records.
 type recorded struct {
 	Task     MeasuredTask
-	space    *space.Space
+	space    *searchspace.Space
 	features backend.Features
 }
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // PartOptions bounds the size of a part of a space.
@@ -22,7 +22,7 @@ type PartOptions struct {
 // are those of least analytic cost, the seeds, the fast measured ones, and random ones to include bad schedules.
 // Direct sums and other algorithms get half of the part each if both have enough schedules. The choice is
 // deterministic.
-func Part(s *space.Space, o PartOptions) map[string][]int64 {
+func Part(s *searchspace.Space, o PartOptions) map[string][]int64 {
 	c := newChooser(s, o)
 	kinds := c.kinds()
 	for k, kind := range kinds {
@@ -54,7 +54,7 @@ func (c *chooser) grow(knobs []int, fewest, most int) {
 	}
 }
 
-func values(s *space.Space) map[string][]int64 {
+func values(s *searchspace.Space) map[string][]int64 {
 	m := map[string][]int64{}
 	for _, k := range s.Knobs {
 		m[k.Name] = k.Values
@@ -64,14 +64,14 @@ func values(s *space.Space) map[string][]int64 {
 
 // chooser is the state of a choice. Its lists are indexed by knob and value.
 type chooser struct {
-	space *space.Space
+	space *searchspace.Space
 	// weight is the weight of the points with each value, total that of all points whose algorithm has the knob.
 	weight          [][]float64
 	total           []float64
 	chosen, refused [][]bool
 }
 
-func newChooser(s *space.Space, o PartOptions) *chooser {
+func newChooser(s *searchspace.Space, o PartOptions) *chooser {
 	c := &chooser{space: s, total: make([]float64, len(s.Knobs))}
 	for _, k := range s.Knobs {
 		c.weight = append(c.weight, make([]float64, len(k.Values)))
@@ -88,7 +88,7 @@ func (c *chooser) kinds() [][]int {
 	kinds := make([][]int, 2)
 	for k := range c.space.Knobs {
 		other := 0
-		if !c.space.Active(make(space.Point, len(c.space.Knobs)), k) {
+		if !c.space.Active(make(searchspace.Point, len(c.space.Knobs)), k) {
 			other = 1
 		}
 		kinds[other] = append(kinds[other], k)
@@ -144,7 +144,7 @@ func (c *chooser) additions(knobs []int) []addition {
 }
 
 // restricted returns the space restricted to the chosen values.
-func (c *chooser) restricted() *space.Space {
+func (c *chooser) restricted() *searchspace.Space {
 	m := map[string][]int64{}
 	for k, knob := range c.space.Knobs {
 		for v, value := range knob.Values {
@@ -175,7 +175,7 @@ func (c *chooser) vote(o PartOptions) {
 	for _, alg := range c.space.Algorithms() {
 		part := c.space.Of(alg)
 		rng := rand.New(rand.NewPCG(1, 11))
-		var points []space.Point
+		var points []searchspace.Point
 		for range draws {
 			if p, ok := part.Random(rng); ok {
 				points = append(points, c.reread(part, p))
@@ -190,8 +190,8 @@ func (c *chooser) vote(o PartOptions) {
 }
 
 // byAlgorithm groups points by algorithm.
-func (c *chooser) byAlgorithm(points []space.Point) map[space.Algorithm][]space.Point {
-	groups := map[space.Algorithm][]space.Point{}
+func (c *chooser) byAlgorithm(points []searchspace.Point) map[searchspace.Algorithm][]searchspace.Point {
+	groups := map[searchspace.Algorithm][]searchspace.Point{}
 	for _, p := range points {
 		alg := c.space.Algorithm(p)
 		groups[alg] = append(groups[alg], p)
@@ -200,12 +200,12 @@ func (c *chooser) byAlgorithm(points []space.Point) map[space.Algorithm][]space.
 }
 
 // reread converts a point of a part of the space to a point of the space.
-func (c *chooser) reread(part *space.Space, p space.Point) space.Point {
+func (c *chooser) reread(part *searchspace.Space, p searchspace.Point) searchspace.Point {
 	q, _ := c.space.Parse(part.Format(p))
 	return q
 }
 
-func read(s *space.Space, texts []string) (points []space.Point) {
+func read(s *searchspace.Space, texts []string) (points []searchspace.Point) {
 	for _, text := range texts {
 		if p, ok := s.Parse(text); ok {
 			points = append(points, p)
@@ -214,7 +214,7 @@ func read(s *space.Space, texts []string) (points []space.Point) {
 	return points
 }
 
-func (c *chooser) count(points []space.Point, share float64) {
+func (c *chooser) count(points []searchspace.Point, share float64) {
 	for _, p := range points {
 		for k, v := range p {
 			if c.space.Active(p, k) {

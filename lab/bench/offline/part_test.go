@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -39,7 +39,7 @@ func TestAPartHasTheDefaultAllAlgorithmsAndTheSizeAskedFor(t *testing.T) {
 	}
 	direct, others := 0, 0
 	for _, c := range Candidates(part, 0) {
-		if part.Algorithm(c.Point) == space.Direct {
+		if part.Algorithm(c.Point) == searchspace.Direct {
 			direct++
 		} else {
 			others++
@@ -82,7 +82,7 @@ func TestTheStandardTasksExist(t *testing.T) {
 }
 
 // spaceOf returns the candidate schedules of a workload on a target.
-func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *space.Space {
+func spaceOf(t testing.TB, w *expr.Workload, on *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	t.Helper()
 	s, err := registry.Space(w, on, numerics)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -265,7 +265,7 @@ func (m *measurer) take(p *Point, o runner.Outcome) {
 }
 
 // pilot searches the whole space and returns the fastest tenth of its trials, fastest first.
-func (m *measurer) pilot(ctx context.Context, whole *space.Space, trials int) (origins []string, err error) {
+func (m *measurer) pilot(ctx context.Context, whole *searchspace.Space, trials int) (origins []string, err error) {
 	search, err := tuner.NewSearch(whole, nil, tuner.Options{Algorithm: "ga", Seed: 1})
 	if err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func fastest(points []Point, n int) []Point {
 
 // remeasure measures the fastest candidates of a set again in turns, so that neither a lucky sample nor a disturbance
 // decides which is best. The new samples replace the first ones.
-func (m *measurer) remeasure(ctx context.Context, set *Set, s *space.Space) error {
+func (m *measurer) remeasure(ctx context.Context, set *Set, s *searchspace.Space) error {
 	at := map[string]int{}
 	for k, p := range set.Points {
 		at[p.Origin] = k

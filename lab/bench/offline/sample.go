@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // drawSample draws up to n distinct legal schedules of a whole space. It starts with the default schedules. Half of
 // the rest is random, a quarter drafted, and a quarter mutated from the defaults and seeds, as in searches. The choice
 // is deterministic, and a smaller n gives a prefix.
-func drawSample(s *space.Space, n int) []Candidate {
+func drawSample(s *searchspace.Space, n int) []Candidate {
 	d := &sampler{space: s, rng: rand.New(rand.NewPCG(seedOf(s), 7)), seen: map[string]bool{}}
 	d.parents = s.Defaults()
 	for _, p := range d.parents {
@@ -38,7 +38,7 @@ func drawSample(s *space.Space, n int) []Candidate {
 }
 
 // seedOf depends on the workload, so that workloads with the same knobs get different samples.
-func seedOf(s *space.Space) uint64 {
+func seedOf(s *searchspace.Space) uint64 {
 	seed, err := strconv.ParseUint(s.Workload.Digest()[:16], 16, 64)
 	if err != nil {
 		return 1 // unreachable: digests are hexadecimal
@@ -47,15 +47,15 @@ func seedOf(s *space.Space) uint64 {
 }
 
 type sampler struct {
-	space   *space.Space
+	space   *searchspace.Space
 	rng     *rand.Rand
-	parents []space.Point
+	parents []searchspace.Point
 	seen    map[string]bool // by digest
 	list    []Candidate
 }
 
 // take adds the schedule of a point and reports whether it is new and legal.
-func (d *sampler) take(p space.Point) bool {
+func (d *sampler) take(p searchspace.Point) bool {
 	c, ok := candidateOf(d.space, p)
 	if !ok || d.seen[c.Digest] {
 		return false
@@ -66,7 +66,7 @@ func (d *sampler) take(p space.Point) bool {
 }
 
 // draw returns a point by one of four methods in turn.
-func (d *sampler) draw(turn int) (space.Point, bool) {
+func (d *sampler) draw(turn int) (searchspace.Point, bool) {
 	switch turn {
 	case 1:
 		return d.draft()
@@ -76,8 +76,8 @@ func (d *sampler) draw(turn int) (space.Point, bool) {
 	return d.space.Random(d.rng)
 }
 
-func (d *sampler) draft() (space.Point, bool) {
-	var points []space.Point
+func (d *sampler) draft() (searchspace.Point, bool) {
+	var points []searchspace.Point
 	for range drafted {
 		if p, ok := d.space.Random(d.rng); ok {
 			points = append(points, p)
@@ -90,7 +90,7 @@ func (d *sampler) draft() (space.Point, bool) {
 	return points[0], true
 }
 
-func (d *sampler) descendant() (space.Point, bool) {
+func (d *sampler) descendant() (searchspace.Point, bool) {
 	p, ok := d.parents[d.rng.IntN(len(d.parents))], true
 	for n := 1 + d.rng.IntN(generations); n > 0 && ok; n-- {
 		p, ok = d.space.Mutate(d.rng, p)

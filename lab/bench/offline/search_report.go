@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // Shares returns the shares of the best known speed for which trials are counted.
@@ -123,7 +123,7 @@ func (r *Report) result(name string, runs []*run) SearchResult {
 // HardShare is the share that a hard task's default schedule misses. It is one of Shares.
 const HardShare = 0.95
 
-func median(values []float64) float64 { return stat.Of(values).Median }
+func median(values []float64) float64 { return stats.Of(values).Median }
 
 func mean(values []float64) (sum float64) {
 	for _, v := range values {
@@ -187,7 +187,7 @@ func (r *Report) Write(w io.Writer, each bool) error {
 	var text strings.Builder
 	if each {
 		for _, t := range r.Tasks {
-			fmt.Fprintf(&text, "%s (%s): %d schedules, best %s, the default reaches %.0f %%\n", t.Task, t.Model, t.Points, show.Seconds(t.Best),
+			fmt.Fprintf(&text, "%s (%s): %d schedules, best %s, the default reaches %.0f %%\n", t.Task, t.Model, t.Points, humanize.Seconds(t.Best),
 				100*t.Default)
 			writeResults(&text, r, t.Results)
 			text.WriteString("\n")
@@ -205,7 +205,7 @@ func (r *Report) Write(w io.Writer, each bool) error {
 	writeResults(&text, r, r.Mean)
 	text.WriteString("\n")
 	for k, b := range r.Budgets {
-		fmt.Fprintf(&text, "best after %d trials: %s\n", b, cmp.Or(strings.Join(r.Winners[k], ", "), show.Missing))
+		fmt.Fprintf(&text, "best after %d trials: %s\n", b, cmp.Or(strings.Join(r.Winners[k], ", "), humanize.Missing))
 	}
 	fmt.Fprintf(&text, "+ some runs did not come there within %d trials, and count as so many\n", r.Budget)
 	_, err := io.WriteString(w, text.String())
@@ -224,9 +224,9 @@ func writeTasks(w *strings.Builder, r *Report) {
 	for _, one := range r.Median {
 		headings = append(headings, ">"+one.Search)
 	}
-	table := show.NewTable(headings...)
+	table := humanize.NewTable(headings...)
 	for _, t := range r.Tasks {
-		cells := []string{t.Task, strconv.Itoa(t.Points), show.Seconds(t.Best), fmt.Sprintf("%.0f %%", 100*t.Default), fmt.Sprintf("%.0f %%", 100*t.Guess)}
+		cells := []string{t.Task, strconv.Itoa(t.Points), humanize.Seconds(t.Best), fmt.Sprintf("%.0f %%", 100*t.Default), fmt.Sprintf("%.0f %%", 100*t.Guess)}
 		for _, one := range t.Results {
 			cells = append(cells, trialsCell(one, share))
 		}
@@ -246,7 +246,7 @@ func writeResults(w *strings.Builder, r *Report, results []SearchResult) {
 		headings = append(headings, fmt.Sprintf(">AFTER %d", b))
 	}
 	headings = append(headings, ">CODE")
-	table := show.NewTable(headings...)
+	table := humanize.NewTable(headings...)
 	for _, one := range results {
 		cells := []string{one.Search}
 		for k := range one.Trials {

@@ -8,9 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 )
 
 // Header describes a set.
@@ -33,7 +33,7 @@ type Header struct {
 
 // Space returns the part of the workload's space that the set covers. It returns an error if this version
 // lacks its knobs or values.
-func (h *Header) Space() (*space.Space, error) {
+func (h *Header) Space() (*searchspace.Space, error) {
 	s, err := registry.Space(h.Workload, h.Target, h.Numerics)
 	if err == nil {
 		s, err = s.Restrict(h.Values)
@@ -59,7 +59,7 @@ type Point struct {
 // over a recording: for equal kernels, lower quartiles of half the samples differed half as much as their
 // medians.
 func (p *Point) LatencySeconds() float64 {
-	low, _, _ := stat.Quartiles(p.Samples)
+	low, _, _ := stats.Quartiles(p.Samples)
 	return low
 }
 
@@ -83,7 +83,7 @@ func (s *Set) Best() float64 {
 
 // Candidate is a distinct schedule of a space.
 type Candidate struct {
-	Point  space.Point
+	Point  searchspace.Point
 	Origin string
 	Digest string
 	Trace  []byte
@@ -92,10 +92,10 @@ type Candidate struct {
 // Candidates returns the distinct schedules of a space in the order of its knobs, at most limit (0 = all). Of the
 // points with the same schedule it takes the first. It is meant for restricted spaces, because whole ones have
 // billions of points.
-func Candidates(s *space.Space, limit int) []Candidate {
+func Candidates(s *searchspace.Space, limit int) []Candidate {
 	var list []Candidate
 	seen := map[string]bool{}
-	for p, ok := make(space.Point, len(s.Knobs)), true; ok && (limit == 0 || len(list) < limit); p, ok = s.Next(p) {
+	for p, ok := make(searchspace.Point, len(s.Knobs)), true; ok && (limit == 0 || len(list) < limit); p, ok = s.Next(p) {
 		if c, ok := candidateOf(s, p); ok && !seen[c.Digest] {
 			seen[c.Digest] = true
 			list = append(list, c)
@@ -105,7 +105,7 @@ func Candidates(s *space.Space, limit int) []Candidate {
 }
 
 // candidateOf returns the schedule of a point, if it is legal.
-func candidateOf(s *space.Space, p space.Point) (Candidate, bool) {
+func candidateOf(s *searchspace.Space, p searchspace.Point) (Candidate, bool) {
 	sch, err := s.Apply(p)
 	if err != nil {
 		return Candidate{}, false
@@ -160,7 +160,7 @@ func (s *Set) take(other *Set) {
 	}
 	factor := 1.0
 	if len(factors) > 0 {
-		_, factor, _ = stat.Quartiles(factors)
+		_, factor, _ = stats.Quartiles(factors)
 	}
 	for _, p := range other.Points {
 		scaled := make([]float64, len(p.Samples))

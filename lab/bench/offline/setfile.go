@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // A set consists of JSON lines: a header, a line for each candidate, and a trailer with the number of candidates,
@@ -134,7 +134,7 @@ const maxSetBytes = 64 << 20
 
 // Write writes a set atomically.
 func Write(path string, s *Set) error {
-	return disk.WriteFile(path, func(w io.Writer) error {
+	return filesystem.WriteFile(path, func(w io.Writer) error {
 		z := gzip.NewWriter(w)
 		return errors.Join(s.write(z), z.Close())
 	})

@@ -9,10 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/tuner/job"
+	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
 // Task is a workload to record.
@@ -80,9 +80,9 @@ type Model struct {
 // Join lists the tasks of several models. Each workload appears once, under the first model that has it.
 func Join(models ...Model) []Task {
 	owner := map[string]string{}
-	var parts []job.Model
+	var parts []jobclient.Model
 	for _, m := range models {
-		parts = append(parts, job.Model{Tasks: m.Tasks, Weight: 1})
+		parts = append(parts, jobclient.Model{Tasks: m.Tasks, Weight: 1})
 		for _, t := range m.Tasks {
 			if d := t.Workload.Digest(); owner[d] == "" {
 				owner[d] = m.Name
@@ -90,7 +90,7 @@ func Join(models ...Model) []Task {
 		}
 	}
 	var list []Task
-	for _, t := range job.Join(parts...) {
+	for _, t := range jobclient.Join(parts...) {
 		list = append(list, Task{Name: t.Name, Model: owner[t.Workload.Digest()], Workload: t.Workload})
 	}
 	return list
@@ -98,7 +98,7 @@ func Join(models ...Model) []Task {
 
 // BuiltIn returns a built-in model with factors in the target's storage format.
 func BuiltIn(name string, storage array.Storage) (Model, error) {
-	m, err := model.Build(name, model.Options{})
+	m, err := modelzoo.Build(name, modelzoo.Options{})
 	if err != nil {
 		return Model{}, err
 	}
@@ -152,11 +152,11 @@ func (c Choice) Load(models []string, storage array.Storage) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	named := make([]job.Task, len(all))
+	named := make([]jobclient.Task, len(all))
 	for k, t := range all {
-		named[k] = job.Task{Index: k, Name: t.Name, Task: program.Task{Workload: t.Workload}}
+		named[k] = jobclient.Task{Index: k, Name: t.Name, Task: program.Task{Workload: t.Workload}}
 	}
-	if named, err = job.Select(named, c.Tasks); err != nil {
+	if named, err = jobclient.Select(named, c.Tasks); err != nil {
 		return nil, err
 	}
 	var list []Task
@@ -173,12 +173,12 @@ func load(names []string, storage array.Storage) ([]Task, error) {
 		return Standard(storage)
 	}
 	if slices.Contains(names, allModels) {
-		names = append(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == allModels }), model.Names()...)
+		names = append(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == allModels }), modelzoo.Names()...)
 	}
 	var models []Model
 	for _, name := range names {
 		read := fromFile
-		if slices.Contains(model.Names(), name) {
+		if slices.Contains(modelzoo.Names(), name) {
 			read = BuiltIn
 		}
 		m, err := read(name, storage)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -45,7 +45,7 @@ func (r row) Same(o row) bool {
 // limit returns the larger limit and its cause. It is 0 if a limit is unknown.
 func (r row) limit() (seconds float64, by string) {
 	if r.FlopSeconds == 0 {
-		return 0, show.Missing
+		return 0, humanize.Missing
 	}
 	if r.FlopSeconds >= r.ByteSeconds {
 		return r.FlopSeconds, "FLOP"

@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench"
 	"github.com/tilth-dev/tilth/runner"
 )
@@ -214,7 +214,7 @@ func (b *suite) measureFew(ctx context.Context, workloads []workload) ([]row, er
 			return nil, err
 		}
 		list = append(list, r)
-		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s%s\n", t.title(), t.batch, b.target.Threads(), show.Seconds(t.best), r.versus())
+		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s%s\n", t.title(), t.batch, b.target.Threads(), humanize.Seconds(t.best), r.versus())
 	}
 	return list, nil
 }

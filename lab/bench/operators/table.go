@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -78,14 +78,14 @@ func (r row) write(table *bench.Table, tuned bool, libraries []string) {
 		cells += " | " + columns(r.Flop, least, r.TunedSeconds)
 	}
 	for _, library := range libraries {
-		cell := show.Missing
+		cell := humanize.Missing
 		if a, ok := r.with(library); ok {
 			cell = a.cell()
 		}
 		cells += " | " + cell
 	}
 	table.Rowf("%s | %.3g | %.3g | %s | %s | %s | %s | %s", r.title(), r.Flop/1e9, float64(r.ConstantBytes+r.OtherBytes)/1e6,
-		bench.Known(r.FlopSeconds, show.Seconds), show.Seconds(r.ByteSeconds), by, cells, r.Version)
+		bench.Known(r.FlopSeconds, humanize.Seconds), humanize.Seconds(r.ByteSeconds), by, cells, r.Version)
 	for _, f := range r.Failures {
 		table.Comment("failed: " + f)
 	}
@@ -108,7 +108,7 @@ func writeSums(out *strings.Builder, list []row) {
 		limit, untuned = limit+least, untuned+r.DefaultSeconds
 	}
 	fmt.Fprintf(out, "\n%d of %d reach %.0f %% of the limit by default. All together: limit %s, default %s.\n", reached, len(list), 100*near,
-		show.Seconds(limit), show.Seconds(untuned))
+		humanize.Seconds(limit), humanize.Seconds(untuned))
 }
 
 func (r row) title() string { return r.Operator + " (" + r.Shape + ")" }
@@ -116,7 +116,7 @@ func (r row) title() string { return r.Operator + " (" + r.Shape + ")" }
 // columns formats a latency, its rate, and its share of the limit.
 func columns(flop, least, seconds float64) string {
 	if seconds <= 0 {
-		return strings.Join([]string{show.Missing, show.Missing, show.Missing}, " | ")
+		return strings.Join([]string{humanize.Missing, humanize.Missing, humanize.Missing}, " | ")
 	}
-	return fmt.Sprintf("%s | %s | %s", show.Seconds(seconds), show.GFLOPS(flop, seconds), bench.Known(least/seconds, bench.Percent))
+	return fmt.Sprintf("%s | %s | %s", humanize.Seconds(seconds), humanize.GFLOPS(flop, seconds), bench.Known(least/seconds, bench.Percent))
 }

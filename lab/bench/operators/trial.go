@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/compiler/space"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/tuner"
@@ -21,7 +21,7 @@ import (
 // task is a workload with its space and its measurements.
 type task struct {
 	workload
-	space  *space.Space
+	space  *searchspace.Space
 	dir    string
 	search tuner.Search
 	// untuned and best are the latencies of the default and the fastest schedule in seconds.
@@ -120,7 +120,7 @@ func (t *task) observe(o runner.Outcome) {
 		return
 	}
 	t.trials++
-	latency := stat.Of(o.Samples).Median
+	latency := stats.Of(o.Samples).Median
 	t.search.Observe(tuner.Trial{Digest: c.Digest, Origin: c.Origin, LatencySeconds: latency})
 	if t.untuned == 0 {
 		t.untuned = latency

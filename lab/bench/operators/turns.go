@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/builder"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
 	"github.com/tilth-dev/tilth/runner"
 
@@ -89,7 +89,7 @@ func (b *suite) turns(ctx context.Context, t *task, built *builder.Built, p peer
 		mine := 0.0
 		if err := runner.Measure(ctx, b.plan(t, built, 0), func(o runner.Outcome) {
 			if o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
-				mine = stat.Of(o.Samples).Median
+				mine = stats.Of(o.Samples).Median
 			}
 		}); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (b *suite) turns(ctx context.Context, t *task, built *builder.Built, p peer
 		if mine == 0 {
 			return errors.New("the kernel was measured before, and fails now")
 		}
-		ours, theirs = append(ours, []float64{mine}), append(theirs, []float64{stat.Of(samples).Median})
+		ours, theirs = append(ours, []float64{mine}), append(theirs, []float64{stats.Of(samples).Median})
 	}
 	c := bench.Compare(ours, theirs)
 	a.OurSeconds, a.Seconds, a.Low, a.Ratio, a.High = c.Seconds, c.PeerSeconds, c.Low, c.Ratio, c.High

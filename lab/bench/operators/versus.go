@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -21,7 +21,7 @@ func (r row) versus() (text string) {
 
 // cell formats a library's column: its time and ratio.
 func (a against) cell() string {
-	return fmt.Sprintf("%s, **%.2f** (%.2f–%.2f)", show.Seconds(a.Seconds), a.Ratio, a.Low, a.High)
+	return fmt.Sprintf("%s, **%.2f** (%.2f–%.2f)", humanize.Seconds(a.Seconds), a.Ratio, a.Low, a.High)
 }
 
 // librariesOf returns the names of the libraries in rows.
@@ -77,6 +77,6 @@ func addMean(table *bench.Table, library string, list []row) {
 		}
 	}
 	if len(ratios) > 0 {
-		table.Rowf("%s | %s | %d | %.2f | %.2f | %s", list[0].Operator, library, len(ratios), stat.GeometricMean(ratios), least, of)
+		table.Rowf("%s | %s | %d | %.2f | %.2f | %s", list[0].Operator, library, len(ratios), stats.GeometricMean(ratios), least, of)
 	}
 }

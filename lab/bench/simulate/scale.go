@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // TrackerCommand is the laboratory command that serves a simulation's tracker.
@@ -131,7 +131,7 @@ func (s *sweep) measure(ctx context.Context, c config, series *[]point, at float
 }
 
 func (s *sweep) write(path string) error {
-	err := disk.WriteFile(strings.TrimSuffix(path, filepath.Ext(path))+".json", func(w io.Writer) error {
+	err := filesystem.WriteFile(strings.TrimSuffix(path, filepath.Ext(path))+".json", func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(s)
@@ -139,7 +139,7 @@ func (s *sweep) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(path, func(w io.Writer) error {
+	return filesystem.WriteFile(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, s.draw())
 		return err
 	})

@@ -6,5 +6,4 @@
 // changed or removed since a folder's last sync. POSIX permits all of these losses, and real file systems lose less.
 // Losses are drawn at random, and failing ones are shrunk to a minimum. The method is that of Pillai et al., All File
 // Systems Are Not Created Equal, OSDI 2014.
-// the method).
 package powercut

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // entry sums up the runs of a package in a setting.
@@ -89,7 +89,7 @@ func (l *ledger) add(r result) error {
 		l.entries[r.place()] = e
 	}
 	e.add(r)
-	err := disk.WriteFile(l.path, func(w io.Writer) error {
+	err := filesystem.WriteFile(l.path, func(w io.Writer) error {
 		lines := json.NewEncoder(w)
 		for _, e := range l.sorted() {
 			if err := lines.Encode(e); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/npz"
-	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Text formats the graph with one node per line.
@@ -48,5 +48,5 @@ func (c *Case) Save(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "model.onnx"), c.Model.Encode(), 0o644); err != nil {
 		return fmt.Errorf("save graph: %w", err)
 	}
-	return disk.WriteFile(filepath.Join(dir, "inputs.npz"), func(w io.Writer) error { return npz.Write(w, c.Inputs) })
+	return filesystem.WriteFile(filepath.Join(dir, "inputs.npz"), func(w io.Writer) error { return npz.Write(w, c.Inputs) })
 }

@@ -6,10 +6,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
 // Case is a schedule with its input data.
@@ -56,7 +56,7 @@ func (c Case) Wrong(got []*array.Array) string {
 		return fmt.Sprintf("the evaluator fails: %v", err)
 	}
 	c.ignore(got, want)
-	allowed := accuracy.Tolerances(c.Workload)
+	allowed := tolerance.Tolerances(c.Workload)
 	for k, o := range want {
 		var text string
 		growth := c.Schedule.ErrorGrowth()
@@ -98,7 +98,7 @@ func (c Case) ignore(got, want []*array.Array) {
 }
 
 // integerDifference is like Difference, but for integers, whose direct sums are exact.
-func integerDifference(got, want *array.Array, o accuracy.Tolerance, growth float64) string {
+func integerDifference(got, want *array.Array, o tolerance.Tolerance, growth float64) string {
 	largest := 0.0
 	for i := range want.Len() {
 		largest = max(largest, math.Abs(want.Float(i)))

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 )
 
 // cast returns a C expression that casts a value to another type, as a scalar (lanes 1) or a vector.
@@ -13,18 +13,18 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 	if lanes == 1 {
 		return u.helpers().Cast(code, from, to)
 	}
-	via, indirect := ctext.Via(from, to)
+	via, indirect := cprint.Via(from, to)
 	switch {
 	case from == to:
 		return code
-	case from == array.Float64 && ctext.IsHalf(to):
+	case from == array.Float64 && cprint.IsHalf(to):
 		return u.cast(fmt.Sprintf("%s(%s)", u.helper("from_f64", array.Float32, lanes), code), array.Float32, to, lanes)
 	case indirect:
 		return u.cast(u.cast(code, from, via, lanes), via, to, lanes)
 	case from == array.BFloat16, to == array.BFloat16:
 		return fmt.Sprintf("%s(%s)", u.helper("from_"+from.String(), to, lanes), code)
 	case from.IsFloat() && to.IsInt():
-		whole := ctext.Whole(to)
+		whole := cprint.Whole(to)
 		return u.cast(fmt.Sprintf("%s(%s)", u.helper("from_"+from.String(), whole, lanes), code), whole, to, lanes)
 	}
 	code = fmt.Sprintf("__builtin_convertvector(%s, %s)", code, u.vector(to, lanes))
@@ -38,12 +38,12 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 // with a power of two into one instruction on processors with MVE, and may emit a register number instead of the
 // exponent. Other compilers do not need it.
 func (u *Unit) kept(d array.DType, lanes int64) string {
-	t, name, where := u.vector(d, lanes), ctext.HelperName("kept", d, lanes), "w"
+	t, name, where := u.vector(d, lanes), cprint.HelperName("kept", d, lanes), "w"
 	if lanes*d.Bytes() > u.vectorBytes { // several registers
 		where = "m"
 	}
 	if !u.declarations.Has(name) {
-		u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) {\n#ifdef __clang__\n  __asm__(\"\" : \"+%s\"(x));\n#endif\n  return x;\n}\n", ctext.C.Head, t, name, t, where))
+		u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) {\n#ifdef __clang__\n  __asm__(\"\" : \"+%s\"(x));\n#endif\n  return x;\n}\n", cprint.C.Head, t, name, t, where))
 	}
 	return name
 }
@@ -57,7 +57,7 @@ func (u *Unit) withinHelper(head, name, op, t string, lanes int64) bool {
 	}
 	x := u.vector(from, lanes)
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { return __builtin_convertvector(%s((%s)(x == x), x, (%s){0}), %s); }\n",
-		head, t, name, x, u.helper("select", from, lanes), u.vector(ctext.TypeOf(from).Mask, lanes), x, t))
+		head, t, name, x, u.helper("select", from, lanes), u.vector(cprint.TypeOf(from).Mask, lanes), x, t))
 	return true
 }
 
@@ -76,7 +76,7 @@ func (u *Unit) castHelper(head, name, op, t string, d array.DType, lanes int64) 
 	case d == array.Float32:
 		body = eachLane(lanes, u.helpers().Helper("from_f64", d)+"(x[k]);\n")
 	case d == array.Uint64:
-		body = eachLane(lanes, strings.ReplaceAll(ctext.Truncation(d), "{x}", "x[k]"))
+		body = eachLane(lanes, strings.ReplaceAll(cprint.Truncation(d), "{x}", "x[k]"))
 	default:
 		body = u.truncateVector(from, d, lanes)
 	}
@@ -105,9 +105,9 @@ func eachLane(lanes int64, lane string) string {
 
 // truncateVector casts the lanes that fit and saturates the others.
 func (u *Unit) truncateVector(from, d array.DType, lanes int64) string {
-	l := ctext.IntegerLimits[d]
-	suffix := ctext.TypeOf(from).Literal
-	mask := u.vector(ctext.TypeOf(from).Mask, lanes)
+	l := cprint.IntegerLimits[d]
+	suffix := cprint.TypeOf(from).Literal
+	mask := u.vector(cprint.TypeOf(from).Mask, lanes)
 	fits := fmt.Sprintf("%s(over | under | nan, (%s){0}, x)", u.helper("select", from, lanes), u.vector(from, lanes))
 	if from == array.Float64 && d == array.Int32 && u.narrowsIntegers {
 		fits = fmt.Sprintf("__builtin_convertvector(%s, %s)", fits, u.vector(array.Int64, lanes))

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -54,7 +54,7 @@ func (u *Unit) fourBitsHelper(less float32) string {
 	floats, words := u.vector(array.Float32, codes), u.vector(array.Int32, codes)
 	values := make([]string, codes)
 	for k := range values {
-		values[k] = ctext.FloatLiteral(float64(float32(k)-less), array.Float32)
+		values[k] = cprint.FloatLiteral(float64(float32(k)-less), array.Float32)
 	}
 	u.declarations.Declare(name, fmt.Sprintf(`static inline __attribute__((unused, always_inline)) %[1]s %[2]s(%[3]s x) {
 #if defined(__AVX512F__) && defined(__clang__)
@@ -65,6 +65,6 @@ func (u *Unit) fourBitsHelper(less float32) string {
   return __builtin_convertvector(x & 15, %[1]s) - %[5]s;
 #endif
 }
-`, floats, name, words, strings.Join(values, ", "), ctext.FloatLiteral(float64(less), array.Float32)))
+`, floats, name, words, strings.Join(values, ", "), cprint.FloatLiteral(float64(less), array.Float32)))
 	return name
 }

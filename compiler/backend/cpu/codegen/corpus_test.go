@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -192,8 +192,8 @@ func corpusTrace(t *testing.T, w *expr.Workload, name string, drawn bool, rng *r
 func corpusWorkloads(t *testing.T) (list []*expr.Workload) {
 	t.Helper()
 	var models []*onnx.Model
-	for _, name := range model.Names() {
-		m, err := model.Build(name, model.Options{})
+	for _, name := range modelzoo.Names() {
+		m, err := modelzoo.Build(name, modelzoo.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

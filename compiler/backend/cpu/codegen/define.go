@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
@@ -12,7 +12,7 @@ import (
 func (p *printer) define(n *ir.Define) {
 	var t, code string
 	if n.Lane == nil {
-		t, code = ctext.TypeOf(n.Buffer.Tensor.DType).Scalar, p.scalar(n.Value)
+		t, code = cprint.TypeOf(n.Buffer.Tensor.DType).Scalar, p.scalar(n.Value)
 	} else {
 		p.lane, p.lanes = n.Lane, n.Lane.Extent
 		t, code = p.unit.vector(n.Buffer.Tensor.DType, p.lanes), p.vector(n.Value)

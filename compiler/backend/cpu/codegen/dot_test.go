@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
@@ -156,7 +156,7 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 				added = array.Float32
 			}
 			w := matMul(t, c.data, c.weights, added)
-			source := moduleOf(t, sketch.New(w, d, schedule.Strict).Of(space.Direct))
+			source := moduleOf(t, sketch.New(w, d, schedule.Strict).Of(searchspace.Direct))
 			for compiler, flags := range map[string][]string{"clang-19": d.CPU.ClangFlags(), "gcc": d.CPU.GCCFlags()} {
 				if compiler == "gcc" && d.Arch() != "x86-64" {
 					continue
@@ -254,7 +254,7 @@ func moduleWithin(t *testing.T, w *expr.Workload, d *target.Target, numerics sch
 }
 
 // moduleOf returns the source of a space's default schedule.
-func moduleOf(t *testing.T, s *space.Space) string {
+func moduleOf(t *testing.T, s *searchspace.Space) string {
 	t.Helper()
 	applied, err := s.Apply(s.Default())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -16,13 +16,13 @@ import (
 // compilers hoist them with a cheap pass.
 func (p *printer) element(t *expr.Tensor, at expr.Linear) string {
 	if len(at.Terms) > 0 && p.guarded > 0 {
-		return fmt.Sprintf("%s[%s + %s]", p.buffer(t), p.sum(at.Terms), ctext.IntLiteral(at.Const, array.Int64))
+		return fmt.Sprintf("%s[%s + %s]", p.buffer(t), p.sum(at.Terms), cprint.IntLiteral(at.Const, array.Int64))
 	}
 	if len(at.Terms) == 0 {
-		return fmt.Sprintf("%s[%s]", p.buffer(t), ctext.IntLiteral(at.Const, array.Int64))
+		return fmt.Sprintf("%s[%s]", p.buffer(t), cprint.IntLiteral(at.Const, array.Int64))
 	}
 	from := p.origin(t, at)
-	return fmt.Sprintf("%s[%s]", from.name, ctext.IntLiteral(at.Const-from.offset, array.Int64))
+	return fmt.Sprintf("%s[%s]", from.name, cprint.IntLiteral(at.Const-from.offset, array.Int64))
 }
 
 // pointer is a C variable that points a number of elements past the position given by an index's terms.
@@ -45,7 +45,7 @@ func (p *printer) origin(t *expr.Tensor, at expr.Linear) pointer {
 	code := sum
 	if lo, _, ok := (expr.Linear{Terms: at.Terms}).Bounds(); p.arrays[t] && (!ok || lo < 0 || at.Const < 0) {
 		from.offset = at.Const
-		code = fmt.Sprintf("(%s + %s)", ctext.IntLiteral(at.Const, array.Int64), sum)
+		code = fmt.Sprintf("(%s + %s)", cprint.IntLiteral(at.Const, array.Int64), sum)
 	}
 	p.line("__auto_type const %s = %s + %s;", from.name, begin, code)
 	p.pointers[begin+sum] = from
@@ -81,7 +81,7 @@ func (p *printer) sum(terms []expr.Term) (code string) {
 		}
 		code += p.scalar(t.Atom)
 		if t.Coef != 1 {
-			code += " * " + ctext.IntLiteral(t.Coef, array.Int64)
+			code += " * " + cprint.IntLiteral(t.Coef, array.Int64)
 		}
 	}
 	return code

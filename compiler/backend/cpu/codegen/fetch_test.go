@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -43,7 +43,7 @@ output t4
 }
 
 // moduleAt returns the source of a module with the kernel of one point.
-func moduleAt(t *testing.T, s *space.Space, origin string) string {
+func moduleAt(t *testing.T, s *searchspace.Space, origin string) string {
 	t.Helper()
 	p, ok := s.Parse(origin)
 	if !ok {

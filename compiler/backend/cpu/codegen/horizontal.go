@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -31,7 +31,7 @@ var acrossOps = map[string]expr.BinaryOp{"add": expr.Add, "mul": expr.Mul, "min"
 
 // across declares the reduction of a vector's lanes. It combines halves until two lanes are left.
 func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
-	t, scalar := u.vector(d, lanes), ctext.TypeOf(d).Scalar
+	t, scalar := u.vector(d, lanes), cprint.TypeOf(d).Scalar
 	if lanes == 2 {
 		u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s; }\n", head, scalar, name, t, u.helpers().Binary(acrossOps[op], d, "x[0]", "x[1]")))
 		return
@@ -40,7 +40,7 @@ func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
 	inner := u.helper("across_"+op, d, half)
 	low := fmt.Sprintf("__builtin_shufflevector(x, x, %s)", indices(0, half))
 	high := fmt.Sprintf("__builtin_shufflevector(x, x, %s)", indices(half, half))
-	combined := fmt.Sprintf("(%s %s %s)", low, ctext.Infix[acrossOps[op]], high)
+	combined := fmt.Sprintf("(%s %s %s)", low, cprint.Infix[acrossOps[op]], high)
 	if op == "min" || op == "max" {
 		combined = fmt.Sprintf("%s(%s, %s)", u.extremeHelper(acrossOps[op], d, half), low, high)
 	}

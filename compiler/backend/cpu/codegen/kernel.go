@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -41,7 +41,7 @@ func (k *kernelPrinter) printer() *printer {
 		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
 		arrays: map[*expr.Tensor]bool{}, pointers: map[string]pointer{}, depths: map[*expr.Var]int{},
 	}
-	p.scalars = &ctext.Scalars{Helpers: *k.unit.helpers(), Var: p.varName, Load: p.scalarLoad, Other: p.other, Guard: p.guard}
+	p.scalars = &cprint.Scalars{Helpers: *k.unit.helpers(), Var: p.varName, Load: p.scalarLoad, Other: p.other, Guard: p.guard}
 	return p
 }
 
@@ -68,7 +68,7 @@ func (k *kernelPrinter) pointers(p *printer) {
 	inputs := len(k.f.Args) - len(k.f.Workload.Outputs)
 	declare := func(b *ir.Buffer, constant, array, name string) {
 		p.memory[b.Tensor] = name
-		p.line("%s%s *restrict const %s = %s[%d];", constant, ctext.TypeOf(b.Tensor.DType).Scalar, name, array, b.Index)
+		p.line("%s%s *restrict const %s = %s[%d];", constant, cprint.TypeOf(b.Tensor.DType).Scalar, name, array, b.Index)
 	}
 	for i, b := range k.f.Args {
 		switch {
@@ -97,7 +97,7 @@ func (p *printer) parallel(n *ir.For) {
 	}
 	byName := func(a, b *ir.Buffer) int { return strings.Compare(p.memory[a.Tensor], p.memory[b.Tensor]) }
 	for _, b := range slices.SortedFunc(slices.Values(n.Shared), byName) {
-		c, name := ctext.TypeOf(b.Tensor.DType).Scalar, p.memory[b.Tensor]
+		c, name := cprint.TypeOf(b.Tensor.DType).Scalar, p.memory[b.Tensor]
 		body.memory[b.Tensor] = name
 		body.line("%s *const %s = (%s *)(shared + %d);", c, name, c, b.OffsetBytes)
 	}

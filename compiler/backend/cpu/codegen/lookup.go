@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
@@ -33,7 +33,7 @@ func (u *Unit) table(a *array.Array) string {
 			values[k] = fmt.Sprint(a.Int(int64(k)))
 		}
 		u.declarations.Declare(name, fmt.Sprintf("static const %s %s[%d] __attribute__((aligned(64), unused)) = {%s};\n",
-			ctext.TypeOf(a.DType).Scalar, name, len(values), strings.Join(values, ", ")))
+			cprint.TypeOf(a.DType).Scalar, name, len(values), strings.Join(values, ", ")))
 	}
 	return name
 }
@@ -56,7 +56,7 @@ func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
 		return name
 	}
 	const register = 64
-	t, places, scalar := u.vector(d, lanes), u.vector(array.Uint8, lanes), ctext.TypeOf(d).Scalar
+	t, places, scalar := u.vector(d, lanes), u.vector(array.Uint8, lanes), cprint.TypeOf(d).Scalar
 	var body strings.Builder
 	if lanes <= register {
 		fmt.Fprintf(&body, `#ifdef __AVX512VBMI__

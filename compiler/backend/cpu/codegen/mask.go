@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -33,7 +33,7 @@ func (p *printer) mask(cond expr.Expr) (code string, d array.DType) {
 // maskOf returns a mask with lanes as wide as those of a type.
 func (p *printer) maskOf(cond expr.Expr, width array.DType) string {
 	code, d := p.mask(cond)
-	return p.unit.resizeMask(code, d, ctext.TypeOf(width).Mask, p.lanes)
+	return p.unit.resizeMask(code, d, cprint.TypeOf(width).Mask, p.lanes)
 }
 
 // resizeMask widens or narrows the lanes of a mask.
@@ -46,11 +46,11 @@ func (u *Unit) resizeMask(code string, from, to array.DType, lanes int64) string
 
 // comparison compares two vectors of numbers.
 func (p *printer) comparison(n *expr.Binary) (string, array.DType) {
-	if ctext.IsHalf(n.A.DType()) {
-		return p.mask(ctext.InFloat32(n))
+	if cprint.IsHalf(n.A.DType()) {
+		return p.mask(cprint.InFloat32(n))
 	}
-	d := ctext.TypeOf(n.A.DType()).Mask
-	return fmt.Sprintf("((%s)(%s %s %s))", p.unit.vector(d, p.lanes), p.vector(n.A), ctext.Infix[n.Op], p.vector(n.B)), d
+	d := cprint.TypeOf(n.A.DType()).Mask
+	return fmt.Sprintf("((%s)(%s %s %s))", p.unit.vector(d, p.lanes), p.vector(n.A), cprint.Infix[n.Op], p.vector(n.B)), d
 }
 
 // logicalFormats holds the formats of operators on two masks.
@@ -72,24 +72,24 @@ func (p *printer) test(n *expr.Unary) (string, array.DType) {
 		code, d := p.mask(n.A)
 		return "(~" + code + ")", d
 	}
-	if ctext.IsHalf(n.A.DType()) {
-		return p.mask(ctext.InFloat32(n))
+	if cprint.IsHalf(n.A.DType()) {
+		return p.mask(cprint.InFloat32(n))
 	}
-	d := ctext.TypeOf(n.A.DType()).Mask
+	d := cprint.TypeOf(n.A.DType()).Mask
 	t, a := p.unit.vector(d, p.lanes), p.vector(n.A)
 	if n.Op == expr.IsNaN {
 		return fmt.Sprintf("((%s)(%s != %s))", t, a, a), d
 	}
-	infinity := fmt.Sprintf("__builtin_inf%s()", ctext.TypeOf(n.A.DType()).Builtin)
+	infinity := fmt.Sprintf("__builtin_inf%s()", cprint.TypeOf(n.A.DType()).Builtin)
 	return fmt.Sprintf("((%s)(%s(%s) == %s))", t, p.unit.helper("abs", n.A.DType(), p.lanes), a, infinity), d
 }
 
 // nonZero tests a vector of numbers, or of Bool in memory.
 func (p *printer) nonZero(e expr.Expr) (string, array.DType) {
-	if ctext.IsHalf(e.DType()) {
+	if cprint.IsHalf(e.DType()) {
 		e = expr.To(array.Float32, e)
 	}
-	d := ctext.TypeOf(e.DType()).Mask
+	d := cprint.TypeOf(e.DType()).Mask
 	return fmt.Sprintf("((%s)(%s != 0))", p.unit.vector(d, p.lanes), p.vector(e)), d
 }
 

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 )
@@ -97,9 +97,9 @@ func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (strin
 func ModuleTable(w *expr.Workload, kernels []string) string {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string
-	allowed, counts := accuracy.ArgTolerances(w), w.Counts()
+	allowed, counts := tolerance.ArgTolerances(w), w.Counts()
 	for i, t := range w.Args() {
-		n, float := t.SpanElements(), func(v float64) string { return ctext.FloatLiteral(v, array.Float64) }
+		n, float := t.SpanElements(), func(v float64) string { return cprint.FloatLiteral(v, array.Float64) }
 		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s, %d}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],
 			float(allowed[i].Sums), float(allowed[i].Rounding), counts[t]))
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -37,7 +37,7 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 		}
 	}
 	name := symbol + "_own"
-	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: c.Unit(name, runtime.Header, prototype, u.target.Threads())})
+	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: c.Unit(name, cruntime.Header, prototype, u.target.Threads())})
 	fmt.Fprintf(&u.code, "extern void %s(const struct tilth_runtime *rt, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", name)
 	fmt.Fprintf(&u.code, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", symbol)
 	fmt.Fprintf(&u.code, "  void *const own[] = {%s};\n  %s(rt, own, workspace);\n}\n", strings.Join(args, ", "), name)

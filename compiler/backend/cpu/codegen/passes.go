@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass"
@@ -28,7 +28,7 @@ func (u *Unit) passes() []pass.Step {
 		pass.Total("transpose", pass.Transpose),
 		pass.Total("dot", func(f *ir.Func) *ir.Func { return pass.Dot(f, hasDot) }),
 		pass.Total("squares", func(f *ir.Func) *ir.Func { return pass.Squares(f, hasSquares) }),
-		pass.Total("across", func(f *ir.Func) *ir.Func { return pass.Across(f, ctext.Computes) }),
+		pass.Total("across", func(f *ir.Func) *ir.Func { return pass.Across(f, cprint.Computes) }),
 		pass.Total("lanewise", func(f *ir.Func) *ir.Func { return pass.Lanewise(f, forms{}) }),
 		pass.Total("stream", func(f *ir.Func) *ir.Func { return pass.Stream(f, u.lanes) }),
 		pass.Total("cse", pass.CSE),

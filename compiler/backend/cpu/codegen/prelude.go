@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -20,13 +20,13 @@ typedef int32_t tilth_word __attribute__((aligned(1), may_alias));
 // tenth of a millisecond.
 func (u *Unit) vector(d array.DType, lanes int64) string {
 	if lanes == 1 {
-		return ctext.TypeOf(d).Scalar
+		return cprint.TypeOf(d).Scalar
 	}
 	name := vectorName(d, lanes)
 	if u.declarations.Has(name) {
 		return name
 	}
-	t, bytes := ctext.TypeOf(d), lanes*d.Bytes()
+	t, bytes := cprint.TypeOf(d), lanes*d.Bytes()
 	u.declarations.Declare(name, fmt.Sprintf(`#ifdef __clang__
 typedef %[2]s %[1]s __attribute__((ext_vector_type(%[3]d)));
 typedef %[2]s %[1]s_mem __attribute__((ext_vector_type(%[3]d), aligned(%[5]d), may_alias));
@@ -49,8 +49,8 @@ func repeat(x string, n int64) string {
 }
 
 // helpers returns the functions on scalars.
-func (u *Unit) helpers() *ctext.Helpers {
-	return &ctext.Helpers{Declarations: &u.declarations, Dialect: ctext.C}
+func (u *Unit) helpers() *cprint.Helpers {
+	return &cprint.Helpers{Declarations: &u.declarations, Dialect: cprint.C}
 }
 
 // helper declares a function on a type (lanes 1: a scalar) once, and returns its name.
@@ -59,11 +59,11 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 		return u.helpers().Helper(op, d)
 	}
 	t := u.vector(d, lanes)
-	name := ctext.HelperName(op, d, lanes)
+	name := cprint.HelperName(op, d, lanes)
 	if u.declarations.Has(name) {
 		return name
 	}
-	head := ctext.C.Head
+	head := cprint.C.Head
 	switch {
 	case u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes), u.nearestHelper(head, name, op, t, lanes):
 	case op == "min" || op == "max" || op == "min_nan" || op == "max_nan":
@@ -101,7 +101,7 @@ func (u *Unit) extremeHelper(op expr.BinaryOp, d array.DType, lanes int64) strin
 func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 	base, counts := strings.CutSuffix(op, "_nan")
 	test := map[string]string{"min": "<", "max": ">"}[base]
-	choose, mask := u.helper("select", d, lanes), u.vector(ctext.TypeOf(d).Mask, lanes)
+	choose, mask := u.helper("select", d, lanes), u.vector(cprint.TypeOf(d).Mask, lanes)
 	value := fmt.Sprintf("%s((%s)(a %s b), a, b)", choose, mask, test)
 	if counts {
 		value = fmt.Sprintf("%s((%s)(a != a), a, %s(a, b))", choose, mask, u.helper(base, d, lanes))

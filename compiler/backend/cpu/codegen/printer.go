@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -14,7 +14,7 @@ import (
 type printer struct {
 	unit    *Unit
 	kernel  *kernelPrinter
-	scalars *ctext.Scalars
+	scalars *cprint.Scalars
 	out     strings.Builder
 	indent  int
 	names   map[*expr.Var]string
@@ -211,7 +211,7 @@ func (p *printer) serial(n *ir.For) {
 // alloc declares a scratch buffer.
 func (p *printer) alloc(b *ir.Buffer) {
 	name := p.kernel.fresh("s")
-	t := ctext.TypeOf(b.Tensor.DType).Scalar
+	t := cprint.TypeOf(b.Tensor.DType).Scalar
 	delete(p.registers, b.Tensor) // another version of these loops may place it elsewhere
 	switch b.Space {
 	case ir.Register:
@@ -236,7 +236,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 // variables declares the variables of a buffer in registers.
 func (p *printer) variables(b *ir.Buffer, name string) {
 	for _, s := range b.Slots {
-		t := ctext.TypeOf(b.Tensor.DType).Scalar
+		t := cprint.TypeOf(b.Tensor.DType).Scalar
 		if s.Lanes > 1 {
 			t = p.unit.vector(b.Tensor.DType, s.Lanes)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -17,7 +17,7 @@ func isClamped(e expr.Expr) bool {
 		e = n.A
 	}
 	outer, ok := e.(*expr.Binary)
-	if !ok || outer.Op != expr.Min || ctext.IsHalf(outer.A.DType()) || !outer.A.DType().IsFloat() {
+	if !ok || outer.Op != expr.Min || cprint.IsHalf(outer.A.DType()) || !outer.A.DType().IsFloat() {
 		return false
 	}
 	inner, ok := outer.A.(*expr.Binary)

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
@@ -56,7 +56,7 @@ func checkDrawn(t *testing.T, modes []mode, size int, draw func(t *rapid.T, d *t
 }
 
 // applied returns the schedule of a point, replayed from its trace.
-func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
+func applied(t *rapid.T, s *searchspace.Space, p searchspace.Point) *schedule.Schedule {
 	made, err := s.Apply(p)
 	if err != nil {
 		t.Fatalf("point %s does not apply: %v\n%s", s.Format(p), err, s.Workload.Text())

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
@@ -33,7 +33,7 @@ var plainSquares = []mode{
 }
 
 // inSquares returns the part of a space that multiplies squares. Without one it returns the whole space and false.
-func inSquares(s *space.Space) (part *space.Space, ok bool) {
+func inSquares(s *searchspace.Space) (part *searchspace.Space, ok bool) {
 	for _, a := range s.Algorithms() {
 		if strings.HasPrefix(a.Name, "MMLA") {
 			return s.Of(a), true

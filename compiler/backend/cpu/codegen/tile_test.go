@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
@@ -30,7 +30,7 @@ var tileModes = []mode{
 }
 
 // inTiles returns the part of a space that multiplies tiles. Without one it returns the whole space and false.
-func inTiles(s *space.Space) (part *space.Space, ok bool) {
+func inTiles(s *searchspace.Space) (part *searchspace.Space, ok bool) {
 	for _, a := range s.Algorithms() {
 		if strings.HasPrefix(a.Name, "AMX") {
 			return s.Of(a), true

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -35,7 +35,7 @@ type Unit struct {
 	lookedUp int
 	// hasTiles reports whether the target multiplies tiles of a type.
 	hasTiles     func(array.DType) bool
-	declarations ctext.Declarations
+	declarations cprint.Declarations
 	// packs maps constant and canonical text to the symbols of the packs printed so far.
 	packs map[string]string
 	code  strings.Builder
@@ -60,7 +60,7 @@ func NewUnitOf(prelude string, printing Functions) *Unit {
 }
 
 // Declarations returns the types and helper functions declared so far.
-func (u *Unit) Declarations() *ctext.Declarations { return &u.declarations }
+func (u *Unit) Declarations() *cprint.Declarations { return &u.declarations }
 
 // Include adds the kernels of another unit, which must not have printed packs.
 func (u *Unit) Include(other *Unit) {
@@ -87,7 +87,7 @@ func NewUnit(t *target.Target) *Unit {
 	if t.CPU.Has("avx512vbmi") {
 		u.lookedUp = fewLookedUp
 	}
-	u.hasTiles = func(d array.DType) bool { return machine.HasTiles(t, d) }
+	u.hasTiles = func(d array.DType) bool { return microarch.HasTiles(t, d) }
 	return u
 }
 
@@ -146,7 +146,7 @@ type printed struct {
 // fields returns the initialiser of the kernel's description.
 func (k printed) fields(id, packs string) string {
 	return fmt.Sprintf("{\"%s\", %d, %s, %s_run, %d, %d, %s}", id, len(k.Prepared), packs, k.symbol, k.WorkspaceBytes, k.WorkerBytes,
-		ctext.FloatLiteral(k.growth, array.Float64))
+		cprint.FloatLiteral(k.growth, array.Float64))
 }
 
 // kernel prints a kernel's functions.
@@ -178,7 +178,7 @@ func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.I
 
 // Source returns the whole translation unit.
 func (u *Unit) Source() string {
-	return runtime.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
+	return cruntime.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
 }
 
 // Own implements backend.Unit.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -214,8 +214,8 @@ func (p *printer) spread(n *ir.Spread) string {
 
 func (p *printer) vectorBinary(n *expr.Binary) string {
 	d := n.A.DType()
-	if ctext.IsHalf(d) {
-		return p.vectorForm(ctext.InFloat32(n))
+	if cprint.IsHalf(d) {
+		return p.vectorForm(cprint.InFloat32(n))
 	}
 	if code, ok := p.byLogistic(n); ok {
 		return code
@@ -226,7 +226,7 @@ func (p *printer) vectorBinary(n *expr.Binary) string {
 	case expr.Min, expr.Max:
 		return p.vectorExtreme(n)
 	}
-	return fmt.Sprintf("(%s %s %s)", p.vector(n.A), ctext.Infix[n.Op], p.vector(n.B))
+	return fmt.Sprintf("(%s %s %s)", p.vector(n.A), cprint.Infix[n.Op], p.vector(n.B))
 }
 
 // vectorExtreme returns Min or Max. An operand that cannot be NaN, such as the zero of a ReLU, goes first, which is
@@ -251,8 +251,8 @@ func isNumber(e expr.Expr) bool {
 func (p *printer) vectorUnary(n *expr.Unary) string {
 	d := n.A.DType()
 	switch {
-	case ctext.IsHalf(d):
-		return p.vectorForm(ctext.InFloat32(n))
+	case cprint.IsHalf(d):
+		return p.vectorForm(cprint.InFloat32(n))
 	case n.Op == expr.Neg:
 		return fmt.Sprintf("(-%s)", p.vector(n.A))
 	case n.Op == expr.Not:

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 )
 
 // vectorFunctions holds mathematical functions on float vectors, written with the compilers' generic vector
@@ -202,7 +202,7 @@ func (u *Unit) vectorMath(head, name, op string, lanes int64) {
 
 // vectorSelect declares the choice between two vectors by a mask whose lanes are 0 or -1.
 func (u *Unit) vectorSelect(head, name, t string, d array.DType, lanes int64) {
-	mask := u.vector(ctext.TypeOf(d).Mask, lanes)
+	mask := u.vector(cprint.TypeOf(d).Mask, lanes)
 	u.declarations.Declare(name, fmt.Sprintf(`%[1]s%[2]s %[3]s(%[4]s m, %[2]s a, %[2]s b) {
 #ifdef __clang__
   return m ? a : b;
@@ -224,7 +224,7 @@ func (u *Unit) anyLane(head, name, t string, d array.DType, lanes int64) {
   return any != 0;
 #endif
 }
-`, head, name, t, ctext.TypeOf(d).Scalar, lanes))
+`, head, name, t, cprint.TypeOf(d).Scalar, lanes))
 }
 
 // lanewiseBuiltins lists the C library functions that are applied lane by lane.
@@ -239,7 +239,7 @@ var lanewiseBuiltins = map[string]string{
 var wholeBuiltins = map[string]string{"sqrt": "sqrt", "abs": "abs", "floor": "floor", "ceil": "ceil", "round": "rint"}
 
 func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64) {
-	loop := fmt.Sprintf("%s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y;", t, lanes, lanewiseBuiltins[op], ctext.TypeOf(d).Builtin)
+	loop := fmt.Sprintf("%s y; for (int i = 0; i < %d; i++) y[i] = __builtin_%s%s(x[i]); return y;", t, lanes, lanewiseBuiltins[op], cprint.TypeOf(d).Builtin)
 	if whole := wholeBuiltins[op]; whole != "" && lanes > 1 {
 		loop = fmt.Sprintf("\n#ifdef __clang__\n  return __builtin_elementwise_%s(x);\n#else\n  %s\n#endif\n", whole, loop)
 	}
@@ -249,5 +249,5 @@ func (u *Unit) lanewiseMath(head, name, op, t string, d array.DType, lanes int64
 // lanewisePow computes x to the power of y, lane by lane.
 func (u *Unit) lanewisePow(head, name, t string, d array.DType, lanes int64) {
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x, %s y) { %s v; for (int i = 0; i < %d; i++) v[i] = __builtin_pow%s(x[i], y[i]); return v; }\n",
-		head, t, name, t, t, t, lanes, ctext.TypeOf(d).Builtin))
+		head, t, name, t, t, t, lanes, cprint.TypeOf(d).Builtin))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -106,7 +106,7 @@ func TestKnobsAndScheduleCostAlike(t *testing.T) {
 }
 
 // samples returns random points of a space by kind.
-func samples(t *testing.T, s *space.Space, rng *rand.Rand) map[string][]sample {
+func samples(t *testing.T, s *searchspace.Space, rng *rand.Rand) map[string][]sample {
 	t.Helper()
 	list := map[string][]sample{}
 	for range 16 {
@@ -125,7 +125,7 @@ func samples(t *testing.T, s *space.Space, rng *rand.Rand) map[string][]sample {
 }
 
 // kindOf names a point by its algorithm and its knobs.
-func kindOf(s *space.Space, p space.Point) string {
+func kindOf(s *searchspace.Space, p searchspace.Point) string {
 	values := map[string]int64{}
 	for k, knob := range s.Knobs {
 		values[knob.Name] = knob.Values[p[k]]
@@ -136,11 +136,11 @@ func kindOf(s *space.Space, p space.Point) string {
 	}
 	shape := s.Workload.Outputs[0].Shape
 	switch by := s.Algorithm(p); {
-	case by != space.Direct && has("wb") && values["wb"] == 0:
+	case by != searchspace.Direct && has("wb") && values["wb"] == 0:
 		return "winograd, whole"
-	case by != space.Direct && has("wb"):
+	case by != searchspace.Direct && has("wb"):
 		return "winograd, in blocks"
-	case by != space.Direct:
+	case by != searchspace.Direct:
 		return by.Name
 	case values["keys"] == 3:
 		return "attention along keys"
@@ -223,13 +223,13 @@ func BenchmarkCost(b *testing.B) {
 		{"convolution", builtin(b, "resnet-18")[2]},
 	} {
 		s, rng := sketch.New(c.w, on, schedule.Default), rand.New(rand.NewPCG(1, 1))
-		var points []space.Point
+		var points []searchspace.Point
 		for range 64 {
 			if p, ok := s.Random(rng); ok {
 				points = append(points, p)
 			}
 		}
-		price := func(by string, of func(p space.Point)) {
+		price := func(by string, of func(p searchspace.Point)) {
 			b.Run(c.name+" by "+by, func(b *testing.B) {
 				for k := 0; b.Loop(); k++ {
 					of(points[k%len(points)])
@@ -237,9 +237,9 @@ func BenchmarkCost(b *testing.B) {
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "points/s")
 			})
 		}
-		price("knobs", func(p space.Point) { s.Cost(p) })
+		price("knobs", func(p searchspace.Point) { s.Cost(p) })
 		analysis := new(cost.Analysis)
-		price("schedule", func(p space.Point) {
+		price("schedule", func(p searchspace.Point) {
 			applied, err := s.Apply(p)
 			if err != nil {
 				b.Fatal(err)

@@ -1,7 +1,7 @@
 package cost
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -17,7 +17,7 @@ type Analysis struct {
 	order      []int
 	// Levels holds the caches and TLBs that lines and pages are filled into, in the order of the fill and wait
 	// counts.
-	Levels []machine.Level
+	Levels []microarch.Level
 	// Total is the sum of all statements. Heaviest is the statement that takes longest.
 	Total     Sums
 	Heaviest  *Statement
@@ -40,7 +40,7 @@ func (a *Analysis) Cycles() float64 {
 	cycles := a.Total.Elapsed
 	for k := range a.Statements {
 		if x := &a.Statements[k]; x.Consumer < 0 && x.Cycles.Chunks > 1 {
-			cycles += machine.Region(a.Target)
+			cycles += microarch.Region(a.Target)
 		}
 	}
 	return cycles
@@ -51,7 +51,7 @@ func (a *Analysis) Run(s *schedule.Schedule, t *target.Target) {
 	a.Schedule, a.Target = s, t
 	a.room.reset()
 	a.quotients = a.quotients[:0]
-	a.Levels = machine.Levels(t)
+	a.Levels = microarch.Levels(t)
 	a.collect()
 	for k := range a.Statements {
 		a.body(&a.Statements[k])

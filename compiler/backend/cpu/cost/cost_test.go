@@ -8,11 +8,11 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
@@ -36,7 +36,7 @@ func builtin(t testing.TB, name string) []*expr.Workload {
 // stored returns the workloads of a built-in model whose factors are stored in a type.
 func stored(t testing.TB, name string, storage array.Storage) []*expr.Workload {
 	t.Helper()
-	m, err := model.Build(name, model.Options{})
+	m, err := modelzoo.Build(name, modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestARegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {
 	} {
 		on := parseTarget(t, "x86-64-v3", c.workers)
 		a := analysed(t, w, on, c.point)
-		want := c.regions * machine.Region(on)
+		want := c.regions * microarch.Region(on)
 		for k := range a.Statements {
 			want += a.Statements[k].Cycles.Total()
 		}

@@ -1,8 +1,8 @@
 package cost
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 )
 
 // column is one feature.
@@ -25,12 +25,12 @@ func join(lists ...[]column) []column {
 // ideal returns the minimum cycles of the workload for the busiest worker: those of its arithmetic with whole
 // vectors, or those that transfer its bytes from the last-level cache.
 func (a *candidate) ideal() float64 {
-	return max(1, a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle) / a.workers()
+	return max(1, a.asked.flop/a.flopCycle(), a.asked.bytes/microarch.BytesCycle) / a.workers()
 }
 
 // flopCycle returns the operations per cycle of a core: two vector multiply-adds.
 func (a *candidate) flopCycle() float64 {
-	return 2 * machine.Arithmetic * float64(max(1, a.Target.CPU.VectorBytes/4))
+	return 2 * microarch.Arithmetic * float64(max(1, a.Target.CPU.VectorBytes/4))
 }
 
 func (a *candidate) workers() float64 { return float64(max(1, a.Target.CPU.Threads)) }
@@ -40,29 +40,29 @@ var hardware = []column{
 	{"machine_lanes", func(a *candidate) float64 { return float64(a.Target.CPU.VectorBytes) / 4 }},
 	{"machine_registers", func(a *candidate) float64 { return float64(a.Target.CPU.VectorRegisters) }},
 	{"machine_threads", func(a *candidate) float64 { return float64(a.Target.CPU.Threads) }},
-	{"machine_l1", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L1DataBytes)) }},
-	{"machine_l2", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L2Bytes)) }},
-	{"machine_l3", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L3Bytes)) }},
+	{"machine_l1", func(a *candidate) float64 { return costfeatures.Log(float64(a.Target.CPU.L1DataBytes)) }},
+	{"machine_l2", func(a *candidate) float64 { return costfeatures.Log(float64(a.Target.CPU.L2Bytes)) }},
+	{"machine_l3", func(a *candidate) float64 { return costfeatures.Log(float64(a.Target.CPU.L3Bytes)) }},
 }
 
 // work describes the workload's requirements and the analytic cost.
 var work = []column{
-	{"work_flop", func(a *candidate) float64 { return features.Log(a.asked.flop) }},
-	{"work_bytes", func(a *candidate) float64 { return features.Log(a.asked.bytes) }},
-	{"work_intensity", func(a *candidate) float64 { return features.Ratio(a.asked.flop, a.asked.bytes) }},
+	{"work_flop", func(a *candidate) float64 { return costfeatures.Log(a.asked.flop) }},
+	{"work_bytes", func(a *candidate) float64 { return costfeatures.Log(a.asked.bytes) }},
+	{"work_intensity", func(a *candidate) float64 { return costfeatures.Ratio(a.asked.flop, a.asked.bytes) }},
 	{"work_bound", func(a *candidate) float64 {
-		return features.Ratio(a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle)
+		return costfeatures.Ratio(a.asked.flop/a.flopCycle(), a.asked.bytes/microarch.BytesCycle)
 	}},
-	{"cost_cycles", func(a *candidate) float64 { return features.Log(a.cycles) }},
-	{"cost_loss", func(a *candidate) float64 { return features.Ratio(a.cycles, a.ideal()) }},
+	{"cost_cycles", func(a *candidate) float64 { return costfeatures.Log(a.cycles) }},
+	{"cost_loss", func(a *candidate) float64 { return costfeatures.Ratio(a.cycles, a.ideal()) }},
 }
 
 // parts holds sums over all statements.
 var parts = []column{
 	{"sum_statements", func(a *candidate) float64 { return float64(len(a.Statements)) }},
 	{"sum_regions", func(a *candidate) float64 { return a.Total.Regions }},
-	{"sum_waste", func(a *candidate) float64 { return features.Ratio(a.Total.Iterations, a.Total.Useful) }},
-	{"sum_code", func(a *candidate) float64 { return features.Log(a.Total.Code) }},
+	{"sum_waste", func(a *candidate) float64 { return costfeatures.Ratio(a.Total.Iterations, a.Total.Useful) }},
+	{"sum_code", func(a *candidate) float64 { return costfeatures.Log(a.Total.Code) }},
 	{"sum_multiply_adds", func(a *candidate) float64 { return a.effort(a.Total.Operations.MultiplyAdds) }},
 	{"sum_adds", func(a *candidate) float64 { return a.effort(a.Total.Operations.Adds) }},
 	{"sum_divides", func(a *candidate) float64 { return a.effort(a.Total.Operations.Divides) }},
@@ -88,36 +88,38 @@ var parts = []column{
 	{"sum_wait_tlb_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[2]) }},
 	{"sum_wait_l3_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[3]) }},
 	{"sum_cold_loss", func(a *candidate) float64 {
-		return a.loss(a.Constants.Bytes / float64(machine.Line(a.Target)) * machine.ColdLine(a.Target))
+		return a.loss(a.Constants.Bytes / float64(microarch.Line(a.Target)) * microarch.ColdLine(a.Target))
 	}},
-	{"sum_elapsed_loss", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.ideal()) }},
-	{"sum_elapsed_cost", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.cycles) }},
-	{"sum_scratch", func(a *candidate) float64 { return features.Ratio(a.Total.Scratch, float64(a.Target.CPU.L2Bytes)) }},
-	{"sum_nearby", func(a *candidate) float64 { return features.Ratio(a.Total.Nearby, float64(a.Target.CPU.L1DataBytes)) }},
-	{"constant_bytes", func(a *candidate) float64 { return features.Log(a.Constants.Bytes) }},
-	{"constant_growth", func(a *candidate) float64 { return features.Ratio(a.Constants.Bytes, a.Constants.Given) }},
-	{"constant_packed", func(a *candidate) float64 { return features.Share(a.Constants.Packed, a.Constants.Bytes) }},
-	{"constant_prefetch", func(a *candidate) float64 { return features.Log(a.Constants.Prefetch) }},
+	{"sum_elapsed_loss", func(a *candidate) float64 { return costfeatures.Ratio(a.Total.Elapsed, a.ideal()) }},
+	{"sum_elapsed_cost", func(a *candidate) float64 { return costfeatures.Ratio(a.Total.Elapsed, a.cycles) }},
+	{"sum_scratch", func(a *candidate) float64 { return costfeatures.Ratio(a.Total.Scratch, float64(a.Target.CPU.L2Bytes)) }},
+	{"sum_nearby", func(a *candidate) float64 {
+		return costfeatures.Ratio(a.Total.Nearby, float64(a.Target.CPU.L1DataBytes))
+	}},
+	{"constant_bytes", func(a *candidate) float64 { return costfeatures.Log(a.Constants.Bytes) }},
+	{"constant_growth", func(a *candidate) float64 { return costfeatures.Ratio(a.Constants.Bytes, a.Constants.Given) }},
+	{"constant_packed", func(a *candidate) float64 { return costfeatures.Share(a.Constants.Packed, a.Constants.Bytes) }},
+	{"constant_prefetch", func(a *candidate) float64 { return costfeatures.Log(a.Constants.Prefetch) }},
 }
 
 // shares holds fractions of the time.
 var shares = []column{
-	{"share_main", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Total(), a.Total.Elapsed) }},
-	{"share_busy", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Busy, a.Total.Cycles.Work()) }},
-	{"share_exits", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Exits, a.Total.Cycles.Work()) }},
-	{"share_wait_l1", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[0], a.Total.Cycles.Work()) }},
-	{"share_wait_l2", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[1], a.Total.Cycles.Work()) }},
-	{"share_wait_tlb", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[2], a.Total.Cycles.Work()) }},
-	{"share_wait_l3", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[3], a.Total.Cycles.Work()) }},
-	{"share_inside", func(a *candidate) float64 { return features.Share(a.Total.Inside, a.Total.Cycles.Work()) }},
+	{"share_main", func(a *candidate) float64 { return costfeatures.Share(a.Heaviest.Cycles.Total(), a.Total.Elapsed) }},
+	{"share_busy", func(a *candidate) float64 { return costfeatures.Share(a.Total.Cycles.Busy, a.Total.Cycles.Work()) }},
+	{"share_exits", func(a *candidate) float64 { return costfeatures.Share(a.Total.Cycles.Exits, a.Total.Cycles.Work()) }},
+	{"share_wait_l1", func(a *candidate) float64 { return costfeatures.Share(a.Total.Cycles.Waits[0], a.Total.Cycles.Work()) }},
+	{"share_wait_l2", func(a *candidate) float64 { return costfeatures.Share(a.Total.Cycles.Waits[1], a.Total.Cycles.Work()) }},
+	{"share_wait_tlb", func(a *candidate) float64 { return costfeatures.Share(a.Total.Cycles.Waits[2], a.Total.Cycles.Work()) }},
+	{"share_wait_l3", func(a *candidate) float64 { return costfeatures.Share(a.Total.Cycles.Waits[3], a.Total.Cycles.Work()) }},
+	{"share_inside", func(a *candidate) float64 { return costfeatures.Share(a.Total.Inside, a.Total.Cycles.Work()) }},
 }
 
 // effort returns instructions per vector of operations that the workload requires.
 func (a *candidate) effort(instructions float64) float64 {
-	return features.Log(64 * instructions * a.flopCycle() / 2 / max(1, a.asked.flop, a.asked.bytes))
+	return costfeatures.Log(64 * instructions * a.flopCycle() / 2 / max(1, a.asked.flop, a.asked.bytes))
 }
 
 // loss returns the cycles of all workers together, relative to the ideal ones.
 func (a *candidate) loss(cycles float64) float64 {
-	return features.Ratio(cycles, a.ideal()*a.workers())
+	return costfeatures.Ratio(cycles, a.ideal()*a.workers())
 }

@@ -3,13 +3,13 @@ package cost
 import (
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // FeatureSet lists the columns. docs/features.md documents each.
-var FeatureSet = features.NewSet("tilth-features-4", names(), "cost_cycles")
+var FeatureSet = costfeatures.NewSet("tilth-features-4", names(), "cost_cycles")
 
 func names() []string {
 	list := make([]string, len(columns))
@@ -27,14 +27,14 @@ func names() []string {
 // The choice follows Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep Learning" (OSDI
 // 2020), appendix B: arithmetic by kind, annotations, buffer accesses with their reuse, and the curve of arithmetic
 // intensity. Ansor extracts them from lowered programs; here they follow from the loops of each statement.
-func Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
+func Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row {
 	a := analysed(s, t, cycles)
 	defer a.done()
 	values := make([]float32, len(columns))
 	for k, c := range columns {
-		values[k] = features.Finite(c.value(a))
+		values[k] = costfeatures.Finite(c.value(a))
 	}
-	return features.Row{Set: FeatureSet, Values: values}
+	return costfeatures.Row{Set: FeatureSet, Values: values}
 }
 
 // DescribeCode returns approximately how many instructions the source of a candidate has. Compile time is

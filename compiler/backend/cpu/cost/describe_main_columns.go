@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/features"
 )
 
 // details describes the main statement.
@@ -16,27 +16,43 @@ var details = []column{
 		w := &a.Heaviest.Tile
 		return w.Registers() / float64(max(1, a.Target.CPU.VectorRegisters))
 	}},
-	{"main_vectors", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Vectors, a.Heaviest.Tile.Operations) }},
-	{"main_scalars", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Scalars, a.Heaviest.Tile.Operations) }},
-	{"main_gathers", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Gathers, a.Heaviest.Tile.Operations) }},
-	{"main_stores", func(a *candidate) float64 { return features.Share(a.Heaviest.Tile.Stores, a.Heaviest.Tile.Operations) }},
-	{"main_operations", func(a *candidate) float64 { return features.Log(a.Heaviest.Tile.Operations) }},
-	{"main_depth", func(a *candidate) float64 { return features.Log(a.Heaviest.Tile.Depth()) }},
-	{"main_trips", func(a *candidate) float64 { return features.Log(a.Heaviest.Tile.Trips) }},
-	{"main_reduction", func(a *candidate) float64 { return features.Log(a.Heaviest.Terms()) }},
-	{"main_times", func(a *candidate) float64 { return features.Log(a.Heaviest.Times) }},
+	{"main_vectors", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Tile.Vectors, a.Heaviest.Tile.Operations)
+	}},
+	{"main_scalars", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Tile.Scalars, a.Heaviest.Tile.Operations)
+	}},
+	{"main_gathers", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Tile.Gathers, a.Heaviest.Tile.Operations)
+	}},
+	{"main_stores", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Tile.Stores, a.Heaviest.Tile.Operations)
+	}},
+	{"main_operations", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Tile.Operations) }},
+	{"main_depth", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Tile.Depth()) }},
+	{"main_trips", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Tile.Trips) }},
+	{"main_reduction", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Terms()) }},
+	{"main_times", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Times) }},
 	{"main_filled", func(a *candidate) float64 { return a.Heaviest.Filled }},
 	{"main_overlap", func(a *candidate) float64 { return a.Heaviest.Nest.Overlap }},
 	{"main_loops", func(a *candidate) float64 { return float64(len(a.Heaviest.Traffic.Loops)) }},
 	{"main_body", func(a *candidate) float64 { return a.Heaviest.Operations.Slots() }},
-	{"main_port_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Ports, a.Heaviest.Cycles.Work()) }},
-	{"main_load_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Loads, a.Heaviest.Cycles.Work()) }},
-	{"main_latency_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Latency, a.Heaviest.Cycles.Work()) }},
-	{"main_issue_share", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Issue, a.Heaviest.Cycles.Work()) }},
-	{"main_wait_share", func(a *candidate) float64 {
-		return 1 - features.Share(a.Heaviest.Cycles.Busy, a.Heaviest.Cycles.Work())
+	{"main_port_share", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Cycles.Ports, a.Heaviest.Cycles.Work())
 	}},
-	{"main_chunks", func(a *candidate) float64 { return features.Log(a.Heaviest.Cycles.Chunks) }},
+	{"main_load_share", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Cycles.Loads, a.Heaviest.Cycles.Work())
+	}},
+	{"main_latency_share", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Cycles.Latency, a.Heaviest.Cycles.Work())
+	}},
+	{"main_issue_share", func(a *candidate) float64 {
+		return costfeatures.Share(a.Heaviest.Cycles.Issue, a.Heaviest.Cycles.Work())
+	}},
+	{"main_wait_share", func(a *candidate) float64 {
+		return 1 - costfeatures.Share(a.Heaviest.Cycles.Busy, a.Heaviest.Cycles.Work())
+	}},
+	{"main_chunks", func(a *candidate) float64 { return costfeatures.Log(a.Heaviest.Cycles.Chunks) }},
 	{"main_share", func(a *candidate) float64 { return a.Heaviest.Cycles.Share * a.workers() }},
 }
 
@@ -56,7 +72,7 @@ func intensity(x *Statement, at float64) float64 {
 	before, have := 0.0, false
 	var from float64
 	for _, l := range x.Traffic.Loops {
-		n, v := math.Log2(max(1, l.Iterations)), features.Ratio(l.Iterations*max(1, x.Operations.Slots()), l.Touch.Bytes)
+		n, v := math.Log2(max(1, l.Iterations)), costfeatures.Ratio(l.Iterations*max(1, x.Operations.Slots()), l.Touch.Bytes)
 		if n >= at {
 			if !have || n == from {
 				return v
@@ -78,14 +94,14 @@ func loops() []column {
 				if s >= len(a.Levels) {
 					return 0
 				}
-				return features.Ratio(a.Heaviest.Traffic.Loops[0].Touch.Of(a.Levels[s].Pages), a.Levels[s].Capacity)
+				return costfeatures.Ratio(a.Heaviest.Traffic.Loops[0].Touch.Of(a.Levels[s].Pages), a.Levels[s].Capacity)
 			}},
 			column{"refill_" + name, func(a *candidate) float64 {
 				if s >= len(a.Levels) {
 					return 0
 				}
 				levels := a.Heaviest.Traffic.Loops
-				return features.Ratio(a.Heaviest.Traffic.Fills[s], levels[len(levels)-1].Touch.Of(a.Levels[s].Pages))
+				return costfeatures.Ratio(a.Heaviest.Traffic.Fills[s], levels[len(levels)-1].Touch.Of(a.Levels[s].Pages))
 			}})
 	}
 	return list
@@ -105,7 +121,7 @@ func (a *candidate) outgrown(s int) float64 {
 		}
 		held = l.Iterations
 	}
-	return features.Ratio(held, levels[len(levels)-1].Iterations)
+	return costfeatures.Ratio(held, levels[len(levels)-1].Iterations)
 }
 
 // shown is the number of tensors of the main statement with columns of their own.
@@ -124,17 +140,17 @@ func tensors() []column {
 			}})
 		}
 		add("kind", func(_ *candidate, b *Buffer) float64 { return kind(b) })
-		add("bytes", func(_ *candidate, b *Buffer) float64 { return features.Log(b.Touched.Bytes) })
+		add("bytes", func(_ *candidate, b *Buffer) float64 { return costfeatures.Log(b.Touched.Bytes) })
 		add("fills_l1", func(a *candidate, b *Buffer) float64 { return a.loss(b.Fills[0]) })
 		add("fills_l2", func(a *candidate, b *Buffer) float64 { return a.loss(b.Fills[1]) })
 		add("fills_tlb", func(a *candidate, b *Buffer) float64 { return a.loss(b.Fills[2]) })
-		add("refill_l1", func(_ *candidate, b *Buffer) float64 { return features.Ratio(b.Fills[0], b.Touched.Lines) })
-		add("refill_l2", func(_ *candidate, b *Buffer) float64 { return features.Ratio(b.Fills[1], b.Touched.Lines) })
+		add("refill_l1", func(_ *candidate, b *Buffer) float64 { return costfeatures.Ratio(b.Fills[0], b.Touched.Lines) })
+		add("refill_l2", func(_ *candidate, b *Buffer) float64 { return costfeatures.Ratio(b.Fills[1], b.Touched.Lines) })
 		add("reuse", func(a *candidate, b *Buffer) float64 {
-			return features.Ratio(a.Heaviest.Iterations()*b.Access.Loads*float64(b.Access.Tensor.DType.Bytes()), b.Touched.Bytes)
+			return costfeatures.Ratio(a.Heaviest.Iterations()*b.Access.Loads*float64(b.Access.Tensor.DType.Bytes()), b.Touched.Bytes)
 		})
 		add("distance", func(a *candidate, b *Buffer) float64 {
-			return features.Ratio(b.Distance, float64(a.Target.CPU.L1DataBytes))
+			return costfeatures.Ratio(b.Distance, float64(a.Target.CPU.L1DataBytes))
 		})
 		add("step", func(a *candidate, b *Buffer) float64 { return vectorStep(b, a.Heaviest) })
 		add("row", func(_ *candidate, b *Buffer) float64 { return rowPower(b) })

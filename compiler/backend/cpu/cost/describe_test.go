@@ -14,10 +14,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"pgregory.net/rapid"
@@ -48,7 +48,7 @@ func tasksOf(t testing.TB, m *onnx.Model) []*expr.Workload {
 
 func describedModels(t testing.TB, name string) []*expr.Workload {
 	t.Helper()
-	m, err := model.Build(name, model.Options{})
+	m, err := modelzoo.Build(name, modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func describedModels(t testing.TB, name string) []*expr.Workload {
 }
 
 // scheduled returns a random candidate of a workload.
-func scheduled(t testing.TB, sp *space.Space, rng *rand.Rand) (*schedule.Schedule, float64) {
+func scheduled(t testing.TB, sp *searchspace.Space, rng *rand.Rand) (*schedule.Schedule, float64) {
 	t.Helper()
 	p, ok := sp.Random(rng)
 	if !ok {

@@ -3,7 +3,7 @@ package cost
 import (
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -39,26 +39,26 @@ func (a *Analysis) spend(x *Statement) Cycles {
 	memory := w.Loads() + w.Stores
 	spilled := a.spilled(x)
 	var c Cycles
-	c.Ports = w.Steps * operations / machine.Arithmetic
-	c.Loads = w.Steps * (memory + spilled) * machine.LoadSlot
-	c.Issue = w.Steps * (operations + memory + 2) / machine.Issue
+	c.Ports = w.Steps * operations / microarch.Arithmetic
+	c.Loads = w.Steps * (memory + spilled) * microarch.LoadSlot
+	c.Issue = w.Steps * (operations + memory + 2) / microarch.Issue
 	if x.Nest.Stage.Combiner != expr.None {
-		c.Latency = w.Steps * machine.ResultLatency * w.Operations / max(1, w.Accumulators)
+		c.Latency = w.Steps * microarch.ResultLatency * w.Operations / max(1, w.Accumulators)
 	}
 	if w.Matrices {
-		c.Ports = w.Steps * w.Operations * machine.TileProduct
-		c.Loads = w.Steps * memory * machine.TileLoad
-		c.Latency = w.Steps * machine.TileLatency
+		c.Ports = w.Steps * w.Operations * microarch.TileProduct
+		c.Loads = w.Steps * memory * microarch.TileLoad
+		c.Latency = w.Steps * microarch.TileLatency
 	}
 	c.Busy = max(c.Ports, c.Loads, c.Latency, c.Issue)
 	if w.Trips > 4 {
-		c.Exits = w.Steps / w.Trips * machine.LoopExit
+		c.Exits = w.Steps / w.Trips * microarch.LoopExit
 	}
 	for s, store := range a.Levels {
 		c.Waits[s] = x.Traffic.Fills[s] * store.Cycles
 	}
 	c.Chunks = a.chunks(x)
-	workers := float64(machine.Workers(a.Target))
+	workers := float64(microarch.Workers(a.Target))
 	c.Share = math.Ceil(c.Chunks/workers) / c.Chunks
 	return c
 }

@@ -3,7 +3,7 @@ package cost
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -14,7 +14,7 @@ const maxLevels = 4
 type Traffic struct {
 	// Loops are those around its tile, innermost first, including its consumers' loops.
 	Loops []Loop
-	// Fills counts the lines or pages filled into each cache, in the order of machine.Levels.
+	// Fills counts the lines or pages filled into each cache, in the order of microarch.Levels.
 	Fills [maxLevels]float64
 	// Buffers are its tensors, ordered by their share of the first cache's fills, largest first.
 	Buffers []Buffer
@@ -48,7 +48,7 @@ type Buffer struct {
 // everything one iteration touches, and is refilled each time in a smaller one.
 func (a *Analysis) traffic(k int) Traffic {
 	x := &a.Statements[k]
-	f := follower{a: a, x: x, line: machine.Line(a.Target)}
+	f := follower{a: a, x: x, line: microarch.Line(a.Target)}
 	f.buffers(&x.Traffic)
 	f.begin()
 	for p := x.Tile.first - 1; p >= 0; p-- {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
-func winogradSpace(t testing.TB) *space.Space {
+func winogradSpace(t testing.TB) *searchspace.Space {
 	return New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
 }
 
@@ -36,7 +36,7 @@ func TestNumericsSayWhichAlgorithmsThereAre(t *testing.T) {
 func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
 	s := winogradSpace(t)
 	rng := rand.New(rand.NewPCG(2, 2))
-	check := func(p space.Point, what string) {
+	check := func(p searchspace.Point, what string) {
 		t.Helper()
 		for k, v := range p {
 			if v != 0 && !s.Active(p, k) {
@@ -44,7 +44,7 @@ func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
 			}
 		}
 	}
-	algorithms := map[space.Algorithm]bool{}
+	algorithms := map[searchspace.Algorithm]bool{}
 	for range 200 {
 		a, _ := s.Random(rng)
 		b, _ := s.Random(rng)
@@ -55,7 +55,7 @@ func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
 		}
 		if q, ok := s.Crossover(rng, a, b); ok {
 			check(q, "crossover")
-			if direct := s.Algorithm(q) == space.Direct; direct != (s.Algorithm(a) == space.Direct) || direct != (s.Algorithm(b) == space.Direct) {
+			if direct := s.Algorithm(q) == searchspace.Direct; direct != (s.Algorithm(a) == searchspace.Direct) || direct != (s.Algorithm(b) == searchspace.Direct) {
 				t.Errorf("%s and %s bred %s", s.Format(a), s.Format(b), s.Format(q))
 			}
 		}
@@ -77,8 +77,8 @@ func TestKnobsOfOtherAlgorithmsMakeNoPoints(t *testing.T) {
 func TestMutationReachesEveryAlgorithm(t *testing.T) {
 	s := winogradSpace(t)
 	rng := rand.New(rand.NewPCG(3, 3))
-	p := make(space.Point, len(s.Knobs))
-	seen := map[space.Algorithm]bool{}
+	p := make(searchspace.Point, len(s.Knobs))
+	seen := map[searchspace.Algorithm]bool{}
 	for range 500 {
 		if q, ok := s.Mutate(rng, p); ok {
 			p = q
@@ -95,8 +95,8 @@ func TestMutationReachesEveryAlgorithm(t *testing.T) {
 func TestTheCostChoosesTheAlgorithm(t *testing.T) {
 	for _, c := range []struct {
 		size, channels int64
-		want           space.Algorithm
-	}{{56, 64, F4x4}, {28, 128, F4x4}, {14, 256, F4x4}, {8, 1, space.Direct}} {
+		want           searchspace.Algorithm
+	}{{56, 64, F4x4}, {28, 128, F4x4}, {14, 256, F4x4}, {8, 1, searchspace.Direct}} {
 		s := New(Conv(t, c.size, c.channels), Target(t, "x86-64-v3"), schedule.Default)
 		if s.Algorithm(s.Default()) != c.want {
 			t.Errorf("%dx%d with %d channels: %s", c.size, c.size, c.channels, s.Format(s.Default()))

@@ -3,10 +3,10 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // These select where keys and values are laid out anew.
@@ -18,7 +18,7 @@ const (
 )
 
 // family returns the schedules of the attention, including those in tiles if m is not nil.
-func (a *attention) family(m *attentionMatrices) space.Family {
+func (a *attention) family(m *attentionMatrices) searchspace.Family {
 	type p = attentionParameters
 	rows := sketch.AtMost(a.M, 1, 2, 3, 4, 6, 7, 8, 12, 14)
 	if m != nil {
@@ -26,8 +26,8 @@ func (a *attention) family(m *attentionMatrices) space.Family {
 		rows = slices.DeleteFunc(rows, func(n int64) bool { return n > a.M })
 		rows = slices.Compact(rows)
 	}
-	k := &space.Sketch[p]{
-		Open: space.Worth([]space.Parameter[p]{
+	k := &searchspace.Sketch[p]{
+		Open: searchspace.Worth([]searchspace.Parameter[p]{
 			sketch.Knob("th", func(p *p) *int64 { return &p.rows }, rows...),
 			sketch.Knob("tv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(sketch.CeilDiv(min(a.N, a.E), a.lanes), 1, 2, 3, 4)...),
 			sketch.Knob("block", func(p *p) *int64 { return &p.block }, sketch.AtMost(a.M, 8, 16, 32, 64, 128)...),
@@ -35,15 +35,15 @@ func (a *attention) family(m *attentionMatrices) space.Family {
 			sketch.Knob("keys", func(p *p) *int64 { return &p.keys }, a.places(a.Keys)...),
 			sketch.Knob("values", func(p *p) *int64 { return &p.values }, a.places(a.Values)...),
 		}),
-		Variants: []space.Variant[p]{{By: space.Direct, Structure: a}},
+		Variants: []searchspace.Variant[p]{{By: searchspace.Direct, Structure: a}},
 		Good:     a.seeds(),
 	}
 	k.Fixed.keys, k.Fixed.values = a.onlyPlace(a.Keys), a.onlyPlace(a.Values)
 	if m != nil {
-		k.Variants = append(k.Variants, space.Variant[p]{By: AMXBF16, Structure: m})
+		k.Variants = append(k.Variants, searchspace.Variant[p]{By: AMXBF16, Structure: m})
 		for _, t := range [][2]int64{{32, 2}, {16, 2}, {16, 4}} {
 			for _, block := range []int64{32, 64} {
-				k.Good = append(k.Good, space.Candidate[p]{By: AMXBF16, Parameters: p{rows: t[0], vectors: t[1], block: block, unroll: 1,
+				k.Good = append(k.Good, searchspace.Candidate[p]{By: AMXBF16, Parameters: p{rows: t[0], vectors: t[1], block: block, unroll: 1,
 					keys: a.onlyPlace(a.Keys), values: a.onlyPlace(a.Values)}})
 			}
 		}
@@ -89,7 +89,7 @@ func (a *attention) tileOf(p attentionParameters) (th, tv, block int64) {
 	return th, max(1, p.vectors), block / th * th
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (a *attention) Legal(p attentionParameters) error {
 	th, tv, _ := a.tileOf(p)
 	return RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
@@ -99,14 +99,14 @@ func (a *attention) Legal(p attentionParameters) error {
 // the sum of a vector's lanes.
 const softmaxCycles, acrossCycles, sumOfLanesCycles = 11, 60, 1
 
-// Cost implements space.Structure. It adds the products at the rate of the register tiles, the softmax, the layout
-// changes, and the imbalance of workers.
+// Cost implements searchspace.Structure. It adds the products at the rate of the register tiles, the softmax, the
+// layout changes, and the imbalance of workers.
 func (a *attention) Cost(p attentionParameters) float64 {
 	t := a.target
 	th, tv, block := a.tileOf(p)
 	acc := float64(th * tv)
 	loads := float64(th+tv) / 2
-	step := max(acc/2, loads, machine.ResultLatency) + machine.Hidden*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
+	step := max(acc/2, loads, microarch.ResultLatency) + microarch.Hidden*min(acc/2, loads) + 0.25/float64(max(1, p.unroll))
 	if int64(acc)+tv+1 >= int64(t.CPU.VectorRegisters) {
 		step *= 1.1 // the loop has no spare registers
 	}
@@ -127,7 +127,7 @@ func (a *attention) Cost(p attentionParameters) float64 {
 	if 4*block*a.N > t.CPU.L2Bytes/4 {
 		cycles *= 1.2
 	}
-	blocks, workers := sketch.CeilDiv(a.M, block), machine.Workers(t)
+	blocks, workers := sketch.CeilDiv(a.M, block), microarch.Workers(t)
 	chunks := a.Batches * blocks
 	lay := a.layCycles(p)
 	if a.inBatch(p) {
@@ -149,7 +149,7 @@ func (a *attention) layCycles(p attentionParameters) float64 {
 }
 
 // seeds returns register tiles that are known to be good, with a few block sizes.
-func (a *attention) seeds() (list []space.Candidate[attentionParameters]) {
+func (a *attention) seeds() (list []searchspace.Candidate[attentionParameters]) {
 	tiles := [][2]int64{{6, 2}, {4, 3}} // AVX2
 	switch registers := a.target.CPU.VectorRegisters; {
 	case registers >= 32 && a.target.CPU.VectorBytes >= 64: // AVX-512
@@ -165,7 +165,7 @@ func (a *attention) seeds() (list []space.Candidate[attentionParameters]) {
 			{block: 8, unroll: 4, keys: readAlong, values: layNowhere},
 		} {
 			p.rows, p.vectors = t[0], t[1]
-			list = append(list, space.Candidate[attentionParameters]{By: space.Direct, Parameters: p})
+			list = append(list, searchspace.Candidate[attentionParameters]{By: searchspace.Direct, Parameters: p})
 		}
 	}
 	return list
@@ -176,7 +176,7 @@ func (a *attention) inBatch(p attentionParameters) bool {
 	return p.keys == layInBatch || p.values == layInBatch
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (a *attention) Apply(s *schedule.Schedule, p attentionParameters) error {
 	b := &sketch.Builder{S: s}
 	th, tv, block := a.tileOf(p)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -27,7 +27,7 @@ type interleaved struct {
 // inMatrices returns the sketch in tiles, or nil if tiles do not support the operands or a tile has more rows.
 func (a *attention) inMatrices(s *schedule.Schedule) *attentionMatrices {
 	terms := schedule.TileBF16.Terms()
-	if !machine.HasTiles(a.target, array.BFloat16) || a.lanes != schedule.TileColumns || a.M < schedule.TileRows || a.D%terms != 0 {
+	if !microarch.HasTiles(a.target, array.BFloat16) || a.lanes != schedule.TileColumns || a.M < schedule.TileRows || a.D%terms != 0 {
 		return nil
 	}
 	b := &sketch.Builder{S: s}
@@ -105,12 +105,12 @@ func (m *attentionMatrices) Cost(p attentionParameters) float64 {
 	if 6*block*m.N > m.target.CPU.L2Bytes/4 {
 		cycles *= 1.2
 	}
-	workers := machine.Workers(m.target)
+	workers := microarch.Workers(m.target)
 	chunks := m.Batches * sketch.CeilDiv(m.M, block)
 	lay := func(x interleaved, elements int64) float64 {
 		return InterleaveCycles(float64(m.Batches*elements), 2, x.terms == len(x.tensor.Shape)-1) / float64(workers)
 	}
-	return float64(sketch.CeilDiv(chunks, workers))*cycles + lay(m.keys, m.N*m.D) + lay(m.values, m.N*m.E) + 3*machine.Region(m.target)
+	return float64(sketch.CeilDiv(chunks, workers))*cycles + lay(m.keys, m.N*m.D) + lay(m.values, m.N*m.E) + 3*microarch.Region(m.target)
 }
 
 // Apply implements space.Structure.

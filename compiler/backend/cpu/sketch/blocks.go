@@ -3,17 +3,17 @@ package sketch
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Algorithms for products by blocks, with data in float32 or quantised to 8 bits.
 var (
-	BlockFloats = space.Algorithm{Name: "by blocks", Number: 5}
-	Integers    = space.Algorithm{Name: "by blocks in INT8", Number: 58}
+	BlockFloats = searchspace.Algorithm{Name: "by blocks", Number: 5}
+	Integers    = searchspace.Algorithm{Name: "by blocks in INT8", Number: 58}
 )
 
 // blocks is the sketch of a product with block-quantised weights. Codes stay packed until they are in registers. A
@@ -63,7 +63,7 @@ type blocksParameters struct {
 
 // NewBlocks returns the schedules of the reduction acc, in integers only if numerics allow them. It returns nil if
 // acc is not a product with block-quantised weights.
-func NewBlocks(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
+func NewBlocks(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics) searchspace.Family {
 	p, ok := s.BlockProduct(acc.ID)
 	last := len(acc.Axes) - 1
 	if !ok || p.Column != last || acc.Axes[last].Extent < 2 || t.CPU.VectorBytes < 16 {
@@ -76,17 +76,17 @@ func NewBlocks(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *targ
 			x.row = k
 		}
 	}
-	var variants []space.Variant[blocksParameters]
+	var variants []searchspace.Variant[blocksParameters]
 	if x.hasFloats() {
-		variants = append(variants, space.Variant[blocksParameters]{By: BlockFloats, Structure: &blocksVariant{x, schedule.BlockFloats}})
+		variants = append(variants, searchspace.Variant[blocksParameters]{By: BlockFloats, Structure: &blocksVariant{x, schedule.BlockFloats}})
 	}
 	if numerics >= schedule.Fast && x.hasIntegers() {
-		variants = append(variants, space.Variant[blocksParameters]{By: Integers, Structure: &blocksVariant{x, schedule.BlockIntegers}})
+		variants = append(variants, searchspace.Variant[blocksParameters]{By: Integers, Structure: &blocksVariant{x, schedule.BlockIntegers}})
 	}
 	if len(variants) == 0 {
 		return nil
 	}
-	return &space.Sketch[blocksParameters]{Open: x.open(), Variants: variants, Good: x.seeds(variants)}
+	return &searchspace.Sketch[blocksParameters]{Open: x.open(), Variants: variants, Good: x.seeds(variants)}
 }
 
 // codesStep returns how many codes of a column are unpacked at once.
@@ -116,14 +116,14 @@ func (x *blocks) multipliesBytes() bool {
 
 func (x *blocks) multipliesHalves() bool {
 	c := x.target.CPU
-	return machine.HasDots(x.target) || c.Arch == target.X86 && (c.VectorBytes <= 32 && c.Has("avx2") || c.Has("avx512bw"))
+	return microarch.HasDots(x.target) || c.Arch == target.X86 && (c.VectorBytes <= 32 && c.Has("avx2") || c.Has("avx512bw"))
 }
 
 // open returns the knobs.
-func (x *blocks) open() []space.Parameter[blocksParameters] {
+func (x *blocks) open() []searchspace.Parameter[blocksParameters] {
 	type p = blocksParameters
 	vectors := sketch.CeilDiv(x.extents[x.column], x.lanes)
-	return space.Worth([]space.Parameter[p]{
+	return searchspace.Worth([]searchspace.Parameter[p]{
 		sketch.Knob("bt", func(p *p) *int64 { return &p.rows }, sketch.AtMost(x.rows(), 1, 2, 3, 4, 5, 6, 8)...),
 		sketch.Knob("bv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(vectors, 1, 2, 3, 4, 6)...),
 		sketch.Knob("bb", func(p *p) *int64 { return &p.rowTiles }, sketch.AtMost(x.rows(), 1, 4, 16, 1024)...),
@@ -133,12 +133,12 @@ func (x *blocks) open() []space.Parameter[blocksParameters] {
 }
 
 // seeds returns register tiles that are known to be good.
-func (x *blocks) seeds(variants []space.Variant[blocksParameters]) (list []space.Candidate[blocksParameters]) {
+func (x *blocks) seeds(variants []searchspace.Variant[blocksParameters]) (list []searchspace.Candidate[blocksParameters]) {
 	for _, v := range variants {
 		for _, tile := range [][2]int64{{1, 4}, {1, 6}, {1, 2}, {4, 2}, {4, 3}, {2, 4}, {2, 2}} {
 			for _, ahead := range []int64{0, 2048, blocksFarAhead} {
 				p := blocksParameters{rows: tile[0], vectors: tile[1], rowTiles: 1024, unroll: 4, prefetch: ahead}
-				list = append(list, space.Candidate[blocksParameters]{By: v.By, Parameters: p})
+				list = append(list, searchspace.Candidate[blocksParameters]{By: v.By, Parameters: p})
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (x *blocksVariant) sizes(p blocksParameters) blocksSizes {
 	return z
 }
 
-// Legal implements space.Structure. Both tiles of sums and the codes of a step must fit into registers.
+// Legal implements searchspace.Structure. Both tiles of sums and the codes of a step must fit into registers.
 func (x *blocksVariant) Legal(p blocksParameters) error {
 	z := x.sizes(p)
 	need := 2*z.rows*z.vectors + z.vectors + 1

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -42,18 +42,18 @@ func (x *blocksVariant) Cost(p blocksParameters) float64 {
 	outer := float64(array.Elements(x.extents)) / float64(x.extents[x.column]*x.rows())
 	groups := float64(x.product.Inner / z.terms)
 	arithmetic := outer * rowTiles * strips * (groups*x.groupCycles(z) + 2.5*float64(z.rows*z.vectors) + 12)
-	work := max(arithmetic, x.waiting(z)) + machine.Hidden*min(arithmetic, x.waiting(z))
+	work := max(arithmetic, x.waiting(z)) + microarch.Hidden*min(arithmetic, x.waiting(z))
 	if x.form == schedule.BlockIntegers {
 		data := outer * float64(x.rows()*x.product.Inner)
-		work += data / float64(x.lanes) * quantiseOps * machine.Wide(t)
+		work += data / float64(x.lanes) * quantiseOps * microarch.Wide(t)
 	}
 	if x.row >= 0 {
 		work += blocksPieceStart * outer * float64(x.rows()) * strips
 	}
 	chunks := outer * strips * math.Ceil(rowTiles/float64(z.rowTiles))
-	workers := float64(machine.Workers(t))
-	work += machine.ChunkStart * chunks
-	return work*math.Ceil(chunks/workers)/chunks + machine.Region(t)
+	workers := float64(microarch.Workers(t))
+	work += microarch.ChunkStart * chunks
+	return work*math.Ceil(chunks/workers)/chunks + microarch.Region(t)
 }
 
 // groupCycles returns the cycles of computing and scaling the sums of a group in a tile.
@@ -71,10 +71,10 @@ func (x *blocksVariant) groupCycles(z blocksSizes) float64 {
 			codes = float64(z.vectors*z.steps) * halvesOps
 		}
 	}
-	loads := machine.LoadSlot * (multiplied/float64(z.vectors) + float64(z.vectors*z.steps))
+	loads := microarch.LoadSlot * (multiplied/float64(z.vectors) + float64(z.vectors*z.steps))
 	operations := multiplied + beside*codes + scaleOps*sums
-	busy, loops := operations/machine.Arithmetic, float64(z.steps/z.unroll)*0.5+1
-	return max(busy, loads, (operations+loads)/machine.Issue) + machine.Hidden*min(busy, loads) + loops
+	busy, loops := operations/microarch.Arithmetic, float64(z.steps/z.unroll)*0.5+1
+	return max(busy, loads, (operations+loads)/microarch.Issue) + microarch.Hidden*min(busy, loads) + loops
 }
 
 // castOps returns the cost of converting a vector of codes to floats.
@@ -92,12 +92,12 @@ func (x *blocksVariant) waiting(z blocksSizes) float64 {
 	if x.product.Nibbles {
 		codes /= 2
 	}
-	lines := (codes + bytes) / float64(machine.Line(x.target))
+	lines := (codes + bytes) / float64(microarch.Line(x.target))
 	switch {
 	case z.prefetch >= blocksFarAhead && z.vectors > 1:
-		return lines * machine.PrefetchedLine(x.target) * farther
+		return lines * microarch.PrefetchedLine(x.target) * farther
 	case z.prefetch > 0 && z.rows*z.vectors > 4:
-		return lines * machine.PrefetchedLine(x.target)
+		return lines * microarch.PrefetchedLine(x.target)
 	}
-	return lines * machine.ColdLine(x.target)
+	return lines * microarch.ColdLine(x.target)
 }

@@ -3,7 +3,7 @@ package sketch
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -29,7 +29,7 @@ const (
 // memory) fit into the register file, and that the unrolled code suits the instruction cache and the compiler.
 func (r RegisterTile) Legal(t *target.Target) error {
 	need := r.Rows*r.Vectors + r.Vectors + r.More
-	if !machine.Broadcasts(t) {
+	if !microarch.Broadcasts(t) {
 		need++
 	}
 	if registers := int64(t.CPU.VectorRegisters); need > registers {

@@ -2,7 +2,7 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -33,17 +33,17 @@ func NewStreaming(s *schedule.Schedule, out *schedule.Stage) Streaming {
 
 // Open reports whether there is a choice.
 func (x Streaming) Open(t *target.Target) bool {
-	return x.bytes > 0 && x.bytes >= streamedPart*machine.LastCache(t)
+	return x.bytes > 0 && x.bytes >= streamedPart*microarch.LastCache(t)
 }
 
 // Cost returns the cycles that a choice adds; 1 selects non-temporal stores.
 func (x Streaming) Cost(t *target.Target, choice int64) float64 {
-	lines, lost := x.bytes/float64(machine.Line(t)), x.bytes >= lostPart*machine.LastCache(t)
+	lines, lost := x.bytes/float64(microarch.Line(t)), x.bytes >= lostPart*microarch.LastCache(t)
 	switch streamed := choice == 1; {
 	case lost && !streamed:
-		return lines * machine.SavedLine
+		return lines * microarch.SavedLine
 	case streamed && !lost:
-		return lines * machine.MissedLine
+		return lines * microarch.MissedLine
 	}
 	return 0
 }

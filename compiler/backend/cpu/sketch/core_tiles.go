@@ -3,23 +3,23 @@ package sketch
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // Algorithms with tile multiplication instructions, by element type.
 var (
-	AMXI8   = space.Algorithm{Name: "AMX I8", Number: 64}
-	AMXBF16 = space.Algorithm{Name: "AMX BF16", Number: 65}
-	AMXF16  = space.Algorithm{Name: "AMX F16", Number: 66}
+	AMXI8   = searchspace.Algorithm{Name: "AMX I8", Number: 64}
+	AMXBF16 = searchspace.Algorithm{Name: "AMX BF16", Number: 65}
+	AMXF16  = searchspace.Algorithm{Name: "AMX F16", Number: 66}
 )
 
 // Algorithms with instructions that multiply two positions by two channels, by element type.
 var (
-	MMLAI8   = space.Algorithm{Name: "MMLA I8", Number: 67}
-	MMLABF16 = space.Algorithm{Name: "MMLA BF16", Number: 68}
+	MMLAI8   = searchspace.Algorithm{Name: "MMLA I8", Number: 67}
+	MMLABF16 = searchspace.Algorithm{Name: "MMLA BF16", Number: 68}
 )
 
 // Matrices is a block of rows x columns tiles of sums that a reduction keeps in tile registers.
@@ -36,9 +36,9 @@ func (m Matrices) Legal() error {
 // Cycles returns the cycles of the sums of steps instructions. Each sum depends on the previous one.
 func (m Matrices) Cycles(steps float64) float64 {
 	rows, columns := float64(m.Rows), float64(m.Columns)
-	products, loads := rows*columns*machine.TileProduct, (rows+columns)*machine.TileLoad
-	step := max(products, loads, machine.TileLatency) + machine.Hidden*min(products, loads)
-	return steps*step + rows*columns*machine.TileStore + machine.TileLatency
+	products, loads := rows*columns*microarch.TileProduct, (rows+columns)*microarch.TileLoad
+	step := max(products, loads, microarch.TileLatency) + microarch.Hidden*min(products, loads)
+	return steps*step + rows*columns*microarch.TileStore + microarch.TileLatency
 }
 
 // InterleaveCycles returns the cycles of interleaving elements in groups. A group moves as a unit if its elements are

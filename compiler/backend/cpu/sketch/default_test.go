@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // TestTheDefaultIsTheBestOfAllAlgorithms uses a convolution of 7x7 positions whose best draft is F(4x4), although
@@ -35,7 +35,7 @@ func TestTheDefaultIsTheBestOfAllAlgorithms(t *testing.T) {
 // quarter, and that partial tiles in columns cost more than whole ones.
 func TestTransformedWeightsArePrefetched(t *testing.T) {
 	s := New(Conv(t, 7, 512), Target(t, "x86-64-v4"), schedule.Default)
-	cost := func(s *space.Space, point string) float64 {
+	cost := func(s *searchspace.Space, point string) float64 {
 		p, ok := s.Parse(point)
 		if !ok {
 			t.Fatalf("%s is not legal", point)

@@ -3,11 +3,11 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -34,7 +34,7 @@ type elementwiseParameters struct {
 }
 
 // NewElementwise returns the schedules of a unit without a reduction.
-func NewElementwise(s *schedule.Schedule, u sketch.Unit, t *target.Target) space.Family {
+func NewElementwise(s *schedule.Schedule, u sketch.Unit, t *target.Target) searchspace.Family {
 	g := s.Stages[u.Out]
 	f := &flat{target: t, unit: u, vec: -1, extents: g.Tensor.Shape, loads: len(expr.Loads(g.Body)), results: NewStreaming(s, g)}
 	for k, e := range f.extents {
@@ -43,18 +43,18 @@ func NewElementwise(s *schedule.Schedule, u sketch.Unit, t *target.Target) space
 		}
 	}
 	f.lanes = max(1, int64(t.CPU.VectorBytes)/g.Tensor.DType.Bytes())
-	return &space.Sketch[elementwiseParameters]{Open: f.open(), Variants: []space.Variant[elementwiseParameters]{{By: space.Direct, Structure: f}}}
+	return &searchspace.Sketch[elementwiseParameters]{Open: f.open(), Variants: []searchspace.Variant[elementwiseParameters]{{By: searchspace.Direct, Structure: f}}}
 }
 
 // open returns the knobs.
-func (f *flat) open() []space.Parameter[elementwiseParameters] {
+func (f *flat) open() []searchspace.Parameter[elementwiseParameters] {
 	type p = elementwiseParameters
 	if f.vec < 0 {
 		return nil
 	}
 	outer := sketch.Product(f.extents[:f.vec])
 	vectors := sketch.CeilDiv(f.extents[f.vec], f.lanes)
-	open := []space.Parameter[p]{
+	open := []searchspace.Parameter[p]{
 		sketch.Knob("unroll", func(p *p) *int64 { return &p.unroll }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
 		sketch.Knob("span", func(p *p) *int64 { return &p.span }, sketch.AtMost(vectors, 1, 4, 16, 64, 256, 1024)...),
 		sketch.Knob("rows", func(p *p) *int64 { return &p.rows }, sketch.AtMost(outer, 1, 2, 4, 8, 16, 64, 256)...),
@@ -62,14 +62,14 @@ func (f *flat) open() []space.Parameter[elementwiseParameters] {
 	if f.results.Open(f.target) {
 		open = append(open, sketch.Knob(StreamKnob, func(p *p) *int64 { return &p.stream }, 0, 1))
 	}
-	return space.Worth(open)
+	return searchspace.Worth(open)
 }
 
 // elementwisePieceStart is the cycles of starting a piece of a row whose first line does not follow the previous one.
 const elementwisePieceStart = 6
 
-// Cost implements space.Structure. It adds one cycle per vector load, a few cycles per discontiguous piece of a row
-// and per parallel chunk, and the imbalance of workers.
+// Cost implements searchspace.Structure. It adds one cycle per vector load, a few cycles per discontiguous piece of a
+// row and per parallel chunk, and the imbalance of workers.
 func (f *flat) Cost(p elementwiseParameters) float64 {
 	if f.vec < 0 {
 		return 1
@@ -81,15 +81,15 @@ func (f *flat) Cost(p elementwiseParameters) float64 {
 	if rows > 1 && span < vectors {
 		work += elementwisePieceStart * float64(outer*sketch.CeilDiv(vectors, span))
 	}
-	workers := machine.Workers(f.target)
+	workers := microarch.Workers(f.target)
 	balance := float64(sketch.CeilDiv(chunks, workers)*workers) / float64(chunks)
 	return work*balance/float64(workers) + 4*float64(chunks) + f.results.Cost(f.target, p.stream)
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (f *flat) Legal(elementwiseParameters) error { return nil }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
 	b, u, id := &sketch.Builder{S: s}, f.unit, f.unit.Out
 	if f.vec < 0 {

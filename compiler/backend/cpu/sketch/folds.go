@@ -7,13 +7,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // FoldAlgorithm is the algorithm of the folds sketch.
-var FoldAlgorithm = space.Algorithm{Name: "terms in lanes", Number: 9}
+var FoldAlgorithm = searchspace.Algorithm{Name: "terms in lanes", Number: 9}
 
 // folds is the sketch of sums of products of data and constants in which a small group of neighbouring results shares
 // the same data. If results were lanes, each would pick its data. Here lanes are terms, which are contiguous in the
@@ -71,7 +71,7 @@ const minTerms = 4
 
 // NewFolds returns the schedules of a reduction in addition to those of its tile, or nil if its groups are not small
 // or have no contiguous terms.
-func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, beside *Tile) space.Family {
+func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, beside *Tile) searchspace.Family {
 	x := &folds{
 		target: t, unit: u, lanes: int64(t.CPU.VectorBytes) / array.Float32.Bytes(), out: len(acc.Axes) - 1, col: -1, row: -1,
 		terms: len(acc.Reduce) - 1, extents: acc.Tensor.Shape, ends: beside.Ends(),
@@ -91,7 +91,7 @@ func NewFolds(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *targe
 	if x.col < 0 || len(x.tiles(x.max)) == 0 {
 		return nil
 	}
-	return &space.Sketch[foldsParameters]{Open: x.open(), Variants: []space.Variant[foldsParameters]{{By: FoldAlgorithm, Structure: x}}, Good: x.seeds()}
+	return &searchspace.Sketch[foldsParameters]{Open: x.open(), Variants: []searchspace.Variant[foldsParameters]{{By: FoldAlgorithm, Structure: x}}, Good: x.seeds()}
 }
 
 // findOperands finds the data and the constants, and reports whether terms and outputs index them as required.
@@ -206,9 +206,9 @@ func (x *folds) tiles(factor int64) (list []int64) {
 func (x *folds) vectors(outputs, factor int64) int64 { return sketch.CeilDiv(outputs*factor, x.lanes) }
 
 // open returns the knobs.
-func (x *folds) open() []space.Parameter[foldsParameters] {
+func (x *folds) open() []searchspace.Parameter[foldsParameters] {
 	type p = foldsParameters
-	open := []space.Parameter[p]{
+	open := []searchspace.Parameter[p]{
 		sketch.Knob("fw", func(p *p) *int64 { return &p.columns }, sketch.AtMost(x.extents[x.col], 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
 		sketch.Knob("fo", func(p *p) *int64 { return &p.outputs }, x.tiles(x.max)...),
 		sketch.Knob("ff", func(p *p) *int64 { return &p.factor }, x.factors()...),
@@ -219,17 +219,17 @@ func (x *folds) open() []space.Parameter[foldsParameters] {
 	if x.fed {
 		open = append(open, sketch.Knob("ffeed", func(p *p) *int64 { return &p.feed }, sketch.Inline, sketch.Alone, sketch.InBlock, sketch.InTile))
 	}
-	return space.Worth(open)
+	return searchspace.Worth(open)
 }
 
 // seeds returns tiles that fill the registers.
-func (x *folds) seeds() (list []space.Candidate[foldsParameters]) {
+func (x *folds) seeds() (list []searchspace.Candidate[foldsParameters]) {
 	for _, factor := range x.factors() {
 		for _, n := range x.tiles(factor) {
 			for _, columns := range []int64{1, 2, 3, 4, 7, 14} {
 				for _, feed := range []int64{sketch.Inline, sketch.Alone} {
 					p := foldsParameters{columns: columns, outputs: n, factor: factor, rows: 7, unroll: 4, feed: feed}
-					list = append(list, space.Candidate[foldsParameters]{By: FoldAlgorithm, Parameters: p})
+					list = append(list, searchspace.Candidate[foldsParameters]{By: FoldAlgorithm, Parameters: p})
 				}
 			}
 		}
@@ -260,7 +260,7 @@ func (x *folds) sizes(p foldsParameters) foldsParameters {
 	return p
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (x *folds) Legal(p foldsParameters) error {
 	z := x.sizes(p)
 	if !slices.Contains(x.tiles(z.factor), z.outputs) || z.columns > x.extents[x.col] {

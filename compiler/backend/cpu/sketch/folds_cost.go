@@ -5,12 +5,12 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
 const (
-	// copied is the cycles of copying a vector of padding in the first-level cache, in units of machine.Wide.
+	// copied is the cycles of copying a vector of padding in the first-level cache, in units of microarch.Wide.
 	copied = 1.5
 	// foldCycles is the cycles of reducing two vectors to one: two permutations and an addition.
 	foldCycles = 1.5
@@ -37,17 +37,17 @@ func (x *folds) Cost(p foldsParameters) float64 {
 	}
 	work *= tiles
 	waiting := n.Waiting(t, slices.Concat(x.accesses[:len(x.accesses)-1], x.ends))
-	work = max(work, waiting) + machine.WindowWaits(t)*min(work, waiting) + x.feedCycles(z, n)
-	chunks, workers := 1.0, float64(machine.Workers(t))
+	work = max(work, waiting) + microarch.WindowWaits(t)*min(work, waiting) + x.feedCycles(z, n)
+	chunks, workers := 1.0, float64(microarch.Workers(t))
 	for _, loop := range n.Loops[3:] {
 		chunks *= float64(loop.Times)
 	}
-	work += machine.ChunkStart * chunks
+	work += microarch.ChunkStart * chunks
 	share := math.Ceil(chunks/workers) / chunks
 	if chunks == 1 || workers == 1 {
 		return work * share
 	}
-	return work*share + machine.Region(t)
+	return work*share + microarch.Region(t)
 }
 
 // outside returns the number of positions along all axes except columns.
@@ -73,10 +73,10 @@ func (x *folds) cycles(z foldsParameters, outputs int64, inside float64) float64
 	if x.group == 1 {
 		picked = 0 // terms already have the order of the data
 	}
-	busy := acc/machine.Arithmetic + machine.Picking(t, picked)
-	loading := machine.Loading(t, loads, 0)
-	step := max(busy, loading, machine.ResultLatency, (acc+picked+loads+2/float64(z.unroll))/machine.Issue)
-	step += machine.Hidden*min(busy, loading) + 0.5/float64(z.unroll)
+	busy := acc/microarch.Arithmetic + microarch.Picking(t, picked)
+	loading := microarch.Loading(t, loads, 0)
+	step := max(busy, loading, microarch.ResultLatency, (acc+picked+loads+2/float64(z.unroll))/microarch.Issue)
+	step += microarch.Hidden*min(busy, loading) + 0.5/float64(z.unroll)
 	steps := inside * float64(x.steps(z.factor))
 	return steps*step + foldCycles*x.foldings(z, outputs) + storeCycles*float64(z.columns)*float64(len(x.ends)) + tileCycles
 }
@@ -169,9 +169,9 @@ func (x *folds) feedCycles(z foldsParameters, n Nest) float64 {
 		return perVector * vectors * float64(sketch.CeilDiv(x.extents[x.col], z.columns)) * x.outside()
 	}
 	extents, times := n.Fed(z.feed)
-	cycles := times * x.data().Elements(extents) / float64(x.lanes) * (copied*machine.Wide(x.target) + perVector)
+	cycles := times * x.data().Elements(extents) / float64(x.lanes) * (copied*microarch.Wide(x.target) + perVector)
 	if z.feed == sketch.Alone { // to the second-level cache and back, and a region of its own
-		return 2*cycles + machine.Region(x.target)
+		return 2*cycles + microarch.Region(x.target)
 	}
 	return cycles + 60*times
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
@@ -17,7 +17,7 @@ func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(p space.Point) {
+	check := func(p searchspace.Point) {
 		t.Helper()
 		for k, knob := range part.Knobs {
 			if wanted, named := values[knob.Name]; named && !slices.Contains(wanted, knob.Values[p[k]]) {
@@ -51,7 +51,7 @@ func TestAPartOfASpaceProposesOnlyItsValues(t *testing.T) {
 
 func TestAPartOfASpaceWithOneAlgorithmMutates(t *testing.T) {
 	whole := New(Conv(t, 14, 64), Target(t, "x86-64-v3"), schedule.Default)
-	for _, alg := range []space.Algorithm{space.Direct, F4x4} {
+	for _, alg := range []searchspace.Algorithm{searchspace.Direct, F4x4} {
 		part := whole.Of(alg)
 		rng := rand.New(rand.NewPCG(2, 2))
 		p, ok := part.Random(rng)

@@ -1,7 +1,7 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -28,10 +28,10 @@ type Loop struct {
 // that holds everything one iteration touches, and is refilled each time in a smaller one.
 func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 	total := 0.0
-	line := machine.Line(t)
+	line := microarch.Line(t)
 	fills := make([]float64, len(list))
 	inner, outer := make([]float64, len(list)), make([]float64, len(list))
-	for depth, l := range machine.Levels(t) {
+	for depth, l := range microarch.Levels(t) {
 		if l.Pages && n.Mapped {
 			continue
 		}
@@ -59,7 +59,7 @@ func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 		}
 		for k, f := range fills {
 			if list[k].Packed && !l.Pages {
-				f *= machine.Ahead * machine.Wide(t)
+				f *= microarch.Ahead * microarch.Wide(t)
 			}
 			total += f * l.Cycles
 		}
@@ -102,7 +102,7 @@ func (n Nest) scatter(list []Access, fills []float64, line int64) {
 		run[v.Axis] = min(run[v.Axis]*v.Times, n.Limits[v.Axis])
 	}
 	for k := range fills {
-		fills[k] *= 1 + machine.Apart/max(1, float64(list[k].run(run))/float64(line))
+		fills[k] *= 1 + microarch.Apart/max(1, float64(list[k].run(run))/float64(line))
 	}
 }
 

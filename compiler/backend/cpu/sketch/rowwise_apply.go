@@ -3,40 +3,40 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // family returns the schedules of the rows.
-func (r *rows) family() space.Family {
+func (r *rows) family() searchspace.Family {
 	type p = RowwiseParameters
 	vectors := sketch.CeilDiv(r.Length, r.Lanes)
 	if r.Across {
 		vectors = 8
 	}
-	return &space.Sketch[p]{
-		Open: space.Worth([]space.Parameter[p]{
+	return &searchspace.Sketch[p]{
+		Open: searchspace.Worth([]searchspace.Parameter[p]{
 			sketch.Knob("acc", func(p *p) *int64 { return &p.Partials }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
 			sketch.Knob("unroll", func(p *p) *int64 { return &p.Unroll }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
 		}),
-		Variants: []space.Variant[p]{{By: space.Direct, Structure: r}},
+		Variants: []searchspace.Variant[p]{{By: searchspace.Direct, Structure: r}},
 	}
 }
 
-// Cost implements space.Structure. Each load and each vector of a map counts one; the latency of additions bounds
-// reductions.
+// Cost implements searchspace.Structure. Each load and each vector of a map counts one; the latency of additions
+// bounds reductions.
 func (r *rows) Cost(p RowwiseParameters) float64 {
 	acc, unroll := float64(max(1, p.Partials)), float64(max(1, p.Unroll))
 	vectors := float64(sketch.CeilDiv(r.Length, r.Lanes))
-	row := vectors * (float64(r.Loads) + float64(1+len(r.Stages))*max(machine.Latency/acc, 1) + 1/unroll)
-	row += float64(len(r.Contiguous)) * (machine.Across + machine.Latency*acc/2)
+	row := vectors * (float64(r.Loads) + float64(1+len(r.Stages))*max(microarch.Latency/acc, 1) + 1/unroll)
+	row += float64(len(r.Contiguous)) * (microarch.Across + microarch.Latency*acc/2)
 	if r.Across {
 		row += float64(r.Length) * 2 / acc
 	}
-	workers := min(machine.Workers(r.target), r.Count)
+	workers := min(microarch.Workers(r.target), r.Count)
 	return row * float64(sketch.CeilDiv(r.Count, workers))
 }
 
@@ -45,17 +45,17 @@ const minPiece = 8 << 10
 
 // pieces returns how many pieces rows are divided into, or 1 if there are enough rows.
 func (r *rows) pieces() int64 {
-	workers := machine.Workers(r.target)
+	workers := microarch.Workers(r.target)
 	if r.Across || r.Count >= workers || workers == 1 {
 		return 1
 	}
 	return max(1, min(sketch.CeilDiv(workers, r.Count), r.Length/minPiece))
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (r *rows) Legal(RowwiseParameters) error { return nil }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (r *rows) Apply(s *schedule.Schedule, p RowwiseParameters) error {
 	b := &sketch.Builder{S: s}
 	switch {

@@ -1,23 +1,23 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // New returns the space of a workload on a processor with the algorithms that numerics allow.
-func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
+func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	return sketch.New(w, t, sketches(t, numerics))
 }
 
 // other returns alternatives to the direct sum for a unit's reduction, or nil without one. ends belong to its tile.
 // Strassen's algorithm saves an eighth of the products where instructions for pairs would save half.
-func other(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics, tiles *Tile) space.Family {
-	if f := NewWinograd(s, acc, u, t, numerics >= schedule.Fast && machine.MultipliesPairs(t)); f != nil {
+func other(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics, tiles *Tile) searchspace.Family {
+	if f := NewWinograd(s, acc, u, t, numerics >= schedule.Fast && microarch.MultipliesPairs(t)); f != nil {
 		return f
 	}
 	if tiles.Dots() {
@@ -33,7 +33,7 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 			func(w *expr.Workload) *sketch.Whole { return NewAttention(w, t, numerics) },
 			func(w *expr.Workload) *sketch.Whole { return NewRowwise(w, t) },
 		},
-		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit) (direct, otherwise space.Family) {
+		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit) (direct, otherwise searchspace.Family) {
 			if by := NewBlocks(s, g, u, t, numerics); by != nil {
 				return by, nil
 			}
@@ -52,6 +52,6 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 			}
 			return tiles.Family(), other(s, g, u, t, numerics, tiles)
 		},
-		Map: func(s *schedule.Schedule, u sketch.Unit) space.Family { return NewElementwise(s, u, t) },
+		Map: func(s *schedule.Schedule, u sketch.Unit) searchspace.Family { return NewElementwise(s, u, t) },
 	}
 }

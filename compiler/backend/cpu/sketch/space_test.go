@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/lower"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -36,7 +36,7 @@ func TestSeedsHoldTheHandWrittenTiles(t *testing.T) {
 
 func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 	for _, name := range []string{"resnet-18", "resnet-50-v2", "mobilenet-v2", "squeezenet-v1.1", "mlp"} {
-		m, err := model.Build(name, model.Options{})
+		m, err := modelzoo.Build(name, modelzoo.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -43,7 +43,7 @@ func TestSquaresAreTheDefaultWhereRowsComeInPairs(t *testing.T) {
 		if by := s.Algorithm(s.Default()); by != MMLAI8 {
 			t.Errorf("the default of %d rows is %s", rows, by.Name)
 		}
-		direct, squares := s.Of(space.Direct), s.Of(MMLAI8)
+		direct, squares := s.Of(searchspace.Direct), s.Of(MMLAI8)
 		if ratio := squares.Cost(squares.Default()) / direct.Cost(direct.Default()); rows >= 64 && (ratio < 0.4 || ratio > 0.8) {
 			t.Errorf("%d rows cost %.2f times as much in squares", rows, ratio)
 		}
@@ -77,7 +77,7 @@ func TestSquaresOfBFloat16AreNotedInASchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(w, squareTarget(t), schedule.Fast)
-	for by, want := range map[space.Algorithm]schedule.Numerics{space.Direct: schedule.Strict, MMLABF16: schedule.Fast} {
+	for by, want := range map[searchspace.Algorithm]schedule.Numerics{searchspace.Direct: schedule.Strict, MMLABF16: schedule.Fast} {
 		part := s.Of(by)
 		made, err := part.Apply(part.Default())
 		if err != nil {

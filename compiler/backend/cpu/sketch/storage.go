@@ -2,7 +2,7 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -16,9 +16,9 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array
 	switch {
 	case numerics < schedule.Fast || !casts(t, as):
 	case as == array.Float16:
-		s = stored(as, machine.HasTiles(t, as))
+		s = stored(as, microarch.HasTiles(t, as))
 	default:
-		s = stored(array.BFloat16, machine.HasTiles(t, array.BFloat16) || machine.MultipliesPairs(t))
+		s = stored(array.BFloat16, microarch.HasTiles(t, array.BFloat16) || microarch.MultipliesPairs(t))
 	}
 	s.Bytes = TileBytes(t)
 	return s

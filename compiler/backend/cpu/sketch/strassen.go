@@ -2,8 +2,8 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -34,8 +34,8 @@ type strassenVariant struct {
 
 // Strassen's algorithm with the sums of a constant right operand precomputed, or computed by the kernel.
 var (
-	StrassenCompiled = space.Algorithm{Name: "strassen", Number: 7}
-	Computed         = space.Algorithm{Name: "strassen with computed sums", Number: 70}
+	StrassenCompiled = searchspace.Algorithm{Name: "strassen", Number: 7}
+	Computed         = searchspace.Algorithm{Name: "strassen with computed sums", Number: 70}
 )
 
 // products is the number of block products of the algorithm.
@@ -55,7 +55,7 @@ type strassenParameters struct {
 
 // NewStrassen returns the schedules of the reduction acc, with the ends of its nest, or nil if the algorithm does not
 // apply.
-func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, ends []Access) space.Family {
+func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, ends []Access) searchspace.Family {
 	p, ok := s.Product(acc.ID)
 	if !ok {
 		return nil
@@ -68,9 +68,9 @@ func NewStrassen(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 		m: sketch.CeilDiv(acc.Tensor.Shape[p.Row], 2), k: sketch.CeilDiv(p.Inner, 2),
 		ends: ends,
 	}
-	return &space.Sketch[strassenParameters]{
+	return &searchspace.Sketch[strassenParameters]{
 		Open: x.open(),
-		Variants: []space.Variant[strassenParameters]{
+		Variants: []searchspace.Variant[strassenParameters]{
 			{By: StrassenCompiled, Structure: &strassenVariant{x, schedule.Compiled}},
 			{By: Computed, Structure: &strassenVariant{x, schedule.Computed}},
 		},

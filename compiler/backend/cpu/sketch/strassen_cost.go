@@ -3,18 +3,18 @@ package sketch
 import (
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // open returns the knobs.
-func (x *strassen) open() []space.Parameter[strassenParameters] {
+func (x *strassen) open() []searchspace.Parameter[strassenParameters] {
 	type p = strassenParameters
 	vectors := x.n() / x.lanes
-	return []space.Parameter[p]{
+	return []searchspace.Parameter[p]{
 		sketch.Knob("st", func(p *p) *int64 { return &p.rows }, sketch.AtMost(x.m, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)...),
 		sketch.Knob("sv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(vectors, 1, 2, 3, 4, 6)...),
 		sketch.Knob("sb", func(p *p) *int64 { return &p.rowTiles }, sketch.AtMost(x.m, 1, 2, 4, 8, 16, 1024)...),
@@ -24,21 +24,21 @@ func (x *strassen) open() []space.Parameter[strassenParameters] {
 }
 
 // seeds returns register tiles that are known to be good.
-func (x *strassen) seeds() (list []space.Candidate[strassenParameters]) {
+func (x *strassen) seeds() (list []searchspace.Candidate[strassenParameters]) {
 	tiles := [][2]int64{{4, 3}, {5, 2}, {6, 2}, {4, 2}}
 	if x.target.CPU.VectorRegisters >= 32 {
 		tiles = [][2]int64{{14, 2}, {7, 4}, {8, 3}, {6, 4}, {4, 6}, {4, 4}}
 	}
 	for _, t := range tiles {
 		p := strassenParameters{rows: t[0], vectors: t[1], rowTiles: 1024, unroll: 2, prefetch: 1024}
-		for _, by := range []space.Algorithm{StrassenCompiled, Computed} {
-			list = append(list, space.Candidate[strassenParameters]{By: by, Parameters: p})
+		for _, by := range []searchspace.Algorithm{StrassenCompiled, Computed} {
+			list = append(list, searchspace.Candidate[strassenParameters]{By: by, Parameters: p})
 		}
 	}
 	return list
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (x *strassenVariant) Legal(p strassenParameters) error {
 	z := x.sizes(p)
 	return RegisterTile{Rows: z.rows, Vectors: z.vectors, Unroll: z.ku}.Legal(x.target)
@@ -78,31 +78,31 @@ const (
 	lostAhead    = 0.03
 )
 
-// Cost implements space.Structure. Like a tile's cost, it covers a tile whose reduction also runs over the seven
+// Cost implements searchspace.Structure. Like a tile's cost, it covers a tile whose reduction also runs over the seven
 // products.
 func (x *strassenVariant) Cost(p strassenParameters) float64 {
 	t, z := x.target, x.sizes(p)
 	arithmetic, cold, n := Product(t, x.lanes, x.m, x.n(), x.k, products).Parts(TileParameters{
 		Vectors: z.vectors, Columns: z.rows, RowTiles: z.rowTiles, Unroll: z.ku, Prefetch: z.pf,
 	})
-	chunks, workers := float64(n), float64(machine.Workers(t))
-	outputs := float64(x.m*x.n()) / float64(x.lanes) * outputCycles * machine.Wide(t)
+	chunks, workers := float64(n), float64(microarch.Workers(t))
+	outputs := float64(x.m*x.n()) / float64(x.lanes) * outputCycles * microarch.Wide(t)
 	few := 1 + lostForEach*float64(max(0, plenty-z.rows*z.vectors))
-	work := few*arithmetic + x.right(t, z, cold, workers) + x.traffic(t, z) + x.endNest(z).Waiting(t, x.ends) + outputs + machine.ChunkStart*chunks
-	sums := float64(x.m*sketch.CeilDiv(x.k, x.lanes)) * sumCycles * machine.Wide(t)
+	work := few*arithmetic + x.right(t, z, cold, workers) + x.traffic(t, z) + x.endNest(z).Waiting(t, x.ends) + outputs + microarch.ChunkStart*chunks
+	sums := float64(x.m*sketch.CeilDiv(x.k, x.lanes)) * sumCycles * microarch.Wide(t)
 	sums += x.handedOn(t)
-	all := work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*machine.Region(t)
-	return all * (1 + handedFar*(machine.Distance(t)-1))
+	all := work*math.Ceil(chunks/workers)/chunks + sums/workers + 2*microarch.Region(t)
+	return all * (1 + handedFar*(microarch.Distance(t)-1))
 }
 
 // handedOn returns the cycles of writing and reading the sums of the left operand through memory.
 func (x *strassen) handedOn(t *target.Target) float64 {
 	bytes := float64(products*x.m*x.k) * float64(x.bytes)
-	lines := bytes / float64(machine.Line(t))
+	lines := bytes / float64(microarch.Line(t))
 	switch {
 	case bytes <= 0.7*float64(t.CPU.L2Bytes):
 		return 0
-	case bytes <= 0.5*machine.LastCache(t):
+	case bytes <= 0.5*microarch.LastCache(t):
 		return sumsNear * lines
 	}
 	return sumsFar * lines
@@ -115,13 +115,13 @@ func (x *strassen) right(t *target.Target, z strassenSizes, cold, workers float6
 		return cold * (1 + colder*(1-1/workers))
 	}
 	blocks := sketch.CeilDiv(sketch.CeilDiv(x.m, z.rows), z.rowTiles)
-	return cold*4/products + float64(blocks*x.k*x.n()/x.lanes)*rightCycles*machine.Wide(t)
+	return cold*4/products + float64(blocks*x.k*x.n()/x.lanes)*rightCycles*microarch.Wide(t)
 }
 
 // traffic returns the cycles of filling both operands into the first-level cache as often as they are read: the left
 // one for every strip of columns, the right one, which is prefetched, for every tile of rows.
 func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
-	line, bytes := float64(machine.Line(t)), float64(x.bytes)
+	line, bytes := float64(microarch.Line(t)), float64(x.bytes)
 	fill := func(size float64) float64 { // from the second-level cache, or from the next
 		if size <= 0.7*float64(t.CPU.L2Bytes) {
 			return 1
@@ -131,7 +131,7 @@ func (x *strassen) traffic(t *target.Target, z strassenSizes) float64 {
 	width := z.vectors * x.lanes
 	left := float64(products*min(x.m, z.rows*z.rowTiles)*x.k) * bytes
 	strip := float64(products*x.k*width) * bytes
-	hidden := machine.Ahead * machine.Wide(t)
+	hidden := microarch.Ahead * microarch.Wide(t)
 	switch {
 	case z.pf == 0:
 		hidden = unforeseen

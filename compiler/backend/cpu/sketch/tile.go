@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -354,13 +354,13 @@ func operations(e expr.Expr) int {
 }
 
 // open returns the knobs.
-func (x *Tile) open() []space.Parameter[TileParameters] {
+func (x *Tile) open() []searchspace.Parameter[TileParameters] {
 	type p = TileParameters
 	width, height := x.extent(x.col), max(x.extent(x.row), x.extent(x.col))
 	if x.joined != nil {
 		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
 	}
-	open := []space.Parameter[p]{
+	open := []searchspace.Parameter[p]{
 		sketch.Knob("tv", func(p *p) *int64 { return &p.Vectors }, x.vectors...),
 		sketch.Knob("tw", func(p *p) *int64 { return &p.Columns }, sketch.AtMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)...),
 		sketch.Knob("th", func(p *p) *int64 { return &p.Rows }, sketch.AtMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)...),
@@ -396,14 +396,14 @@ func (x *Tile) open() []space.Parameter[TileParameters] {
 	if x.narrow.widened != nil {
 		open = append(open, sketch.Knob("wide", func(p *p) *int64 { return &p.Wide }, 0, 1))
 	}
-	return space.Worth(open)
+	return searchspace.Worth(open)
 }
 
 // Family returns the schedules of the tile.
-func (x *Tile) Family() space.Family { return x.family(space.Direct) }
+func (x *Tile) Family() searchspace.Family { return x.family(searchspace.Direct) }
 
-func (x *Tile) family(by space.Algorithm) space.Family {
-	return &space.Sketch[TileParameters]{Open: x.open(), Variants: []space.Variant[TileParameters]{{By: by, Structure: x}}, Good: x.seeds(by), Tiles: x.tiled}
+func (x *Tile) family(by searchspace.Algorithm) searchspace.Family {
+	return &searchspace.Sketch[TileParameters]{Open: x.open(), Variants: []searchspace.Variant[TileParameters]{{By: by, Structure: x}}, Good: x.seeds(by), Tiles: x.tiled}
 }
 
 func (x *Tile) extent(axis int) int64 {
@@ -447,7 +447,7 @@ func (x *Tile) sizes(p TileParameters) tileSizes {
 	return z
 }
 
-// Legal implements space.Structure. It also refuses duplicates of other points, and tiles that cross groups.
+// Legal implements searchspace.Structure. It also refuses duplicates of other points, and tiles that cross groups.
 func (x *Tile) Legal(p TileParameters) error {
 	if x = x.chosen(p); x.matrices != nil {
 		return x.legalMatrices(p)

@@ -1,7 +1,7 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -26,7 +26,7 @@ func (x *Tile) conflicts(t *target.Target, z tileSizes, p TileParameters, n Nest
 		vectors = float64(z.tv)
 	}
 	tiles := x.places(z) * float64(sketch.CeilDiv(x.extent(x.vec), x.width(z.tv)))
-	return loads * vectors * tiles * float64(sketch.Product(x.steps)) * machine.Levels(t)[0].Cycles
+	return loads * vectors * tiles * float64(sketch.Product(x.steps)) * microarch.Levels(t)[0].Cycles
 }
 
 // boxOf returns the shape of the memory that an access reads: that of its tensor, or of a separate copy of a part.
@@ -52,7 +52,7 @@ func (x *Tile) drivenOut(t *target.Target, a *Access, box []int64, z tileSizes) 
 	for _, axis := range x.movedIn(z) {
 		apart = gcd(apart, a.Step(axis, box))
 	}
-	if apart > 0 && elements > machine.Together(t, apart) {
+	if apart > 0 && elements > microarch.Together(t, apart) {
 		return elements
 	}
 	return 0

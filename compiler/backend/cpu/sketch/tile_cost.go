@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -40,11 +40,11 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	work, waiting := inside*x.arithmetic(t, z, 0), n.Waiting(t, slices.Concat(list, x.ends))+x.cold(t, z)
 	waiting += x.conflicts(t, z, p, n)
 	if x.loadsOwn || x.group > 0 {
-		work = max(work, waiting) + machine.WindowWaits(t)*min(work, waiting)
+		work = max(work, waiting) + microarch.WindowWaits(t)*min(work, waiting)
 	} else {
 		work += waiting
 	}
-	work = max(work, inside*x.arithmetic(t, z, machine.ResultLatency)) // latency overlaps with memory
+	work = max(work, inside*x.arithmetic(t, z, microarch.ResultLatency)) // latency overlaps with memory
 	work += x.feedCycles(t, z, p, n)
 	if z.pack {
 		work += x.copyCycles(t, n)
@@ -52,13 +52,13 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	if x.matrices != nil {
 		work += x.turnCycles()
 	}
-	chunks, workers := float64(x.chunks(z)), float64(machine.Workers(t))
-	work += machine.ChunkStart*chunks + x.results.Cost(t, p.Stream)
+	chunks, workers := float64(x.chunks(z)), float64(microarch.Workers(t))
+	work += microarch.ChunkStart*chunks + x.results.Cost(t, p.Stream)
 	share := math.Ceil(chunks/workers) / chunks
 	if chunks == 1 || workers == 1 {
 		return work * share
 	}
-	return work*share + machine.Region(t)
+	return work*share + microarch.Region(t)
 }
 
 // arithmetic returns the cycles of all tiles if every load hits the first-level cache and sums have the given
@@ -131,38 +131,38 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	case x.loadsOwn:
 		// The next step may reuse the data of one step, which stays in a register while some are free. A line of
 		// which a tile uses only a part is loaded again for the others.
-		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(machine.Line(t)))
-		loads += x.sharedVectors(tv, z)*(1.5-0.5*parts) + machine.Spilled(t, acc)
+		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(microarch.Line(t)))
+		loads += x.sharedVectors(tv, z)*(1.5-0.5*parts) + microarch.Spilled(t, acc)
 		if x.crosses(z) {
 			loads += acc * crossingLoads
 		}
 	}
 	if x.loadsShared && x.loadsScalar {
 		var reloads float64
-		reloads, smallest = machine.Crowded(t, acc, tv, z.ku)
+		reloads, smallest = microarch.Crowded(t, acc, tv, z.ku)
 		loads += reloads
 	}
-	if spilled := positions - machine.AddressRegisters(t); x.crosses(z) && spilled > 0 {
+	if spilled := positions - microarch.AddressRegisters(t); x.crosses(z) && spilled > 0 {
 		loads += 2 * spilled // its address is reloaded from the stack
 	}
-	busy, operations := acc/2+machine.Picking(t, picked), acc+picked
+	busy, operations := acc/2+microarch.Picking(t, picked), acc+picked
 	if x.dot != nil {
 		busy, operations = acc*x.dot.slots, acc*x.dot.operations
 		if latency > 0 {
 			latency += x.dot.late
 		}
 		if x.turns() { // each step builds its own
-			busy, operations = busy+acc*machine.Turns(t, x.dot.terms), operations+acc*float64(x.dot.terms)
+			busy, operations = busy+acc*microarch.Turns(t, x.dot.terms), operations+acc*float64(x.dot.terms)
 		}
 		if x.dot.squares { // for two positions, one is inserted beside the other
-			busy, operations = busy+machine.Inserting(positions/2), operations+positions/2
+			busy, operations = busy+microarch.Inserting(positions/2), operations+positions/2
 		}
 	}
 	casting, casts := x.casts(tv, positions, z)
 	busy, operations = busy+casting, operations+casts
-	loading := machine.Loading(t, loads, scalars)
-	step := max(busy, loading, latency, smallest, (operations+loads+scalars+2/float64(z.ku))/machine.Issue)
-	step += machine.Hidden*min(busy, loading) + 0.5/float64(z.ku)
+	loading := microarch.Loading(t, loads, scalars)
+	step := max(busy, loading, latency, smallest, (operations+loads+scalars+2/float64(z.ku))/microarch.Issue)
+	step += microarch.Hidden*min(busy, loading) + 0.5/float64(z.ku)
 	steps := float64(sketch.Product(x.steps))
 	exits := 0.0
 	if last := x.innermost(z); last > z.ku {
@@ -170,9 +170,9 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	}
 	end := 2.5 + float64(len(x.ends))
 	if x.dot != nil && x.dot.squares {
-		end += machine.Inserting(1)
+		end += microarch.Inserting(1)
 	}
-	return steps*step + exits*machine.LoopExit + end*acc + 12
+	return steps*step + exits*microarch.LoopExit + end*acc + 12
 }
 
 // cold returns the cycles until all packed constants have arrived from memory.
@@ -187,11 +187,11 @@ func (x *Tile) cold(t *target.Target, z tileSizes) float64 {
 	if x.narrow.castsWeights() {
 		bytes *= float64(x.accesses[x.narrow.weights].ElementBytes) / float64(array.Float32.Bytes())
 	}
-	lines := bytes / float64(machine.Line(t))
-	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {
-		return lines * (machine.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/machine.FetchedAhead(t)))/10)
+	lines := bytes / float64(microarch.Line(t))
+	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= microarch.StreamedWork {
+		return lines * (microarch.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/microarch.FetchedAhead(t)))/10)
 	}
-	return lines * machine.ColdLine(t)
+	return lines * microarch.ColdLine(t)
 }
 
 // innermost returns the number of steps of the reduction's innermost loop, including unrolled ones.
@@ -268,12 +268,12 @@ func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nes
 	if x.turns() {
 		lanes = min(lanes, float64(extents[x.vec]))
 	}
-	cycles := times * elements / lanes * (1.5*machine.Wide(t) + 0.5*float64(x.feedOps))
+	cycles := times * elements / lanes * (1.5*microarch.Wide(t) + 0.5*float64(x.feedOps))
 	if x.turns() {
-		cycles += times * machine.Kept(t, elements*float64(x.fed.ElementBytes))
+		cycles += times * microarch.Kept(t, elements*float64(x.fed.ElementBytes))
 	}
 	if p.Feed == sketch.Alone { // to the second-level cache and back, and a region of its own
-		return 2*cycles + machine.Region(t)
+		return 2*cycles + microarch.Region(t)
 	}
 	return cycles + 60*times
 }

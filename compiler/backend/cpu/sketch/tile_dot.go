@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -68,7 +68,7 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	case t.CPU.Arch == target.X86 && (t.CPU.VectorBytes <= 32 || t.CPU.Has("avx512bw")):
 		// Additions compete for the multiply units.
 		return instruction{terms: 2, wide: array.Int16, slots: 0.62, operations: 2, registers: 1}
-	case narrow && data == weights && machine.HasDots(t), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
+	case narrow && data == weights && microarch.HasDots(t), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
 		return instruction{terms: 4, slots: 0.5, operations: 1}
 	}
 	return instruction{}
@@ -89,8 +89,8 @@ func TileBytes(t *target.Target) array.DType {
 
 // dotInstructionBF16 returns the instruction for bfloat16 elements whose products are accumulated in float32.
 func dotInstructionBF16(t *target.Target) instruction {
-	if machine.MultipliesPairs(t) {
-		return instruction{terms: 2, slots: 0.5, operations: 1, late: machine.PairsLate}
+	if microarch.MultipliesPairs(t) {
+		return instruction{terms: 2, slots: 0.5, operations: 1, late: microarch.PairsLate}
 	}
 	return instruction{}
 }

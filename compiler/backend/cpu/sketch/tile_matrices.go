@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -32,7 +32,7 @@ type turned struct{ terms, channels int }
 
 // algorithms lists the tile algorithms by format, in ascending order of their numbers.
 var algorithms = []struct {
-	by     space.Algorithm
+	by     searchspace.Algorithm
 	format schedule.Format
 }{
 	{AMXI8, schedule.TileI8},
@@ -43,7 +43,7 @@ var algorithms = []struct {
 // TileMatrices returns the schedules of a reduction that use the target's tile instructions. It returns nil if the
 // target lacks them, or if the operands do not match: elements of 8 or 16 bits with contiguous terms, multiplied by a
 // constant that can be packed or by an operand that can be interleaved.
-func TileMatrices(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) space.Family {
+func TileMatrices(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target) searchspace.Family {
 	if acc.Combiner != expr.Sum {
 		return nil
 	}
@@ -53,7 +53,7 @@ func TileMatrices(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *t
 	}
 	for _, k := range algorithms {
 		f := k.format
-		if machine.HasTiles(t, a.DType()) && f.Holds(a.DType()) && f.Holds(b.DType()) && acc.Tensor.DType == f.Sum() {
+		if microarch.HasTiles(t, a.DType()) && f.Holds(a.DType()) && f.Holds(b.DType()) && acc.Tensor.DType == f.Sum() {
 			x := newTile(s, acc, u, t)
 			if !x.findMatrices(s, acc, f) {
 				return nil
@@ -61,8 +61,8 @@ func TileMatrices(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *t
 			x.joinRows(s, acc)
 			x.fedBy(s, acc, u)
 			x.copyData()
-			return &space.Sketch[TileParameters]{Open: x.openMatrices(), Fixed: TileParameters{Columns: schedule.TileRows},
-				Variants: []space.Variant[TileParameters]{{By: k.by, Structure: x}}, Good: x.matrixSeeds(k.by)}
+			return &searchspace.Sketch[TileParameters]{Open: x.openMatrices(), Fixed: TileParameters{Columns: schedule.TileRows},
+				Variants: []searchspace.Variant[TileParameters]{{By: k.by, Structure: x}}, Good: x.matrixSeeds(k.by)}
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ func (x *Tile) copyData() {
 }
 
 // openMatrices returns the knobs.
-func (x *Tile) openMatrices() []space.Parameter[TileParameters] {
+func (x *Tile) openMatrices() []searchspace.Parameter[TileParameters] {
 	type p = TileParameters
 	positions := x.extent(x.col)
 	places := []int64{sketch.Alone, sketch.InBlock, sketch.InTile}
@@ -170,7 +170,7 @@ func (x *Tile) openMatrices() []space.Parameter[TileParameters] {
 		positions = max(positions, x.joined.extent(x.joined.col))
 	}
 	height := max(x.extent(x.row), sketch.CeilDiv(positions, schedule.TileRows))
-	open := []space.Parameter[p]{
+	open := []searchspace.Parameter[p]{
 		sketch.Knob("tv", func(p *p) *int64 { return &p.Vectors }, x.vectors...),
 		sketch.Knob("tw", func(p *p) *int64 { return &p.Columns }, append([]int64{schedule.TileRows}, sketch.Below(positions+1, 2*schedule.TileRows, 3*schedule.TileRows, 4*schedule.TileRows)...)...),
 		sketch.Knob("th", func(p *p) *int64 { return &p.Rows }, sketch.AtMost(min(4, x.extent(x.row)), 1, 2, 3)...),
@@ -185,11 +185,11 @@ func (x *Tile) openMatrices() []space.Parameter[TileParameters] {
 	if x.fed != nil || x.joined != nil && x.joined.fed != nil {
 		open = append(open, sketch.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...))
 	}
-	return space.Worth(open)
+	return searchspace.Worth(open)
 }
 
 // matrixSeeds returns tiles with half as many loads as multiplications, and tiles for few positions or channels.
-func (x *Tile) matrixSeeds(by space.Algorithm) (list []space.Candidate[TileParameters]) {
+func (x *Tile) matrixSeeds(by searchspace.Algorithm) (list []searchspace.Candidate[TileParameters]) {
 	for _, t := range []accumulators{{1, 32, 2}, {2, 16, 2}, {1, 16, 2}, {1, 16, 4}, {1, 16, 3}, {1, 48, 1}, {1, 16, 1}} {
 		for _, p := range []TileParameters{
 			{RowTiles: 1024, VectorTiles: 1, Inner: 1, Feed: sketch.Alone},
@@ -197,9 +197,9 @@ func (x *Tile) matrixSeeds(by space.Algorithm) (list []space.Candidate[TileParam
 			{RowTiles: 8, VectorTiles: 4, Outer: 1, Inner: 1, Feed: sketch.Alone},
 		} {
 			p.Rows, p.Columns, p.Vectors = t.rows, t.columns, t.vectors
-			list = append(list, space.Candidate[TileParameters]{By: by, Parameters: p})
+			list = append(list, searchspace.Candidate[TileParameters]{By: by, Parameters: p})
 			p.Rows, p.Joint, p.Feed = 1, 1, sketch.Alone
-			list = append(list, space.Candidate[TileParameters]{By: by, Parameters: p})
+			list = append(list, searchspace.Candidate[TileParameters]{By: by, Parameters: p})
 		}
 	}
 	return list
@@ -274,7 +274,7 @@ func (x *Tile) turnCycles() float64 {
 	}
 	a := &x.accesses[x.dot.weights]
 	elements, group := float64(sketch.Product(a.Shape)), float64(x.matrices.format.Packed())
-	return InterleaveCycles(elements, group, t.terms == len(a.Shape)-1) + machine.Region(x.target)
+	return InterleaveCycles(elements, group, t.terms == len(a.Shape)-1) + microarch.Region(x.target)
 }
 
 // matrixNest builds the nest of the sums. The terms of an instruction are innermost, except for the positions and

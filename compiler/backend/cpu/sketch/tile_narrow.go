@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -78,7 +78,7 @@ func (x *Tile) fedAmong(accesses []Access) *Access {
 // operations: two per vector, three per broadcast number.
 func (x *Tile) casts(tv, positions float64, z tileSizes) (busy, operations float64) {
 	if x.narrow.castsWeights() {
-		busy, operations = machine.Casting(x.target, tv), 2*tv
+		busy, operations = microarch.Casting(x.target, tv), 2*tv
 	}
 	if z.castsData {
 		operations += 3 * positions

@@ -3,7 +3,7 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -130,7 +130,7 @@ func (x *Tile) copyCycles(t *target.Target, n Nest) float64 {
 		case p.strided:
 			total += 1.3 * elements
 		default:
-			total += 3 * machine.Wide(t) * elements / float64(x.lanes)
+			total += 3 * microarch.Wide(t) * elements / float64(x.lanes)
 		}
 	}
 	return times * total

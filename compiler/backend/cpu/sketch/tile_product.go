@@ -3,7 +3,7 @@ package sketch
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -34,5 +34,5 @@ func Product(t *target.Target, lanes, m, n, k, times int64) *Tile {
 // from memory, and the number of its chunks.
 func (x *Tile) Parts(p TileParameters) (arithmetic, cold float64, chunks int64) {
 	z := x.sizes(p)
-	return x.arithmetic(x.target, z, machine.ResultLatency), x.cold(x.target, z), x.chunks(z)
+	return x.arithmetic(x.target, z, microarch.ResultLatency), x.cold(x.target, z), x.chunks(z)
 }

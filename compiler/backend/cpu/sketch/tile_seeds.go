@@ -1,13 +1,13 @@
 package sketch
 
 import (
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // seeds returns the hand-written register tiles that are known to be good on each register file, in several cache
 // blockings.
-func (x *Tile) seeds(by space.Algorithm) (list []space.Candidate[TileParameters]) {
+func (x *Tile) seeds(by searchspace.Algorithm) (list []searchspace.Candidate[TileParameters]) {
 	tiles, rest := tilesFor(x.target.CPU.VectorRegisters, x.target.CPU.VectorBytes), blockings()
 	if x.dot != nil && x.dot.squares {
 		tiles = squareTiles()
@@ -29,10 +29,10 @@ func (x *Tile) seeds(by space.Algorithm) (list []space.Candidate[TileParameters]
 
 // ways returns parameters with positions along one axis and along both, and with weights cast at each read and in
 // advance. No descent leads from a good tile of one kind to a good tile of the other.
-func (x *Tile) ways(by space.Algorithm, p TileParameters) (list []space.Candidate[TileParameters]) {
+func (x *Tile) ways(by searchspace.Algorithm, p TileParameters) (list []searchspace.Candidate[TileParameters]) {
 	for p.Wide = 0; p.Wide == 0 || p.Wide == 1 && x.narrow.widened != nil; p.Wide++ {
 		for p.Joint = 0; p.Joint <= 1; p.Joint++ {
-			list = append(list, space.Candidate[TileParameters]{By: by, Parameters: p})
+			list = append(list, searchspace.Candidate[TileParameters]{By: by, Parameters: p})
 		}
 	}
 	return list

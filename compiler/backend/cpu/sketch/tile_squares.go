@@ -2,12 +2,12 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -17,7 +17,7 @@ import (
 // nil if the target has no such instructions or the operands do not match. Those of bfloat16 need fast numerics: on
 // most cores the sum of two products is rounded to odd, before it is added and rounded again, and denormal numbers
 // are flushed to zero.
-func TileSquares(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
+func TileSquares(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, numerics schedule.Numerics) searchspace.Family {
 	choose := func(data, weights array.DType) instruction { return squareInstruction(t, data, weights, numerics) }
 	narrow := inSquares(t)
 	a, b, product := schedule.Factors(acc.Body)
@@ -43,11 +43,11 @@ func TileSquares(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 // inSquares returns a target with vectors as long as squares. SVE's instructions would multiply several squares at
 // once; Neon's are used there, too, in the lower parts of the same registers.
 func inSquares(t *target.Target) *target.Target {
-	if t.CPU.Arch != target.ARM || t.CPU.VectorBytes <= machine.NeonBytes {
+	if t.CPU.Arch != target.ARM || t.CPU.VectorBytes <= microarch.NeonBytes {
 		return t
 	}
 	t = t.Clone()
-	t.CPU.VectorBytes = machine.NeonBytes
+	t.CPU.VectorBytes = microarch.NeonBytes
 	return t
 }
 
@@ -56,17 +56,17 @@ func inSquares(t *target.Target) *target.Target {
 // works as several for Neon. Estimated from vendors' tables.
 func squareInstruction(t *target.Target, data, weights array.DType, numerics schedule.Numerics) instruction {
 	by := instruction{terms: schedule.SquareBytes / data.Bytes(), slots: 0.5, operations: 1, squares: true}
-	if longer := float64(t.CPU.VectorBytes) / machine.NeonBytes; longer > 1 {
+	if longer := float64(t.CPU.VectorBytes) / microarch.NeonBytes; longer > 1 {
 		by.slots /= longer
 	}
 	switch {
-	case !machine.HasSquares(t, data, weights):
+	case !microarch.HasSquares(t, data, weights):
 		return instruction{}
 	case !data.IsFloat():
 		return by
 	case numerics < schedule.Fast:
 		return instruction{}
 	}
-	by.late = machine.PairsLate
+	by.late = microarch.PairsLate
 	return by
 }

@@ -3,7 +3,7 @@ package sketch
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
@@ -26,7 +26,7 @@ func (x *Tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 
 // wholeLines refuses tiles that store a part of a line non-temporally, since memory would write it in parts.
 func (x *Tile) wholeLines(z tileSizes, p TileParameters) error {
-	if line := machine.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%x.width(z.tv) != 0) {
+	if line := microarch.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%x.width(z.tv) != 0) {
 		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
 	}
 	return nil

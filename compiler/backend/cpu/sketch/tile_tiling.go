@@ -1,8 +1,8 @@
 package sketch
 
 import (
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // yielding and lasting are priorities: wishes about the register tile yield before those about the order of tiles:
@@ -11,7 +11,7 @@ const yielding, lasting = 1, 4
 
 // tiled returns a tiling as knobs. If the positions have one axis, a tile has its rows and columns side by side
 // there.
-func (x *Tile) tiled(t space.Tiling) (wishes []space.Wish) {
+func (x *Tile) tiled(t searchspace.Tiling) (wishes []searchspace.Wish) {
 	if x.vec < 0 || x.matrices != nil || t.Channels < 1 {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (x *Tile) tiled(t space.Tiling) (wishes []space.Wish) {
 		columns, rows = columns*rows, 1
 	}
 	wish := func(knob string, value int64, weight float64) {
-		wishes = append(wishes, space.Wish{Knob: knob, Value: value, Weight: weight})
+		wishes = append(wishes, searchspace.Wish{Knob: knob, Value: value, Weight: weight})
 	}
 	wish("tv", sketch.CeilDiv(t.Channels, x.lanes), yielding)
 	wish("tw", columns, yielding)
@@ -46,9 +46,9 @@ func (x *Tile) tiled(t space.Tiling) (wishes []space.Wish) {
 		wish("kb", block, lasting)
 	}
 	switch t.Outside {
-	case space.ChannelsOutside:
+	case searchspace.ChannelsOutside:
 		wish("outer", 1, lasting)
-	case space.PositionsOutside:
+	case searchspace.PositionsOutside:
 		wish("outer", 0, lasting)
 	}
 	return wishes

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch"
@@ -151,7 +151,7 @@ func (x *Tile) turnedCycles(t *target.Target, tv float64, z tileSizes) float64 {
 		loads += tv * steps
 	}
 	operations := products*x.dot.operations + turns*float64(x.dot.terms) + loads + acc
-	latency := (machine.ResultLatency + x.dot.late) * steps / max(1, machine.InFlight/operations)
-	busy, load := products*x.dot.slots+turns*machine.Turns(t, x.dot.terms), loads*machine.LoadSlot
-	return max(busy, load, latency, operations/machine.Issue) + machine.Hidden*min(busy, load) + turnSpill*spilled + windowEnd*acc + turnStart
+	latency := (microarch.ResultLatency + x.dot.late) * steps / max(1, microarch.InFlight/operations)
+	busy, load := products*x.dot.slots+turns*microarch.Turns(t, x.dot.terms), loads*microarch.LoadSlot
+	return max(busy, load, latency, operations/microarch.Issue) + microarch.Hidden*min(busy, load) + turnSpill*spilled + windowEnd*acc + turnStart
 }

@@ -1,7 +1,7 @@
 package sketch
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/sketch"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -33,11 +33,11 @@ func (x *Tile) windowCycles(t *target.Target, tv float64, z tileSizes) float64 {
 		return x.turnedCycles(t, tv, z)
 	}
 	acc, steps := tv*float64(z.th*z.tw), float64(sketch.Product(x.reduce))
-	loads := x.windowLoads(t, tv, z) + steps*machine.Spilled(t, acc)
+	loads := x.windowLoads(t, tv, z) + steps*microarch.Spilled(t, acc)
 	operations := acc*steps + loads + acc
-	latency := machine.ResultLatency * steps / max(1, machine.InFlight/operations)
-	multiply, load := acc*steps/2, loads*machine.LoadSlot
-	return max(multiply, load, latency, operations/machine.Issue) + machine.Hidden*min(multiply, load) + windowEnd*acc + windowStart
+	latency := microarch.ResultLatency * steps / max(1, microarch.InFlight/operations)
+	multiply, load := acc*steps/2, loads*microarch.LoadSlot
+	return max(multiply, load, latency, operations/microarch.Issue) + microarch.Hidden*min(multiply, load) + windowEnd*acc + windowStart
 }
 
 // windowLoads returns how many vectors or broadcast numbers a tile of tv vectors reads, including reloads.

@@ -3,8 +3,8 @@ package sketch
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -36,11 +36,11 @@ type tile struct {
 // The Winograd algorithms, by rows and columns of outputs per tile. F4x2 reads fewer weights than F4x4 and multiplies
 // less than F2x2.
 var (
-	F2x2 = space.Algorithm{Name: "winograd 2x2", Number: 2}
-	F4x4 = space.Algorithm{Name: "winograd 4x4", Number: 4}
-	F4x2 = space.Algorithm{Name: "winograd 4x2", Number: 42}
+	F2x2 = searchspace.Algorithm{Name: "winograd 2x2", Number: 2}
+	F4x4 = searchspace.Algorithm{Name: "winograd 4x4", Number: 4}
+	F4x2 = searchspace.Algorithm{Name: "winograd 4x2", Number: 42}
 	// F2x2Pairs is F2x2 with a product of factors in bfloat16.
-	F2x2Pairs = space.Algorithm{Name: "winograd 2x2 in bf16", Number: 216}
+	F2x2Pairs = searchspace.Algorithm{Name: "winograd 2x2 in bf16", Number: 216}
 )
 
 // winogradParameters are the sketch's parameters.
@@ -64,7 +64,7 @@ const maxGrowth = 2
 
 // NewWinograd returns the schedules of the reduction acc, or nil if the algorithm does not apply. The transforms
 // support only a single output. With pairs, factors of its product may be rounded to bfloat16.
-func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, pairs bool) space.Family {
+func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *target.Target, pairs bool) searchspace.Family {
 	c, ok := s.Conv(acc.ID)
 	if !ok || len(u.Also) > 0 {
 		return nil
@@ -80,15 +80,15 @@ func NewWinograd(s *schedule.Schedule, acc *schedule.Stage, u sketch.Unit, t *ta
 	for _, k := range c.Batch {
 		x.images *= acc.Tensor.Shape[k]
 	}
-	k := &space.Sketch[winogradParameters]{Open: x.open()}
+	k := &searchspace.Sketch[winogradParameters]{Open: x.open()}
 	for _, a := range []struct {
-		space.Algorithm
+		searchspace.Algorithm
 		my, mx int64
 		pairs  bool
 	}{{F2x2, 2, 2, false}, {F4x4, 4, 4, false}, {F4x2, 4, 2, false}, {F2x2Pairs, 2, 2, true}} {
 		f, ok := c.Filtering(a.my, a.mx)
 		if ok && (!a.pairs || pairs && f.Growth <= maxGrowth) {
-			k.Variants = append(k.Variants, space.Variant[winogradParameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f, a.pairs}})
+			k.Variants = append(k.Variants, searchspace.Variant[winogradParameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f, a.pairs}})
 			k.Good = append(k.Good, x.seeds(a.Algorithm)...)
 		}
 	}

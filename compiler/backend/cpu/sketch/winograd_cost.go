@@ -4,20 +4,20 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/microarch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // open returns the knobs.
-func (x *winograd) open() []space.Parameter[winogradParameters] {
+func (x *winograd) open() []searchspace.Parameter[winogradParameters] {
 	type p = winogradParameters
 	tiles := x.images * sketch.CeilDiv(x.height, 2) * sketch.CeilDiv(x.width, 2)
 	vectors := sketch.CeilDiv(x.oc, x.lanes)
 	blocks := append([]int64{0}, sketch.Below(tiles/x.images+1, 2, 4, 7, 8, 14, 16, 28, 49, 56, 112)...)
-	return []space.Parameter[p]{
+	return []searchspace.Parameter[p]{
 		sketch.Knob("wt", func(p *p) *int64 { return &p.tiles }, sketch.AtMost(tiles, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)...),
 		sketch.Knob("wv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(vectors, 1, 2, 3, 4, 6)...),
 		sketch.Knob("wb", func(p *p) *int64 { return &p.block }, blocks...),
@@ -29,7 +29,7 @@ func (x *winograd) open() []space.Parameter[winogradParameters] {
 }
 
 // seeds returns register tiles of the product and block sizes that are known to be good.
-func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[winogradParameters]) {
+func (x *winograd) seeds(by searchspace.Algorithm) (list []searchspace.Candidate[winogradParameters]) {
 	tiles := [][2]int64{{6, 2}, {5, 2}, {4, 3}, {4, 2}}
 	if x.target.CPU.VectorRegisters >= 32 {
 		tiles = [][2]int64{{14, 2}, {8, 2}, {5, 4}, {8, 3}, {4, 6}, {4, 4}}
@@ -42,7 +42,7 @@ func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[winogradPar
 			{block: 112, columns: 64, unroll: 2, image: sketch.Alone},
 		} {
 			p.tiles, p.vectors, p.prefetch = t[0], t[1], winogradFarAhead
-			list = append(list, space.Candidate[winogradParameters]{By: by, Parameters: p})
+			list = append(list, searchspace.Candidate[winogradParameters]{By: by, Parameters: p})
 		}
 	}
 	return list
@@ -51,7 +51,7 @@ func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[winogradPar
 // maxScratch bounds a schedule's transformed data and its product, in bytes.
 const maxScratch = 256 << 20
 
-// Legal implements space.Structure. It also bounds the buffers between the product and its transforms.
+// Legal implements searchspace.Structure. It also bounds the buffers between the product and its transforms.
 func (x *tile) Legal(p winogradParameters) error {
 	t, z := x.target, x.sizes(p)
 	if err := (RegisterTile{Rows: z.tiles, Vectors: z.vectors, Unroll: z.ku}).Legal(t); err != nil {
@@ -77,11 +77,11 @@ func (x *tile) scratch(t *target.Target, z winogradSizes, products int64) float6
 	return bytes * float64(x.covered(z)) * float64(products) * (float64(x.ic)/float64(x.terms()) + float64(x.oc+2*x.line))
 }
 
-// Cost implements space.Structure. Like a tile's cost, it covers the three steps (the transform of the data, the
+// Cost implements searchspace.Structure. Like a tile's cost, it covers the three steps (the transform of the data, the
 // product and the transform of the product), the data passed between them, and the weights that they read.
 func (x *tile) Cost(p winogradParameters) float64 {
 	t, f, z := x.target, x.filtering, x.sizes(p)
-	workers := float64(machine.Workers(t))
+	workers := float64(microarch.Workers(t))
 	covered := float64(x.covered(z))
 	blocks := float64(x.images*z.ty*z.tx) / covered
 	in, out := float64(sketch.CeilDiv(x.ic, x.lanes)), float64(sketch.CeilDiv(x.oc, x.lanes))
@@ -104,7 +104,7 @@ func (x *tile) Cost(p winogradParameters) float64 {
 	if p.image != sketch.Inline && !(p.image == sketch.InBlock && z.blocked()) {
 		regions++
 	}
-	return cycles + regions*machine.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
+	return cycles + regions*microarch.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
 }
 
 // dataCycles returns the approximate cycles of transforming a tile of data per vector of channels, with spills.
@@ -131,14 +131,14 @@ func (x *tile) productCycles(t *target.Target, z winogradSizes, products int64) 
 func (x *tile) tileCycles(t *target.Target, z winogradSizes, vectors int64) float64 {
 	steps := float64(x.ic / x.terms())
 	acc, loads := float64(z.tiles*vectors), float64(z.tiles+vectors)
-	reloads, latency := machine.Crowded(t, acc, float64(vectors), z.ku)
-	loads, latency = loads+reloads, max(latency, machine.Latency)
+	reloads, latency := microarch.Crowded(t, acc, float64(vectors), z.ku)
+	loads, latency = loads+reloads, max(latency, microarch.Latency)
 	if x.pairs {
-		latency += machine.PairsLate
+		latency += microarch.PairsLate
 	}
-	step := max(acc/2, loads/2, latency) + machine.Hidden*min(acc/2, loads/2) + 0.5/float64(z.ku)
-	lines := float64(vectors) * float64(t.CPU.VectorBytes) / float64(machine.Line(t))
-	if first := machine.Levels(t)[0]; steps*lines > first.Capacity {
+	step := max(acc/2, loads/2, latency) + microarch.Hidden*min(acc/2, loads/2) + 0.5/float64(z.ku)
+	lines := float64(vectors) * float64(t.CPU.VectorBytes) / float64(microarch.Line(t))
+	if first := microarch.Levels(t)[0]; steps*lines > first.Capacity {
 		step += lines * first.Cycles / 2 // each tile reads its weights from the second-level cache
 	}
 	return steps*step + 3*acc + 10
@@ -147,7 +147,7 @@ func (x *tile) tileCycles(t *target.Target, z winogradSizes, vectors int64) floa
 // handedOn returns the cycles of writing and reading the transformed data and the product of a block once each.
 func (x *tile) handedOn(t *target.Target, z winogradSizes, products int64) float64 {
 	bytes := x.scratch(t, z, products)
-	lines := 2 * bytes / float64(machine.Line(t))
+	lines := 2 * bytes / float64(microarch.Line(t))
 	switch {
 	case bytes <= 0.7*float64(t.CPU.L2Bytes):
 		return lines
@@ -172,10 +172,10 @@ const (
 // from the cache that holds them. Without blocks, workers share them. The product is that of all blocks.
 func (x *tile) weightCycles(t *target.Target, z winogradSizes, prefetch int64, product, blocks, workers float64) float64 {
 	bytes := float64(x.filtering.Products*x.ic/x.terms()*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
-	lines := bytes / float64(machine.Line(t))
-	first := 0.8 * machine.ColdLine(t) * lines // the products hide the rest
+	lines := bytes / float64(microarch.Line(t))
+	first := 0.8 * microarch.ColdLine(t) * lines // the products hide the rest
 	if prefetch > 0 {
-		first = max(neverHidden*machine.ColdLine(t)*lines, first-hiddenBehind*product)
+		first = max(neverHidden*microarch.ColdLine(t)*lines, first-hiddenBehind*product)
 		first += perOctave * math.Abs(math.Log2(float64(prefetch)/winogradFarAhead)) * lines
 	}
 	if !z.blocked() {

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
 )
 
 // CompilerVariable is the environment variable that names the clang that Compiler runs.
@@ -68,7 +68,7 @@ func addPlayer(args []string) error {
 	if err != nil {
 		return err
 	}
-	kernels, isKernels := bytes.CutPrefix(text, []byte(dialect.NVPTX()))
+	kernels, isKernels := bytes.CutPrefix(text, []byte(macros.NVPTX()))
 	if !isKernels {
 		return errors.New("there are no kernels for a GPU")
 	}
@@ -93,7 +93,7 @@ func makePlayer(kernels, path string) error {
 	}
 	defer os.RemoveAll(dir)
 	source, made := filepath.Join(dir, "player.c"), filepath.Join(dir, "player.so")
-	if err := os.WriteFile(source, []byte(runtime.Header+dialect.Simulated()+kernels+players(kernels)), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(cruntime.Header+macros.Simulated()+kernels+players(kernels)), 0o600); err != nil {
 		return err
 	}
 	cmd := exec.Command(os.Getenv(CompilerVariable), "-O0", "-std=gnu11", "-w", "-shared", "-fPIC", "-fuse-ld=lld", source, "-lm", "-o", made)

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
@@ -50,8 +50,8 @@ func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir st
 	d := &Driver{tc, t, dir, objects}
 	err = tc.Build(ctx, toolchain.Build{
 		Target: t, Form: toolchain.Library, Objects: objects, Sources: []toolchain.File{file("fake.c")},
-		Headers: append(cuda.DriverSources(), file("setting.h"), toolchain.File{Name: runtime.HeaderName, Text: runtime.Header},
-			toolchain.File{Name: "sim_maps.h", Text: dialect.SimulatedMaps()}),
+		Headers: append(cuda.DriverSources(), file("setting.h"), toolchain.File{Name: cruntime.HeaderName, Text: cruntime.Header},
+			toolchain.File{Name: "sim_maps.h", Text: macros.SimulatedMaps()}),
 	}, d.Library())
 	return d, err
 }
@@ -124,7 +124,7 @@ func (d *Driver) Play(ctx context.Context, b toolchain.Build) error {
 	if err != nil {
 		return err
 	}
-	text, isKernels := strings.CutPrefix(b.Sources[0].Text, dialect.NVPTX())
+	text, isKernels := strings.CutPrefix(b.Sources[0].Text, macros.NVPTX())
 	if !isKernels {
 		return errors.New("the build has no kernels for a GPU")
 	}
@@ -132,7 +132,7 @@ func (d *Driver) Play(ctx context.Context, b toolchain.Build) error {
 	h.Write(made)
 	return d.tc.Build(ctx, toolchain.Build{
 		Target: d.target, Form: toolchain.Library, Level: toolchain.KernelLevel, Objects: d.objects,
-		Sources: []toolchain.File{{Name: "player.c", Text: runtime.Header + dialect.Simulated() + text + players(text)}},
+		Sources: []toolchain.File{{Name: "player.c", Text: cruntime.Header + macros.Simulated() + text + players(text)}},
 	}, filepath.Join(d.dir, fmt.Sprintf("%016x.so", h.Sum64())))
 }
 

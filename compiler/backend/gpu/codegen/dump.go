@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -19,9 +19,9 @@ func Dump(s *schedule.Schedule, g *target.GPU) (steps []backend.Step, err error)
 	if err != nil {
 		return nil, err
 	}
-	var helpers ctext.Declarations
+	var helpers cprint.Declarations
 	source := ""
-	for _, k := range Kernels("kernel", f, &helpers, dialect.Text) {
+	for _, k := range Kernels("kernel", f, &helpers, macros.Text) {
 		source += fmt.Sprintf("/* %d blocks */\n%s", k.Blocks, k.Text)
 	}
 	return append(steps, backend.Step{Name: backend.Source, Text: helpers.Text() + source}), nil

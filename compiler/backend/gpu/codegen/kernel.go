@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -108,7 +108,7 @@ func (k Kernel) Parameters() []Parameter {
 }
 
 // Kernels prints the launches of a program in order, with the helper functions that they call.
-func Kernels(symbol string, f *ir.Func, helpers *ctext.Declarations, d ctext.Dialect) []Kernel {
+func Kernels(symbol string, f *ir.Func, helpers *cprint.Declarations, d cprint.Dialect) []Kernel {
 	all := globals(f)
 	var list []Kernel
 	for k, l := range launchesOf(f) {
@@ -121,10 +121,10 @@ func Kernels(symbol string, f *ir.Func, helpers *ctext.Declarations, d ctext.Dia
 }
 
 // kernel prints a launch as a function.
-func kernel(n Kernel, l launch, u *ctext.Declarations, d ctext.Dialect) string {
+func kernel(n Kernel, l launch, u *cprint.Declarations, d cprint.Dialect) string {
 	p := &printer{name: n.Name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{},
 		maps: n.maps, aligned: map[*expr.Tensor]bool{}}
-	p.scalars = &ctext.Scalars{Helpers: ctext.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load, Other: p.other}
+	p.scalars = &cprint.Scalars{Helpers: cprint.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load, Other: p.other}
 	params := make([]string, 0, len(n.globals)+len(n.maps))
 	arrays := ""
 	for _, g := range n.globals {
@@ -133,7 +133,7 @@ func kernel(n Kernel, l launch, u *ctext.Declarations, d ctext.Dialect) string {
 		if g.written {
 			constant = ""
 		}
-		param := fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
+		param := fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, cprint.TypeOf(g.Tensor.DType).Scalar, g.name)
 		arrays += fmt.Sprintf("  GLOBAL_ARRAY(%s, %d);\n", g.name, g.Elements())
 		if g.aligned {
 			p.aligned[g.Tensor] = true

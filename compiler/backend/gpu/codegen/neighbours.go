@@ -3,7 +3,7 @@ package codegen
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -26,7 +26,7 @@ func (p *printer) neighbours(n *ir.For) bool {
 	if !ok || n.Extent < 2 || bytes > maxStored || bytes&(bytes-1) != 0 {
 		return false
 	}
-	scalar := ctext.TypeOf(st.Buffer.Tensor.DType).Scalar
+	scalar := cprint.TypeOf(st.Buffer.Tensor.DType).Scalar
 	all := p.fresh("v")
 	p.line("{")
 	p.indent++

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -22,7 +22,7 @@ type printed struct {
 }
 
 // printPoint prints the kernels of a point.
-func printPoint(t *testing.T, s *space.Space, p space.Point, on *target.Target) printed {
+func printPoint(t *testing.T, s *searchspace.Space, p searchspace.Point, on *target.Target) printed {
 	t.Helper()
 	made, err := s.Apply(p)
 	if err != nil {
@@ -32,8 +32,8 @@ func printPoint(t *testing.T, s *space.Space, p space.Point, on *target.Target) 
 	if err != nil {
 		t.Fatalf("%s: %v", s.Format(p), err)
 	}
-	var helpers ctext.Declarations
-	kernels := codegen.Kernels("k", f, &helpers, dialect.Text)
+	var helpers cprint.Declarations
+	kernels := codegen.Kernels("k", f, &helpers, macros.Text)
 	return printed{kernels, helpers.Text(), s.Format(p)}
 }
 
@@ -92,7 +92,7 @@ func parsed(t *testing.T, text string) *expr.Workload {
 }
 
 // restricted returns a space with some knobs fixed.
-func restricted(t *testing.T, s *space.Space, knobs map[string]int64) *space.Space {
+func restricted(t *testing.T, s *searchspace.Space, knobs map[string]int64) *searchspace.Space {
 	t.Helper()
 	values := map[string][]int64{}
 	for name, v := range knobs {
@@ -106,10 +106,10 @@ func restricted(t *testing.T, s *space.Space, knobs map[string]int64) *space.Spa
 }
 
 // by returns the part of a space with an algorithm.
-func by(t *testing.T, s *space.Space, algorithm string) *space.Space {
+func by(t *testing.T, s *searchspace.Space, algorithm string) *searchspace.Space {
 	t.Helper()
 	all := s.Algorithms()
-	k := slices.IndexFunc(all, func(a space.Algorithm) bool { return a.Name == algorithm })
+	k := slices.IndexFunc(all, func(a searchspace.Algorithm) bool { return a.Name == algorithm })
 	if k < 0 {
 		t.Fatalf("there is no %s among %v", algorithm, all)
 	}
@@ -117,7 +117,7 @@ func by(t *testing.T, s *space.Space, algorithm string) *space.Space {
 }
 
 // pointWith returns the default point with other values of some knobs, where possible.
-func pointWith(t *testing.T, s *space.Space, values map[string]int64) space.Point {
+func pointWith(t *testing.T, s *searchspace.Space, values map[string]int64) searchspace.Point {
 	t.Helper()
 	p := s.Default()
 	for k, knob := range s.Knobs {

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // printer prints one launch.
 type printer struct {
-	scalars *ctext.Scalars
+	scalars *cprint.Scalars
 	name    string
 	launch  launch
 	out     strings.Builder
@@ -209,7 +209,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 	switch b.Space {
 	case ir.Private:
 		p.private[b.Tensor] = true
-		p.line("%s %s[%d];", ctext.TypeOf(b.Tensor.DType).Scalar, name, b.Elements())
+		p.line("%s %s[%d];", cprint.TypeOf(b.Tensor.DType).Scalar, name, b.Elements())
 	case ir.Shared:
 		p.declareShared(b, name)
 	default:
@@ -219,7 +219,7 @@ func (p *printer) alloc(b *ir.Buffer) {
 
 // declareShared declares a buffer in shared memory. It is dynamic if all buffers together exceed the static limit.
 func (p *printer) declareShared(b *ir.Buffer, name string) {
-	scalar := ctext.TypeOf(b.Tensor.DType).Scalar
+	scalar := cprint.TypeOf(b.Tensor.DType).Scalar
 	word, layout := "SHARED", ""
 	if b.Row > 0 {
 		word, layout = "SWIZZLED", fmt.Sprintf(", %d, %d", b.Row, b.Rows)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
@@ -32,7 +32,7 @@ const batchSize = 10
 // ptx compiles kernels for an NVIDIA GPU.
 func ptx(t testing.TB, arch, text string) (string, error) {
 	t.Helper()
-	object, err := toolchaintest.Program(t, "clang-19", append(dialect.NVPTXFlags(arch), "-w"), dialect.NVPTX()+text)
+	object, err := toolchaintest.Program(t, "clang-19", append(macros.NVPTXFlags(arch), "-w"), macros.NVPTX()+text)
 	if err != nil {
 		return "", err
 	}
@@ -40,7 +40,7 @@ func ptx(t testing.TB, arch, text string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dialect.BoundThreads(string(made))
+	return macros.BoundThreads(string(made))
 }
 
 // card returns the GPU that kernels are printed for. It requires a clang that supports PTX, such as Debian's.
@@ -83,7 +83,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 			var spilled []usage
 			kernels := 0
 			rapid.Check(t, func(rt *rapid.T) {
-				var helpers ctext.Declarations
+				var helpers cprint.Declarations
 				text, want := "", 0
 				for n := range size {
 					w := draw(rt).Merge()
@@ -101,7 +101,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 					if err != nil {
 						rt.Fatalf("%v\n%s%s", err, w.Text(), made.Trace())
 					}
-					for _, k := range codegen.Kernels(fmt.Sprintf("k%d", n), f, &helpers, dialect.Text) {
+					for _, k := range codegen.Kernels(fmt.Sprintf("k%d", n), f, &helpers, macros.Text) {
 						text += k.Text
 						want++
 					}
@@ -156,7 +156,7 @@ func TestLiteralsOfAllIntegersArePTX(t *testing.T) {
 	text := "TILTH_KERNEL(k, 32)(GLOBAL int64_t *restrict y) {\n  GLOBAL_ARRAY(y, 99);\n"
 	for k, d := range []array.DType{array.Int8, array.Int16, array.Int32, array.Int64, array.Uint8, array.Uint16, array.Uint32, array.Uint64} {
 		for n, v := range []int64{math.MinInt64, -1, math.MaxInt64} {
-			text += fmt.Sprintf("  STORE(y, %d, (int64_t)(%s));\n", 3*k+n, ctext.IntLiteral(v, d))
+			text += fmt.Sprintf("  STORE(y, %d, (int64_t)(%s));\n", 3*k+n, cprint.IntLiteral(v, d))
 		}
 	}
 	made, err := ptx(t, "sm_80", text+"}\n")

@@ -5,15 +5,15 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
-	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
 // Simulated prints a program's launches and the ABI function SYMBOL_run, which simulates them on a processor.
-func Simulated(symbol string, f *ir.Func, d *ctext.Declarations) (string, backend.Info) {
+func Simulated(symbol string, f *ir.Func, d *cprint.Declarations) (string, backend.Info) {
 	var text, run strings.Builder
-	for _, k := range Kernels(symbol, f, d, dialect.Text) {
+	for _, k := range Kernels(symbol, f, d, macros.Text) {
 		fmt.Fprintf(&text, "#line 1 \"%s\"\n%s", k.Name, k.Text)
 		text.WriteString(thread(k))
 		run.WriteString(launched(k))
@@ -29,7 +29,7 @@ func Simulated(symbol string, f *ir.Func, d *ctext.Declarations) (string, backen
 func thread(k Kernel) string {
 	var fields, values strings.Builder
 	for _, g := range k.globals {
-		fmt.Fprintf(&fields, " %s *%s;", ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
+		fmt.Fprintf(&fields, " %s *%s;", cprint.TypeOf(g.Tensor.DType).Scalar, g.name)
 		fmt.Fprintf(&values, ", of->%s", g.name)
 	}
 	for _, m := range k.maps {

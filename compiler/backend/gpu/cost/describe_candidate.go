@@ -2,7 +2,7 @@ package cost
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -46,10 +46,10 @@ func (c *candidate) ideal() float64 {
 
 // loss returns the cycles of a block's work in its whole launch, relative to the ideal ones.
 func (c *candidate) loss(cycles float64) float64 {
-	return features.Ratio(cycles*float64(c.main.Blocks)/c.processors(), c.ideal())
+	return costfeatures.Ratio(cycles*float64(c.main.Blocks)/c.processors(), c.ideal())
 }
 
 // effort returns how often a block does something in its whole launch, per 64th of the workload's requirements.
 func (c *candidate) effort(times float64) float64 {
-	return features.Log(64 * times * float64(c.main.Blocks) / max(1, c.flop, c.bytes))
+	return costfeatures.Log(64 * times * float64(c.main.Blocks) / max(1, c.flop, c.bytes))
 }

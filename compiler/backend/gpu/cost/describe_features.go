@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -16,7 +16,7 @@ type Features struct{}
 
 var _ backend.Features = Features{}
 
-var set = features.NewSet("tilth-gpu-features-2", names(), costColumn)
+var set = costfeatures.NewSet("tilth-gpu-features-2", names(), costColumn)
 
 func names() []string {
 	list := make([]string, len(columns))
@@ -27,16 +27,16 @@ func names() []string {
 }
 
 // Set implements backend.Features.
-func (Features) Set() *features.Set { return set }
+func (Features) Set() *costfeatures.Set { return set }
 
 // Describe implements backend.Features.
-func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64) features.Row {
+func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row {
 	c := describeAnalysed(s, t, cycles)
 	values := make([]float32, len(columns))
 	for k, column := range columns {
-		values[k] = features.Finite(column.value(c))
+		values[k] = costfeatures.Finite(column.value(c))
 	}
-	return features.Row{Set: set, Values: values}
+	return costfeatures.Row{Set: set, Values: values}
 }
 
 // Prior implements backend.Features. There were no GPU measurements to train a model on.

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -34,7 +34,7 @@ func tasks(t testing.TB, name string) []program.Task { return storedTasks(t, nam
 // storedTasks returns the tasks of a model whose factors are stored as a type.
 func storedTasks(t testing.TB, name string, storage array.DType) []program.Task {
 	t.Helper()
-	m, err := model.Build(name, model.Options{})
+	m, err := modelzoo.Build(name, modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

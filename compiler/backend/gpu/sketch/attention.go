@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -61,9 +61,9 @@ func NewAttention(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics)
 	a := &attention{Attention: found, gpu: gpu, wide: s.Stages[found.Scores].Tensor.DType.Bytes(), terms: 1}
 	d := operand(s, found)
 	a.bytes = d.Bytes()
-	k := &space.Sketch[attentionParameters]{
+	k := &searchspace.Sketch[attentionParameters]{
 		Fixed:    attentionParameters{tall: 1, wide: 1, rows: 1, piece: a.N, stages: 1},
-		Variants: []space.Variant[attentionParameters]{{By: space.Direct, Structure: a}},
+		Variants: []searchspace.Variant[attentionParameters]{{By: searchspace.Direct, Structure: a}},
 	}
 	var instructions []TensorAlgorithm
 	if gpu.HasWarps() {
@@ -73,10 +73,10 @@ func NewAttention(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics)
 		b := *a
 		b.matrices, b.format, b.terms = true, x.Format, x.Format.Terms()
 		if a.D%b.terms == 0 && b.fits(k.Fixed) && x.Format.Takes(s.Stages[found.Exp].Tensor.DType) {
-			k.Variants = append(k.Variants, space.Variant[attentionParameters]{By: x.By, Structure: &b})
+			k.Variants = append(k.Variants, searchspace.Variant[attentionParameters]{By: x.By, Structure: &b})
 		}
 	}
-	k.Open = space.Worth(a.open())
+	k.Open = searchspace.Worth(a.open())
 	if !a.fits(k.Fixed) || sameOperand(s, found) {
 		return nil
 	}
@@ -103,10 +103,10 @@ func sameOperand(s *schedule.Schedule, a *sketch.Attention) bool {
 }
 
 // open returns the knobs.
-func (a *attention) open() []space.Parameter[attentionParameters] {
+func (a *attention) open() []searchspace.Parameter[attentionParameters] {
 	type q = attentionParameters
 	tiles := sketch.CeilDiv(a.M, ir.MatrixRows)
-	return []space.Parameter[q]{
+	return []searchspace.Parameter[q]{
 		sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(tiles, 1, 2, 4, 8)...),
 		sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, 1, 2, 4),
 		sketch.Knob("rows", func(p *q) *int64 { return &p.rows }, sketch.AtMost(tiles, 1, 2)...),
@@ -174,7 +174,7 @@ func (a *attention) registers(q attentionParameters) int64 {
 	return q.rows*(4*(q.keys()+a.columns())/ir.MatrixColumns/q.wide*a.wide/4) + parts*(4*q.rows+2*n)
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (a *attention) Legal(q attentionParameters) error {
 	switch {
 	case q.threads() > int64(a.gpu.BlockThreads):

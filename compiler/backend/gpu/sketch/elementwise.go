@@ -6,8 +6,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -31,18 +31,18 @@ type elementwiseParameters struct {
 }
 
 // NewElementwise returns the schedules of a unit: a map, or a reduction with one thread per result.
-func NewElementwise(s *schedule.Schedule, u sketch.Unit, g *target.GPU) space.Family {
+func NewElementwise(s *schedule.Schedule, u sketch.Unit, g *target.GPU) searchspace.Family {
 	out := s.Stages[u.Out]
 	f := &flat{unit: u, gpu: g, axes: len(out.Axes), results: sketch.Product(out.Tensor.Shape), row: 1, work: work(s, u)}
 	if f.axes > 0 {
 		f.row = out.Tensor.Shape[f.axes-1]
 	}
-	open := []space.Parameter[elementwiseParameters]{
+	open := []searchspace.Parameter[elementwiseParameters]{
 		sketch.Knob("threads", func(p *elementwiseParameters) *int64 { return &p.threads }, sketch.AtMost(sketch.CeilDiv(f.results, 32)*32, 32, 64, 128, 256, 512)...),
 		sketch.Knob("items", func(p *elementwiseParameters) *int64 { return &p.items }, sketch.AtMost(f.results, 1, 2, 4, 8)...),
 	}
-	return &space.Sketch[elementwiseParameters]{Open: space.Worth(open), Fixed: elementwiseParameters{threads: 32, items: 1},
-		Variants: []space.Variant[elementwiseParameters]{{By: space.Direct, Structure: f}}}
+	return &searchspace.Sketch[elementwiseParameters]{Open: searchspace.Worth(open), Fixed: elementwiseParameters{threads: 32, items: 1},
+		Variants: []searchspace.Variant[elementwiseParameters]{{By: searchspace.Direct, Structure: f}}}
 }
 
 // work returns the approximate cycles of a result in a thread.
@@ -63,8 +63,8 @@ func work(s *schedule.Schedule, u sketch.Unit) float64 {
 	return total
 }
 
-// Legal implements space.Structure. Stages computed for the results of a thread cover whole rows if the results lie
-// in two, so that another thread would compute them as well.
+// Legal implements searchspace.Structure. Stages computed for the results of a thread cover whole rows if the results
+// lie in two, so that another thread would compute them as well.
 func (f *flat) Legal(p elementwiseParameters) error {
 	if p.items > 1 && f.row%p.items != 0 && (f.unit.Acc >= 0 || len(f.unit.Also) > 0) {
 		return fmt.Errorf("space: %d results of a thread may lie in two rows", p.items)
@@ -76,8 +76,8 @@ func (f *flat) Legal(p elementwiseParameters) error {
 // halves of different threads interleave.
 var atOnce = map[int64]float64{2: 0.9, 4: 0.8, 8: 0.85}
 
-// Cost implements space.Structure. A multiprocessor issues one warp instruction in each of its four parts at a time,
-// and blocks beyond its capacity follow one another.
+// Cost implements searchspace.Structure. A multiprocessor issues one warp instruction in each of its four parts at a
+// time, and blocks beyond its capacity follow one another.
 func (f *flat) Cost(p elementwiseParameters) float64 {
 	blocks := sketch.CeilDiv(f.results, p.threads*p.items)
 	resident := max(1, int64(f.gpu.MultiprocessorThreads)/p.threads)
@@ -91,7 +91,7 @@ func (f *flat) Cost(p elementwiseParameters) float64 {
 	return float64(waves)*(perBlock*float64(together)+latency) + float64(blocks)/float64(f.gpu.Multiprocessors)
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (f *flat) Apply(s *schedule.Schedule, p elementwiseParameters) error {
 	b := &sketch.Builder{S: s}
 	Results(b, f.unit, f.axes, p.threads, p.items)

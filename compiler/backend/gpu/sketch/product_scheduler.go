@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // TileScheduler assigns the tiles of the results to blocks.
@@ -22,8 +22,8 @@ type TileScheduler struct {
 }
 
 // TileSchedulerKnobs returns the knobs of a tile scheduler.
-func TileSchedulerKnobs[P any](p *Product, b Box, field func(*P) *TileScheduler) []space.Parameter[P] {
-	knob := func(name string, number func(*TileScheduler) *int64, values ...int64) space.Parameter[P] {
+func TileSchedulerKnobs[P any](p *Product, b Box, field func(*P) *TileScheduler) []searchspace.Parameter[P] {
+	knob := func(name string, number func(*TileScheduler) *int64, values ...int64) searchspace.Parameter[P] {
 		return sketch.Knob(name, func(q *P) *int64 { return number(field(q)) }, values...)
 	}
 	rows, columns := p.tiles(b)
@@ -31,7 +31,7 @@ func TileSchedulerKnobs[P any](p *Product, b Box, field func(*P) *TileScheduler)
 	if rows > 1 && columns > 1 {
 		bands = sketch.Below(rows, 1, 4, 8, 16)
 	}
-	return []space.Parameter[P]{
+	return []searchspace.Parameter[P]{
 		knob("walkers", func(s *TileScheduler) *int64 { return &s.PersistentBlocks }, 0, 1, 2, 4),
 		knob("band", func(s *TileScheduler) *int64 { return &s.RasterWidth }, bands...),
 		knob("cut", func(s *TileScheduler) *int64 { return &s.StreamKRounds }, 0, 1, 2),

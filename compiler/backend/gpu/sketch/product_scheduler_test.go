@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -42,7 +42,7 @@ var (
 func costs(t *testing.T, x tile, m, n, k int64, walks ...[3]int64) (list []float64) {
 	t.Helper()
 	s := sketch.New(kerneltest.ProductOf(t, array.Float16, m, k, n), card(t), schedule.Strict)
-	s = s.Of(s.Algorithms()[slices.IndexFunc(s.Algorithms(), func(a space.Algorithm) bool { return a.Name == x.algorithm })])
+	s = s.Of(s.Algorithms()[slices.IndexFunc(s.Algorithms(), func(a searchspace.Algorithm) bool { return a.Name == x.algorithm })])
 	for _, w := range walks {
 		p, knobs := s.Default(), maps.Clone(x.knobs)
 		knobs["walkers"], knobs["band"], knobs["cut"] = w[0], w[1], w[2]

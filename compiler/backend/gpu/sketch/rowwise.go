@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -49,13 +49,13 @@ func NewRowwise(w *expr.Workload, g *target.GPU) *sketch.Whole {
 		return nil
 	}
 	limit := min(int64(g.BlockThreads), sketch.CeilDiv(m.Length, warpThreads)*warpThreads)
-	family := &space.Sketch[rowwiseParameters]{
-		Open: space.Worth([]space.Parameter[rowwiseParameters]{
+	family := &searchspace.Sketch[rowwiseParameters]{
+		Open: searchspace.Worth([]searchspace.Parameter[rowwiseParameters]{
 			sketch.Knob("threads", func(p *rowwiseParameters) *int64 { return &p.threads }, sketch.AtMost(limit, 4, 8, 16, 32, 64, 128, 256, 512, 1024)...),
 			sketch.Knob("rows", func(p *rowwiseParameters) *int64 { return &p.rows }, sketch.AtMost(s.side, 1, 2, 4, 8, 16, 32)...),
 		}),
 		Fixed:    rowwiseParameters{threads: warpThreads, rows: 1},
-		Variants: []space.Variant[rowwiseParameters]{{By: space.Direct, Structure: s}},
+		Variants: []searchspace.Variant[rowwiseParameters]{{By: searchspace.Direct, Structure: s}},
 	}
 	return &sketch.Whole{Out: m.Out, Inline: m.Inline, Family: family}
 }
@@ -85,7 +85,7 @@ func (s *rowwiseSketch) sharedBytes(p rowwiseParameters) int64 {
 	return bytes
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (s *rowwiseSketch) Legal(p rowwiseParameters) error {
 	switch {
 	case p.threads*p.rows > int64(s.gpu.BlockThreads):
@@ -104,7 +104,7 @@ const (
 	rowwiseBarrierWait = 40.0
 )
 
-// Cost implements space.Structure. It adds rounds over the row for each load, shuffles of partial results and
+// Cost implements searchspace.Structure. It adds rounds over the row for each load, shuffles of partial results and
 // barriers between stages, for the rows that a multiprocessor computes in sequence.
 func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 	const lanes, bytesPerCycle, launch = 128.0, 16.0, 500.0
@@ -132,7 +132,7 @@ func (s *rowwiseSketch) Cost(p rowwiseParameters) float64 {
 	return launch + waves*(max(work*float64(together), memory)+wait)
 }
 
-// Apply implements space.Structure.
+// Apply implements searchspace.Structure.
 func (s *rowwiseSketch) Apply(sch *schedule.Schedule, p rowwiseParameters) error {
 	b := &sketch.Builder{S: sch}
 	partials := s.combined(b, s.Out, p)

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -59,7 +59,7 @@ const (
 )
 
 // NewSlices returns the schedules of a unit with a reduction g, or nil if sums are short.
-func NewSlices(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) space.Family {
+func NewSlices(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) searchspace.Family {
 	if len(g.Reduce) == 0 {
 		return nil
 	}
@@ -74,15 +74,15 @@ func NewSlices(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	if p.extent*p.others < slicesShortest || p.extent < 4 {
 		return nil
 	}
-	return &space.Sketch[slicesParameters]{
-		Open: space.Worth([]space.Parameter[slicesParameters]{
+	return &searchspace.Sketch[slicesParameters]{
+		Open: searchspace.Worth([]searchspace.Parameter[slicesParameters]{
 			sketch.Knob("side", func(p *slicesParameters) *int64 { return &p.side }, sketch.AtMost(p.row(), 1, 2, 4, 8, 16, 32, 64, 128)...),
 			sketch.Knob("across", func(p *slicesParameters) *int64 { return &p.across }, p.sharers()...),
 			sketch.Knob("parts", func(p *slicesParameters) *int64 { return &p.parts }, p.divisions()...),
 			sketch.Unrolling(sketch.Knob("unroll", func(p *slicesParameters) *int64 { return &p.unroll }, 1, 4, 8)),
 		}),
 		Fixed:    slicesParameters{side: 1, across: 1, parts: 1, unroll: 1},
-		Variants: []space.Variant[slicesParameters]{{By: space.Direct, Structure: p}},
+		Variants: []searchspace.Variant[slicesParameters]{{By: searchspace.Direct, Structure: p}},
 	}
 }
 
@@ -151,7 +151,7 @@ func (p *sums) divisions() []int64 {
 	return list
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (p *sums) Legal(q slicesParameters) error {
 	switch {
 	case q.side*q.across > int64(p.gpu.BlockThreads):

@@ -6,26 +6,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // algorithms lists the formats that products are computed in, in ascending order of their numbers.
 var algorithms = []struct {
-	by     space.Algorithm
+	by     searchspace.Algorithm
 	format schedule.Format
 	level  schedule.Numerics
 }{
-	{space.Algorithm{Name: "compensated TF32", Number: 3}, schedule.TF32Compensated, schedule.Default},
-	{space.Algorithm{Name: "I8", Number: 8}, schedule.I8, schedule.Strict},
-	{space.Algorithm{Name: "BF16", Number: 16}, schedule.BF16, schedule.Fast},
-	{space.Algorithm{Name: "F16", Number: 17}, schedule.F16, schedule.Strict},
-	{space.Algorithm{Name: "TF32", Number: 19}, schedule.TF32, schedule.Fast},
-	{space.Algorithm{Name: "warpgroup I8", Number: 40}, schedule.WarpgroupI8, schedule.Strict},
-	{space.Algorithm{Name: "warpgroup BF16", Number: 48}, schedule.WarpgroupBF16, schedule.Fast},
-	{space.Algorithm{Name: "warpgroup F16", Number: 49}, schedule.WarpgroupF16, schedule.Strict},
-	{space.Algorithm{Name: "warpgroup TF32", Number: 51}, schedule.WarpgroupTF32, schedule.Fast},
+	{searchspace.Algorithm{Name: "compensated TF32", Number: 3}, schedule.TF32Compensated, schedule.Default},
+	{searchspace.Algorithm{Name: "I8", Number: 8}, schedule.I8, schedule.Strict},
+	{searchspace.Algorithm{Name: "BF16", Number: 16}, schedule.BF16, schedule.Fast},
+	{searchspace.Algorithm{Name: "F16", Number: 17}, schedule.F16, schedule.Strict},
+	{searchspace.Algorithm{Name: "TF32", Number: 19}, schedule.TF32, schedule.Fast},
+	{searchspace.Algorithm{Name: "warpgroup I8", Number: 40}, schedule.WarpgroupI8, schedule.Strict},
+	{searchspace.Algorithm{Name: "warpgroup BF16", Number: 48}, schedule.WarpgroupBF16, schedule.Fast},
+	{searchspace.Algorithm{Name: "warpgroup F16", Number: 49}, schedule.WarpgroupF16, schedule.Strict},
+	{searchspace.Algorithm{Name: "warpgroup TF32", Number: 51}, schedule.WarpgroupTF32, schedule.Fast},
 }
 
 // tensorTile is the sketch of products with matrix instructions of a format. A block computes a tile of the results.
@@ -66,7 +66,7 @@ type tensorParameters struct {
 
 // NewTensor returns the schedules of a unit with a reduction g in the formats that numerics allow, or nil if no format
 // does. Results need not be whole matrices: tiles are padded with zeros, which are not stored.
-func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU, numerics schedule.Numerics) space.Family {
+func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU, numerics schedule.Numerics) searchspace.Family {
 	a, b, ok := schedule.Factors(g.Body)
 	if !ok || g.Combiner != expr.Sum {
 		return nil
@@ -75,7 +75,7 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	if p == nil || len(p.Operands) != 2 || p.Extents[p.Columns] < ir.MatrixColumns/2 || !apart(p) {
 		return nil
 	}
-	k := &space.Sketch[tensorParameters]{Fixed: tensorParameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1, parts: 1}}
+	k := &searchspace.Sketch[tensorParameters]{Fixed: tensorParameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, stages: 1, parts: 1}}
 	smallest := int64(0)
 	for _, x := range algorithms {
 		level := x.level
@@ -93,7 +93,7 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 		if !takes || level > numerics || p.Reduce[p.Step].Extent%x.format.Terms() != 0 || x.format.Warpgroup() && !t.fitsWarpgroups() {
 			continue
 		}
-		k.Variants = append(k.Variants, space.Variant[tensorParameters]{By: x.by, Structure: t})
+		k.Variants = append(k.Variants, searchspace.Variant[tensorParameters]{By: x.by, Structure: t})
 		if smallest == 0 || x.format.Terms() < smallest {
 			smallest = x.format.Terms()
 		}
@@ -101,10 +101,10 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	if len(k.Variants) == 0 {
 		return nil
 	}
-	k.Open = space.Worth(append(open(p, smallest), tmaKnob(k.Variants)))
+	k.Open = searchspace.Worth(append(open(p, smallest), tmaKnob(k.Variants)))
 	for _, v := range k.Variants {
 		for _, q := range v.Structure.(*tensorTile).unit().good {
-			k.Good = append(k.Good, space.Candidate[tensorParameters]{By: v.By, Parameters: q})
+			k.Good = append(k.Good, searchspace.Candidate[tensorParameters]{By: v.By, Parameters: q})
 		}
 	}
 	return k
@@ -142,8 +142,8 @@ var good = []tensorParameters{
 	{tall: 2, wide: 2, rows: 1, columns: 2, depth: 8, stages: 4, parts: 4},
 }
 
-// Reconciled implements space.Reconciler. Tiles shrink until no half of them is beyond the results, and steps until
-// they leave no remainder.
+// Reconciled implements searchspace.Reconciler. Tiles shrink until no half of them is beyond the results, and steps
+// until they leave no remainder.
 func (p *tensorTile) Reconciled(q tensorParameters) tensorParameters {
 	p = p.of(q)
 	shrink := func(done func() bool, fields ...*int64) {
@@ -182,7 +182,7 @@ func apart(p *Product) bool {
 }
 
 // open returns the knobs for instructions with at least that many terms.
-func open(p *Product, terms int64) []space.Parameter[tensorParameters] {
+func open(p *Product, terms int64) []searchspace.Parameter[tensorParameters] {
 	type q = tensorParameters
 	positions := p.Extents[p.Rows]
 	if j := p.Joined(); j != nil {
@@ -190,7 +190,7 @@ func open(p *Product, terms int64) []space.Parameter[tensorParameters] {
 	}
 	rows, columns := sketch.CeilDiv(positions, ir.MatrixRows), sketch.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
 	steps := p.Reduce[p.Step].Extent / terms
-	knobs := []space.Parameter[q]{
+	knobs := []searchspace.Parameter[q]{
 		sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(rows, 1, 2, 4, 8)...),
 		sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, sketch.AtMost(columns, 1, 2, 4, 8)...),
 		sketch.Knob("rows", func(p *q) *int64 { return &p.rows }, sketch.AtMost(rows, 1, 2, 4, 8)...),
@@ -244,7 +244,7 @@ func (p *tensorTile) registers(q tensorParameters) int64 {
 	return 4*q.rows*q.columns*int64(1+len(p.Unit.Also)) + parts*(4*q.rows+2*q.columns)
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (p *tensorTile) Legal(q tensorParameters) error {
 	if q.joint == 1 && p.joined == nil {
 		return fmt.Errorf("space: there are no positions to be joined")

@@ -3,12 +3,12 @@ package sketch
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
 // TensorAlgorithm is a format for factors of a type, and its name.
 type TensorAlgorithm struct {
-	By     space.Algorithm
+	By     searchspace.Algorithm
 	Format schedule.Format
 }
 

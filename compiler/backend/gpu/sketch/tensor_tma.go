@@ -5,12 +5,12 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // tmaKnob returns the knob that selects between cooperative and TMA copies, if any format has both.
-func tmaKnob(variants []space.Variant[tensorParameters]) space.Parameter[tensorParameters] {
+func tmaKnob(variants []searchspace.Variant[tensorParameters]) searchspace.Parameter[tensorParameters] {
 	values := []int64{0}
 	for _, v := range variants {
 		if v.Structure.(*tensorTile).supportsTMA() && len(values) == 1 {

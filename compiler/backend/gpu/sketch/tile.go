@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -35,7 +35,7 @@ type tileParameters struct {
 
 // NewTile returns the schedules of a unit with a reduction g, or nil if no operand is shared by several results, or
 // the smallest tile exceeds a block's resources.
-func NewTile(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) space.Family {
+func NewTile(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) searchspace.Family {
 	p := NewProduct(s, g, u, gpu)
 	if p == nil {
 		return nil
@@ -48,8 +48,8 @@ func NewTile(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target
 	if !t.fits(fixed) {
 		return nil
 	}
-	return &space.Sketch[tileParameters]{Open: space.Worth(open), Fixed: fixed,
-		Variants: []space.Variant[tileParameters]{{By: space.Direct, Structure: t}}}
+	return &searchspace.Sketch[tileParameters]{Open: searchspace.Worth(open), Fixed: fixed,
+		Variants: []searchspace.Variant[tileParameters]{{By: searchspace.Direct, Structure: t}}}
 }
 
 // fits reports whether any tile with the fewest results per thread is legal.
@@ -67,10 +67,10 @@ func (p *tileTile) fits(smallest tileParameters) bool {
 }
 
 // open returns the knobs.
-func (p *tileTile) open() []space.Parameter[tileParameters] {
+func (p *tileTile) open() []searchspace.Parameter[tileParameters] {
 	type q = tileParameters
 	rows, columns, steps := p.Extents[p.Rows], p.Extents[p.Columns], p.Reduce[p.Step].Extent
-	knobs := []space.Parameter[q]{
+	knobs := []searchspace.Parameter[q]{
 		sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(rows, 1, 2, 4, 8, 16, 32)...),
 		sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, sketch.AtMost(columns, 4, 8, 16, 32, 64)...),
 		sketch.Knob("rows", func(p *q) *int64 { return &p.rows }, sketch.AtMost(rows, 1, 2, 4, 8, 16)...),
@@ -109,13 +109,13 @@ func (q tileParameters) fetching() Fetching {
 // tileRegisters limits a thread's results, so that operands and addresses have room.
 const tileRegisters = 160
 
-// Reconciled implements space.Reconciler. It makes the tile scheduler legal.
+// Reconciled implements searchspace.Reconciler. It makes the tile scheduler legal.
 func (p *tileTile) Reconciled(q tileParameters) tileParameters {
 	q.scheduler = q.scheduler.Reconciled(p.Product, q.box(), p.resident(q))
 	return q
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (p *tileTile) Legal(q tileParameters) error {
 	threads := q.tall * q.wide
 	switch {

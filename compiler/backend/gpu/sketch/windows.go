@@ -6,8 +6,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/sketch"
-	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -44,7 +44,7 @@ const (
 )
 
 // NewWindows returns the schedules of a unit with a reduction g, or nil if it is not over windows of channels.
-func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) space.Family {
+func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) searchspace.Family {
 	p := &patches{unit: u, gpu: gpu, extents: g.Tensor.Shape, down: -1, along: -1, channel: -1, feed: -1, axes: g.Axes, reduce: g.Reduce,
 		terms: 1, bytes: g.Tensor.DType.Bytes()}
 	if g.Combiner == expr.None || !p.findChannel(g) || !p.findWindow(s, g) {
@@ -63,14 +63,14 @@ func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *tar
 		}
 		return p.extents[axis]
 	}
-	return &space.Sketch[windowsParameters]{
-		Open: space.Worth([]space.Parameter[q]{
+	return &searchspace.Sketch[windowsParameters]{
+		Open: searchspace.Worth([]searchspace.Parameter[q]{
 			sketch.Knob("threads", func(p *q) *int64 { return &p.threads }, 32, 64, 128, 256),
 			sketch.Unrolling(sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(extent(p.down), 1, 2, 4)...)),
 			sketch.Unrolling(sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, sketch.AtMost(extent(p.along), 1, 2, 4, 8)...)),
 		}),
 		Fixed:    windowsParameters{threads: 32, tall: 1, wide: 1},
-		Variants: []space.Variant[windowsParameters]{{By: space.Direct, Structure: p}},
+		Variants: []searchspace.Variant[windowsParameters]{{By: searchspace.Direct, Structure: p}},
 	}
 }
 
@@ -168,7 +168,7 @@ func (p *patches) within(v *expr.Var, q windowsParameters) int64 {
 	return 1
 }
 
-// Legal implements space.Structure.
+// Legal implements searchspace.Structure.
 func (p *patches) Legal(q windowsParameters) error {
 	results := q.tall * q.wide
 	switch registers := (p.elements(q) + results*int64(1+len(p.unit.Also)) + p.terms) * max(1, p.bytes/4); {
@@ -180,8 +180,8 @@ func (p *patches) Legal(q windowsParameters) error {
 	return nil
 }
 
-// Cost implements space.Structure. It adds the operations and loads of threads, memory, and the latency of each wave
-// of blocks.
+// Cost implements searchspace.Structure. It adds the operations and loads of threads, memory, and the latency of each
+// wave of blocks.
 func (p *patches) Cost(q windowsParameters) float64 {
 	const lanes, bytesPerCycle, latency, start = 128.0, 16.0, 900.0, 40.0
 	patch, results := float64(p.elements(q)), float64(q.tall*q.wide)

@@ -1,2 +1,0 @@
-// Package features defines the representation of candidates for cost models: rows of numbers with named columns.
-package features

@@ -1,0 +1,51 @@
+package layout
+
+import (
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// separateOutputs copies an output that would otherwise share memory with an input or another output through
+// reshapes and transpositions.
+func separateOutputs(g *graph.Graph) error {
+	taken := map[*graph.Value]bool{}
+	for k, v := range g.Outputs {
+		if graph.IsEmpty(v.Shape) {
+			continue // an empty constant
+		}
+		root := v
+		for root.Producer != nil && root.Producer.IsView() {
+			root = root.Producer.Operands[0]
+		}
+		if root.Producer == nil || taken[root] {
+			if err := copyOutput(g, k); err != nil {
+				return err
+			}
+			continue
+		}
+		taken[root] = true
+	}
+	return nil
+}
+
+// copyOutput inserts a copy between output k and its value.
+func copyOutput(g *graph.Graph, k int) error {
+	v := g.Outputs[k]
+	n, err := copyOf(g, v, v.Name)
+	if err != nil {
+		return err
+	}
+	v.Name += ".source"
+	g.Nodes = append(g.Nodes, n)
+	g.Outputs[k] = n.Result
+	return nil
+}
+
+func copyOf(g *graph.Graph, v *graph.Value, name string) (*graph.Node, error) {
+	n, err := g.Apply(op.Node{Name: name, Op: op.Copy}, name, v)
+	if err != nil {
+		return nil, err
+	}
+	n.Result.Layout = op.RowMajor(len(v.Shape))
+	return n, nil
+}

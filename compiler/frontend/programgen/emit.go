@@ -1,0 +1,199 @@
+package programgen
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/frontend/layout"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+// emitter turns kernels into calls.
+type emitter struct {
+	program *program.Program
+	// budget limits the cost of rearranging constants.
+	budget *op.Budget
+	// index maps values, and constants with their layouts, to value numbers of the program.
+	index map[string]int
+	tasks map[string]int
+}
+
+// Program returns the program that runs the kernels of a graph in order. Errors name the kernel.
+func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) {
+	e := newEmitter(g)
+	for _, v := range g.Inputs {
+		e.program.Inputs = append(e.program.Inputs, e.value(v))
+	}
+	for _, kernel := range kernels {
+		if err := e.call(kernel); err != nil {
+			return nil, fmt.Errorf("kernel of node %q (%s): %w", kernel.Anchor.Name, kernel.Anchor.Op, err)
+		}
+	}
+	for _, v := range g.Outputs {
+		e.program.Outputs = append(e.program.Outputs, e.value(v))
+	}
+	e.open(g)
+	for _, c := range g.Checks {
+		e.program.AddCheck(program.IndexCheck{Input: slices.Index(g.Inputs, c.Input), First: c.First, Step: c.Step, Plus: c.Extent})
+	}
+	e.program.FindConditions()
+	return e.program, nil
+}
+
+func newEmitter(g *graph.Graph) *emitter {
+	return &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
+}
+
+// open removes the counts of open outputs from the end of the outputs.
+func (e *emitter) open(g *graph.Graph) {
+	outputs := e.program.Outputs
+	own := len(outputs)
+	for _, o := range g.Open {
+		e.program.Open = append(e.program.Open, program.Open{Output: o.Output, Axis: o.Axis, Count: outputs[o.Count]})
+		own = min(own, o.Count)
+	}
+	e.program.Outputs = outputs[:own]
+}
+
+// value returns the number of an input or computed value; a value in another's memory is an alias.
+func (e *emitter) value(v *graph.Value) int {
+	if v.Const != nil {
+		return e.constant(v, op.RowMajor(len(v.Shape)))
+	}
+	key := fmt.Sprint(v.ID)
+	if k, ok := e.index[key]; ok {
+		return k
+	}
+	made := program.Value{Name: v.Name, DType: v.InMemory(), Shape: layout.Physical(v), Alias: -1}
+	if p, _ := layout.Of(v); p.Root != v {
+		made.Alias, made.Offset = e.value(p.Root), p.Offset
+		if !p.IsDense(made.Shape) {
+			made.Strides = p.Strides
+		}
+	}
+	e.index[key] = e.add(made)
+	return e.index[key]
+}
+
+func (e *emitter) add(v program.Value) int {
+	e.program.Values = append(e.program.Values, v)
+	return len(e.program.Values) - 1
+}
+
+// constant returns the number of a constant in a layout.
+func (e *emitter) constant(v *graph.Value, layout []int) int {
+	key := fmt.Sprint(v.ID, layout)
+	if k, ok := e.index[key]; ok {
+		return k
+	}
+	shape := op.Physical(v.Shape, layout)
+	rows := op.RowMajor(len(v.Shape))
+	name, data := v.Name, &array.Array{DType: v.Const.DType, Shape: shape, Data: v.Const.Data}
+	if !op.SameLayout(v.Shape, layout, rows) {
+		e.budget.Bytes(int64(len(v.Const.Data)))
+		data = op.Arrange(v.Const, layout)
+		name = fmt.Sprint(name, layout)
+	}
+	e.index[key] = e.add(program.Value{Name: name, DType: data.DType, Shape: shape, Data: data, Alias: -1})
+	return e.index[key]
+}
+
+func (e *emitter) call(kernel *graph.Kernel) error {
+	w, args, err := e.lower(kernel)
+	if err == nil {
+		e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: e.task(taskName(kernel), w.Merge()), Args: args})
+	}
+	return err
+}
+
+// task counts a kernel's task, and adds it if it is new.
+func (e *emitter) task(name string, w *expr.Workload) int {
+	digest := w.Digest()
+	task, ok := e.tasks[digest]
+	if !ok {
+		task = len(e.program.Tasks)
+		e.tasks[digest] = task
+		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: name, Flop: w.Flop()})
+	}
+	e.program.Tasks[task].Count++
+	return task
+}
+
+// lower returns the kernel's workload, before axes are merged, and the values of its arguments.
+func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
+	e.budget.For(kernel.Anchor.Name, kernel.Anchor.Op)
+	l := op.NewLowering(e.budget)
+	values := map[int]*graph.Value{}
+	computed := map[*graph.Value]op.Operand{}
+	var outputs []*expr.Tensor
+	for _, n := range kernel.Nodes {
+		in := make([]op.Operand, len(n.Operands))
+		for k, v := range n.Operands {
+			if v == nil {
+				continue
+			}
+			values[v.ID] = v
+			o, ok := computed[v]
+			switch {
+			case ok:
+				in[k] = o
+			case v.Const != nil:
+				in[k] = l.Constant(v.ID, v.Const)
+				if v.Layout != nil {
+					in[k].Layout = v.Layout
+				}
+			default:
+				in[k] = l.Input(v.ID, v.Name, op.Type{DType: v.InMemory(), Shape: v.Shape}, v.Layout)
+				in[k].Tensor.Strides = layout.ArgumentStrides(v)
+			}
+			in[k].DType = v.DType
+		}
+		out, err := op.Lower(l, n.Node, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case slices.Contains(kernel.Stored, n.Result):
+			out = store(l, out, n.Result)
+			outputs = append(outputs, out.Tensor)
+		case slices.Contains(kernel.Prologue, n.Result):
+			out = store(l, out, n.Result)
+		}
+		computed[n.Result] = out
+	}
+	w, err := expr.NewWorkload(outputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w, e.args(w, l, values, kernel.Stored), nil
+}
+
+// store adds the stage that computes a result in the memory layout of its value; later operators of the kernel read
+// it from there.
+func store(l *op.Lowering, o op.Operand, v *graph.Value) op.Operand {
+	t := l.Store(o, v.InMemory(), v.Layout)
+	t.Strides = layout.ArgumentStrides(v)
+	return op.Operand{Type: v.Type, Layout: v.Layout, Tensor: t}
+}
+
+func (e *emitter) args(w *expr.Workload, l *op.Lowering, values map[int]*graph.Value, stored []*graph.Value) []int {
+	var args []int
+	for _, t := range w.Inputs {
+		args = append(args, e.value(values[l.Args[t].ID]))
+	}
+	for _, t := range w.Constants {
+		if made := l.Args[t].Made; made != nil {
+			args = append(args, e.add(program.Value{Name: "constant", DType: made.DType, Shape: made.Shape, Data: made, Alias: -1}))
+			continue
+		}
+		args = append(args, e.constant(values[l.Args[t].ID], l.Args[t].Layout))
+	}
+	for _, v := range stored {
+		args = append(args, e.value(v))
+	}
+	return args
+}

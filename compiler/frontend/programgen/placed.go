@@ -1,0 +1,243 @@
+package programgen
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+// valueOf is a value across all samples.
+type valueOf struct {
+	*opener
+	// index holds its number per sample.
+	index []int
+}
+
+// in returns the value in a sample.
+func (v *valueOf) in(sample int) program.Value {
+	return v.emitters[sample].program.Values[v.index[sample]]
+}
+
+// check rejects a value that differs between samples: its elements have other places within the containing value,
+// or a smaller constant is not a part of the larger one.
+func (v *valueOf) check() error {
+	first := v.in(0)
+	for s := range v.index {
+		x := v.in(s)
+		switch {
+		case x.DType != first.DType || len(x.Shape) != len(first.Shape) || (x.Data == nil) != (first.Data == nil) || (x.Alias < 0) != (first.Alias < 0):
+			return fmt.Errorf("it is another with %s than with %s", v.say(s), v.say(0))
+		case x.Data != nil && !isCorner(x.Data, first.Data):
+			return fmt.Errorf("it is a constant that with %s is no part of what it is with %s: fix an extent by --shape", v.say(s), v.say(0))
+		}
+	}
+	if first.Alias < 0 {
+		return nil
+	}
+	return v.checkView()
+}
+
+// isCorner reports whether an array is a prefix of another along each axis.
+func isCorner(part, whole *array.Array) bool {
+	for k, e := range part.Shape {
+		if e > whole.Shape[k] {
+			return false
+		}
+	}
+	return bytes.Equal(whole.Corner(part.Shape).Data, part.Data)
+}
+
+// checkView rejects a view whose elements depend on the extents.
+func (v *valueOf) checkView() error {
+	var roots, begins [][]int64 // by sample
+	for s := range v.index {
+		x := v.in(s)
+		if x.Alias != v.inSample(s, v.in(0).Alias) {
+			return fmt.Errorf("it lies in another value with %s than with %s", v.say(s), v.say(0))
+		}
+		roots = append(roots, v.emitters[s].program.Values[x.Alias].Shape)
+		begins = append(begins, digits(x.Offset, roots[s]))
+	}
+	beginning, ok := v.forms(begins)
+	ok = ok && !slices.ContainsFunc(beginning, form.shrinks) // the start depends on the maximum
+	for s := range v.index {
+		if len(roots[s]) != len(roots[0]) || !ok || !v.isSameView(s, roots) {
+			return fmt.Errorf("with %s it is another part of the memory that it lies in than with %s, as where axes are joined that have open ones among them: fix an extent by --shape",
+				v.say(s), v.say(0))
+		}
+	}
+	if !v.staysInside(roots, begins) {
+		return fmt.Errorf("it runs over the end of an open axis of the memory that it lies in: give that other bounds, or fix it by --shape")
+	}
+	if v.begin(beginning, roots[0]); v.mayMove() {
+		return nil
+	}
+	return fmt.Errorf("where it begins depends on an extent, and what lies before it is written by a kernel, which may write more than is there: fix that extent by --shape")
+}
+
+// begin records where a view starts, from the forms of the indices of its first element.
+func (v *valueOf) begin(first []form, root []int64) {
+	value := &v.emitters[0].program.Values[v.index[0]]
+	value.Offset, value.Moves = 0, make([]int64, len(v.extents))
+	for d, stride := range expr.RowMajorStrides(root) {
+		value.Offset += first[d].plus * stride
+		for k, times := range first[d].times {
+			value.Moves[k] += times * stride
+		}
+	}
+	if !slices.ContainsFunc(value.Moves, func(n int64) bool { return n != 0 }) {
+		value.Moves = nil
+	}
+}
+
+// mayMove reports whether the start of a view may depend on the extents: the view is only read, or is the only
+// written part of an output that continues an input. Kernels compute whole tiles, which may overwrite elements
+// after the view.
+func (v *valueOf) mayMove() bool {
+	p := v.emitters[0].program
+	own := p.Values[v.index[0]]
+	if own.Moves == nil || !v.isWritten(v.index[0]) {
+		return true
+	}
+	for k, other := range p.Values {
+		if k != v.index[0] && other.Alias == own.Alias && other.Moves != nil && v.isWritten(k) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == own.Alias })
+}
+
+// isWritten reports whether a kernel computes a value in place.
+func (o *opener) isWritten(value int) bool {
+	p := o.emitters[0].program
+	return slices.ContainsFunc(p.Calls, func(c program.Call) bool {
+		results := len(p.Tasks[c.Task].Workload.Outputs)
+		return slices.Contains(c.Args[len(c.Args)-results:], value)
+	})
+}
+
+// isSameView reports whether the offsets of a view's elements from its first one, as indices of the containing
+// value, equal those in the first sample.
+func (v *valueOf) isSameView(s int, roots [][]int64) bool {
+	mine, first := v.in(s), v.in(0)
+	own, others := memoryStrides(mine), memoryStrides(first)
+	for k, stride := range own {
+		if mine.Shape[k] > 1 && first.Shape[k] > 1 && !slices.Equal(digits(stride, roots[s]), digits(others[k], roots[0])) {
+			return false
+		}
+	}
+	return true
+}
+
+// staysInside reports whether no index of the containing value wraps along an open axis, since it would wrap
+// elsewhere for other extents.
+func (v *valueOf) staysInside(roots, begins [][]int64) bool {
+	var shapes [][]int64
+	for s := range v.index {
+		shapes = append(shapes, v.in(s).Shape)
+	}
+	for _, at := range append(v.corners(), v.at...) {
+		root, ok := v.shapeAt(roots, at)
+		shape, fits := v.shapeAt(shapes, at)
+		largest, moves := v.shapeAt(begins, at)
+		if !ok || !fits || !moves || slices.ContainsFunc(largest, func(begin int64) bool { return begin < 0 }) {
+			return false
+		}
+		if slices.Contains(shape, 0) {
+			continue // the view is empty
+		}
+		for k, stride := range memoryStrides(v.in(0)) {
+			for d, step := range digits(stride, roots[0]) {
+				largest[d] += (shape[k] - 1) * step
+			}
+		}
+		carried := int64(0)
+		for d := len(largest) - 1; d >= 0; d-- {
+			total := largest[d] + carried
+			if root[d] < 1 || total >= root[d] && varies(column(roots, d)) {
+				return false
+			}
+			carried = total / root[d]
+		}
+	}
+	return true
+}
+
+// shapeAt returns a shape at the given extents, derived from those in the samples.
+func (v *valueOf) shapeAt(shapes [][]int64, extents []int64) ([]int64, bool) {
+	forms, ok := v.forms(shapes)
+	shape := make([]int64, len(forms))
+	for d, f := range forms {
+		shape[d] = f.value(extents)
+	}
+	return shape, ok
+}
+
+// forms returns the form of each number in lists with one entry per sample.
+func (o *opener) forms(lists [][]int64) (forms []form, ok bool) {
+	for d := range lists[0] {
+		f, ok := o.fit(column(lists, d))
+		if !ok {
+			return nil, false
+		}
+		forms = append(forms, f)
+	}
+	return forms, true
+}
+
+func column[T any](lists [][]T, d int) []T {
+	column := make([]T, len(lists))
+	for s, list := range lists {
+		column[s] = list[d]
+	}
+	return column
+}
+
+func memoryStrides(v program.Value) []int64 {
+	if v.Strides != nil {
+		return v.Strides
+	}
+	return expr.RowMajorStrides(v.Shape)
+}
+
+// digits returns the index of the element at an offset in an array.
+func digits(at int64, shape []int64) []int64 {
+	index := make([]int64, len(shape))
+	for d := len(shape) - 1; d >= 0; d-- {
+		index[d] = at % shape[d]
+		if d == 0 {
+			index[d] = at
+		}
+		at /= shape[d]
+	}
+	return index
+}
+
+// note records the open axes of an input or output.
+func (v *valueOf) note() error {
+	p := v.emitters[0].program
+	for axis := range v.in(0).Shape {
+		counts := make([]int64, len(v.index))
+		for s := range v.index {
+			counts[s] = v.in(s).Shape[axis]
+		}
+		if !varies(counts) {
+			continue
+		}
+		f, ok := v.fit(counts)
+		if !ok || slices.Min(f.times) < 0 {
+			return fmt.Errorf("axis %d has %d elements with %s and %d with %s, which is no sum of extents", axis, counts[0], v.say(0), counts[1], v.say(1))
+		}
+		for k, times := range f.times {
+			if times > 0 {
+				p.Varying = append(p.Varying, program.Varying{Value: v.index[0], Axis: axis, Extent: k, Times: times, Plus: f.plus})
+				f.plus = 0
+			}
+		}
+	}
+	return nil
+}

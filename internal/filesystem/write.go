@@ -1,0 +1,97 @@
+package filesystem
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// WriteFile replaces the file at path by the output of fill once all of it is on disk. On failure it leaves
+// nothing behind. The next WriteFile of the same path removes temporary files of a killed process. An existing
+// path that is not a regular file, such as /dev/stdout, is written directly.
+func WriteFile(path string, fill func(io.Writer) error) error {
+	return write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Chmod(0o644) })
+}
+
+// WritePrivateFile is WriteFile for a file that only its owner may read. A replaced file keeps its owner, so that
+// root can write a file that a service reads.
+func WritePrivateFile(path string, fill func(io.Writer) error) error {
+	return write(path, fill, func(f *os.File, old fs.FileInfo) error {
+		return errors.Join(f.Chmod(0o600), keepOwner(f, old))
+	})
+}
+
+// keepOwner gives a file the owner of the file that it replaces, if any.
+func keepOwner(f *os.File, old fs.FileInfo) error {
+	if old == nil {
+		return nil
+	}
+	owner, is := old.Sys().(*syscall.Stat_t)
+	if !is || int(owner.Uid) == os.Geteuid() {
+		return nil
+	}
+	if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+		return fmt.Errorf("it belongs to user %d, do this as that user: %w", owner.Uid, err)
+	}
+	return nil
+}
+
+// write calls settle to set the mode and owner of the new file; old is the replaced file, if any.
+func write(path string, fill func(io.Writer) error, settle func(f *os.File, old fs.FileInfo) error) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("write %s: it is a folder: name a file", path)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return direct(path, fill)
+	}
+	f, err := temporary(path)
+	if err != nil {
+		return explain(path, err)
+	}
+	err = errors.Join(buffered(f, fill), settle(f, info), f.Sync())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return explain(path, errors.Join(err, os.Remove(f.Name()), f.Close()))
+	}
+	// The file is closed, and its lock released, after the rename.
+	if err := errors.Join(SyncFolder(filepath.Dir(path)), f.Close()); err != nil {
+		return explain(path, err)
+	}
+	return nil
+}
+
+func direct(path string, fill func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return explain(path, err)
+	}
+	if err := errors.Join(buffered(f, fill), f.Close()); err != nil {
+		return explain(path, err)
+	}
+	return nil
+}
+
+func buffered(w io.Writer, fill func(io.Writer) error) error {
+	b := bufio.NewWriterSize(w, 1<<20)
+	if err := fill(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// explain replaces the temporary name in an error by the requested one.
+func explain(path string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return fmt.Errorf("write %s: %w", path, err)
+}

@@ -1,0 +1,182 @@
+package humanize
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Table is a list of rows under headings, aligned when written. A heading that begins with '>' right-aligns
+// its column.
+type Table struct {
+	columns []column
+	rows    [][]string
+	// whole disables eliding for the table.
+	whole bool
+}
+
+// column describes the display of a table's column.
+type column struct {
+	right bool
+	// whole disables eliding.
+	whole bool
+	// instants marks cells as times formatted by Instant.
+	instants bool
+	// colour returns the colour of a cell; nil for a plain column.
+	colour func(cell string) string
+}
+
+// NewTable returns a table with the given columns.
+func NewTable(headings ...string) *Table {
+	t := &Table{}
+	row := make([]string, len(headings))
+	for i, h := range headings {
+		row[i] = strings.TrimPrefix(h, ">")
+		t.columns = append(t.columns, column{right: strings.HasPrefix(h, ">")})
+	}
+	t.rows = append(t.rows, row)
+	return t
+}
+
+// NewFacts returns a table of names and values without headings, starting with the given pair. Its values may
+// be sentences and are never elided.
+func NewFacts(name, value string) *Table {
+	t := NewTable("", "")
+	t.rows, t.whole = nil, true
+	t.Row(name, value)
+	return t
+}
+
+// Times marks columns as times formatted by Instant.
+func (t *Table) Times(headings ...string) *Table {
+	return t.set(headings, func(c *column) { c.instants = true })
+}
+
+// States marks columns as states of jobs, devices or tokens.
+func (t *Table) States(headings ...string) *Table {
+	return t.set(headings, func(c *column) { c.colour = stateColour })
+}
+
+// Errors marks columns as error classes, which may be empty.
+func (t *Table) Errors(headings ...string) *Table {
+	return t.set(headings, func(c *column) { c.colour = errorColour })
+}
+
+// Whole marks columns that are never elided, such as sentences.
+func (t *Table) Whole(headings ...string) *Table {
+	return t.set(headings, func(c *column) { c.whole = true })
+}
+
+func (t *Table) set(headings []string, change func(*column)) *Table {
+	for _, h := range headings {
+		if i := slices.Index(t.rows[0], h); i >= 0 {
+			change(&t.columns[i])
+		}
+	}
+	return t
+}
+
+// Row adds a row. Omitted cells are empty. Unprintable characters become blanks, because cells may contain
+// text from other programs and must stay on one line.
+func (t *Table) Row(cells ...string) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = strings.Map(printable, cell)
+	}
+	t.rows = append(t.rows, row)
+}
+
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return ' '
+}
+
+// Write writes the table with two spaces between columns and no trailing blanks. A Screen gets an elided
+// table.
+func (t *Table) Write(w io.Writer) error {
+	screen, is := w.(*Screen)
+	if !is {
+		screen = &Screen{}
+	}
+	rows := t.rows
+	if is && !screen.Full {
+		rows = t.relative(screen.Now)
+	}
+	widths := t.widths(rows)
+	if screen.Width > 0 && !t.whole {
+		screen.fit(widths, t.elidable)
+	}
+	var out strings.Builder
+	for i, row := range rows {
+		out.WriteString(t.line(row, widths, screen.Colour && i > 0) + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// elidable reports whether the cells of a column may be elided.
+func (t *Table) elidable(column int) bool {
+	c := t.columns[column]
+	return !c.right && !c.instants && !c.whole
+}
+
+// relative returns the rows with relative times.
+func (t *Table) relative(now time.Time) [][]string {
+	var rows [][]string
+	for _, row := range t.rows {
+		row = slices.Clone(row)
+		for i, cell := range row {
+			if at, err := time.Parse(time.RFC3339, cell); err == nil && t.columns[i].instants {
+				row[i] = Ago(at, now)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// widths returns the display widths of the columns.
+func (t *Table) widths(rows [][]string) []int {
+	widths := make([]int, len(t.columns))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], Columns(cell))
+		}
+	}
+	return widths
+}
+
+// line formats a row in columns of the given widths.
+func (t *Table) line(row []string, widths []int, coloured bool) string {
+	var line strings.Builder
+	pending := 0 // pending blanks, dropped at the end of the line
+	for i, cell := range row {
+		shown := ElideMiddle(cell, widths[i])
+		gap := widths[i] - Columns(shown)
+		if t.columns[i].right {
+			pending, gap = pending+gap, 0
+		}
+		if trimmed := strings.TrimRight(shown, " "); trimmed == "" {
+			pending += len(shown)
+		} else {
+			line.WriteString(strings.Repeat(" ", pending))
+			pending = len(shown) - len(trimmed)
+			line.WriteString(t.coloured(i, cell, trimmed, coloured))
+		}
+		pending += gap + columnGap
+	}
+	return line.String()
+}
+
+// coloured returns the displayed text of a cell, in the cell's colour if it has one.
+func (t *Table) coloured(column int, cell, shown string, coloured bool) string {
+	of := t.columns[column].colour
+	if !coloured || of == nil || of(cell) == "" {
+		return shown
+	}
+	return of(cell) + shown + plain
+}

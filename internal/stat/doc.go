@@ -1,2 +1,0 @@
-// Package stat summarises samples: medians, quartiles, and confidence intervals.
-package stat

@@ -1,0 +1,2 @@
+// Package stats summarises samples: medians, quartiles, and confidence intervals.
+package stats

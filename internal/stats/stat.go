@@ -1,0 +1,114 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Summary holds the usual statistics of samples.
+type Summary struct {
+	Mean, Median, Min, Max float64
+	// StdDev is the sample standard deviation; 0 for a single sample.
+	StdDev float64
+	Count  int
+}
+
+// Of summarises samples. It returns the zero Summary without samples.
+func Of(samples []float64) Summary {
+	n := len(samples)
+	if n == 0 {
+		return Summary{}
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	s := Summary{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Count: n}
+	for _, v := range sorted {
+		s.Mean += v / float64(n)
+	}
+	if n > 1 {
+		sum := 0.0
+		for _, v := range sorted {
+			sum += (v - s.Mean) * (v - s.Mean)
+		}
+		s.StdDev = math.Sqrt(sum / float64(n-1))
+	}
+	return s
+}
+
+// GeometricMean returns the geometric mean of positive ratios, or 0 without ratios.
+func GeometricMean(ratios []float64) float64 {
+	if len(ratios) == 0 {
+		return 0
+	}
+	logs := 0.0
+	for _, r := range ratios {
+		logs += math.Log(r)
+	}
+	return math.Exp(logs / float64(len(ratios)))
+}
+
+// Quartiles returns the quartiles of samples, interpolated between them, or zeros without samples.
+func Quartiles(samples []float64) (low, median, high float64) {
+	if len(samples) == 0 {
+		return 0, 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	at := func(share float64) float64 {
+		whole, part := math.Modf(share * float64(len(sorted)-1))
+		k := int(whole)
+		return sorted[k] + part*(sorted[min(k+1, len(sorted)-1)]-sorted[k])
+	}
+	return at(0.25), at(0.5), at(0.75)
+}
+
+// lowerHalf is the distance between the lower quartile and the median of a normal distribution, in standard
+// deviations.
+const lowerHalf = 0.6745
+
+// Steady returns the lower quartile of samples that disturbances may have lengthened, but never shortened,
+// and an estimate of their relative standard deviation from the less disturbed half. It returns zeros without
+// samples.
+func Steady(samples []float64) (low, noise float64) {
+	low, middle, _ := Quartiles(samples)
+	if middle == 0 {
+		return low, 0
+	}
+	return low, (middle - low) / lowerHalf / middle
+}
+
+// Spearman returns the rank correlation of two lists of the same length, from -1 to 1, or 0 if all values of
+// a list are equal.
+func Spearman(a, b []float64) float64 {
+	x, y := ranks(a), ranks(b)
+	mean := float64(len(a)-1) / 2
+	var xy, xx, yy float64
+	for k := range x {
+		dx, dy := x[k]-mean, y[k]-mean
+		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+	}
+	if xx == 0 || yy == 0 {
+		return 0
+	}
+	return xy / math.Sqrt(xx*yy)
+}
+
+// ranks returns the ranks of the values. Equal values share their mean rank.
+func ranks(values []float64) []float64 {
+	order := make([]int, len(values))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	list := make([]float64, len(values))
+	for k := 0; k < len(order); {
+		end := k + 1
+		for end < len(order) && values[order[end]] == values[order[k]] {
+			end++
+		}
+		for _, at := range order[k:end] {
+			list[at] = float64(k+end-1) / 2
+		}
+		k = end
+	}
+	return list
+}

@@ -1,0 +1,48 @@
+package stats
+
+import (
+	"math"
+	"testing"
+)
+
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		samples []float64
+		want    Summary
+	}{
+		{"nothing", nil, Summary{}},
+		{"one", []float64{3}, Summary{Mean: 3, Median: 3, Min: 3, Max: 3, Count: 1}},
+		{"odd", []float64{5, 1, 3}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, StdDev: 2, Count: 3}},
+		{"even", []float64{4, 1, 2, 5}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, StdDev: math.Sqrt(10.0 / 3), Count: 4}},
+	} {
+		if got := Of(c.samples); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestGeometricMean(t *testing.T) {
+	for want, ratios := range map[float64][]float64{0: nil, 3: {3}, 2: {1, 4}, 1: {0.5, 2, 1}} {
+		if got := GeometricMean(ratios); math.Abs(got-want) > 1e-12 {
+			t.Errorf("the mean of %v is %g, want %g", ratios, got, want)
+		}
+	}
+}
+
+func TestQuartiles(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		samples           []float64
+		low, median, high float64
+	}{
+		{"nothing", nil, 0, 0, 0},
+		{"one", []float64{3}, 3, 3, 3},
+		{"five", []float64{5, 1, 4, 2, 3}, 2, 3, 4},
+		{"between samples", []float64{1, 2}, 1.25, 1.5, 1.75},
+	} {
+		if low, median, high := Quartiles(c.samples); low != c.low || median != c.median || high != c.high {
+			t.Errorf("%s: %g %g %g, want %g %g %g", c.name, low, median, high, c.low, c.median, c.high)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// Config configures an engine. All fields except Failing are required.
+type Config struct {
+	// State configures the machine. New sets Artifacts, Requested and Life.
+	State state.Config
+	// Store must be open. The caller closes it after all users of the engine have stopped.
+	Store records.Store
+	// Artifacts configures the artifact store. New sets Damaged, Logger and Now.
+	Artifacts artifact.Options
+	// Calls bounds the calls that wait for the disk, Watches the event streams.
+	Calls, Watches int
+	// Observe receives the facts of each change. It is called with the engine's lock held and must not block.
+	Observe func(state.Fact)
+	// Failing is called once when the store cannot be written; the engine stops then. If nil, the error is logged.
+	Failing func(error)
+}
+
+// Engine runs a state machine. Its methods are safe for concurrent use.
+type Engine struct {
+	cfg       Config
+	log       *slog.Logger
+	store     records.Store
+	artifacts *artifact.Store
+	remote    records.Remote // nil without a database server
+	watches   *Watches
+	calls     atomic.Int64 // calls waiting for the disk
+
+	// sweep has capacity one. It holds an element when dropped jobs may have left rows.
+	sweep chan struct{}
+	// closing is closed to end long polls and streams.
+	closing   chan struct{}
+	closeOnce sync.Once
+	// failed is closed once failure is set: the store could not be written.
+	failed   chan struct{}
+	failOnce sync.Once
+	failure  error
+
+	mu      sync.Mutex
+	machine *state.Machine
+	waits   map[*state.Waiter]*wait
+}
+
+// New returns an engine for an empty farm.
+func New(cfg Config) (*Engine, error) {
+	e := &Engine{
+		cfg: cfg, log: cfg.State.Logger, store: cfg.Store, watches: newWatches(cfg.Watches),
+		sweep: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
+		waits: map[*state.Waiter]*wait{},
+	}
+	options := cfg.Artifacts
+	options.Logger, options.Now, options.Damaged = e.log, cfg.State.Now, e.damaged
+	if e.cfg.Failing == nil {
+		e.cfg.Failing = func(err error) { e.log.Error("the records cannot be written, stopping", "error", err) }
+	}
+	e.followRemote()
+	var err error
+	if e.artifacts, err = artifact.Open(options); err != nil {
+		return nil, err
+	}
+	machine := cfg.State
+	machine.Artifacts, machine.Requested, machine.Generation = e.artifacts, e.store.JobByRequest, e.store.Generation()
+	e.machine = state.New(machine)
+	return e, nil
+}
+
+// Recover loads the state from the store. It must be called before Run.
+func (e *Engine) Recover() error {
+	file, isFile := e.store.(records.File)
+	if isFile {
+		file.OnDamage(e.logDamage)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	mend, err := e.machine.Recover(e.store)
+	if err != nil {
+		return err
+	}
+	if err := e.applyNow(mend); err != nil {
+		return err
+	}
+	if isFile && !file.Restored().IsZero() {
+		e.log.Warn("the records file is a restored backup: later changes are lost, and all agents join again", "of", file.Restored().UTC())
+	}
+	return e.retainAll()
+}
+
+// applyNow makes a change and waits until it is stored. The caller must hold the lock.
+func (e *Engine) applyNow(step func(c *state.Change) error) error {
+	pending, err := e.apply(step)
+	if err != nil {
+		return err
+	}
+	return pending.Wait(context.Background())
+}
+
+// retainAll enforces the retention rules on a store that another tracker, or this one with other rules, has written.
+// The caller must hold the lock.
+func (e *Engine) retainAll() (err error) {
+	ended, owners := e.machine.Ended()
+	for _, owner := range append(owners, "") {
+		for before := -1; before != ended; {
+			before = ended
+			err = errors.Join(err, e.applyNow(func(c *state.Change) error {
+				c.Retain(owner)
+				return nil
+			}))
+			ended, _ = e.machine.Ended()
+		}
+	}
+	return err
+}
+
+// Read calls look with the lock held. look must not retain the machine.
+func (e *Engine) Read(look func(m *state.Machine)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	look(e.machine)
+}
+
+// LookUp reads what a submission needs from the store, without holding the lock.
+func (e *Engine) LookUp(s *state.Submission) error {
+	var lapsed uint64
+	e.Read(func(m *state.Machine) { lapsed = m.Lapsed() })
+	return s.LookUp(e.store.JobByRequest, lapsed)
+}
+
+// Members returns the session counts by identity. They need no lock.
+func (e *Engine) Members() *state.Members { return e.machine.Members() }
+
+// Store returns the store.
+func (e *Engine) Store() records.Store { return e.store }
+
+// Artifacts returns the artifact store.
+func (e *Engine) Artifacts() *artifact.Store { return e.artifacts }
+
+// Watches returns the subscriptions to events.
+func (e *Engine) Watches() *Watches { return e.watches }
+
+// Closing returns a channel that is closed when long polls and streams must end.
+func (e *Engine) Closing() <-chan struct{} { return e.closing }
+
+// Close ends long polls and streams, so that a server can stop gracefully.
+func (e *Engine) Close() { e.closeOnce.Do(func() { close(e.closing) }) }
+
+// fail records that the store cannot be written. From then on memory is ahead of the store for good.
+func (e *Engine) fail(err error) {
+	e.failOnce.Do(func() {
+		e.cfg.Failing(err)
+		e.failure = err
+		close(e.failed)
+	})
+}
+
+// damaged handles a damaged artifact that was set aside.
+func (e *Engine) damaged(digest string) {
+	err := e.Update(context.Background(), func(c *state.Change) error {
+		c.Damaged(digest)
+		return nil
+	})
+	if err != nil {
+		e.log.Warn("users of a damaged artifact not found: they fail when an agent requests it", "artifact", digest, "error", err)
+	}
+}
+
+// logDamage logs a damaged row of the records file.
+func (e *Engine) logDamage(d *records.Damage) {
+	e.log.Error("row of the records file damaged", "bucket", d.Bucket, "key", string(d.Key), "error", d.Err)
+}

@@ -1,0 +1,116 @@
+package coordinator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// Run runs periodic work until ctx ends or the store fails; it returns the store's error. When Run returns, long polls
+// and streams have ended.
+func (e *Engine) Run(ctx context.Context) error {
+	defer e.Close()
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	keeping.Go(func() { e.artifacts.Run(ctx) })
+	keeping.Go(func() { e.sweeper(ctx) })
+	timer := time.NewTimer(e.untilTick())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			e.storeTime()
+			return nil
+		case <-e.closing:
+			e.storeTime()
+			return nil
+		case <-e.failed:
+			return e.failure
+		case <-timer.C:
+			e.tick(ctx)
+			timer.Reset(e.untilTick())
+		}
+	}
+}
+
+// minTick is the minimum interval between two ticks.
+const minTick = 10 * time.Millisecond
+
+// untilTick returns the time until the next tick: one second, or less if a time budget runs out earlier.
+func (e *Engine) untilTick() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wait := min(time.Second, e.cfg.State.LeaseTimeout/4)
+	if spent, ok := e.machine.UntilSpent(); ok {
+		wait = min(wait, max(spent, minTick))
+	}
+	return wait
+}
+
+// tick runs the periodic operations, each in a change of its own. It skips ticks while the store's server is away; the
+// tracker counts as stopped during that time.
+func (e *Engine) tick(ctx context.Context) {
+	if e.away() {
+		return
+	}
+	for _, b := range []struct {
+		step   func(c *state.Change)
+		failed string
+	}{
+		{(*state.Change).Expire, "expiry not stored"},
+		{(*state.Change).KeepTime, "budget time not stored"},
+		{(*state.Change).EndTurns, "the end of turns not stored"},
+		{(*state.Change).PassAge, "old jobs not dropped"},
+	} {
+		err := e.Update(ctx, func(c *state.Change) error {
+			b.step(c)
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			e.log.Error(b.failed, "error", err)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.machine.ServeWaiters()
+	e.carryOut(nil)
+}
+
+// storeTime stores the time counted since it was last stored.
+func (e *Engine) storeTime() {
+	err := e.Update(context.Background(), func(c *state.Change) error {
+		c.StoreTime()
+		return nil
+	})
+	if err != nil {
+		e.log.Warn("budget time not stored", "error", err)
+	}
+}
+
+func (e *Engine) wakeSweeper() {
+	select {
+	case e.sweep <- struct{}{}:
+	default:
+	}
+}
+
+// sweeper removes leftover rows of dropped jobs until ctx ends.
+func (e *Engine) sweeper(ctx context.Context) {
+	e.wakeSweeper() // an earlier process may have left some
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.closing:
+			return
+		case <-e.sweep:
+		}
+		if err := e.store.Sweep(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("events of dropped jobs not removed", "error", err)
+		}
+	}
+}

@@ -1,7 +1,0 @@
-// Package engine runs the tracker's state machine. It owns the lock, the store, the artifacts, the watchers and the
-// periodic tick. It knows neither transport nor metrics; an observer receives what happened.
-//
-// Every operation follows one path (see Update). Under one lock the machine checks it, changes memory and returns the
-// rows to store. The engine commits them and answers once they are on disk. Changes reach the disk in the order in
-// which they were made, so no answer can depend on lost state.
-package engine

@@ -1,0 +1,21 @@
+package rpc
+
+import (
+	"context"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// CordonDevice implements tilthv1.DeviceServiceServer.
+func (s *Services) CordonDevice(ctx context.Context, req *tilthv1.CordonDeviceRequest) (*tilthv1.CordonDeviceResponse, error) {
+	duration := req.GetDuration().AsDuration()
+	if req.GetDuration() != nil && (!req.GetDuration().IsValid() || duration <= 0) {
+		return nil, invalid("duration", "is %v, not more than 0; leave it out for no end", duration)
+	}
+	by := who(ctx, req)
+	out, err := s.decide(ctx, func(c *state.Change) (*tilthv1.Device, error) {
+		return c.Cordon(req.GetName(), by, req.GetReason(), duration)
+	})
+	return &tilthv1.CordonDeviceResponse{Device: out}, err
+}

@@ -1,0 +1,49 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// TestWhatIsKnownOfAWorkloadIsLookedUpOnce is a regression test: a submission of 4.4 MiB counted the records of one
+// workload once per task, which took 17 s of processor time.
+func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
+	const recorded, tasks = 1000, 20_000
+	looked := 0
+	k := recordLookup{spec: &tilthv1.JobSpec{}, left: 3 * recorded, seen: map[[2]string]records.Known{},
+		look: func(_, _, _, _ string, limit int) (records.Known, error) {
+			n := min(recorded, limit)
+			looked += n
+			return records.Known{Trials: n}, nil
+		}}
+	for range tasks {
+		if known, err := k.find(&tilthv1.TaskSpec{WorkloadDigest: "same"}); err != nil || known.Trials != recorded {
+			t.Fatalf("%d trials are known, %v", known.Trials, err)
+		}
+	}
+	if looked != recorded {
+		t.Errorf("%d records were looked at for %d tasks of a workload that has %d", looked, tasks, recorded)
+	}
+	for n := range tasks {
+		if known, err := k.find(&tilthv1.TaskSpec{WorkloadDigest: fmt.Sprint(n)}); err != nil || known.Trials == 0 {
+			t.Fatalf("%d trials are known, %v", known.Trials, err)
+		}
+	}
+	if limit := 3*recorded + tasks; looked > limit {
+		t.Errorf("%d records were looked at, at most %d may be", looked, limit)
+	}
+}
+
+// TestASubmissionThatNobodyWaitsForLooksNothingUp is a regression test: look-ups continued after their client had
+// given up.
+func TestASubmissionThatNobodyWaitsForLooksNothingUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := firstProgress(ctx, nil, &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{}}}); err == nil {
+		t.Error("it did")
+	}
+}

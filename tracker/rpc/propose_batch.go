@@ -1,0 +1,92 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// ProposeBatch implements tilthv1.SearchServiceServer.
+func (s *Services) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRequest) (*tilthv1.ProposeBatchResponse, error) {
+	if err := checkCandidates(req.GetCandidates()); err != nil {
+		return nil, err
+	}
+	if s := req.GetSearchSeconds(); !records.ValidSeconds(s) {
+		return nil, invalid("search_seconds", "is %v", s)
+	}
+	if err := checkMode(req); err != nil {
+		return nil, err
+	}
+	if err := checkPredictions(req); err != nil {
+		return nil, err
+	}
+	var proposal state.Proposal
+	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
+		proposal, err = c.Propose(req)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if proposal.Closed == "" {
+		return proposal.ProposeBatchResponse, nil
+	}
+	id, row, err := s.engine.Store().ClosedProposal(proposal.Closed)
+	if err != nil {
+		return nil, StoreError(err)
+	}
+	return &tilthv1.ProposeBatchResponse{BatchId: id, FirstTrial: row.GetFirstTrial()}, nil
+}
+
+func checkMode(req *tilthv1.ProposeBatchRequest) error {
+	switch req.GetMode() {
+	case tilthv1.BatchMode_BATCH_MODE_UNSPECIFIED, tilthv1.BatchMode_BATCH_MODE_SEARCH:
+		return nil
+	case tilthv1.BatchMode_BATCH_MODE_FINALISTS:
+		if n := len(req.GetCandidates()); n > wire.MaxFinalists {
+			return invalid("candidates", "are %d finalists, at most %d may take turns", n, wire.MaxFinalists)
+		}
+		return nil
+	}
+	return invalid("mode", "is %v, not SEARCH or FINALISTS", req.GetMode())
+}
+
+// checkPredictions refuses predictions that are not valid times or do not match the candidates in number.
+func checkPredictions(req *tilthv1.ProposeBatchRequest) error {
+	predicted := req.GetPredictedSeconds()
+	if n := len(req.GetCandidates()); len(predicted) > 0 && len(predicted) != n {
+		return invalid("predicted_seconds", "has %d predictions, there are %d candidates: send one for each, or none", len(predicted), n)
+	}
+	for i, s := range predicted {
+		if !records.ValidSeconds(float64(s)) {
+			return invalid("predicted_seconds", "has %v s for candidate %d", s, i)
+		}
+	}
+	return nil
+}
+
+func checkCandidates(candidates []*tilthv1.Candidate) error {
+	if len(candidates) == 0 {
+		return invalid("candidates", "is empty")
+	}
+	seen := make(map[string]bool, len(candidates))
+	for i, c := range candidates {
+		switch {
+		case len(c.GetTrace()) == 0:
+			return invalidItem("candidates", i, "trace", "is empty")
+		case !records.IsDigest(c.GetDigest(), c.GetTrace()):
+			return invalidItem("candidates", i, "digest", "%q is not the sha256 of the trace", c.GetDigest())
+		case !records.ValidNumerics(c.GetNumerics()):
+			return invalidItem("candidates", i, "numerics", "is %q, not strict, default or fast", c.GetNumerics())
+		case !records.ValidShare(c.GetMultiplications()):
+			return invalidItem("candidates", i, "multiplications", "is %v, not a share of 1", c.GetMultiplications())
+		case seen[c.GetDigest()]:
+			return invalidItem("candidates", i, "digest", "%s is in the batch twice", c.GetDigest())
+		}
+		seen[c.GetDigest()] = true
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// report runs a report under the batch's lease. A report that was accepted before is accepted again and changes
+// nothing.
+func (s *Services) report(ctx context.Context, call string, token *tilthv1.LeaseToken, step func(*state.Change) (known bool, err error)) error {
+	known := false
+	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
+		known, err = step(c)
+		return err
+	})
+	if err != nil || known {
+		return err
+	}
+	row, err := s.engine.Store().ClosedBatch(token.GetSubject())
+	if err != nil && !errors.Is(err, records.ErrNotFound) {
+		return StoreError(err)
+	}
+	if !state.Holds(row.GetSettled(), token) {
+		return s.status(state.Stale(call, token))
+	}
+	s.repeated(call)
+	return nil
+}

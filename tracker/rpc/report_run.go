@@ -1,0 +1,51 @@
+package rpc
+
+import (
+	"context"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// ReportRun implements tilthv1.RunServiceServer.
+func (s *Services) ReportRun(ctx context.Context, req *tilthv1.ReportRunRequest) (*tilthv1.ReportRunResponse, error) {
+	if err := checkRunReport(req); err != nil {
+		return nil, err
+	}
+	held := false
+	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
+		held, err = c.ReportRun(req)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !held && !s.finishedBy(req.GetLease()) {
+		return nil, s.status(state.Stale("ReportRun", req.GetLease()))
+	}
+	return &tilthv1.ReportRunResponse{}, nil
+}
+
+func checkRunReport(req *tilthv1.ReportRunRequest) error {
+	said := 0
+	if req.GetResult() != nil {
+		said++
+	}
+	if req.GetFailure() != "" {
+		said++
+	}
+	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
+		said++
+		if !records.InfraFault(class) || class == tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA {
+			return invalid("infra_error", "is %v, not DEVICE_INFRA or FARM_INFRA", class)
+		}
+	}
+	if said != 1 {
+		return invalid("result", "and failure and infra_error: %d of them are set, not one", said)
+	}
+	if outputs := req.GetResult().GetOutputs(); outputs != nil {
+		return checkArtifact("result.outputs", outputs)
+	}
+	return nil
+}

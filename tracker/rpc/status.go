@@ -1,0 +1,102 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// status converts an error of the engine or the state machine to a gRPC status. It counts refusals.
+func (s *Services) status(err error) error {
+	var r *state.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	case !errors.As(err, &r):
+		return err
+	}
+	s.counts.Refused(r)
+	if r.Kind == state.StaleLease {
+		s.log.Warn("stale lease refused", "call", r.Of, "error", r.Text)
+	}
+	return statusOf(r)
+}
+
+// statusOf converts a refusal to a gRPC status.
+func statusOf(r *state.Refusal) error {
+	switch r.Kind {
+	case state.Invalid:
+		return invalid(r.Of, "%s", r.Text)
+	case state.NotFound:
+		return status.Error(codes.NotFound, r.Text)
+	case state.NotNow:
+		return status.Error(codes.FailedPrecondition, r.Text)
+	case state.Denied:
+		return status.Error(codes.PermissionDenied, r.Text)
+	case state.VoidSession:
+		return wire.Refuse(codes.NotFound, wire.ReasonVoidSession, "%s", r.Text)
+	case state.StaleLease:
+		return wire.Refuse(codes.FailedPrecondition, wire.ReasonStaleLease, "%s", r.Text)
+	case state.OtherHistory:
+		return wire.Refuse(codes.FailedPrecondition, wire.ReasonHistory, "%s", r.Text)
+	case state.MissingArtifact:
+		return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "%s", r.Text)
+	case state.Overloaded:
+		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%s", r.Text)
+	case state.StoreAway:
+		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%s", r.Text)
+	case state.OverQuota:
+		return wire.Refuse(codes.ResourceExhausted, wire.ReasonQuota, "%s", r.Text)
+	case state.Stopping:
+		return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "%s", r.Text)
+	}
+	return status.Error(codes.Internal, r.Text)
+}
+
+// invalid returns an InvalidArgument status for a field.
+func invalid(field, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	s, err := status.New(codes.InvalidArgument, field+": "+text).WithDetails(&errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}},
+	})
+	if err != nil {
+		return status.Error(codes.InvalidArgument, field+": "+text)
+	}
+	return s.Err()
+}
+
+// invalidItem is invalid for a field of a list item, or for the item if field is empty. It formats the name only on
+// failure.
+func invalidItem(list string, at int, field, format string, args ...any) error {
+	name := fmt.Sprintf("%s[%d]", list, at)
+	if field != "" {
+		name += "." + field
+	}
+	return invalid(name, format, args...)
+}
+
+// notFound returns a NotFound status.
+func notFound(what, id string) error {
+	return status.Errorf(codes.NotFound, "%s %q does not exist", what, id)
+}
+
+// StoreError returns a status for a store that cannot be read; nil for nil.
+func StoreError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, records.ErrAway) { // only the log names the server
+		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%v: try again later", records.ErrAway)
+	}
+	return status.Errorf(codes.Internal, "read the records: %v", err)
+}

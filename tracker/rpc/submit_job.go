@@ -1,0 +1,62 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/access"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/state"
+)
+
+// SubmitJob implements tilthv1.JobServiceServer.
+func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest) (*tilthv1.SubmitJobResponse, error) {
+	if err := cmp.Or(checkKeyName("request_id", req.GetRequestId()), checkJob(req.GetSpec())); err != nil {
+		return nil, err
+	}
+	_, asked := access.From(ctx)
+	if req.GetSpec().GetPrivate() && !asked {
+		return nil, status.Error(codes.FailedPrecondition, "this tracker authenticates nobody, so no job on it is private: close it (see docs/security.md), or submit without --private")
+	}
+	// The owner in the spec counts only without authentication.
+	if caller, is := access.From(ctx); is {
+		req.Spec.Owner = caller.Name
+	}
+	if err := s.shard.takes(req.GetSpec().GetOwner()); err != nil {
+		return nil, err
+	}
+	progress, err := firstProgress(ctx, s.known(privateOwner(req.GetSpec())), req.GetSpec())
+	if err != nil {
+		return nil, err
+	}
+	submission := state.NewSubmission(req.GetRequestId(), req.GetSpec(), progress)
+	if err := s.engine.LookUp(submission); err != nil {
+		return nil, s.status(err)
+	}
+	var job *tilthv1.Job
+	var before string
+	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {
+		job, before, err = c.Submit(submission)
+		return err
+	})
+	if err == nil && before != "" {
+		if job, err = s.engine.Store().Job(before); err != nil {
+			err = StoreError(err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &tilthv1.SubmitJobResponse{Job: job}, nil
+}
+
+// privateOwner returns the owner whose private records the job may use: its own if it is private, otherwise none.
+func privateOwner(spec *tilthv1.JobSpec) string {
+	if spec.GetPrivate() {
+		return spec.GetOwner()
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package bestschedule
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// Limits on what algorithms may add to a package's weights, relative to them, with a fixed allowance:
+// runtimes that keep a second copy of the weights need more. Strassen's sums, which gain least for their
+// size, have limits of their own.
+const (
+	addedPart     = 4.0 / 5
+	freeBytes     = 84 << 20
+	sumsPart      = 1.0 / 6
+	freeSumsBytes = 48 << 20
+	// addedToIntegers is the limit relative to integer weights of convolutions, which were chosen to save
+	// space: the total stays below the size of floats. There is no fixed allowance then.
+	addedToIntegers = 2.0
+)
+
+// size is what algorithms add to the weights, in bytes: Strassen's sums, and the total.
+type size struct{ sums, all int64 }
+
+func (s size) within(limit size) bool { return s.sums <= limit.sums && s.all <= limit.all }
+
+// limitOf returns the limit for the weights of a program.
+func limitOf(p *program.Program) size {
+	floats, integers, convolves := 0.0, 0.0, false
+	for _, task := range p.Tasks {
+		convolves = convolves || slices.ContainsFunc(task.Workload.Stages, castsIntegers)
+		for _, c := range task.Workload.Constants {
+			bytes := float64(array.Elements(c.Shape)*c.DType.Bytes()) * float64(task.Count)
+			if c.DType.IsInt() {
+				integers += bytes
+			} else {
+				floats += bytes
+			}
+		}
+	}
+	sums := sumsPart * (floats + integers)
+	if convolves {
+		return size{sums: int64(sums), all: int64(addedPart*floats + addedToIntegers*integers)}
+	}
+	return size{sums: int64(max(sums, freeSumsBytes)), all: int64(addedPart*(floats+integers)) + freeBytes}
+}
+
+// castsIntegers reports whether a stage is a sum of floats by integer weights, whose transforms are floats.
+func castsIntegers(t *expr.Tensor) bool {
+	a, b, ok := schedule.Factors(t.Body)
+	if !ok || t.Combiner != expr.Sum || !t.DType.IsFloat() {
+		return false
+	}
+	return slices.ContainsFunc([]*expr.Load{a, b}, func(l *expr.Load) bool { return l.Tensor.Role == expr.Constant && l.DType().IsInt() })
+}
+
+// fastest returns what the first alternatives of all tasks add.
+func fastest(tasks [][]alternative) (sum size) {
+	for _, list := range tasks {
+		sum.sums += list[0].added.sums
+		sum.all += list[0].added.all
+	}
+	return sum
+}
+
+// Limits are divided into this many parts; sizes are rounded up.
+const (
+	sumsParts = 48
+	allParts  = 512
+)
+
+// pick chooses an alternative of each task that minimises the total time within the limit. It solves a
+// knapsack problem by dynamic programming over the tasks and the parts of the limit, and prefers the first of
+// equal alternatives. The first alternative of a task is the fastest, and one alternative of each adds
+// nothing.
+func pick(tasks []program.Task, lists [][]alternative, limit size) []int {
+	k := knapsack{limit: limit, seconds: make([]float64, (sumsParts+1)*(allParts+1))}
+	picked := make([]int, len(lists))
+	var open []int
+	for i, list := range lists {
+		if list[0].added.all > 0 {
+			open = append(open, i)
+			k.add(list, float64(tasks[i].Count))
+		}
+	}
+	for n, choice := range k.picked() {
+		picked[open[n]] = choice
+	}
+	return picked
+}
+
+// knapsack is the state after some tasks.
+type knapsack struct {
+	limit size
+	// seconds holds the minimum total time by usable parts of both limits: [sums][all], flattened.
+	seconds []float64
+	// steps holds the choices of each task.
+	steps [][]step
+}
+
+// step is the alternative of a task, and the distance to the cell of the previous tasks.
+type step struct{ alternative, back int32 }
+
+func (k *knapsack) add(list []alternative, count float64) {
+	next, steps := slices.Repeat([]float64{math.Inf(1)}, len(k.seconds)), make([]step, len(k.seconds))
+	for n, a := range list {
+		if !a.added.within(k.limit) {
+			continue
+		}
+		sums, all := parts(a.added.sums, k.limit.sums, sumsParts), parts(a.added.all, k.limit.all, allParts)
+		back := sums*(allParts+1) + all
+		for row := sums; row <= sumsParts; row++ {
+			for cell := row*(allParts+1) + all; cell < (row+1)*(allParts+1); cell++ {
+				if s := k.seconds[cell-back] + count*a.seconds; s < next[cell] {
+					next[cell], steps[cell] = s, step{int32(n), int32(back)}
+				}
+			}
+		}
+	}
+	k.seconds, k.steps = next, append(k.steps, steps)
+}
+
+// picked backtracks from the full limits.
+func (k *knapsack) picked() []int {
+	picked, cell := make([]int, len(k.steps)), len(k.seconds)-1
+	for i, steps := range slices.Backward(k.steps) {
+		picked[i] = int(steps[cell].alternative)
+		cell -= int(steps[cell].back)
+	}
+	return picked
+}
+
+// parts converts bytes to parts of the limit, rounded up.
+func parts(bytes, limit int64, n int) int {
+	if bytes == 0 {
+		return 0
+	}
+	return int(math.Ceil(float64(bytes) / float64(limit) * float64(n)))
+}

@@ -1,0 +1,121 @@
+package jobclient
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// ModelReader reads models in child processes that call ServeModelReader.
+type ModelReader struct {
+	sandbox.Server
+	// Time and MemoryBytes limit a process; zero values mean 10 min and no limit.
+	Time        time.Duration
+	MemoryBytes int64
+
+	bounds *wire.Checker
+}
+
+const (
+	defaultTime = 10 * time.Minute
+	// maxAnswerBytes bounds the answer of a process by the tracker's limit for a report with a lease.
+	maxAnswerBytes = 16<<20 - 4<<10
+)
+
+// NewModelReader returns a reader.
+func NewModelReader(server sandbox.Server, time time.Duration, memoryBytes int64) (*ModelReader, error) {
+	checker, err := wire.NewChecker()
+	if err != nil {
+		return nil, err
+	}
+	return &ModelReader{Server: server, Time: time, MemoryBytes: memoryBytes, bounds: checker}, nil
+}
+
+// Try starts a process that reads nothing. It returns why models cannot be read.
+func (r *ModelReader) Try(ctx context.Context) error {
+	_, err := r.run(ctx, order{})
+	return err
+}
+
+// Read reads the models of a job in files, which it makes readable for other users. It returns a report
+// without a lease, of tasks or of the failure of the models. The error is the cause of ctx, or a fault of the
+// machine.
+func (r *ModelReader) Read(ctx context.Context, files ModelFiles, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
+	encoded, err := proto.Marshal(work)
+	if err != nil {
+		return nil, err
+	}
+	said, err := r.run(ctx, order{Files: files, Work: encoded, MemoryBytes: r.MemoryBytes})
+	var failed *sandbox.Failure
+	switch {
+	case errors.As(err, &failed) && ctx.Err() == nil:
+		return r.failure(work, r.explain(failed)), nil
+	case err != nil:
+		return nil, err
+	}
+	return r.report(work, said), nil
+}
+
+// run lets a process serve an order.
+func (r *ModelReader) run(ctx context.Context, o order) (said []byte, err error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("read a model: %w", err)
+	}
+	p := r.Open()
+	defer p.Close()
+	said, err = r.Run(ctx, p, text, slices.Sorted(maps.Values(o.Files)), sandbox.RequestLimits{
+		Time: cmp.Or(r.Time, defaultTime), Processors: target.Processors(), Remedy: "submit a smaller model, or its tasks",
+		MemoryBytes: r.MemoryBytes, FileBytes: 1, AnswerBytes: maxAnswerBytes,
+	})
+	var failed *sandbox.Failure
+	if err != nil && ctx.Err() == nil && !errors.As(err, &failed) {
+		err = fmt.Errorf("read a model: %w", err)
+	}
+	return said, err
+}
+
+// explain describes the memory limit of a process that exceeded it.
+func (r *ModelReader) explain(f *sandbox.Failure) string {
+	if r.MemoryBytes > 0 && (strings.Contains(f.Error(), "uses up its memory") || strings.Contains(f.Error(), outOfMemory)) {
+		return fmt.Sprintf("takes more than %d MiB of memory to read: submit a smaller model, or its tasks", r.MemoryBytes>>20)
+	}
+	return "reading it " + f.Error()
+}
+
+// report decodes an answer, which a model may have forged, if the tracker would accept it.
+func (r *ModelReader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.ReportModelRequest {
+	report := &tilthv1.ReportModelRequest{}
+	if err := proto.Unmarshal(said, report); err != nil || len(report.GetTasks()) == 0 && report.GetFailure() == "" {
+		return r.failure(work, "reading it crashes: there is no answer")
+	}
+	if report.GetFailure() != "" {
+		return r.failure(work, report.GetFailure())
+	}
+	report.Lease, report.InfraMessage = nil, ""
+	if err := r.bounds.Message(report); err != nil {
+		return r.failure(work, "its tasks are too many or too large: "+status.Convert(err).Message())
+	}
+	return report
+}
+
+// failure returns the report of a model that cannot be tuned.
+func (*ModelReader) failure(work *tilthv1.ModelWork, why string) *tilthv1.ReportModelRequest {
+	name := work.GetJob().GetSpec().GetName()
+	return &tilthv1.ReportModelRequest{Failure: agent.FailureMessage("model " + name + ": " + strings.TrimPrefix(why, name+": "))}
+}

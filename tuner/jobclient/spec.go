@@ -1,0 +1,84 @@
+package jobclient
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/warmstart"
+)
+
+// Options configures a job and its search.
+type Options struct {
+	Name, Owner string
+	// Target includes its toolchain.
+	Target *target.Target
+	// Trials and Time bound the job; zero values mean no limit.
+	Trials int
+	Time   time.Duration
+	// Tuner is the search algorithm.
+	Tuner string
+	Seed  uint64
+	// Numerics bounds the algorithms to try.
+	Numerics schedule.Numerics
+	// EarlyStop is the number of consecutive trials without progress that ends the job; 0 means no limit.
+	EarlyStop int
+	// NoTransfer ignores measurements of other jobs.
+	NoTransfer bool
+	// Priority is the job's share among its owner's jobs, 1 to 100; 0 means the tracker's default.
+	Priority int
+	// Private restricts the job and its records to their owner.
+	Private bool
+	// Kernels lists the owner's hand-written kernels, which the search tries, too.
+	Kernels []*userkernel.Kernel
+	// Seeds holds points that searches try first; nil means none. NoTransfer ignores them.
+	Seeds *warmstart.File
+	// Machine holds the target's peak rates, encoded by roofline.Rates.Encode; nil if unknown.
+	Machine []byte
+}
+
+// seedsOf returns the seeds of a task.
+func (o *Options) seedsOf(t Task) (list [][]byte) {
+	if o.NoTransfer {
+		return nil
+	}
+	for _, p := range o.Seeds.Points(t.Workload, o.Target, o.Numerics) {
+		list = append(list, []byte(p))
+	}
+	return list
+}
+
+// NewSpec returns the specification of a job that tunes tasks.
+func NewSpec(tasks []Task, o Options) *tilthv1.JobSpec {
+	spec := &tilthv1.JobSpec{
+		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics.String(), NoTransfer: o.NoTransfer,
+		Priority: uint32(o.Priority), Private: o.Private,
+		Target: &tilthv1.TargetSpec{
+			Fingerprint: o.Target.Fingerprint(), Descriptor_: o.Target.Encode(),
+			Toolchain: o.Target.Toolchain, DeviceClass: o.Target.DeviceClass(), Machine: o.Machine,
+		},
+		Budget: &tilthv1.Budget{Trials: uint32(o.Trials), EarlyStop: uint32(o.EarlyStop)},
+	}
+	for _, k := range o.Kernels {
+		spec.Kernels = append(spec.Kernels, k.Text())
+	}
+	if o.Time > 0 {
+		spec.Budget.Time = durationpb.New(o.Time)
+	}
+	for _, t := range tasks {
+		spec.Tasks = append(spec.Tasks, &tilthv1.TaskSpec{
+			Name: t.Name, WorkloadDigest: t.Workload.Digest(), Workload: []byte(t.Workload.Text()),
+			Weight: t.Weight, Flop: t.Flop,
+			DefaultDigest: defaultDigest(t.Workload, o.Target, o.Numerics),
+			Seeds:         o.seedsOf(t),
+		})
+	}
+	for i, r := range References(spec) {
+		spec.Tasks[i].PeakSeconds, spec.Tasks[i].ByteSeconds = r.PeakSeconds, r.ByteSeconds
+	}
+	return spec
+}

@@ -1,0 +1,102 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
+)
+
+// WriteTable writes a row for each task and one for the model, the sum of its tasks.
+func (t *Tally) WriteTable(w io.Writer) error {
+	headings := []string{"TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS"}
+	joules := t.BestJoules()
+	if joules > 0 {
+		headings = append(headings, ">ENERGY")
+	}
+	table := humanize.NewTable(headings...).Errors("ERRORS")
+	for i := range t.Tasks {
+		task := &t.Tasks[i]
+		row := []string{task.Name, fmt.Sprintf("%gx", task.Weight), humanize.Seconds(task.UntunedSeconds), humanize.Seconds(task.BestSeconds), task.Uncertainty(),
+			humanize.Ratio(task.UntunedSeconds, task.BestSeconds), humanize.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(),
+			strconv.Itoa(task.Trials), humanize.Counts(task.Errors)}
+		if joules > 0 {
+			row = append(row, humanize.Joules(task.Best.GetEnergyJoules()))
+		}
+		table.Row(row...)
+	}
+	var flop float64
+	for _, task := range t.Tasks {
+		flop += task.Flop * task.Weight
+	}
+	untuned, best := t.UntunedSeconds(), t.BestSeconds()
+	all := []string{"all tasks", "", humanize.Seconds(untuned), humanize.Seconds(best), "", humanize.Ratio(untuned, best),
+		humanize.GFLOPS(flop, best), humanize.Share(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), humanize.Counts(t.Errors())}
+	if joules > 0 {
+		all = append(all, humanize.Joules(joules))
+	}
+	table.Row(all...)
+	return table.Write(w)
+}
+
+// BestJoules returns the energy of an execution of the model with the best schedules, or 0 if it was not
+// measured.
+func (t *Tally) BestJoules() (joules float64) {
+	for i := range t.Tasks {
+		joules += t.Tasks[i].Weight * t.Tasks[i].Best.GetEnergyJoules()
+	}
+	return joules
+}
+
+// OfLimit formats how close a task is to the limit of its machine: a share of peak arithmetic or, for
+// memory-bound tasks, of the memory rate. The limit is that of the best schedule's algorithm.
+func (t *Task) OfLimit() string {
+	limit, byBytes := t.Limit()
+	text := humanize.Share(limit, t.BestSeconds)
+	if byBytes && text != humanize.Missing {
+		text += " bytes"
+	}
+	return text
+}
+
+// WriteFailures writes, for each task without a correct candidate, the error classes with counts and first
+// messages and, once the job has ended, the number of untried tasks. Without either, it writes nothing.
+func (t *Tally) WriteFailures(w io.Writer) error {
+	untried := 0
+	for i := range t.Tasks {
+		task := &t.Tasks[i]
+		if task.BestSeconds == 0 && task.Trials == 0 {
+			untried++
+		}
+		if err := task.writeFailure(w); err != nil {
+			return err
+		}
+	}
+	if untried == 0 || !t.ended() {
+		return nil
+	}
+	advice := "give more --trials or --time"
+	if t.DeadLetters > 0 {
+		advice = fmt.Sprintf("the farm gave up on batches: %d", t.DeadLetters)
+	}
+	_, err := fmt.Fprintf(w, "\n%d of %d tasks have no latency: none of their candidates was measured; %s\n", untried, len(t.Tasks), advice)
+	return err
+}
+
+func (t *Task) writeFailure(w io.Writer) error {
+	if !t.Failed() {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "\n%s has no latency: none of %d trials was right\n", t.Name, t.Trials); err != nil {
+		return err
+	}
+	for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
+		if _, err := fmt.Fprintf(w, "  %s, %d times; the first said: %s\n", class, t.Errors[class], t.Messages[class]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package progress
+
+import "github.com/tilth-dev/tilth/internal/wire"
+
+// Summary is the result of tuning, for scripts.
+type Summary struct {
+	Job            string  `json:"job"`
+	State          string  `json:"state"`
+	Reason         string  `json:"reason"`
+	Target         string  `json:"target"`
+	Records        string  `json:"records,omitempty"`
+	Tracker        string  `json:"tracker,omitempty"`
+	ElapsedSeconds float64 `json:"elapsed_s"`
+	Trials         int     `json:"trials"`
+	// KnownTrials counts the trials of earlier jobs that this one continues from.
+	KnownTrials int            `json:"known_trials"`
+	Errors      map[string]int `json:"errors"`
+	DeadLetters int            `json:"dead_letters"`
+	TimeShares  Shares         `json:"time_shares"`
+	// TrialSeconds is the job's time per trial; null without trials.
+	TrialSeconds *float64 `json:"trial_s"`
+	// UntunedSeconds and BestSeconds are the weighted sums over all tasks, and LimitSeconds the machine's
+	// lower bound; null while one of a task is unknown.
+	UntunedSeconds *float64      `json:"untuned_s"`
+	BestSeconds    *float64      `json:"best_s"`
+	LimitSeconds   *float64      `json:"limit_s"`
+	Tasks          []TaskSummary `json:"tasks"`
+}
+
+// TaskSummary is one task of a Summary.
+type TaskSummary struct {
+	Task        string         `json:"task"`
+	Weight      float64        `json:"weight"`
+	Flop        float64        `json:"flop"`
+	Trials      int            `json:"trials"`
+	KnownTrials int            `json:"known_trials"`
+	Errors      map[string]int `json:"errors"`
+	// Messages holds the first message of each error class.
+	Messages       map[string]string `json:"messages"`
+	UntunedSeconds *float64          `json:"untuned_s"`
+	BestSeconds    *float64          `json:"best_s"`
+	// BestInterval is the confidence interval of the best median; null if unknown.
+	BestInterval *Interval `json:"best_interval"`
+	// RemeasuredFrom is the earlier latency of the best candidate if it was found slower when measured again.
+	RemeasuredFrom *float64 `json:"remeasured_from_s,omitempty"`
+	LimitSeconds   *float64 `json:"limit_s"`
+	// LimitByBytes is set if memory transfers, not arithmetic, determine the limit.
+	LimitByBytes bool    `json:"limit_by_bytes"`
+	BuildSeconds float64 `json:"build_s"`
+	RunSeconds   float64 `json:"run_s"`
+}
+
+// Interval is a confidence interval of a median at a Level.
+type Interval struct {
+	LowSeconds  float64 `json:"low_s"`
+	HighSeconds float64 `json:"high_s"`
+	Level       float64 `json:"level"`
+}
+
+// BestInterval returns Interval for scripts, or nil if unknown.
+func (t *Task) BestInterval() *Interval {
+	low, high, level := t.Interval()
+	if high == 0 {
+		return nil
+	}
+	return &Interval{low, high, level}
+}
+
+// Summary summarises the tally. The caller must set the job, the target and the location of the records.
+func (t *Tally) Summary() Summary {
+	s := Summary{
+		State: wire.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
+		KnownTrials: t.KnownTrials(), Errors: t.Errors(), DeadLetters: t.DeadLetters, TimeShares: t.Spent().Shares(t.Elapsed()),
+		TrialSeconds:   t.trialSeconds(),
+		UntunedSeconds: positive(t.UntunedSeconds()), BestSeconds: positive(t.BestSeconds()), LimitSeconds: positive(t.LimitSeconds()),
+		Tasks: []TaskSummary{},
+	}
+	for i := range t.Tasks {
+		s.Tasks = append(s.Tasks, t.Tasks[i].summary())
+	}
+	return s
+}
+
+func (t *Task) summary() TaskSummary {
+	limit, byBytes := t.Limit()
+	return TaskSummary{
+		Task: t.Name, Weight: t.Weight, Flop: t.Flop, Trials: t.Trials, KnownTrials: t.KnownTrials, Errors: t.Errors, Messages: t.Messages,
+		UntunedSeconds: positive(t.UntunedSeconds), BestSeconds: positive(t.BestSeconds), LimitSeconds: positive(limit),
+		BestInterval: t.BestInterval(), RemeasuredFrom: positive(t.RemeasuredFrom),
+		LimitByBytes: byBytes, BuildSeconds: t.BuildSeconds, RunSeconds: t.RunSeconds,
+	}
+}
+
+// trialSeconds returns the mean time of a trial, all included.
+func (t *Tally) trialSeconds() *float64 {
+	if t.Trials() == 0 {
+		return nil
+	}
+	return positive(t.Elapsed().Seconds() / float64(t.Trials()))
+}

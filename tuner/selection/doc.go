@@ -1,4 +1,0 @@
-// Package selection chooses the schedules of a compilation: the best records, or else predictions of a cost
-// model, or else default schedules, within memory limits. It depends on the compiler and the searches'
-// knowledge; records come from a Lookup. Start with Choose.
-package selection

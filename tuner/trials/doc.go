@@ -1,3 +1,0 @@
-// Package trials summarises a job's events for displays, tables and logs. It depends on the wire, but not on
-// a terminal. Start with Tally.
-package trials
