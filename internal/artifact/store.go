@@ -111,7 +111,7 @@ func (o *Options) setDefaults() {
 type Store struct {
 	Options
 	blobs  Blobs
-	shared bool // Blobs are shared with other stores; see shared.go
+	shared bool // Blobs are shared with other stores; see object_store.go
 
 	mu      sync.Mutex
 	files   map[string]*file     // artifacts by digest
