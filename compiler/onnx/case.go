@@ -8,29 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Case is an ONNX backend test: a model and data sets of inputs with the expected outputs.
-type Case struct {
-	Model *Model
-	Sets  []DataSet
-}
-
-// DataSet holds the model's inputs (without initializers) and outputs, in the model's order.
+// DataSet is a data set of an ONNX backend test: the model's inputs (without initializers) and expected outputs, in
+// the model's order.
 type DataSet struct {
 	Name            string
 	Inputs, Outputs []*array.Array
-}
-
-// ReadCase reads a directory with model.onnx and test_data_set_*/{input,output}_*.pb.
-func ReadCase(dir string) (*Case, error) {
-	m, err := ReadFile(filepath.Join(dir, "model.onnx"))
-	if err != nil {
-		return nil, err
-	}
-	if err := m.onlyTensors(); err != nil {
-		return nil, fmt.Errorf("read case %s: %w", dir, err)
-	}
-	sets, err := ReadDataSets(dir)
-	return &Case{Model: m, Sets: sets}, err
 }
 
 // ReadDataSets reads the test_data_set_*/{input,output}_*.pb of a directory. It returns an error if none exist.
@@ -54,21 +36,6 @@ func ReadDataSets(dir string) ([]DataSet, error) {
 		sets = append(sets, s)
 	}
 	return sets, nil
-}
-
-// onlyTensors rejects models with other inputs or outputs, whose values are stored as other messages.
-func (m *Model) onlyTensors() error {
-	for _, v := range m.Graph.Inputs {
-		if v.Kind != "" {
-			return fmt.Errorf("input %q is a %s: only tensors are supported", v.Name, v.Kind)
-		}
-	}
-	for _, v := range m.Graph.Outputs {
-		if v.Kind != "" {
-			return fmt.Errorf("output %q is a %s: only tensors are supported", v.Name, v.Kind)
-		}
-	}
-	return nil
 }
 
 // readTensors reads KIND_0.pb, KIND_1.pb, ... up to the first missing file.

@@ -27,7 +27,7 @@ func ExampleRead() {
 	for _, r := range found.Refused {
 		fmt.Println(r.Count, r.Reason)
 	}
-	options := jobclient.TuneOptions{ // for jobclient.Tune or farm.Tune
+	options := jobclient.TuneOptions{
 		Options: jobclient.Options{Trials: 200, Numerics: schedule.Default, Seeds: warmstart.New(found.Entries)},
 	}
 	fmt.Println(options.Seeds != nil)
