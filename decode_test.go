@@ -26,8 +26,8 @@ func decoder() *onnx.Model {
 	return m
 }
 
-// TestDecodeGoesOnWhereRunEnded compares Decode with Run on the keys and values of earlier executions.
-func TestDecodeGoesOnWhereRunEnded(t *testing.T) {
+// TestDecodeContinuesAfterRun compares Decode with Run on the keys and values of earlier executions.
+func TestDecodeContinuesAfterRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "decoder.tar")
 	err := compile(t.Context(), decoder(), frontend.Options{Open: map[string]frontend.Bounds{
 		"sequence": {Min: 1, Max: 4}, "past": {Min: 0, Max: 8}}}, file)

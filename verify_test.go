@@ -15,8 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
-// TestWithAKeyOnlyWhatItHasSignedIsLoaded also checks that a loaded model works after the file is changed.
-func TestWithAKeyOnlyWhatItHasSignedIsLoaded(t *testing.T) {
+// TestLoadWithAKeyRequiresItsSignature also checks that a loaded model works after the file is changed.
+func TestLoadWithAKeyRequiresItsSignature(t *testing.T) {
 	m := modeltest.New().Input("x", 4).Known("bias", array.FromFloat32([]float32{1, 2, 3, 4}, 4)).Node("y = Add x bias").Output("y")
 	file := filepath.Join(t.TempDir(), "model.tar")
 	if err := compile(t.Context(), m, frontend.Options{}, file); err != nil {

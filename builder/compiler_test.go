@@ -254,9 +254,9 @@ func TestPanicOverTheReferenceIsAnError(t *testing.T) {
 	}
 }
 
-// TestCandidatesLieByLayout checks that candidates with the same layout of constants are adjacent, starting with the
-// first one's.
-func TestCandidatesLieByLayout(t *testing.T) {
+// TestCandidatesAreGroupedByConstantLayout checks that candidates with the same layout of constants are adjacent,
+// starting with the first one's.
+func TestCandidatesAreGroupedByConstantLayout(t *testing.T) {
 	w := product(t)
 	var list []Candidate
 	for _, width := range []int64{8, 0, 16, 8, 0, 16} {

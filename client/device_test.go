@@ -85,9 +85,9 @@ func TestNewestToolchain(t *testing.T) {
 	}
 }
 
-// TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers is a regression test: one runner with an unknown
-// description prevented all tuning.
-func TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers(t *testing.T) {
+// TestListDevicesSkipsAnUnparsableDevice is a regression test: one runner with an unknown description prevented all
+// tuning.
+func TestListDevicesSkipsAnUnparsableDevice(t *testing.T) {
 	board, bad := device(t, "board", "arm64", "3", 4), device(t, "bad", "x86-64-v3", "3", 4)
 	bad.GetSpec().GetDeviceClasses()[0].Descriptor_ = []byte("{")
 	bad.Spec.Capabilities, board.Spec.Capabilities = []string{wire.RunsPackages}, []string{wire.RunsPackages}

@@ -12,7 +12,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-func TestATextMeansJobsOfItsNumberOnly(t *testing.T) {
+func TestJobTextMatchesItsNumberOnly(t *testing.T) {
 	const one = "job-00000001-ana"
 	for text, want := range map[string]bool{
 		"job-1": true, "job-00000001": true, "job-001-": true, "job-00000001-a": true, one: true,
@@ -30,7 +30,7 @@ func TestATextMeansJobsOfItsNumberOnly(t *testing.T) {
 	}
 }
 
-func TestAListingBeginsBehindTheNumber(t *testing.T) {
+func TestListingsStartAfterTheNumber(t *testing.T) {
 	for text, want := range map[string]string{
 		"job-1": "job-00000002", "job-00000099-ab": "job-00000100", "job-123456789": "job-123456790",
 	} {
@@ -54,7 +54,7 @@ func paged(pages *int, ids ...string) func(string) (*tilthv1.ListJobsResponse, e
 	}
 }
 
-func TestJobsOfANumberAreSoughtOnAllItsPages(t *testing.T) {
+func TestJobsOfANumberAreFoundOnAllPages(t *testing.T) {
 	var shards []string
 	for i := range 20 { // each has a job of this number
 		shards = append(shards, fmt.Sprintf("job-00000002-%c", 'z'-i))
@@ -89,7 +89,7 @@ func TestPagesWithoutEndAreNotFollowedForEver(t *testing.T) {
 	}
 }
 
-func TestTheBeginningOfAnIDMeansOneJob(t *testing.T) {
+func TestJobIDPrefixesMustBeUnique(t *testing.T) {
 	const ana, eva = "job-00000001-ana", "job-00000001-eva"
 	many := slices.Repeat([]string{ana}, maxCandidates+1)
 	for _, c := range []struct {
@@ -109,7 +109,7 @@ func TestTheBeginningOfAnIDMeansOneJob(t *testing.T) {
 	}
 }
 
-func TestTheNewestJobIsTheOneSubmittedLastWhateverItsNumber(t *testing.T) {
+func TestTheNewestJobIsByTimeOfSubmission(t *testing.T) {
 	at := func(id string, second int64) *tilthv1.Job {
 		return &tilthv1.Job{Id: id, CreatedAt: timestamppb.New(time.Unix(second, 0))}
 	}

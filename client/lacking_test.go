@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestPatienceWaitsForWhatMayCome also checks that nothing else is waited for.
-func TestPatienceWaitsForWhatMayCome(t *testing.T) {
+// TestWaitOnlyForTransientConditions also checks that nothing else is waited for.
+func TestWaitOnlyForTransientConditions(t *testing.T) {
 	lacks, broken := lacking("no device"), errors.New("broken")
 	for name, c := range map[string]struct {
 		patience Patience

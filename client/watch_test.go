@@ -122,7 +122,7 @@ func TestWatchRefusesAGap(t *testing.T) {
 	}
 }
 
-func TestWatchEndsWithItsVisitorAndItsContext(t *testing.T) {
+func TestWatchEndsWithItsCallbackAndItsContext(t *testing.T) {
 	c := serve(t, &log{sequences: []uint64{1, 2}, breaks: []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})
 	enough := errors.New("enough")
 	if err := c.Watch(t.Context(), "j", 0, func(*tilthv1.JobEvent) error { return enough }); !errors.Is(err, enough) {
@@ -147,9 +147,8 @@ func (full) CancelJob(context.Context, *tilthv1.CancelJobRequest) (*tilthv1.Canc
 	return nil, wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping: no space left on device")
 }
 
-// TestErrorsKeepTheTrackersOwnWords is a regression test: errors of a stopping tracker looked as if no tracker
-// existed.
-func TestErrorsKeepTheTrackersOwnWords(t *testing.T) {
+// TestErrorsKeepTheTrackersMessage is a regression test: errors of a stopping tracker looked as if no tracker existed.
+func TestErrorsKeepTheTrackersMessage(t *testing.T) {
 	c := serve(t, full{})
 	_, err := c.Cancel(t.Context(), "j", "")
 	want := "tracker " + c.Addr() + ": cancel job j: tracker is stopping: no space left on device"

@@ -126,9 +126,8 @@ func TestTrustIsAShareOfWhatIsLearnt(t *testing.T) {
 	}
 }
 
-// TestTheModelIsOfTheSamplesAlone checks that the model is independent of the number of processors and the order of
-// tasks.
-func TestTheModelIsOfTheSamplesAlone(t *testing.T) {
+// TestTrainingIsDeterministic checks that the model is independent of the number of processors and the order of tasks.
+func TestTrainingIsDeterministic(t *testing.T) {
 	samples := made(3, 50, 1)
 	var mixed []Sample
 	for k := range 50 {
@@ -183,7 +182,7 @@ func wrong(t *testing.T, m *Model, samples []Sample) (sum float64) {
 	return sum
 }
 
-func TestNothingIsLearntFromFailuresAlone(t *testing.T) {
+func TestTrainingNeedsSuccessfulSamples(t *testing.T) {
 	samples := made(1, 20, 1)
 	for k := range samples {
 		samples[k].LatencySeconds = []float64{0, math.Inf(1), math.NaN(), -1}[k%4]

@@ -37,7 +37,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestNamesTellWhatCanBeCompared(t *testing.T) {
+func TestCalibrationNamesIdentifyTheirKernels(t *testing.T) {
 	if NewCalibrationKernels(1, 0, nil).Name() == NewCalibrationKernels(1, 1<<30, nil).Name() {
 		t.Error("buffers of different sizes have one name")
 	}
@@ -46,8 +46,8 @@ func TestNamesTellWhatCanBeCompared(t *testing.T) {
 	}
 }
 
-// TestKernelsRunWhereTheyMay checks that kernels run on their class of cores and report its name.
-func TestKernelsRunWhereTheyMay(t *testing.T) {
+// TestCalibrationRunsOnItsCores checks that kernels run on their class of cores and report its name.
+func TestCalibrationRunsOnItsCores(t *testing.T) {
 	if name := NewCalibrationKernels(1, 0, []int{4, 5, 6, 7}).Name(); !strings.HasSuffix(name, " cpus=4-7") {
 		t.Errorf("the kernels' name is %s", name)
 	}

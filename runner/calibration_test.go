@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestWaitingMustBeEarned checks that a permanently noisy device costs one long wait, and then a limited share of the
-// time.
-func TestWaitingMustBeEarned(t *testing.T) {
+// TestWaitingForACalmDeviceIsBounded checks that a permanently noisy device costs one long wait, and then a limited
+// share of the time.
+func TestWaitingForACalmDeviceIsBounded(t *testing.T) {
 	const limit = 0.25
 	c := &Calibration{}
 	took, waited := 0.0, 0.0

@@ -231,9 +231,8 @@ func TestBoxesOfTheWorkspaceAreCopied(t *testing.T) {
 	}
 }
 
-// TestWhatADeviceDoesWrongCostsOneCandidate checks that other candidates get a new process, because device errors are
-// sticky.
-func TestWhatADeviceDoesWrongCostsOneCandidate(t *testing.T) {
+// TestDeviceFaultsFailOneCandidate checks that other candidates get a new process, because device errors are sticky.
+func TestDeviceFaultsFailOneCandidate(t *testing.T) {
 	for _, c := range []struct {
 		tell    string
 		class   tilthv1.ErrorClass
@@ -419,9 +418,9 @@ func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 	}
 }
 
-// TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates checks that an oversized workload fails all candidates, and
-// oversized scratch memory only its candidate. Memory used by other programs fails none.
-func TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates(t *testing.T) {
+// TestExcessiveDeviceMemoryFailsItsCandidates checks that an oversized workload fails all candidates, and oversized
+// scratch memory only its candidate. Memory used by other programs fails none.
+func TestExcessiveDeviceMemoryFailsItsCandidates(t *testing.T) {
 	b := newDeviceBench(t, kerneltest.Product(t, 512, 512, 8), 2)
 	b.plan.Kernels = b.ids
 	good, err := os.ReadFile(b.plan.Candidates[1])

@@ -126,7 +126,7 @@ func TestCountersAreAddedUpAndBeginAgain(t *testing.T) {
 	}
 }
 
-func TestASensorIsLookedAtAgainAndAgain(t *testing.T) {
+func TestPowerSensorsAreSampled(t *testing.T) {
 	sys, write := machine(t, map[string]string{hwmon + "hwmon0/name": "ina226", hwmon + "hwmon0/power1_input": "2500000"})
 	m, err := OpenMeter(sys, "")
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *ticking) ReadFile(name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-func TestCountersTellThePowerOfNow(t *testing.T) {
+func TestPowerIsDerivedFromCounters(t *testing.T) {
 	counter := map[string]string{rapl + "intel-rapl:0/name": "package-0", rapl + "intel-rapl:0/energy_uj": "1000000"}
 	m, err := OpenMeter(energyTree(counter), "")
 	if err != nil {

@@ -86,7 +86,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestALargeMachineIsCutShort(t *testing.T) {
+func TestReadingsOfLargeMachinesAreBounded(t *testing.T) {
 	files := map[string]string{}
 	for n := range 500 {
 		files[fmt.Sprintf("class/thermal/thermal_zone%d/temp", n)] = "1000"

@@ -81,9 +81,9 @@ func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	return m, m.follow(t.Context(), says(t, text))
 }
 
-// TestAHarnessThatDoesNotListenIsGarbled is a regression test: a harness that requested input and did not read it
+// TestAHarnessThatDoesNotReadIsGarbled is a regression test: a harness that requested input and did not read it
 // blocked its runner forever.
-func TestAHarnessThatDoesNotListenIsGarbled(t *testing.T) {
+func TestAHarnessThatDoesNotReadIsGarbled(t *testing.T) {
 	asks := strings.Join(strings.SplitAfter(dialogue, "\n")[:6], "") + strings.Repeat(`{"event":"ran","index":0,"growth":1}`+"\n", 5000)
 	if _, err := follows(t, []byte(asks), false); !errors.Is(err, errGarbled) {
 		t.Errorf("got %v", err)

@@ -144,9 +144,9 @@ func isHonest(o Outcome) bool {
 	return median(&o) >= honest/(2*maxClockRatio)
 }
 
-// TestAKernelIsTimedOnDataThatItHasNotSeen is a regression test: with constant inputs, a kernel that copied its first
-// result seemed hundreds of times faster.
-func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
+// TestTimingUsesFreshInputs is a regression test: with constant inputs, a kernel that copied its first result seemed
+// hundreds of times faster.
+func TestTimingUsesFreshInputs(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("search") {
 		t.Run(name, func(t *testing.T) {
@@ -160,9 +160,8 @@ func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
 	}
 }
 
-// TestDataThatACandidateHasNotSeenTellsWhatItGuesses uses a kernel that is correct and fast on all data of its own
-// process.
-func TestDataThatACandidateHasNotSeenTellsWhatItGuesses(t *testing.T) {
+// TestFreshDataRevealsGuessedResults uses a kernel that is correct and fast on all data of its own process.
+func TestFreshDataRevealsGuessedResults(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("finalists") {
 		t.Run(name, func(t *testing.T) {
@@ -173,16 +172,16 @@ func TestDataThatACandidateHasNotSeenTellsWhatItGuesses(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo covers measurements without an examination of the best.
-func TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo(t *testing.T) {
+// TestUnexaminedMeasurementsUseFreshData covers measurements without an examination of the best.
+func TestUnexaminedMeasurementsUseFreshData(t *testing.T) {
 	b := newBench(t, native(t))
 	if o := b.lie(t, "copies", func(p *Plan) { p.Alike = true }); o.Error != wrong || !strings.HasPrefix(o.Message, "y[") {
 		t.Errorf("copies: %v", o)
 	}
 }
 
-// TestTheClockOfACandidatesProcessIsNotBelieved because the runner measures with its own clock.
-func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
+// TestTimingUsesTheRunnersClock covers candidates that slow the clock of their process.
+func TestTimingUsesTheRunnersClock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: samples last longer by as much as the candidate slows its clock")
 	}
@@ -196,9 +195,9 @@ func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestWhatIsPutOffInAnExaminationIsWrong is a regression test: a candidate that computed one group of data during
+// TestDeferredWorkInAnExaminationIsRejected is a regression test: a candidate that computed one group of data during
 // another's time seemed fast on the runner's clock, too, because the minimum of an examination counts.
-func TestWhatIsPutOffInAnExaminationIsWrong(t *testing.T) {
+func TestDeferredWorkInAnExaminationIsRejected(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("finalists") {
 		t.Run(name, func(t *testing.T) {
@@ -216,18 +215,18 @@ func TestWhatIsPutOffInAnExaminationIsWrong(t *testing.T) {
 	}
 }
 
-// TestACandidateWritesNoVerdict uses a candidate that knows the harness's output format and forges its own and its
+// TestForgedHarnessOutputIsIgnored uses a candidate that knows the harness's output format and forges its own and its
 // rival's verdicts.
-func TestACandidateWritesNoVerdict(t *testing.T) {
+func TestForgedHarnessOutputIsIgnored(t *testing.T) {
 	b := newBench(t, native(t))
 	if o := b.lie(t, "forges_verdicts", lyingModes["search"]); o.Error != crash || !strings.Contains(o.Message, "writes to the harness's report") {
 		t.Errorf("forges_verdicts: %v", o)
 	}
 }
 
-// TestWhatAnObjectDoesToItsProcessCostsNoRival checks that a candidate that fails beside another object is measured
-// again without it.
-func TestWhatAnObjectDoesToItsProcessCostsNoRival(t *testing.T) {
+// TestObjectsThatSpoilTheProcessFailAlone checks that a candidate that fails beside another object is measured again
+// without it.
+func TestObjectsThatSpoilTheProcessFailAlone(t *testing.T) {
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("search") {
 		t.Run(name, func(t *testing.T) { b.lie(t, "spoils_rivals", mode) })
@@ -294,8 +293,8 @@ func TestAnObjectThatCannotBeLoadedIsNotTheDevicesFault(t *testing.T) {
 	check(t, outcomes, []wanted{{"good", none, ""}, {"slow", none, ""}})
 }
 
-// TestAFaultyReferenceIsTold checks that no candidate is blamed.
-func TestAFaultyReferenceIsTold(t *testing.T) {
+// TestAFaultyReferenceBlamesNoCandidate checks that no candidate is blamed.
+func TestAFaultyReferenceBlamesNoCandidate(t *testing.T) {
 	b := newBench(t, native(t))
 	p := b.plan(t, "good")
 	b.kernels(t, "candidates.c", "reference.so", "-DKERNELS=K(null_pointer)")

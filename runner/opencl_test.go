@@ -109,9 +109,9 @@ func TestCandidatesRunByOpenCL(t *testing.T) {
 	}
 }
 
-// TestWhatOpenCLRefusesCostsOneCandidate covers source that does not compile or lacks the kernel, and kernels that
-// hang, write out of bounds or are wrong. Each failure is attributed to its candidate.
-func TestWhatOpenCLRefusesCostsOneCandidate(t *testing.T) {
+// TestOpenCLFailuresFailOneCandidate covers source that does not compile or lacks the kernel, and kernels that hang,
+// write out of bounds or are wrong. Each failure is attributed to its candidate.
+func TestOpenCLFailuresFailOneCandidate(t *testing.T) {
 	b := newOpenCLBench(t, kerneltest.Product(t, 32, 32, 32), 1)
 	b.plan.Kernels = b.ids
 	good, err := os.ReadFile(b.plan.Candidates[0])

@@ -33,9 +33,9 @@ func (b *bench) lyingHarness(t *testing.T) string {
 	return b.path("liar")
 }
 
-// TestABatchIsMeasuredWithNothingThatAnothersHarnessMade is a regression test: cached references and calibrations of
-// a hostile builder's harness failed the candidates of honest builders, on a seemingly disturbed device.
-func TestABatchIsMeasuredWithNothingThatAnothersHarnessMade(t *testing.T) {
+// TestHarnessCachesAreSeparatedByBuilder is a regression test: cached references and calibrations of a hostile
+// builder's harness failed the candidates of honest builders, on a seemingly disturbed device.
+func TestHarnessCachesAreSeparatedByBuilder(t *testing.T) {
 	machine := native(t)
 	b := newBench(t, machine)
 	p := b.plan(t, "good")

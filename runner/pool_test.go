@@ -160,8 +160,8 @@ func TestAProcessReportsAsMuchInEachPlan(t *testing.T) {
 	}
 }
 
-// TestAProcessServesSoManyPlans checks that it is then replaced.
-func TestAProcessServesSoManyPlans(t *testing.T) {
+// TestProcessesAreReplacedAfterSomePlans checks that it is then replaced.
+func TestProcessesAreReplacedAfterSomePlans(t *testing.T) {
 	b, s := newPoolBench(t)
 	b.warmed(t, s)
 	for _, w := range s.waiting {

@@ -204,7 +204,7 @@ func TestMeasureTellsGoodFromBad(t *testing.T) {
 	}
 }
 
-func TestKernelsShareWhatTheyPackAlike(t *testing.T) {
+func TestKernelsShareEqualPacks(t *testing.T) {
 	got := measureAll(t, newBench(t, native(t)).plan(t, "good", "wrong", "shares_packed"))
 	check(t, got, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}, {"shares_packed", none, ""}})
 }
@@ -339,7 +339,7 @@ func TestTooManyFinalistsAreRefused(t *testing.T) {
 	}
 }
 
-func TestMeasurementsSayHowCalmTheDeviceWas(t *testing.T) {
+func TestMeasurementsRecordTheDeviceNoise(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "good", "null_pointer", "good")
 	p.Calibration = &Calibration{}
 	for _, o := range measureAll(t, p) {

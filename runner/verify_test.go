@@ -158,8 +158,8 @@ func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestMemoryBecomesNoSmaller checks that other users of the memory cannot shrink it.
-func TestMemoryBecomesNoSmaller(t *testing.T) {
+// TestSharedMemoryCannotBeShrunk checks that other users of the memory cannot shrink it.
+func TestSharedMemoryCannotBeShrunk(t *testing.T) {
 	m, err := NewMemory()
 	if err != nil {
 		t.Fatal(err)

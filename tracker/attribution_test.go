@@ -85,8 +85,8 @@ func TestAMeasurementIsDatedByTheTracker(t *testing.T) {
 	}
 }
 
-// TestOnlyItsHolderKeepsALeaseAlive checks that an agent that lists another agent's lease must drop it.
-func TestOnlyItsHolderKeepsALeaseAlive(t *testing.T) {
+// TestOnlyTheHolderRenewsALease checks that an agent that lists another agent's lease must drop it.
+func TestOnlyTheHolderRenewsALease(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))
 	held := f.mustLease(f.tuner()).GetLease()

@@ -109,8 +109,8 @@ func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 	})
 }
 
-// TestNoBudgetRunsWhileNothingCanRun checks that the time stops without a device, a builder or a tuner.
-func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
+// TestBudgetsStopWhileNothingCanRun checks that the time stops without a device, a builder or a tuner.
+func TestBudgetsStopWhileNothingCanRun(t *testing.T) {
 	for name, take := range map[string]func(f *staffed){
 		"the device is cordoned": func(f *staffed) { cordon(f, wired{f.trackerFarm}, "runner", "", 0) },
 		"the builder left":       func(f *staffed) { f.leave(f.builder) },
@@ -154,8 +154,8 @@ func (f *trackerFarm) leave(session string) {
 	must[*tilthv1.LeaveResponse](f)(f.agents.Leave(f.Context(), &tilthv1.LeaveRequest{Session: session}))
 }
 
-// TestATrackerThatStoodStillSpendsNobodysTime covers a stopped process and a suspended machine.
-func TestATrackerThatStoodStillSpendsNobodysTime(t *testing.T) {
+// TestSuspensionDoesNotConsumeBudgets covers a stopped process and a suspended machine.
+func TestSuspensionDoesNotConsumeBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64 // nanoseconds
 		f := &staffed{trackerFarm: newFarm(t, tracker.Config{Clock: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }, LeaseTimeout: time.Hour})}

@@ -35,9 +35,9 @@ func (f *timed) runs(w *tilthv1.LeaseWorkResponse, starts bool) {
 	must[*tilthv1.ReportMeasurementsResponse](f.t)(f.ReportMeasurements(f.t.Context(), r))
 }
 
-// TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork is a regression test: all devices got cooldowns in
-// turn, work of honest builders waited for up to five minutes, and half of the batches became dead letters.
-func TestABuilderWhoseHarnessDoesNotStartCostsNoDeviceOthersWork(t *testing.T) {
+// TestABrokenBuilderDoesNotCoolDownDevices is a regression test: all devices got cooldowns in turn, work of honest
+// builders waited for up to five minutes, and half of the batches became dead letters.
+func TestABrokenBuilderDoesNotCoolDownDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

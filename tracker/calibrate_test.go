@@ -229,7 +229,7 @@ func TestABusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
 	}
 }
 
-func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
+func TestMeasurementsDuringADeviceChangeAreInDoubt(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})
 	session := f.calibratingRunner().GetSession()

@@ -127,7 +127,7 @@ func TestACordonedDeviceIsGivenNoWorkAndStaysJoined(t *testing.T) {
 	}
 }
 
-func TestWhatACordonedDeviceHoldsGoesOn(t *testing.T) {
+func TestCordonedDevicesKeepTheirLeases(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.measurable("r1")
 	w := f.mustLease(f.runner())
@@ -185,7 +185,7 @@ func TestADeviceThatDiesWhileItIsDrainedIsDrained(t *testing.T) {
 	f.mustLease(f.join("other", tilthv1.AgentKind_AGENT_KIND_RUNNER))
 }
 
-func TestDecisionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidDeviceDecisionsAreRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.runner()
 	f.tuner()

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-func TestAWaitIsEndedByItsName(t *testing.T) {
+func TestEndWaitEndsTheNamedWait(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	session, other := f.join("a", tilthv1.AgentKind_AGENT_KIND_TUNER), f.join("b", tilthv1.AgentKind_AGENT_KIND_TUNER)
 	end := func(session, name string) bool {

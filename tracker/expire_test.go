@@ -81,7 +81,7 @@ func (f *timed) beat(session string, during time.Duration, leases ...*tilthv1.Le
 // pass waits for fake time.
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestWhatIsNotKeptAliveIsGivenToOthers(t *testing.T) {
+func TestExpiredLeasesAreReassigned(t *testing.T) {
 	for name, c := range map[string]struct {
 		// live runs after the holder got its lease.
 		live     func(f *timed, session string, lease *tilthv1.LeaseToken)

@@ -172,7 +172,7 @@ func TestAnOwnerHasOneShard(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfADeviceHoldsInAllShards(t *testing.T) {
+func TestDeviceDecisionsApplyToAllShards(t *testing.T) {
 	f := newSharded(t, tracker.Config{})
 	session := f.join("board", tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if _, err := f.devices.CordonDevice(t.Context(), &tilthv1.CordonDeviceRequest{Name: "board", By: "ana", Reason: "smoke"}); err != nil {
@@ -256,7 +256,7 @@ func TestWorkOfTwoShardsIsHandedBackOnce(t *testing.T) {
 	}
 }
 
-func TestATunerWhoseTurnIsOverGoesToAnotherShard(t *testing.T) {
+func TestTunersSwitchShardsAfterTheirTurn(t *testing.T) {
 	f := newSharded(t, tracker.Config{SearchTurn: time.Millisecond})
 	session := f.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER)
 	f.submit("r", ownerOf(1))
@@ -279,7 +279,7 @@ func TestATunerWhoseTurnIsOverGoesToAnotherShard(t *testing.T) {
 	}
 }
 
-func TestWhatIsUploadedForNoJobIsInAllShards(t *testing.T) {
+func TestJoblessUploadsReachAllShards(t *testing.T) {
 	f := newSharded(t, tracker.Config{})
 	client := artifact.NewClient(f.conn, nil, slog.New(slog.DiscardHandler))
 	path := filepath.Join(t.TempDir(), "package")
@@ -332,9 +332,9 @@ func large(t *testing.T) (path string) {
 	return path
 }
 
-// TestWhatOneShardHasIsUploadedToTheOthers checks that a shard with the package ends its stream at once, while the
+// TestUploadsSkipShardsThatHaveTheArtifact checks that a shard with the package ends its stream at once, while the
 // others receive the rest.
-func TestWhatOneShardHasIsUploadedToTheOthers(t *testing.T) {
+func TestUploadsSkipShardsThatHaveTheArtifact(t *testing.T) {
 	for _, shard := range []int{0, 2} {
 		f := newSharded(t, tracker.Config{})
 		path, log := large(t), slog.New(slog.DiscardHandler)
@@ -356,9 +356,9 @@ func (w *onWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain checks that an upload refused temporarily by one shard is retried,
-// even while others still receive data.
-func TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain(t *testing.T) {
+// TestUploadsToAllShardsRetryADeferredShard checks that an upload refused temporarily by one shard is retried, even
+// while others still receive data.
+func TestUploadsToAllShardsRetryADeferredShard(t *testing.T) {
 	f := newSharded(t, tracker.Config{Artifacts: artifact.Options{Uploads: 1}})
 	const busy = 1
 	// An unfinished upload uses all space of one shard, so a probe after it is refused.

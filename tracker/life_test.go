@@ -37,9 +37,9 @@ func (f *trackerFarm) proposeAndLease(tuner *tilthv1.LeaseToken, builder, runner
 	return f.mustLease(runner)
 }
 
-// TestNothingThatALostLifeHandedOutIsAccepted restores an older file. Sessions, attempts and numbers restart from it,
-// so a report of the lost generation used to be accepted for another workload.
-func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
+// TestLeasesFromBeforeARestoreAreRejected restores an older file. Sessions, attempts and numbers restart from it, so a
+// report of the lost generation used to be accepted for another workload.
+func TestLeasesFromBeforeARestoreAreRejected(t *testing.T) {
 	for name, marked := range map[string]bool{"put back by hand": false, "a backup": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFarm(t, tracker.Config{})

@@ -149,8 +149,8 @@ func refusals(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return counts
 }
 
-// TestEveryLimitIsThereFromTheStart so that the first refusal is visible as an increase.
-func TestEveryLimitIsThereFromTheStart(t *testing.T) {
+// TestLimitMetricsExistFromTheStart: the first refusal must be visible as an increase.
+func TestLimitMetricsExistFromTheStart(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	newFarm(t, tracker.Config{Registerer: registry})
 	want := []string{"load_agent_bytes", "load_agents", "load_answers", "load_batches", "load_calls", "load_candidates", "load_classes", "load_jobs", "load_requests", "load_specs", "load_waits", "load_watches",
@@ -190,7 +190,7 @@ func (f *trackerFarm) overload(job string) {
 	}
 }
 
-func TestAQueueNobodyNeedsIsForgotten(t *testing.T) {
+func TestUnusedQueuesAreRemoved(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry})
 	for n := range 100 {

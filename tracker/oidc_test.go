@@ -180,9 +180,9 @@ func TestASessionEndsWithItsIssuersToken(t *testing.T) {
 	c.wantAudit("Page.SignIn carol OK")
 }
 
-// TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown checks that callers with unknown keys must retry while the issuer is
+// TestKnownCallersSurviveAnIssuerOutage checks that callers with unknown keys must retry while the issuer is
 // unavailable, because its keys may have changed, and that others are admitted.
-func TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown(t *testing.T) {
+func TestKnownCallersSurviveAnIssuerOutage(t *testing.T) {
 	c := newIssued(t)
 	c.check(c.list("carol"))
 	c.issuer.SetHandler(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusBadGateway) })

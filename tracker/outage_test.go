@@ -61,7 +61,7 @@ func (c *crowd) list() *tilthv1.ListAgentsResponse {
 	return must[*tilthv1.ListAgentsResponse](c.t)(c.ListAgents(c.t.Context(), &tilthv1.ListAgentsRequest{Kind: builderKind}))
 }
 
-func TestAFewSilentAgentsAreGoneInTime(t *testing.T) {
+func TestAFewSilentAgentsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 10, tracker.Config{})
 		defer func() { c.stop() }()
@@ -72,7 +72,7 @@ func TestAFewSilentAgentsAreGoneInTime(t *testing.T) {
 	})
 }
 
-func TestMostAgentsAreWaitedFor(t *testing.T) {
+func TestMostAgentsSilentIsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 10, tracker.Config{})
 		defer func() { c.stop() }()
@@ -95,7 +95,7 @@ func TestMostAgentsAreWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAnOutageIsWaitedForNoLongerThanItsBound(t *testing.T) {
+func TestOutagesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 10, tracker.Config{MaxAttempts: 1})
 		defer func() { c.stop() }()
@@ -138,8 +138,8 @@ func TestATrackerThatStoodStillExpiresNothing(t *testing.T) {
 	}
 }
 
-// TestTheWallsClockExpiresNothing checks that changes of the wall clock, by an hour or a year, expire nothing.
-func TestTheWallsClockExpiresNothing(t *testing.T) {
+// TestWallClockJumpsExpireNoLease checks that changes of the wall clock, by an hour or a year, expire nothing.
+func TestWallClockJumpsExpireNoLease(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forwards": 24 * time.Hour, "backwards": -24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

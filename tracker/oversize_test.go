@@ -51,9 +51,9 @@ func hostileJob(w *records.Write, id string, tasks int) {
 	}})
 }
 
-// TestAFileFromBeforeThereWereBoundsKeepsNobodyFromAnything is a regression test: a name or reason of 40 MiB broke
-// all listings, and a builder's message of 64 MiB broke watching its job and all exports.
-func TestAFileFromBeforeThereWereBoundsKeepsNobodyFromAnything(t *testing.T) {
+// TestOversizeRowsOfOldFilesAreReadable is a regression test: a name or reason of 40 MiB broke all listings, and a
+// builder's message of 64 MiB broke watching its job and all exports.
+func TestOversizeRowsOfOldFilesAreReadable(t *testing.T) {
 	var log bytes.Buffer
 	f := newFarm(t, tracker.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	f.store(func(w *records.Write) {

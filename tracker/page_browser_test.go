@@ -52,9 +52,8 @@ func browser(t *testing.T) (ctx context.Context, complaints func() []string) {
 	}
 }
 
-// TestABrowserSignsInLooksAndPauses checks that pages work in a browser, with live updates, under their content
-// security policy.
-func TestABrowserSignsInLooksAndPauses(t *testing.T) {
+// TestPagesWorkInABrowser checks that pages work in a browser, with live updates, under their content security policy.
+func TestPagesWorkInABrowser(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()
 	ctx, complaints := browser(t)

@@ -92,8 +92,8 @@ func TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor(t *testing.T) {
 		"docs/operations.md#tilthjobscannotrun"}, nil)
 }
 
-// TestABoardHasAShelfForEachValueOfALabel checks that numeric values are in order, and that each device has a tile.
-func TestABoardHasAShelfForEachValueOfALabel(t *testing.T) {
+// TestDevicesAreGroupedByLabel checks that numeric values are in order, and that each device has a tile.
+func TestDevicesAreGroupedByLabel(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	for i := range 12 {
 		f.labelledRunner(fmt.Sprintf("board %02d "+hostile, i), fmt.Sprint(2+i%2*8), "x86")

@@ -271,7 +271,7 @@ func TestAnOpenTrackerTakesNoFormsByName(t *testing.T) {
 	}
 }
 
-func TestAPageHearsOfChanges(t *testing.T) {
+func TestPagesReceiveLiveUpdates(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()
 	v := c.visitor()

@@ -70,7 +70,7 @@ func TestAPausedJobIsGrantedToNobody(t *testing.T) {
 	}
 }
 
-func TestWhatFailsWhileAJobIsPausedIsTriedAfterwards(t *testing.T) {
+func TestFailedWorkOfAPausedJobIsRetriedOnResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

@@ -257,9 +257,9 @@ func TestNoPageOrMetricNamesAPrivateJobToOthers(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsWhatFailedOfAPrivateJob checks that everyone can read why an agent has a cooldown, but only that a
+// TestFailuresOfPrivateJobsAreHidden checks that everyone can read why an agent has a cooldown, but only that a
 // private job caused it.
-func TestNobodyReadsWhatFailedOfAPrivateJob(t *testing.T) {
+func TestFailuresOfPrivateJobsAreHidden(t *testing.T) {
 	f := newSharedFarm(t)
 	job := f.submit("r1", secretSpec("conv")).GetId()
 	builder, runner := f.builder(), f.runner()
@@ -406,9 +406,8 @@ func (s countedStore) BestAllowed(target, workload, numerics string) (*tilthv1.R
 	return s.Store.BestAllowed(target, workload, numerics)
 }
 
-// TestOnlyWhoHasPrivateRecordsHasBestsComparedOneByOne checks that other callers get the store's page of bests
-// unchanged.
-func TestOnlyWhoHasPrivateRecordsHasBestsComparedOneByOne(t *testing.T) {
+// TestBestsArePagedWithoutPrivateRecords checks that other callers get the store's page of bests unchanged.
+func TestBestsArePagedWithoutPrivateRecords(t *testing.T) {
 	f := newSharedFarm(t)
 	_, tuner, builder, runner, work := f.begun()
 	f.report(work.GetLease(), ok(work.GetMeasure().GetCandidates()[0], 0.001))
@@ -438,7 +437,7 @@ func TestOnlyWhoHasPrivateRecordsHasBestsComparedOneByOne(t *testing.T) {
 	}
 }
 
-func TestATrackerThatAsksNobodyTakesNoPrivateJob(t *testing.T) {
+func TestPrivateJobsRequireAuthentication(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	_, err := f.jobs.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: secretSpec("conv")})
 	wantCode(t, "a private job", err, codes.FailedPrecondition, "authenticates nobody")
@@ -458,9 +457,9 @@ func (s forgetful) JobOwner(id string) (records.Owner, error) {
 	return s.Store.JobOwner(id)
 }
 
-// TestAJobWhoseOwnerIsNotKnownIsNobodysToDelete is a regression test: anyone could delete a job if the look-up of its
-// owner failed.
-func TestAJobWhoseOwnerIsNotKnownIsNobodysToDelete(t *testing.T) {
+// TestJobsOfUnknownOwnersCannotBeDeleted is a regression test: anyone could delete a job if the look-up of its owner
+// failed.
+func TestJobsOfUnknownOwnersCannotBeDeleted(t *testing.T) {
 	f := newSharedFarm(t)
 	job := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(f.as("alice"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})).GetJob().GetId()
 	must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(f.as("alice"), &tilthv1.CancelJobRequest{JobId: job}))

@@ -126,8 +126,8 @@ func TestAnOwnersArtifactsHoldUpItsBuildsAlone(t *testing.T) {
 	}
 }
 
-// TestARequestIsItsOwners is a regression test: a request id of one owner returned another owner's job.
-func TestARequestIsItsOwners(t *testing.T) {
+// TestRequestIDsAreScopedToTheirOwner is a regression test: a request id of one owner returned another owner's job.
+func TestRequestIDsAreScopedToTheirOwner(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	ana := f.submit("1", specOf("ana", 10))
 	for name, restart := range map[string]func(){"in memory": func() {}, "after a restart": f.restart} {

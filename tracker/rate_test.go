@@ -12,9 +12,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestWhoCallsTooOftenIsPutOff checks that generic clients receive a retry delay, and that Tilth's client retries by
+// TestRateLimitedCallsAreRetried checks that generic clients receive a retry delay, and that Tilth's client retries by
 // itself.
-func TestWhoCallsTooOftenIsPutOff(t *testing.T) {
+func TestRateLimitedCallsAreRetried(t *testing.T) {
 	c := newClosed(t, false)
 	c.stop()
 	c.cfg.Security.CallsPerSecond = 20

@@ -205,9 +205,9 @@ func TestFailuresOfABrokenAgentDoNotCountAgainstItsBatches(t *testing.T) {
 	})
 }
 
-// TestAJobThatFailsOnAnAgentKeepsItFromNoOther is a regression test: a job that always fails, such as one with an
-// invalid target, kept other jobs from the only builder.
-func TestAJobThatFailsOnAnAgentKeepsItFromNoOther(t *testing.T) {
+// TestAFailingJobDoesNotBlockItsBuilder is a regression test: a job that always fails, such as one with an invalid
+// target, kept other jobs from the only builder.
+func TestAFailingJobDoesNotBlockItsBuilder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -240,8 +240,8 @@ func TestAJobThatFailsOnAnAgentKeepsItFromNoOther(t *testing.T) {
 	})
 }
 
-// TestADeathIsOneFailure is a regression test: the death of a builder counted once per lease.
-func TestADeathIsOneFailure(t *testing.T) {
+// TestAnAgentsDeathIsOneFailure is a regression test: the death of a builder counted once per lease.
+func TestAnAgentsDeathIsOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -288,8 +288,8 @@ func TestSuccessEndsCooldown(t *testing.T) {
 	})
 }
 
-// TestAttemptsAreBoundedWhoeverIsToBlame checks that a farm with only broken devices gives up eventually.
-func TestAttemptsAreBoundedWhoeverIsToBlame(t *testing.T) {
+// TestAttemptsAreBoundedWithBrokenDevices checks that a farm with only broken devices gives up eventually.
+func TestAttemptsAreBoundedWithBrokenDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()
@@ -316,9 +316,9 @@ func TestAttemptsAreBoundedWhoeverIsToBlame(t *testing.T) {
 	})
 }
 
-// TestWhatFailedWhileItsJobWasPausedIsQueuedOnce is a regression test: failed work was queued when its job resumed
-// and again after its delay. The second lease outlived the batch.
-func TestWhatFailedWhileItsJobWasPausedIsQueuedOnce(t *testing.T) {
+// TestWorkThatFailsDuringAPauseIsQueuedOnce is a regression test: failed work was queued when its job resumed and
+// again after its delay. The second lease outlived the batch.
+func TestWorkThatFailsDuringAPauseIsQueuedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)
 		defer func() { f.stop() }()

@@ -74,9 +74,9 @@ func goesOn(t *testing.T, file string) {
 	}
 }
 
-// TestARequestInAnOldFileIsItsOwners checks that requests without an owner, as in old files, belong to the owners of
-// their jobs.
-func TestARequestInAnOldFileIsItsOwners(t *testing.T) {
+// TestRequestIDsOfOldFilesAreScopedToTheirOwner checks that requests without an owner, as in old files, belong to the
+// owners of their jobs.
+func TestRequestIDsOfOldFilesAreScopedToTheirOwner(t *testing.T) {
 	f := &trackerFarm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
 	f.unpack("schema-1.db.gz")
 	f.start()

@@ -12,9 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// TestASessionIsSeenByNobodyButWhoJoined is a regression test: on an open tracker the session is an agent's only
+// TestSessionsAreVisibleToTheirAgentOnly is a regression test: on an open tracker the session is an agent's only
 // credential, and all readers could see it.
-func TestASessionIsSeenByNobodyButWhoJoined(t *testing.T) {
+func TestSessionsAreVisibleToTheirAgentOnly(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r", spec("conv")).GetId()
 	tuner, builder := f.tuner(), f.builder()

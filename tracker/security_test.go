@@ -239,7 +239,7 @@ func TestEveryRoleMayCallWhatTheOptionsSay(t *testing.T) {
 	}
 }
 
-func TestCallersWhoProveNothingAreRefused(t *testing.T) {
+func TestUnauthenticatedCallersAreRefused(t *testing.T) {
 	c := newClosed(t, false)
 	plain := c.as("")
 	list := func(ctx context.Context) error {
@@ -530,7 +530,7 @@ func values(m map[string]string) func(func(string) bool) {
 	}
 }
 
-func TestNothingIsChangedThatCannotBeWrittenDown(t *testing.T) {
+func TestUnauditableChangesAreRefused(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Fatal(err)
 	}
@@ -567,7 +567,7 @@ func TestRefusalsOfOneHostAreNotAllWrittenDown(t *testing.T) {
 	}
 }
 
-func TestAPagesPeerThatStandsStillIsDropped(t *testing.T) {
+func TestStalledPageConnectionsAreClosed(t *testing.T) {
 	dir := t.TempDir()
 	db := must[*bolt.DB](t)(bolt.Open(filepath.Join(dir, "r.db"), bolt.Options{}))
 	defer db.Close()

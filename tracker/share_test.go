@@ -34,9 +34,9 @@ func (f *timed) grants(n int, took map[string]time.Duration) string {
 	return strings.Join(out, " ")
 }
 
-// TestAnAgentsClassesTakeTurns is a regression test: an agent only got work of its second class if its first had
+// TestClassesOfAnAgentTakeTurns is a regression test: an agent only got work of its second class if its first had
 // none.
-func TestAnAgentsClassesTakeTurns(t *testing.T) {
+func TestClassesOfAnAgentTakeTurns(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	tuner := f.tuner()
 	for _, toolchain := range []string{"clang", "gcc"} {
@@ -60,7 +60,7 @@ func TestAnAgentsClassesTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAgentsAreShared(t *testing.T) {
+func TestAgentsAreSharedFairly(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg    tracker.Config
 		submit func(f *timed)

@@ -217,8 +217,8 @@ func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
 	}
 }
 
-// TestWhoWatchesAJobHearsWhyItWaits checks that each change is sent once, without an event.
-func TestWhoWatchesAJobHearsWhyItWaits(t *testing.T) {
+// TestWatchStreamsTheReasonForWaiting checks that each change is sent once, without an event.
+func TestWatchStreamsTheReasonForWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarm(t, tracker.Config{})
 		j := f.submit("r1", spec("conv"))

@@ -23,9 +23,8 @@ type silent struct {
 
 func (s silent) Context() context.Context { return s.ctx }
 
-// TestNothingIsKeptForWatchersOfJobsThatWillNotGrow checks that repeated watches of ended or nonexistent jobs do not
-// use memory.
-func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
+// TestWatchesOfEndedJobsUseNoMemory checks that repeated watches of ended or nonexistent jobs do not use memory.
+func TestWatchesOfEndedJobsUseNoMemory(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "tilth.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)

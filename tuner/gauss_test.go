@@ -33,8 +33,8 @@ func TestDeviationsAreSmallWhereSomethingWasSeen(t *testing.T) {
 	}
 }
 
-// TestWhatIsImaginedIsAsGoodAsSeen compares the deviations with those of a process that has observed the point.
-func TestWhatIsImaginedIsAsGoodAsSeen(t *testing.T) {
+// TestFantasiesMatchObservations compares the deviations with those of a process that has observed the point.
+func TestFantasiesMatchObservations(t *testing.T) {
 	xs, ys := hills(12)
 	s := scales{lengths: []float64{1, 2}, signal: 2, noise: 0.1, trends: []float64{0.5}}
 	field := condition(s, xs[:10], ys[:10]).Over([][]float64{xs[10], xs[11], {0.3, 0.3, 0.3}})
@@ -46,8 +46,8 @@ func TestWhatIsImaginedIsAsGoodAsSeen(t *testing.T) {
 	}
 }
 
-// TestATrendReachesFar checks that predictions beyond the length scale follow the linear trend of the observations.
-func TestATrendReachesFar(t *testing.T) {
+// TestTrendsExtrapolate checks that predictions beyond the length scale follow the linear trend of the observations.
+func TestTrendsExtrapolate(t *testing.T) {
 	var xs [][]float64
 	var ys []float64
 	for k := range 9 {

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestAMatureSearchLooksAroundItsFastest checks that it tries neighbours of the fastest in one knob, regardless of
+// TestMatureSearchesTryNeighboursOfTheBest checks that it tries neighbours of the fastest in one knob, regardless of
 // the analytic cost, and more children.
-func TestAMatureSearchLooksAroundItsFastest(t *testing.T) {
+func TestMatureSearchesTryNeighboursOfTheBest(t *testing.T) {
 	search, s := newTestSearch(t, "gbdt", kerneltest.Product(t, 64, 96, 64))
 	g := search.(*learner)
 	for !g.mature() {

@@ -39,8 +39,8 @@ func TestPredictionsAreOnTheScaleOfWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// TestWhatASearchPredictsIsRecordedWithTheTrial covers only candidates picked by the model.
-func TestWhatASearchPredictsIsRecordedWithTheTrial(t *testing.T) {
+// TestPredictionsAreRecordedWithTrials covers only candidates picked by the model.
+func TestPredictionsAreRecordedWithTrials(t *testing.T) {
 	f := newFarm(t)
 	f.start("builder", builderKind, agent.HandlerFunc(f.build))
 	f.start("runner", runnerKind, f.measure(fast))

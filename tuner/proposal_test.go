@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheGainExpectedOfAPoint(t *testing.T) {
+func TestExpectedImprovement(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
 		mean, deviation, want float64

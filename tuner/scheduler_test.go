@@ -29,7 +29,7 @@ func steady(weight, seconds float64, trials int) *task {
 	return t
 }
 
-func TestTrialsGoWhereTheLatencyIs(t *testing.T) {
+func TestHeavyTasksGetMoreTrials(t *testing.T) {
 	light, heavy := newTask(0, nil, 1, known{}), newTask(1, nil, 4, known{})
 	s := &scheduler{tasks: []*task{light, heavy}}
 	latency := map[*task]float64{light: 1e-3, heavy: 1e-3}
@@ -94,9 +94,9 @@ func TestAWorkloadThatIsKnownIsOnlyConfirmed(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotConfirmedGoesOn checks that earlier trials do not count if their best is slower now, and that
+// TestUnconfirmedWorkloadsAreTunedAgain checks that earlier trials do not count if their best is slower now, and that
 // improvements on its present latency count as progress.
-func TestWhatIsNotConfirmedGoesOn(t *testing.T) {
+func TestUnconfirmedWorkloadsAreTunedAgain(t *testing.T) {
 	again := newTask(0, nil, 1, known{trials: 300, best: 1e-3, stale: 200})
 	again.try(firstBatch, func() *tilthv1.Measurement { return right(1.04e-3) })
 	if again.converged() {

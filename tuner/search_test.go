@@ -111,9 +111,9 @@ func TestAResumedSearchGoesOnAsIfNeverInterrupted(t *testing.T) {
 	}
 }
 
-// TestEveryPartCanBeLeftOut checks that the search without any part still finds new candidates besides the default
-// schedule.
-func TestEveryPartCanBeLeftOut(t *testing.T) {
+// TestEveryPartOfASearchIsOptional checks that the search without any part still finds new candidates besides the
+// default schedule.
+func TestEveryPartOfASearchIsOptional(t *testing.T) {
 	for name, o := range map[string]Options{
 		"transfer": {NoTransfer: true}, "model": {NoModel: true}, "draft": {NoDraft: true}, "seeds": {NoSeeds: true},
 		"all": {NoTransfer: true, NoModel: true, NoDraft: true, NoSeeds: true},

@@ -87,7 +87,7 @@ func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
 	}
 }
 
-func TestAKernelStaysOutsideWhereItIsNotFor(t *testing.T) {
+func TestUnsuitableKernelsAreNotUsed(t *testing.T) {
 	w, on := kerneltest.Product(t, 16, 32, 64), machine(t, 1)
 	other := kerneltest.Product(t, 16, 32, 65)
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// TestWhatIsSaidOfAnError checks that the remedy fits the reason.
-func TestWhatIsSaidOfAnError(t *testing.T) {
+// TestAccuracyErrorsNameARemedy checks that the remedy fits the reason.
+func TestAccuracyErrorsNameARemedy(t *testing.T) {
 	values := func(v ...float32) *array.Array { return array.FromFloat32(v, int64(len(v))) }
 	nan := float32(math.NaN())
 	for name, c := range map[string]struct {

@@ -95,7 +95,7 @@ func (p *process) mustFail(want string) {
 	}
 }
 
-func TestAClosedFarmServesThoseWhoProveWhoTheyAre(t *testing.T) {
+func TestAClosedFarmAuthenticatesCallers(t *testing.T) {
 	t.Parallel() // mostly waits for processes
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

@@ -204,9 +204,9 @@ func TestTheTrackersFolderIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestSetupMakesWhatServicesRead compares the files of setup.sh with those that the services read, for each kind of
-// reader.
-func TestSetupMakesWhatServicesRead(t *testing.T) {
+// TestSetupCreatesTheFilesThatServicesRead compares the files of setup.sh with those that the services read, for each
+// kind of reader.
+func TestSetupCreatesTheFilesThatServicesRead(t *testing.T) {
 	made := map[string]string{}
 	var args []string
 	for _, reader := range []string{"authority", "tracker", "agents", "metrics", "clients"} {

@@ -135,9 +135,9 @@ func (b *besieged) unreadCalls(ctx context.Context, calls int, method, token str
 	go func() { _ = f.ReadAll() }()
 }
 
-// TestAnswersThatNobodyReadsDoNotFillATrackersMemory is a regression test: a client that repeatedly downloaded an
-// artifact without reading grew a tracker from 31 MiB to 14 GiB, and used up its file descriptors.
-func TestAnswersThatNobodyReadsDoNotFillATrackersMemory(t *testing.T) {
+// TestUnreadAnswersDoNotFillATrackersMemory is a regression test: a client that repeatedly downloaded an artifact
+// without reading grew a tracker from 31 MiB to 14 GiB, and used up its file descriptors.
+func TestUnreadAnswersDoNotFillATrackersMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	b := besiege(ctx, t)

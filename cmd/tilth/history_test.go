@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
-// TestWhoFollowsAReplacedHistoryCountsNothingTwice is a regression test: trials of the lost generation were counted
-// and logged in addition to their replacements.
-func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
+// TestFollowCountsAReplacedHistoryOnce is a regression test: trials of the lost generation were counted and logged in
+// addition to their replacements.
+func TestFollowCountsAReplacedHistoryOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	file, err := os.Create(path)
 	if err != nil {
@@ -55,9 +55,9 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 	}
 }
 
-// TestAJobThatIsGoneIsNotSaidToGoOn is a regression test: a job missing from a restored backup was reported as
+// TestMissingJobsAreNotReportedAsContinuing is a regression test: a job missing from a restored backup was reported as
 // continuing.
-func TestAJobThatIsGoneIsNotSaidToGoOn(t *testing.T) {
+func TestMissingJobsAreNotReportedAsContinuing(t *testing.T) {
 	tune := &tuneCommand{}
 	tune.tracker.addr = "farm:9190"
 	gone := fmt.Errorf("watch job j: %w", status.Error(codes.NotFound, "job \"j\" does not exist"))

@@ -100,9 +100,9 @@ func (p *process) mustEndInterrupted() {
 	}
 }
 
-// TestAnInterruptIsNoFailureOfWhatItEnded is a regression test: an interrupt during the measurement of the machine
+// TestInterruptsAreNotReportedAsFailures is a regression test: an interrupt during the measurement of the machine
 // printed "signal: killed".
-func TestAnInterruptIsNoFailureOfWhatItEnded(t *testing.T) {
+func TestInterruptsAreNotReportedAsFailures(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := &farmUnderTest{t: t, dir: t.TempDir(), apart: true} // no cached measurement of the machine

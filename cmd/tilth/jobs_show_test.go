@@ -12,9 +12,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestShowingAJobOutlivesWrongTaskIndices is a regression test: invalid task indices from a tracker crashed the
-// command.
-func TestShowingAJobOutlivesWrongTaskIndices(t *testing.T) {
+// TestShowJobToleratesWrongTaskIndices is a regression test: invalid task indices from a tracker crashed the command.
+func TestShowJobToleratesWrongTaskIndices(t *testing.T) {
 	view := newJobView(&tilthv1.Job{
 		Id: "job-00000001", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv"}}},
 		Progress:    []*tilthv1.TaskProgress{{Trials: 1}, {Trials: 2}},
@@ -31,7 +30,7 @@ func TestShowingAJobOutlivesWrongTaskIndices(t *testing.T) {
 	}
 }
 
-func TestShowingAJobTellsWhatHoldsItUp(t *testing.T) {
+func TestShowJobReportsPausesAndDeadLetters(t *testing.T) {
 	view := newJobView(&tilthv1.Job{
 		Id: "job-00000001", Spec: &tilthv1.JobSpec{Priority: 30, Tasks: []*tilthv1.TaskSpec{{Name: "conv"}}},
 		State: tilthv1.JobState_JOB_STATE_PAUSED, Reason: "lunch", PausedAt: timestamppb.New(time.Unix(0, 0)),
@@ -70,7 +69,7 @@ func TestAClosedJobShowsNoCandidatesInFlight(t *testing.T) {
 	}
 }
 
-func TestShowingAJobTellsWhatItWaitsForAndHowMuchTimeItHad(t *testing.T) {
+func TestShowJobReportsWaitAndTimeSpent(t *testing.T) {
 	view := newJobView(&tilthv1.Job{
 		Id: "job-00000001", State: tilthv1.JobState_JOB_STATE_RUNNING, TimeSpent: durationpb.New(70 * time.Second),
 		Spec: &tilthv1.JobSpec{Budget: &tilthv1.Budget{Time: durationpb.New(10 * time.Minute)}},
@@ -94,8 +93,8 @@ func TestShowingAJobTellsWhatItWaitsForAndHowMuchTimeItHad(t *testing.T) {
 	}
 }
 
-// TestAJobWhoseTimesAreLostWasNotMadeIn1970 is a regression test: damaged rows were shown with the date 1970.
-func TestAJobWhoseTimesAreLostWasNotMadeIn1970(t *testing.T) {
+// TestMissingTimesAreNotShownAs1970 is a regression test: damaged rows were shown with the date 1970.
+func TestMissingTimesAreNotShownAs1970(t *testing.T) {
 	if row := newJobRow(&tilthv1.Job{Id: "j"}); row.Created != "" || row.Started != "" || row.Ended != "" {
 		t.Errorf("got %+v", row)
 	}

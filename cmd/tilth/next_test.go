@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-func TestTheNextCommandHasTheFlagsThatFindWhatWasTuned(t *testing.T) {
+func TestNextCommandRepeatsTheLookupFlags(t *testing.T) {
 	c := newTune(&app{stdout: io.Discard, stderr: io.Discard})
 	err := c.ParseFlags([]string{"--trials", "9", "--threads", "2", "--records", "my records.db", "--numerics", "fast"})
 	if err != nil {
@@ -63,7 +63,7 @@ func TestTheNextCommandIsForTheDeviceThatWasTunedFor(t *testing.T) {
 	}
 }
 
-func TestCompileTakesEveryFlagThatTuneHandsOn(t *testing.T) {
+func TestCompileAcceptsTheFlagsOfNextCommands(t *testing.T) {
 	a := &app{stdout: io.Discard, stderr: io.Discard}
 	for _, name := range append([]string{"shape"}, compileFlags...) {
 		if newTune(a).Flags().Lookup(name) == nil || newCompile(a).Flags().Lookup(name) == nil {

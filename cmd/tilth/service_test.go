@@ -53,9 +53,9 @@ func reached(t *testing.T, args ...string) string {
 	return c.Flags().Lookup("tracker").Value.String()
 }
 
-// TestATrackerOfTheEnvironmentIsThatOfEveryCommand is a regression test: 'tilth tune' ran locally although the
-// environment named a farm.
-func TestATrackerOfTheEnvironmentIsThatOfEveryCommand(t *testing.T) {
+// TestEveryCommandHonoursTheTrackerVariable is a regression test: 'tilth tune' ran locally although the environment
+// named a farm.
+func TestEveryCommandHonoursTheTrackerVariable(t *testing.T) {
 	t.Setenv("TILTH_TRACKER", "farm:9190")
 	called := 0
 	var walk func(c *cobra.Command, path []string)
@@ -78,7 +78,7 @@ func TestATrackerOfTheEnvironmentIsThatOfEveryCommand(t *testing.T) {
 	}
 }
 
-func TestAFlagOfWorkHereOutweighsTheEnvironmentsTracker(t *testing.T) {
+func TestLocalFlagsOverrideTheTrackerVariable(t *testing.T) {
 	t.Setenv("TILTH_TRACKER", "farm:9190")
 	for _, line := range []string{
 		"tune m.onnx --records r.db", "tune m.onnx --target x86-64-v3", "tune m.onnx --sandbox off", "compile m.onnx --untuned",

@@ -30,9 +30,9 @@ func signedProduct() *onnx.Model {
 		Node("q = QuantizeLinear x s z").Node("y = QLinearMatMul q s z w s z s z").Output("y")
 }
 
-// TestTasksAreThoseThatCompileHas checks that listings, recordings and exchanges use the same tasks for a target with
-// a required byte type.
-func TestTasksAreThoseThatCompileHas(t *testing.T) {
+// TestCommandsAgreeWithCompileOnTasks checks that listings, recordings and exchanges use the same tasks for a target
+// with a required byte type.
+func TestCommandsAgreeWithCompileOnTasks(t *testing.T) {
 	dir := t.TempDir()
 	on, err := target.Parse("x86-64-v4", 1)
 	if err != nil {

@@ -179,7 +179,7 @@ func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
 	}
 }
 
-func TestALabelOfAnUpdateFits(t *testing.T) {
+func TestUpdateLabelsFitTheirBounds(t *testing.T) {
 	long := withLabel(nil, updateLabel, strings.Repeat("x", maxLabel-1)+"é")[updateLabel]
 	if !utf8.ValidString(long) || len(long) != maxLabel-1 {
 		t.Errorf("%q", long)

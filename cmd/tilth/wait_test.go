@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
-// TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack stops and restarts the runner of a tuning job.
-func TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack(t *testing.T) {
+// TestTuneReportsALostDeviceAndResumes stops and restarts the runner of a tuning job.
+func TestTuneReportsALostDeviceAndResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: runs a farm of processes")
 	}
@@ -51,8 +51,8 @@ func TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichNothingCameIsAFailure checks that the command fails although the job is done.
-func TestAJobOfWhichNothingCameIsAFailure(t *testing.T) {
+// TestAJobWithoutResultsFails checks that the command fails although the job is done.
+func TestAJobWithoutResultsFails(t *testing.T) {
 	job := &tilthv1.Job{Id: "j", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
 	finish := func(known float64) error {
 		job.Progress = []*tilthv1.TaskProgress{{KnownBestSeconds: known}}

@@ -12,9 +12,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
-// TestCompilersShowNowhereInAPackage: with Apart, equal schedules give equal packages, with or without cached
+// TestPackagesDoNotDependOnTheCompilersUsed: with Apart, equal schedules give equal packages, with or without cached
 // objects and for any number of compilers.
-func TestCompilersShowNowhereInAPackage(t *testing.T) {
+func TestPackagesDoNotDependOnTheCompilersUsed(t *testing.T) {
 	m := modeltest.New().Input("x0", 4, 8)
 	for k := range 6 {
 		m = m.Constant(fmt.Sprint("w", k), int64(8+k), int64(9+k)).Node(fmt.Sprintf("x%d = MatMul x%d w%d", k+1, k, k))

@@ -65,7 +65,7 @@ func TestExtentsOfAnotherPackage(t *testing.T) {
 	}
 }
 
-func TestExtentsThatCannotBe(t *testing.T) {
+func TestInvalidExtentsAreRefused(t *testing.T) {
 	_, o := openSoftmax(t)
 	m := opened(t, o.Output)
 	for _, c := range []struct {

@@ -111,7 +111,7 @@ func TestAGuestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWhatAGuestSaysIsBounded(t *testing.T) {
+func TestGuestOutputIsBounded(t *testing.T) {
 	var said beginning
 	for range 3 {
 		if n, err := said.Write(make([]byte, maxSaid)); n != maxSaid || err != nil {

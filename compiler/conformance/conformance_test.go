@@ -144,7 +144,7 @@ func TestEveryCaseHasOneResult(t *testing.T) {
 	}
 }
 
-func TestABadCaseIsFoundInParts(t *testing.T) {
+func TestACrashingCaseIsIsolated(t *testing.T) {
 	dir := t.TempDir()
 	var cases []Location
 	for k := range 20 {
@@ -172,7 +172,7 @@ func TestABadCaseIsFoundInParts(t *testing.T) {
 	}
 }
 
-func TestAHangingCaseCostsItself(t *testing.T) {
+func TestAHangingCaseFailsAlone(t *testing.T) {
 	dir := t.TempDir()
 	writeCase(t, filepath.Join(dir, "hanging"), "Add", 6)
 	p := pool()

@@ -104,7 +104,7 @@ func TestEvaluateRefuses(t *testing.T) {
 	}
 }
 
-func TestEvaluateSkipsTheOtherSide(t *testing.T) {
+func TestSelectEvaluatesOnlyTheChosenSide(t *testing.T) {
 	x := NewInput("x", array.Float32, 3)
 	padded := Compute("padded", []int64{5}, func(i []Expr) Expr {
 		p := SubE(i[0], I(1))

@@ -26,8 +26,8 @@ func parsed(t testing.TB, text string) *Workload {
 	return w
 }
 
-// TestNothingBeyondALimitIsUsed: sums have no terms there, and elements no value.
-func TestNothingBeyondALimitIsUsed(t *testing.T) {
+// TestEvaluationStopsAtRuntimeExtents: beyond them sums have no terms, and elements no value.
+func TestEvaluationStopsAtRuntimeExtents(t *testing.T) {
 	w := parsed(t, openRows)
 	if !w.IsOpen() {
 		t.Error("the workload has limits")
@@ -76,7 +76,7 @@ output t2
 	}
 }
 
-func TestLimitsThatAreNone(t *testing.T) {
+func TestInvalidLimitsAreRefused(t *testing.T) {
 	for _, c := range []struct{ limit, says string }{
 		{"i0 [t0 0 0]", "not i64"},
 		{"i0 i1", "not a variable"},
@@ -94,7 +94,7 @@ func TestLimitsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestCountsThatAreNone(t *testing.T) {
+func TestInvalidCountsAreRefused(t *testing.T) {
 	for _, count := range []string{"i64[]<=0", "i64[]<=-1", "i64[]<=x", "i32[]<=4", "i64[1]<=4", "i64[]", "i64[]<=99999999999999999999"} {
 		if _, err := Parse(strings.Replace(openRows, "i64[]<=4", count, 1)); err == nil {
 			t.Errorf("%s is accepted as a count", count)

@@ -73,7 +73,7 @@ output t1
 	}
 }
 
-func TestStridesThatAreNone(t *testing.T) {
+func TestInvalidStridesAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"overlap":          "input t0 f32[4,8]@[7,1]\nmap t1 f32[4,8] = [t0 i0 i1]\noutput t1\n",
 		"too few":          "input t0 f32[4,8]@[8]\nmap t1 f32[4,8] = [t0 i0 i1]\noutput t1\n",

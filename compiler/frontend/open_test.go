@@ -18,8 +18,8 @@ func numbers(v ...int64) *array.Array {
 	return a
 }
 
-// TestModelsThatCannotBeOpen checks that errors name the remedy.
-func TestModelsThatCannotBeOpen(t *testing.T) {
+// TestModelsWithUnsupportedOpenExtents checks that errors name the remedy.
+func TestModelsWithUnsupportedOpenExtents(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		model *onnx.Model
@@ -53,8 +53,8 @@ func TestModelsThatCannotBeOpen(t *testing.T) {
 	}
 }
 
-// TestTwoExtentsThatCannotBeOpen: a property at the maximum of one extent may fail for smaller values.
-func TestTwoExtentsThatCannotBeOpen(t *testing.T) {
+// TestUnsupportedPairsOfOpenExtents: a property at the maximum of one extent may fail for smaller values.
+func TestUnsupportedPairsOfOpenExtents(t *testing.T) {
 	m := modeltest.New().Input("x", 8, 2).Input("t", 512, 2).Known("zero", numbers(0)).Node("length = Shape t", modeltest.Int("end", 1)).
 		Node("y = Slice x zero length zero").Output("y")
 	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
@@ -65,7 +65,7 @@ func TestTwoExtentsThatCannotBeOpen(t *testing.T) {
 	}
 }
 
-func TestBoundsThatCannotBe(t *testing.T) {
+func TestInvalidBoundsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		bounds frontend.Bounds
 		says   string
@@ -100,8 +100,8 @@ func importBehind(m *onnx.Model, floor int64) error {
 	return err
 }
 
-// TestWhatIsOtherWithNone: a number with a form from one on may have another value at zero.
-func TestWhatIsOtherWithNone(t *testing.T) {
+// TestValuesThatDifferAtExtentZeroAreRefused: a number with a form from one on may have another value at zero.
+func TestValuesThatDifferAtExtentZeroAreRefused(t *testing.T) {
 	for name, m := range map[string]modeltest.Model{
 		"a number from 1 on":     behind().Node("s = Max past one").Node("f = Cast s", modeltest.Int("to", 1)).Node("y = Mul x f"),
 		"a comparison with none": behind().Node("s = Equal past zero").Node("minus = Neg x").Node("y = Where s x minus"),
@@ -113,16 +113,17 @@ func TestWhatIsOtherWithNone(t *testing.T) {
 	}
 }
 
-// TestAxesThatAreLongerWithLess checks that they are rejected: memory is laid out for the maximum of each extent.
-func TestAxesThatAreLongerWithLess(t *testing.T) {
+// TestAxesThatShrinkWithAnExtentAreRefused checks that they are rejected: memory is laid out for the maximum of each
+// extent.
+func TestAxesThatShrinkWithAnExtentAreRefused(t *testing.T) {
 	m := behind().Node("s = Slice x past end zero").Node("y = ReduceSum s zero").Output("y")
 	if err := importBehind(m, 13); err == nil || !strings.Contains(err.Error(), "more with less of an extent") {
 		t.Errorf("%v, want an error that says that there are more with less", err)
 	}
 }
 
-// TestBothExtentsMayBeNone checks an output that depends on both.
-func TestBothExtentsMayBeNone(t *testing.T) {
+// TestBothExtentsMayBeZero checks an output that depends on both.
+func TestBothExtentsMayBeZero(t *testing.T) {
 	if err := importBehind(behind().Node("y = Relu x").Node("z = Concat p y", modeltest.Int("axis", 0)).Output("z"), 0); err != nil {
 		t.Error(err)
 	}

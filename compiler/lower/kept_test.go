@@ -34,14 +34,14 @@ compute-at 6 2 2
 compute-at 5 2 2
 `
 
-// TestALoopKeepsWhatIsReadBehindIt checks that results are rescaled by each piece's change, and rows beyond the end
+// TestOnlineSoftmaxRescalesItsResults checks that results are rescaled by each piece's change, and rows beyond the end
 // are skipped.
-func TestALoopKeepsWhatIsReadBehindIt(t *testing.T) {
+func TestOnlineSoftmaxRescalesItsResults(t *testing.T) {
 	kerneltest.Golden(t, "online", kerneltest.Replayed(t, weighted, online))
 }
 
-// TestPiecesGoInOrder checks the error for a loop order that reorders pieces.
-func TestPiecesGoInOrder(t *testing.T) {
+// TestOnlinePiecesMustStayInOrder checks the error for a loop order that reorders pieces.
+func TestOnlinePiecesMustStayInOrder(t *testing.T) {
 	for name, c := range map[string]struct{ trace, want string }{
 		"another axis outside":   {strings.Replace(online, "reorder 2 2 0 1 3", "reorder 2 3 2 0 1", 1), "not the outermost of them"},
 		"unrolled":               {strings.Replace(online, "reorder 2 2 0 1 3\n", "reorder 2 2 0 1 3\nunroll 2 2\n", 1), "not a plain loop"},

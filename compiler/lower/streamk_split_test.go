@@ -77,9 +77,9 @@ func (x indices) names(lets ir.Block) {
 	}
 }
 
-// TestSharesCoverAllSteps: the pieces of all blocks are each step of each tile once, and what is said of their number
-// is so.
-func TestSharesCoverAllSteps(t *testing.T) {
+// TestStreamKSharesCoverAllSteps: the pieces of all blocks are each step of each tile once, and what is said of their
+// number is so.
+func TestStreamKSharesCoverAllSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(name string, limit int64) int64 { return rapid.Int64Range(1, limit).Draw(t, name) }
 		acc := &schedule.Stage{StreamKRounds: small("rounds", 4)}
@@ -125,8 +125,8 @@ func TestSharesCoverAllSteps(t *testing.T) {
 	})
 }
 
-// TestSharesAreCountedIn32Bits: whatever is not refused is counted without an overflow.
-func TestSharesAreCountedIn32Bits(t *testing.T) {
+// TestStreamKSharesFit32Bits: whatever is not refused is counted without an overflow.
+func TestStreamKSharesFit32Bits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// As many steps as can be counted, or twice as many, of which most are refused.
 		steps := int64(1) << rapid.IntRange(1, 30).Draw(t, "log steps")

@@ -26,9 +26,9 @@ func lowered(t *testing.T, workload, trace string) (*ir.Func, error) {
 	return lower.Schedule(s)
 }
 
-// TestCutSumsStayWhereTheyAre: primitives after `streamk` must not move a stage out of the tiles with divided sums,
+// TestStreamKSumsCannotBeMoved: primitives after `streamk` must not move a stage out of the tiles with divided sums,
 // nor compute another one in only one of their launches.
-func TestCutSumsStayWhereTheyAre(t *testing.T) {
+func TestStreamKSumsCannotBeMoved(t *testing.T) {
 	const sums = `input t0 f32[8,6]
 input t1 f32[6,8]
 sum t2 f32[8,8] over 6 = (mul [t0 i0 r0] [t1 r0 i1])
@@ -75,9 +75,9 @@ output t3 t4
 	}
 }
 
-// TestFirstValuesAreNotCut: if a sum's own loop surrounds the tiles, a launch without parts writes its initial
-// values.
-func TestFirstValuesAreNotCut(t *testing.T) {
+// TestStreamKInitializesOuterSumsOnce: if a sum's own loop surrounds the tiles, a launch without parts writes its
+// initial values.
+func TestStreamKInitializesOuterSumsOnce(t *testing.T) {
 	const double = `input t0 f32[10,6]
 sum t1 f32[10] over 6 = [t0 i0 r0]
 sum t2 f32[10] over 1 = [t1 i0]
@@ -109,9 +109,9 @@ output t2
 	}
 }
 
-// TestCountingSharesIsWork: shares of many blocks are counted block by block, so the work per version of a nest is
-// limited.
-func TestCountingSharesIsWork(t *testing.T) {
+// TestCountingStreamKSharesIsBounded: shares of many blocks are counted block by block, so the work per version of a
+// nest is limited.
+func TestCountingStreamKSharesIsBounded(t *testing.T) {
 	const deep = `input t0 f32[9,9,9,9,9,9,130000,2]
 sum t1 f32[9,9,9,9,9,9,130000] over 2 = [t0 i0 i1 i2 i3 i4 i5 i6 r0]
 map t2 f32[9,9,9,9,9,9,130000] = (neg [t1 i0 i1 i2 i3 i4 i5 i6])

@@ -118,7 +118,7 @@ func TestNetworksBecomeTasks(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsWhatIsBuilt(t *testing.T) {
+func TestWriteMatchesBuild(t *testing.T) {
 	for _, name := range []string{"squeezenet-v1.1", "bert-tiny"} {
 		m, err := Build(name, Options{Seed: 7})
 		if err != nil {

@@ -66,7 +66,7 @@ func TestAPartHasWhatItsOutputsNeed(t *testing.T) {
 	}
 }
 
-func TestAPartThatCannotBeIsRefused(t *testing.T) {
+func TestInvalidPartsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		from, to []string
 		want     string

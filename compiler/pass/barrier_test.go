@@ -34,9 +34,9 @@ func TestBoxesNeedNoBarrierBehindTheirPhase(t *testing.T) {
 	kerneltest.Golden(t, "barrier/boxes", pass.Barrier(pass.Products(pass.Tensorize(f))))
 }
 
-// TestWhatProductsReadIsFenced checks for a fence before the barrier that precedes products, only after writes by
+// TestWarpgroupOperandsAreFenced checks for a fence before the barrier that precedes products, only after writes by
 // threads.
-func TestWhatProductsReadIsFenced(t *testing.T) {
+func TestWarpgroupOperandsAreFenced(t *testing.T) {
 	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupTile))
 	if err != nil {
 		t.Fatal(err)

@@ -46,8 +46,8 @@ func TestAValueIsLoadedAgainWhereItMayHaveChanged(t *testing.T) {
 	kerneltest.Golden(t, "cse/sums", pass.CSE(f))
 }
 
-// TestWhatAConditionGuardsIsLoadedBehindIt checks that the selected value is kept as a whole.
-func TestWhatAConditionGuardsIsLoadedBehindIt(t *testing.T) {
+// TestCSEKeepsLoadsBehindTheirGuard checks that the selected value is kept as a whole.
+func TestCSEKeepsLoadsBehindTheirGuard(t *testing.T) {
 	f := cseProgram(t, `input t0 f32[8]
 map t1 f32[10] = (mul (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32) (select (and (le 1 i0) (lt i0 9)) [t0 (add i0 -1)] 0x0p+00:f32))
 output t1
@@ -55,9 +55,9 @@ output t1
 	kerneltest.Golden(t, "cse/guarded", pass.CSE(f))
 }
 
-// TestWhatLanesArePickedFromIsLoadedOnce: both channels of each group are in the same vector, and what is picked of it
-// serves all rows of a window.
-func TestWhatLanesArePickedFromIsLoadedOnce(t *testing.T) {
+// TestCSELoadsSourcesOfLanesOnce: both channels of each group are in the same vector, and what is picked of it serves
+// all rows of a window.
+func TestCSELoadsSourcesOfLanesOnce(t *testing.T) {
 	f := cseProgram(t, `input t0 f32[5,8]
 sum t1 f32[4,8] over 2,2 = [t0 (add i0 r0) (add (mul (floordiv i1 2) 2) r1)]
 map t2 f32[4,8] = (max [t1 i0 i1] 0x0p+00:f32)

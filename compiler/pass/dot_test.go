@@ -57,9 +57,9 @@ output t2
 	kerneltest.Golden(t, "dot/groups", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
 }
 
-// TestTermsFarApartTakeTurns: each lane's terms are in vectors of their own, of which a register has the first
+// TestDistantTermsAreInterleaved: each lane's terms are in vectors of their own, of which a register has the first
 // elements, then the second ones, and so on.
-func TestTermsFarApartTakeTurns(t *testing.T) {
+func TestDistantTermsAreInterleaved(t *testing.T) {
 	const window = `input t0 u8[2,7,8]
 constant t1 i8[2,8,4]
 sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 r0 (add i0 r1) i1]) (cast i32 [t1 r0 i1 r1]))

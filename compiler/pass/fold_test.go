@@ -37,8 +37,8 @@ func TestNeighboursAreFolded(t *testing.T) {
 	kerneltest.Golden(t, "fold/long", pass.Fold(f, foldLanes(64)))
 }
 
-// TestWhatDoesNotFoldIntoHalvesIsLeft: three neighbours, some of the neighbours, and those of an argument.
-func TestWhatDoesNotFoldIntoHalvesIsLeft(t *testing.T) {
+// TestFoldLeavesUnevenGroups: three neighbours, some of the neighbours, and those of an argument.
+func TestFoldLeavesUnevenGroups(t *testing.T) {
 	for name, f := range map[string]*ir.Func{
 		"threes":          kerneltest.Unrolled(t, threes, inVectors),
 		"terms outside":   kerneltest.Unrolled(t, foldFours, "reorder 1 1 0\nvectorize 1 0\n"),

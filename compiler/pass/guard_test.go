@@ -21,8 +21,8 @@ func guarded(position func(row, own *expr.Var) expr.Expr, end int64) *ir.Func {
 	return &ir.Func{Body: ir.Block{&ir.For{Var: row, Extent: 4, Body: ir.Block{inner}}}}
 }
 
-// TestAConditionIsAskedAroundTheLoopsThatItIsTheSameIn checks invariant conditions, and that others stay inside.
-func TestAConditionIsAskedAroundTheLoopsThatItIsTheSameIn(t *testing.T) {
+// TestInvariantConditionsAreHoisted checks invariant conditions, and that others stay inside.
+func TestInvariantConditionsAreHoisted(t *testing.T) {
 	block := &expr.Var{Name: "block", Extent: 8}
 	both := func(row, own *expr.Var) expr.Expr { return expr.AddE(expr.MulE(row, expr.I(2)), own) }
 	for name, c := range map[string]struct {

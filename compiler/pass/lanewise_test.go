@@ -16,8 +16,8 @@ func (adds) Has(e expr.Expr, _ *expr.Var) bool {
 	return ok && n.Op == expr.Add
 }
 
-// TestWhatHasNoVectorFormIsComputedLaneByLane checks the exponential, and elements with a stride.
-func TestWhatHasNoVectorFormIsComputedLaneByLane(t *testing.T) {
+// TestLanewiseScalarizesUnsupportedOperations checks the exponential, and elements with a stride.
+func TestLanewiseScalarizesUnsupportedOperations(t *testing.T) {
 	f := kerneltest.Unrolled(t, `input t0 f64[4]
 input t1 f64[4,3]
 map t2 f64[4] = (add (add [t0 i0] (exp [t0 i0])) [t1 i0 1])

@@ -40,8 +40,8 @@ func TestPaddingCopiesWithoutAConditionInTheInnerLoop(t *testing.T) {
 	}
 }
 
-// TestARangeIsNotCut: a loop with a restricted range stays one loop, and keeps its range.
-func TestARangeIsNotCut(t *testing.T) {
+// TestLoopsWithARangeAreNotPartitioned: a loop with a restricted range stays one loop, and keeps its range.
+func TestLoopsWithARangeAreNotPartitioned(t *testing.T) {
 	f, err := lower.Schedule(schedule.New(padded(t, 8)))
 	if err != nil {
 		t.Fatal(err)
@@ -135,16 +135,16 @@ func stores(b ir.Block, times int64) int64 {
 	return total
 }
 
-// TestABorderIsLeftOutOfTheMiddle: rows and columns of a padded copy are cut where the border begins and ends.
-func TestABorderIsLeftOutOfTheMiddle(t *testing.T) {
+// TestPaddedLoopsAreCutAtTheirBorders: rows and columns of a padded copy are cut where the border begins and ends.
+func TestPaddedLoopsAreCutAtTheirBorders(t *testing.T) {
 	f := kerneltest.Lower(t, schedule.New(padded(t, 8)))
 	kerneltest.Golden(t, "partition/before", f)
 	kerneltest.Golden(t, "partition/after", pass.Partition(f))
 }
 
-// TestATileDecidesWhereItsWindowIs: of the rows of a window, a tile of the flattened positions of an image knows
+// TestPartitionChecksAWindowOncePerTile: of the rows of a window, a tile of the flattened positions of an image knows
 // before its first whether all are inside.
-func TestATileDecidesWhereItsWindowIs(t *testing.T) {
+func TestPartitionChecksAWindowOncePerTile(t *testing.T) {
 	in, out := ir.Flat("in", array.Float32, 64), ir.Flat("out", array.Float32, 64)
 	sum := &ir.Buffer{Tensor: ir.Flat("sum", array.Float32, 1), Space: ir.Register}
 	p, row := &expr.Var{Name: "p", Extent: 64}, &expr.Var{Name: "row", Extent: 3}

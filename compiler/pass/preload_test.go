@@ -25,9 +25,9 @@ func epilogue(rows int64, before *expr.Tensor, out *ir.Buffer) *ir.Func {
 	return &ir.Func{Body: ir.Block{&ir.For{Var: &expr.Var{Name: "block", Extent: 2}, Extent: 2, Kind: ir.Blocks, Body: ir.Block{threads}}}}
 }
 
-// TestWhatSeveralResultsNeedIsLoadedBeforeThem checks loads ahead of use, row by row if all need too many
-// registers, but not conditional loads, nor of tensors that the launch writes.
-func TestWhatSeveralResultsNeedIsLoadedBeforeThem(t *testing.T) {
+// TestPreloadHoistsEpilogueLoads checks loads ahead of use, row by row if all need too many registers, but not
+// conditional loads, nor of tensors that the launch writes.
+func TestPreloadHoistsEpilogueLoads(t *testing.T) {
 	out := &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 64)}
 	before := ir.Flat("before", array.Float32, 64)
 	for name, c := range map[string]struct {

@@ -37,7 +37,7 @@ func TestStepsOfATileOfHalfTheRegistersAreKeptApart(t *testing.T) {
 	kerneltest.Golden(t, "separate/after", pass.Separate(f, 8))
 }
 
-func TestStepsThatHaveRegistersToSpareAreLeftAlone(t *testing.T) {
+func TestSeparateSkipsStepsWithSpareRegisters(t *testing.T) {
 	if f := pass.Separate(steps(t), 16); strings.Contains(f.Text(), "fence") {
 		t.Errorf("four accumulators of sixteen registers are kept apart:\n%s", f.Text())
 	}

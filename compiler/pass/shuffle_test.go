@@ -27,8 +27,8 @@ func TestPartialResultsStayInRegisters(t *testing.T) {
 	kerneltest.Golden(t, "shuffle/after", pass.Shuffle(f))
 }
 
-// TestTheThreadOfASingleResultGoesOn: behind the exchange it computes what is made of the result.
-func TestTheThreadOfASingleResultGoesOn(t *testing.T) {
+// TestShuffledResultsContinueInOneThread: behind the exchange it computes what is made of the result.
+func TestShuffledResultsContinueInOneThread(t *testing.T) {
 	const total = "input t0 f32[64]\nsum t1 f32[] over 64 = [t0 r0]\nmap t2 f32[] = (add [t1] [t1])\noutput t2\n"
 	f, err := pass.Threads(kerneltest.Replayed(t, total, "rfactor 0 0 32 0\nbind 2 0 1\nshuffle 0 0\nunit-loop 1\nbind 1 0 0\n"+
 		"compute-at 0 1 0\nscope 0 1\ncompute-at 2 1 0\nscope 2 1\n"))
@@ -38,8 +38,8 @@ func TestTheThreadOfASingleResultGoesOn(t *testing.T) {
 	kerneltest.Golden(t, "shuffle/single", pass.Shuffle(f))
 }
 
-// TestWhatDoesNotFitGoesThroughSharedMemory checks thread counts other than powers of two, and other orders.
-func TestWhatDoesNotFitGoesThroughSharedMemory(t *testing.T) {
+// TestShuffleFallsBackToSharedMemory checks thread counts other than powers of two, and other orders.
+func TestShuffleFallsBackToSharedMemory(t *testing.T) {
 	for name, trace := range map[string]string{
 		"three threads a row":                 strings.Replace(four, "rfactor 0 0 4", "rfactor 0 0 3", 1),
 		"neighbours belong to different rows": strings.Replace(four, "reorder 2 0 1 2\nfuse 2 0 1", "reorder 2 1 0 2\nfuse 2 1 0", 1),

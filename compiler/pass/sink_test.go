@@ -49,8 +49,8 @@ func TestACopyToRowsOfRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
 	}
 }
 
-// TestSumsOverRoundsStayTogether: each round adds to what another thread may have stored.
-func TestSumsOverRoundsStayTogether(t *testing.T) {
+// TestSumsAcrossRoundsAreNotSunk: each round adds to what another thread may have stored.
+func TestSumsAcrossRoundsAreNotSunk(t *testing.T) {
 	f := kerneltest.Replayed(t, "input t0 f32[8,4]\nsum t1 f32[8] over 4 = [t0 i0 r0]\noutput t1\n", "reorder 0 1 0\nbind 0 0 1\n")
 	if got := pass.Sink(f).Text(); got != f.Text() {
 		t.Errorf("the loop over terms has moved:\n%s", got)

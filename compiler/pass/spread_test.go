@@ -19,8 +19,8 @@ func inPlaces(t *testing.T, trace string) (before, after *ir.Func, err error) {
 	return before, after, err
 }
 
-// TestATileIsSpreadOverThreads: of 32 results each of 8 threads keeps four, and the copy is shared.
-func TestATileIsSpreadOverThreads(t *testing.T) {
+// TestTilesAreDistributedOverThreads: of 32 results each of 8 threads keeps four, and the copy is shared.
+func TestTilesAreDistributedOverThreads(t *testing.T) {
 	before, after, err := inPlaces(t, kerneltest.Tiles)
 	if err != nil {
 		t.Fatal(err)
@@ -29,9 +29,9 @@ func TestATileIsSpreadOverThreads(t *testing.T) {
 	kerneltest.Golden(t, "spread/after", after)
 }
 
-// TestRegistersOfOthersAreNotRead checks results stored by other threads than those that sum them, and an operand
-// in registers that all threads read.
-func TestRegistersOfOthersAreNotRead(t *testing.T) {
+// TestRegistersOfOtherThreadsAreNotRead checks results stored by other threads than those that sum them, and an
+// operand in registers that all threads read.
+func TestRegistersOfOtherThreadsAreNotRead(t *testing.T) {
 	others := strings.Replace(kerneltest.Tiles, "split 0 7 4 0", "split 0 7 2 0", 1)
 	if _, _, err := inPlaces(t, others); err == nil || !strings.Contains(err.Error(), "another thread than the one that wrote it") {
 		t.Errorf("results of other threads: %v", err)

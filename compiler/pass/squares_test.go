@@ -52,8 +52,8 @@ func TestTwoRowsAreMultipliedByTheSameColumns(t *testing.T) {
 	kerneltest.Golden(t, "squares/turned", pass.Squares(f, columnsFirst))
 }
 
-// TestARowWithoutAnotherStays: of three, one is multiplied alone.
-func TestARowWithoutAnotherStays(t *testing.T) {
+// TestOddRowsAreMultipliedAlone: of three, one is multiplied alone.
+func TestOddRowsAreMultipliedAlone(t *testing.T) {
 	kerneltest.Golden(t, "squares/three", pass.Squares(dotted(t, "3"), rowsFirst))
 }
 
@@ -64,8 +64,8 @@ func TestStepsWithoutALoopAreMultiplied(t *testing.T) {
 	kerneltest.Golden(t, "squares/straight", pass.Squares(f, rowsFirst))
 }
 
-// TestASumBesideVectorsIsNoObstacle: of five columns, the last is added up by itself.
-func TestASumBesideVectorsIsNoObstacle(t *testing.T) {
+// TestScalarColumnsDoNotPreventSquares: of five columns, the last is added up by itself.
+func TestScalarColumnsDoNotPreventSquares(t *testing.T) {
 	five := strings.NewReplacer("6,8", "6,5", "2,8,8", "2,5,8").Replace(squaresProduct)
 	f := pass.Promote(kerneltest.Unrolled(t, five, strings.ReplaceAll(squaresTile, "ROWS", "2")))
 	kerneltest.Golden(t, "squares/five", pass.Squares(pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 }), rowsFirst))

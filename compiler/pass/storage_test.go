@@ -30,8 +30,8 @@ func TestScratchLiesWhereItsUsersFindIt(t *testing.T) {
 	}
 }
 
-// TestWhatTheStackHasNoRoomForLiesInTheWorkersPart, one row of floats a worker.
-func TestWhatTheStackHasNoRoomForLiesInTheWorkersPart(t *testing.T) {
+// TestLargeScratchIsInTheWorkersWorkspace uses one row of floats per worker.
+func TestLargeScratchIsInTheWorkersWorkspace(t *testing.T) {
 	f := kerneltest.Unrolled(t, storageChain, "parallel 3 0\ncompute-at 2 3 0\n")
 	f = pass.Storage(f, pass.StorageLimits{StackBytes: 64, FrameBytes: 64, AlignBytes: 64})
 	if f.WorkerBytes != 64*4 {

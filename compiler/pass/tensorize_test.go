@@ -56,8 +56,9 @@ func TestAWarpgroupMultipliesFromSharedMemory(t *testing.T) {
 	kerneltest.Golden(t, "tensorize/warpgroup", pass.Tensorize(warpgroupBefore(t, kerneltest.WarpgroupTile)))
 }
 
-// TestWhatAWarpgroupCannotReadStaysAsItIs: operands that are not swizzled, fewer columns, warps that have other rows.
-func TestWhatAWarpgroupCannotReadStaysAsItIs(t *testing.T) {
+// TestTensorizeSkipsUnsupportedWarpgroupOperands: operands that are not swizzled, fewer columns, warps that have other
+// rows.
+func TestTensorizeSkipsUnsupportedWarpgroupOperands(t *testing.T) {
 	for what, change := range map[string][]string{
 		"plain operands":     {"swizzle 2\n", "", "swizzle 3\n", ""},
 		"one column in four": {"split 0 15 8 0", "split 0 15 4 0", "split 1 12 8 0", "split 1 12 4 0"},
@@ -70,8 +71,9 @@ func TestWhatAWarpgroupCannotReadStaysAsItIs(t *testing.T) {
 	}
 }
 
-// TestOtherLoopsStayAsTheyAre checks results with another distribution, and fewer terms than an instruction takes.
-func TestOtherLoopsStayAsTheyAre(t *testing.T) {
+// TestTensorizeSkipsUnsupportedLoops checks results with another distribution, and fewer terms than an instruction
+// takes.
+func TestTensorizeSkipsUnsupportedLoops(t *testing.T) {
 	for what, change := range map[string][2]string{
 		"threads that have columns first":  {"reorder 0 2 7 10 4 6 8 11\nfuse 0 7 10", "reorder 0 2 10 7 4 6 8 11\nfuse 0 10 7"},
 		"columns that are no neighbours":   {"split 0 9 2 0", "split 0 9 4 0"},

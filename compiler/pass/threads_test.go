@@ -25,8 +25,8 @@ map t2 f32[3,64] = (sub [t0 i0 i1] [t1 i0])
 output t2
 `
 
-// TestWhatIsUnboundIsTheFirstThreads: the sums are a launch of one thread, the differences one of three blocks.
-func TestWhatIsUnboundIsTheFirstThreads(t *testing.T) {
+// TestUnboundStagesRunOnTheFirstThread: the sums are a launch of one thread, the differences one of three blocks.
+func TestUnboundStagesRunOnTheFirstThread(t *testing.T) {
 	f := kerneltest.Replayed(t, threadsChain, "bind 1 0 0\nbind 1 1 1\n")
 	kerneltest.Golden(t, "threads/before", f)
 	kerneltest.Golden(t, "threads/after", run(t, f))

@@ -15,8 +15,8 @@ func TestASquareOfCopiesIsTransposed(t *testing.T) {
 	kerneltest.Golden(t, "transpose/after", pass.Transpose(f))
 }
 
-// TestHalfASquareIsCopied: seven columns of eight lanes.
-func TestHalfASquareIsCopied(t *testing.T) {
+// TestPartialSquaresAreNotTransposed: seven columns of eight lanes.
+func TestPartialSquaresAreNotTransposed(t *testing.T) {
 	f := kerneltest.Unrolled(t, "input t0 f32[16,7]\nmap t1 f32[7,16] = [t0 i1 i0]\noutput t1\n",
 		"split 0 1 8 0\nreorder 0 2 0 3\nunroll 0 0\nvectorize 0 3\n")
 	if after := pass.Transpose(f); after.Text() != f.Text() {

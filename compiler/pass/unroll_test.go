@@ -40,8 +40,9 @@ func TestUnrolledRowsAreWrittenOut(t *testing.T) {
 	kerneltest.Golden(t, "unroll/after", f)
 }
 
-// TestRangesAreKept: a loop that has a part of its values has it in each copy, with what is named around it.
-func TestRangesAreKept(t *testing.T) {
+// TestUnrolledCopiesKeepRanges: a loop that has a part of its values has it in each copy, with what is named around
+// it.
+func TestUnrolledCopiesKeepRanges(t *testing.T) {
 	v, k := &expr.Var{Name: "v", Extent: 2}, &expr.Var{Name: "k", Extent: 8}
 	named := &expr.Var{Name: "named", Extent: 3}
 	out := &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 8), Space: ir.Argument}
@@ -62,7 +63,7 @@ func TestRangesAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLongToWriteOutIsRefused(t *testing.T) {
+func TestUnrollRefusesTooManyStatements(t *testing.T) {
 	s := schedule.New(kerneltest.Product(t, ir.MaxStatements, 2, 2))
 	if err := s.Unroll(0, s.Stages[0].Leaves[0].ID); err != nil {
 		t.Fatal(err)

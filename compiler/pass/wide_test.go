@@ -42,8 +42,9 @@ func TestNeighboursAreCopiedAtOnce(t *testing.T) {
 	kerneltest.Golden(t, "wide/after", pass.Wide(f))
 }
 
-// TestOthersAreWrittenOut: rows that begin anywhere, vectors that are longer than copies, or of no power of two.
-func TestOthersAreWrittenOut(t *testing.T) {
+// TestWideUnrollsUnsupportedCopies: rows that begin anywhere, vectors that are longer than copies, or of no power of
+// two.
+func TestWideUnrollsUnsupportedCopies(t *testing.T) {
 	for _, c := range [][2]string{{"26", "4"}, {"24", "8"}, {"24", "3"}} {
 		text := pass.Wide(wideProgram(t, c[0], c[1])).Text()
 		if strings.Contains(text, "vector") || strings.Contains(text, "load ") || !strings.Contains(text, "unrolled") {

@@ -69,7 +69,7 @@ func (m *maker) want(outputs []int, conditions ...string) {
 	}
 }
 
-func TestWhatIsNotChosenIsNotNeeded(t *testing.T) {
+func TestUnchosenBranchesAreNotNeeded(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool), m.input(array.Float32, 4) // values 0 and 1
 	a := m.call(negated, m.call(negated, x))
@@ -85,8 +85,8 @@ func TestAChoiceWithinAChoiceHasBothConditions(t *testing.T) {
 	m.want([]int{m.call(chosen, c, inner, x)}, "0=true ", "0=true 1=true ", "0=true 1=false ", "0=true ", "")
 }
 
-// TestWhatIsChosenIsRunHalfTheTime, as far as is known: a search has its time for what is run more often.
-func TestWhatIsChosenIsRunHalfTheTime(t *testing.T) {
+// TestBranchesCountAsRunHalfTheTime: searches spend more time on tasks that run more often.
+func TestBranchesCountAsRunHalfTheTime(t *testing.T) {
 	m := &maker{t: t}
 	c, d, x := m.input(array.Bool), m.input(array.Bool), m.input(array.Float32, 4)
 	inner := m.call(chosen, d, m.call(negated, x), x)
@@ -124,7 +124,7 @@ func TestAChainOfChoicesHasBoundedConditions(t *testing.T) {
 	}
 }
 
-func TestWhatOthersReadIsNeeded(t *testing.T) {
+func TestSharedCallsAreUnconditional(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool), m.input(array.Float32, 4)
 	both, other, output := m.call(negated, x), m.call(negated, x), m.call(negated, x)

@@ -30,7 +30,7 @@ func TestBytesAreReadFromWhereTheyFit(t *testing.T) {
 	}
 }
 
-func TestRatesThatAreNone(t *testing.T) {
+func TestInvalidRatesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "unexpected end of JSON input",
 		"{}":                    "0 FLOP/s is not a rate",

@@ -12,8 +12,8 @@ map t2 f32[8,64] = (sub [t0 i0 i1] [t1 i0])
 output t2
 `
 
-// TestWhatIsBoundIsReplayed from its trace.
-func TestWhatIsBoundIsReplayed(t *testing.T) {
+// TestBindingsAreReplayed replays bindings from their trace.
+func TestBindingsAreReplayed(t *testing.T) {
 	s := New(parseWorkload(t, reduced))
 	for _, err := range []error{
 		s.Bind(1, 0, BlockLevel), s.Bind(1, 1, ThreadLevel), s.ComputeAt(0, 1, 0), s.SetScope(0, Shared),
@@ -50,8 +50,8 @@ func TestBindingIsRefusedWhereThreadsWouldMeet(t *testing.T) {
 	}
 }
 
-// TestWhatCanBeFetchedAhead checks copies in shared memory that a loop over a reduction reads.
-func TestWhatCanBeFetchedAhead(t *testing.T) {
+// TestPipelineIsForSharedCopies checks copies in shared memory that a loop over a reduction reads.
+func TestPipelineIsForSharedCopies(t *testing.T) {
 	const product = `tilth-workload 1
 input t0 f32[8,64]
 input t1 f32[64,8]
@@ -75,8 +75,8 @@ output t4
 	}
 }
 
-// TestANumberIsNoElementToCopyFrom by an index: a stage may spread one over a tensor.
-func TestANumberIsNoElementToCopyFrom(t *testing.T) {
+// TestScalarsCannotBeCopiedByIndex: a stage may broadcast a scalar to a tensor.
+func TestScalarsCannotBeCopiedByIndex(t *testing.T) {
 	const spread = `tilth-workload 1
 input t0 f32[8,64]
 input t1 f32[]
@@ -89,8 +89,8 @@ output t3
 	}
 }
 
-// TestWhatIsShuffled is a whole reduction of what another stage has computed.
-func TestWhatIsShuffled(t *testing.T) {
+// TestShuffleRequiresAWholeReduction checks that a shuffle combines a whole reduction of another stage.
+func TestShuffleRequiresAWholeReduction(t *testing.T) {
 	const partial = "rfactor 0 0 32 0\n"
 	for trace, want := range map[string]string{
 		partial + "shuffle 0 1":                "",

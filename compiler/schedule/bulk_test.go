@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// TestBoxesAreOfTensorsThatLieAsMapsTell: swizzled, ahead, without loops of its own, of a whole tensor in global
-// memory whose rows are whole, element by element.
-func TestBoxesAreOfTensorsThatLieAsMapsTell(t *testing.T) {
+// TestTMACopyRefusals: swizzled, ahead, without loops of its own, of a whole tensor in global memory whose rows are
+// whole, element by element.
+func TestTMACopyRefusals(t *testing.T) {
 	const matrices = "input t0 f16[64,64]\ninput t1 f16[64,24]\nsum t2 f32[64,24] over 64 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))\noutput t2\n"
 	const ahead = "cache-read 0 0 0 1\nsplit 0 2 16 0\ncompute-at 1 0 3\nscope 1 1\nswizzle 1\npipeline 1 3\n"
 	for _, c := range []struct{ name, workload, trace, want string }{

@@ -21,8 +21,8 @@ func TestInterleaveNamesTwoDimensionsOfATensor(t *testing.T) {
 	})
 }
 
-// TestInterleavingAgainAndAgainIsRefused: an index would grow beyond all bounds.
-func TestInterleavingAgainAndAgainIsRefused(t *testing.T) {
+// TestRepeatedInterleavingIsBounded: an index would grow beyond all bounds.
+func TestRepeatedInterleavingIsBounded(t *testing.T) {
 	_, err := Replay(testWorkload(t), []byte("tilth-trace 1\n"+strings.Repeat("interleave 1 1 0 1 2\n", 500)))
 	if err == nil || !strings.Contains(err.Error(), "would be larger than") {
 		t.Errorf("five hundred times: %v", err)

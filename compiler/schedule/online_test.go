@@ -41,8 +41,8 @@ func TestASoftmaxGoesPieceByPiece(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoSoftmaxDoesNotGoPieceByPiece checks the errors for other stages, and for earlier primitives.
-func TestWhatIsNoSoftmaxDoesNotGoPieceByPiece(t *testing.T) {
+// TestOnlineRefusals checks the errors for other stages, and for earlier primitives.
+func TestOnlineRefusals(t *testing.T) {
 	product := strings.Replace(weighted, "(exp (sub [t2 i0 i1] [t3 i0]))", "(sub [t2 i0 i1] [t3 i0])", 1)
 	other := strings.Replace(weighted, "[t2 i0 r0]\nmap", "[t0 i0 r0]\nmap", 1)
 	prefix := strings.Replace(weighted, "sum t6 f32[4] over 20", "sum t6 f32[4] over 19", 1)

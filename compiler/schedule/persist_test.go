@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestHowBlocksTakeTiles checks persistent blocks, rasterisation and divided sums. Errors give the missing
-// condition, and legal schedules are replayed from their traces.
-func TestHowBlocksTakeTiles(t *testing.T) {
+// TestPersistentBlocksAndStreamKConditions checks persistent blocks, rasterisation and divided sums. Errors give the
+// missing condition, and legal schedules are replayed from their traces.
+func TestPersistentBlocksAndStreamKConditions(t *testing.T) {
 	const product = `tilth-workload 1
 input t0 f32[8,64]
 input t1 f32[64,8]

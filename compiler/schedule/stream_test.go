@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatCannotBeStreamed(t *testing.T) {
+func TestStreamRefusals(t *testing.T) {
 	const chain = `tilth-workload 1
 input t0 f32[4,8]
 map t1 f32[4,8] = (add [t0 i0 i1] 0x1p+00:f32)

@@ -81,9 +81,9 @@ func TestGrowthOfRoundingErrors(t *testing.T) {
 	}
 }
 
-// TestStridesCostLessThanTheyDid: with stride 2 a filter of 3 taps has 2m+1 products, of which those of the odd inputs
-// are direct.
-func TestStridesCostLessThanTheyDid(t *testing.T) {
+// TestStridedWinogradGrowth: with stride 2 a filter of 3 taps has 2m+1 products, of which those of the odd inputs are
+// direct.
+func TestStridedWinogradGrowth(t *testing.T) {
 	for m, want := range map[int64]float64{2: 1.18, 4: 3.31} {
 		f, ok := newFilter(m, 3, 2)
 		if !ok || f.products() != 2*m+1 || math.Abs(f.growth()*f.growth()-want) > 0.01 {

@@ -79,8 +79,8 @@ func TestSeedsAreReadOnceAndSortedByCost(t *testing.T) {
 	}
 }
 
-// TestADescentLeavesTheAlgorithmAsItIs and ends where no neighbour is cheaper.
-func TestADescentLeavesTheAlgorithmAsItIs(t *testing.T) {
+// TestDescentKeepsTheAlgorithm also checks that it ends where no neighbour is cheaper.
+func TestDescentKeepsTheAlgorithm(t *testing.T) {
 	s := counted()
 	if got := s.Format(s.descend(Point{0, 0, 0, 0})); got != "alg=0 a=2 b=3" {
 		t.Errorf("it ends at %s", got)

@@ -25,7 +25,7 @@ func processors(t *testing.T) (list []int) {
 	return list
 }
 
-func TestWhatIsStartedRunsOnTheProcessorsAlone(t *testing.T) {
+func TestRunOnPinsThreadsAndChildren(t *testing.T) {
 	all := processors(t)
 	last := all[len(all)-1:]
 	want := errors.New("from inside")

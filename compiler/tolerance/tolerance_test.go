@@ -60,8 +60,8 @@ func TestToleranceOfNarrowResults(t *testing.T) {
 	}
 }
 
-// TestWhatIsOnlyMovedIsNotRounded: padding, selection, maxima and widening are exact.
-func TestWhatIsOnlyMovedIsNotRounded(t *testing.T) {
+// TestMovedValuesAreNotRounded: padding, selection, maxima and widening are exact.
+func TestMovedValuesAreNotRounded(t *testing.T) {
 	const d = array.BFloat16
 	x, y := expr.NewInput("x", d, 8), expr.NewInput("y", array.Float32, 8)
 	wide := func(e expr.Expr) expr.Expr { return expr.To(array.Float32, e) }

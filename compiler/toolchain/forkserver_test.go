@@ -70,7 +70,7 @@ func run(t *testing.T, s *ForkServer, dir string, l sandbox.Limits, arguments ..
 	return string(said), exit
 }
 
-func TestRunsAreApart(t *testing.T) {
+func TestForkServerRunsAreIndependent(t *testing.T) {
 	s := start(t, "/bin/sh", "KIND=forked")
 	dir := t.TempDir()
 	for range 3 {
@@ -97,7 +97,7 @@ func TestLimitsAreEachRunsOwn(t *testing.T) {
 	}
 }
 
-func TestAKilledServerTakesItsRunAlong(t *testing.T) {
+func TestKillingAForkServerKillsItsRun(t *testing.T) {
 	for name, kill := range map[string]func(s *ForkServer){
 		"with its group": (*ForkServer).Kill,
 		"alone":          func(s *ForkServer) { _ = s.process.Kill() }, // as when this process ends

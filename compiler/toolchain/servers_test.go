@@ -38,7 +38,7 @@ func mustBuild(t testing.TB, tc *Toolchain, machine *target.Target) []byte {
 	return data
 }
 
-func TestACompilerInMemoryMakesTheSame(t *testing.T) {
+func TestForkedCompilersProduceTheSameObject(t *testing.T) {
 	tc, machine := here(t)
 	want := mustBuild(t, tc, machine)
 	loaded(t, tc, machine)

@@ -187,7 +187,7 @@ func TestBadDescriptionsGetOneClearError(t *testing.T) {
 	}
 }
 
-func TestFoldersAreBounded(t *testing.T) {
+func TestKernelFoldersAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "kernel.json") {
 		t.Errorf("an empty folder: %v", err)

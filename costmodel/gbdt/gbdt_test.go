@@ -80,7 +80,7 @@ func ordered(d *Data, predictions []float64) float64 {
 	return float64(right) / float64(pairs)
 }
 
-func TestItLearnsAFunction(t *testing.T) {
+func TestRegressionLearnsAFunction(t *testing.T) {
 	d, held := friedman(4000, 20, 1), friedman(1000, 20, 2)
 	m := train(t, d, Squared{}, DefaultParams(), nil)
 	if u := unexplained(held, predict(t, m, held.Rows)); u > 0.05 {
@@ -88,8 +88,8 @@ func TestItLearnsAFunction(t *testing.T) {
 	}
 }
 
-// TestItLearnsAnOrder uses groups with different offsets, which an order within groups must ignore.
-func TestItLearnsAnOrder(t *testing.T) {
+// TestRankingLearnsAnOrder uses groups with different offsets, which an order within groups must ignore.
+func TestRankingLearnsAnOrder(t *testing.T) {
 	shifted := func(d *Data) *Data {
 		for begin := 0; begin < d.NumRows(); begin += 100 {
 			d.Groups = append(d.Groups, 100)

@@ -42,9 +42,8 @@ func TestAModelAsLightGBMWritesItIsRead(t *testing.T) {
 	}
 }
 
-// TestWhatLightGBMMayWriteAndIsNotReadIsNamed checks that errors name the parameter that avoids an unsupported
-// feature.
-func TestWhatLightGBMMayWriteAndIsNotReadIsNamed(t *testing.T) {
+// TestUnsupportedLightGBMFeaturesAreNamed checks that errors name the parameter that avoids an unsupported feature.
+func TestUnsupportedLightGBMFeaturesAreNamed(t *testing.T) {
 	text, _, _ := read(t, "lightgbm.txt")
 	for _, c := range []struct{ old, new, want string }{
 		{"num_cat=0\nsplit_feature=0 2", "num_cat=1\nsplit_feature=0 2", "train without categorical features"},

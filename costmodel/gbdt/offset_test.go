@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhatOffsetsLackIsLearnt checks for both losses that the model learns the part of a sum that the offsets lack.
-func TestWhatOffsetsLackIsLearnt(t *testing.T) {
+// TestResidualsOfOffsetsAreFitted checks for both losses that the model learns the part of a sum that the offsets
+// lack.
+func TestResidualsOfOffsetsAreFitted(t *testing.T) {
 	for _, loss := range []Loss{Squared{}, Rank{Pairs: 16}} {
 		d := friedman(600, 6, 1)
 		d.Groups, d.Offsets = []int{200, 200, 200}, make([]float64, 600)
@@ -35,8 +36,8 @@ func TestWhatOffsetsLackIsLearnt(t *testing.T) {
 	}
 }
 
-// TestPairsThatMayBeApartByChanceTeachNothing checks that insignificant differences do not affect training.
-func TestPairsThatMayBeApartByChanceTeachNothing(t *testing.T) {
+// TestInsignificantPairsAreIgnored checks that insignificant differences do not affect training.
+func TestInsignificantPairsAreIgnored(t *testing.T) {
 	d := friedman(200, 6, 1)
 	for _, v := range predict(t, train(t, d, Rank{Apart: 10}, DefaultParams(), nil), d.Rows) {
 		if v != 0 {
@@ -45,8 +46,8 @@ func TestPairsThatMayBeApartByChanceTeachNothing(t *testing.T) {
 	}
 }
 
-// TestASteeperOrderSpreadsLess checks that a steeper loss separates pairs by smaller differences of predictions.
-func TestASteeperOrderSpreadsLess(t *testing.T) {
+// TestSteeperLossNarrowsPredictions checks that a steeper loss separates pairs by smaller differences of predictions.
+func TestSteeperLossNarrowsPredictions(t *testing.T) {
 	d := friedman(400, 6, 1)
 	spread := func(steepness float64) float64 {
 		lo, hi := math.Inf(1), math.Inf(-1)

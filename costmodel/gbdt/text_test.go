@@ -63,7 +63,7 @@ func TestBadTextsAreNamed(t *testing.T) {
 	}
 }
 
-func TestTreesThatAreNoTrees(t *testing.T) {
+func TestMalformedTreesAreRefused(t *testing.T) {
 	leaves := make([]Leaf, 3)
 	for what, nodes := range map[string][]Node{
 		"there is no feature 9":       {{Feature: 9, Left: 1, Right: ^0}, {Left: ^1, Right: ^2}},

@@ -87,7 +87,7 @@ func TestFullFilesAreKeptUpToANumber(t *testing.T) {
 	}
 }
 
-func TestLinesOfManyAreWhole(t *testing.T) {
+func TestConcurrentAuditLinesDoNotInterleave(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := NewAuditLog(open(t, path, 0, 0), slog.Default())
 	var all sync.WaitGroup
@@ -104,8 +104,8 @@ func TestLinesOfManyAreWhole(t *testing.T) {
 	}
 }
 
-// TestNothingIsReadyWhileTheDiskIsFull uses a device that is always full.
-func TestNothingIsReadyWhileTheDiskIsFull(t *testing.T) {
+// TestAFullDiskMakesTheAuditLogUnready uses a device that is always full.
+func TestAFullDiskMakesTheAuditLogUnready(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Fatal(err)
 	}

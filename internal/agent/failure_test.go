@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-func TestTheFarmIsToBlameForWhatItCaused(t *testing.T) {
+func TestFarmErrorsHaveTheirClass(t *testing.T) {
 	const own, farm = tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
 	lost := fmt.Errorf("batch 7: %w", &FarmError{io.ErrUnexpectedEOF})
 	if FailureClass(lost, own) != farm || FailureClass(io.EOF, own) != own {

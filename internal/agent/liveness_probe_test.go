@@ -149,9 +149,9 @@ func TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 	})
 }
 
-// TestATrackerThatRefusesToSayIsThere checks that a tracker that refuses a probe, because of its rate or memory
-// limits, counts as alive.
-func TestATrackerThatRefusesToSayIsThere(t *testing.T) {
+// TestARefusedProbeCountsAsAlive checks that a tracker that refuses a probe, because of its rate or memory limits,
+// counts as alive.
+func TestARefusedProbeCountsAsAlive(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
 		silent bool
@@ -170,9 +170,9 @@ func TestATrackerThatRefusesToSayIsThere(t *testing.T) {
 	}
 }
 
-// TestACallEndsInTheTrackersOwnWords checks that a call returns the tracker's error from before it stalled, and that
-// results do not wait for a probe.
-func TestACallEndsInTheTrackersOwnWords(t *testing.T) {
+// TestStalledCallsReturnTheTrackersError checks that a call returns the tracker's error from before it stalled, and
+// that results do not wait for a probe.
+func TestStalledCallsReturnTheTrackersError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := status.Error(codes.NotFound, "there is no such session")
 		began := time.Now()

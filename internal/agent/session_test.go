@@ -26,9 +26,9 @@ func (l leaving) Leave(ctx context.Context, _ *tilthv1.LeaveRequest, _ ...grpc.C
 	return nil, ctx.Err()
 }
 
-// TestALeaveThatWasHeardIsNoWarning is a regression test: an agent warned about a failed leave although the tracker
-// had received it.
-func TestALeaveThatWasHeardIsNoWarning(t *testing.T) {
+// TestAReceivedLeaveIsNotAWarning is a regression test: an agent warned about a failed leave although the tracker had
+// received it.
+func TestAReceivedLeaveIsNotAWarning(t *testing.T) {
 	life, end := context.WithCancel(t.Context())
 	var log bytes.Buffer
 	s := newSession(&Config{}, leaving{end: end}, slog.New(slog.NewTextHandler(&log, nil)))
@@ -87,10 +87,10 @@ func TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers(t *testing.T) {
 	})
 }
 
-// TestALeaseGrantedAnewOutlivesTheEndOfTheOldOne checks a revoked lease that the same agent gets again while its
-// first handler still stops. The end of the first handler must not remove the second lease from heartbeats, or the
-// tracker would revoke it as well.
-func TestALeaseGrantedAnewOutlivesTheEndOfTheOldOne(t *testing.T) {
+// TestRegrantedLeasesSurviveTheFirstHandler checks a revoked lease that the same agent gets again while its first
+// handler still stops. The end of the first handler must not remove the second lease from heartbeats, or the tracker
+// would revoke it as well.
+func TestRegrantedLeasesSurviveTheFirstHandler(t *testing.T) {
 	leave := map[uint32]chan struct{}{1: make(chan struct{}), 2: make(chan struct{})}
 	entered := make(chan struct{})
 	cfg := &Config{Handler: HandlerFunc(func(_ context.Context, work *tilthv1.LeaseWorkResponse) error {

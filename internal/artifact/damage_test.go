@@ -89,7 +89,7 @@ func TestAnotherUploadRepairsAFlippedBit(t *testing.T) {
 	r.mustHaveFound(t, "hello")
 }
 
-func TestWhatSomebodyWroteToIsReadBeforeItIsBelieved(t *testing.T) {
+func TestModifiedArtifactsAreVerifiedAgain(t *testing.T) {
 	r := newRotting(t, artifact.Options{})
 	mustPut(t, r.Store, "hello")
 	digest := records.Digest([]byte("hello"))
@@ -230,7 +230,7 @@ func TestTimesOfChecksSurviveARestart(t *testing.T) {
 	}
 }
 
-func TestWhatIsSetAsideIsBounded(t *testing.T) {
+func TestDamagedArtifactsSetAsideAreBounded(t *testing.T) {
 	r := newRotting(t, artifact.Options{})
 	for n := range 12 {
 		content := fmt.Sprint(n)

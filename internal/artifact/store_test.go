@@ -93,7 +93,7 @@ func files(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-func TestWhatIsStoredIsServed(t *testing.T) {
+func TestStoredArtifactsAreServed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, artifact.Options{Dir: dir})
 	mustPut(t, s, "hello", "hello", "")

@@ -129,8 +129,8 @@ func TestAStalledUploadOverTheWireBlocksNoOther(t *testing.T) {
 	}
 }
 
-// TestWhoComesBackGoesOnWhereItBrokeOff reconnects before the tracker has synced the received bytes.
-func TestWhoComesBackGoesOnWhereItBrokeOff(t *testing.T) {
+// TestUploadsResumeAfterReconnecting reconnects before the tracker has synced the received bytes.
+func TestUploadsResumeAfterReconnecting(t *testing.T) {
 	slow := &slowDisk{syncing: make(chan struct{}), goOn: make(chan struct{})}
 	s := open(t, artifact.Options{FS: slow})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -27,7 +27,7 @@ func kernel(files ...string) fs.FS {
 	return root
 }
 
-func TestWhatTheKernelShowsIsJudged(t *testing.T) {
+func TestDoctorJudgesKernelSettings(t *testing.T) {
 	const (
 		clock   = "sys/devices/system/clocksource/clocksource0/current_clocksource"
 		policy  = "sys/devices/system/cpu/cpufreq/policy0/"
@@ -93,7 +93,7 @@ func TestEachMissingLayerOfTheSandboxIsAFinding(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsNotThereYetIsJudgedByTheOneAbove(t *testing.T) {
+func TestMissingFoldersAreJudgedByTheirParent(t *testing.T) {
 	dir := t.TempDir()
 	if f := syncTime(filepath.Join(dir, "not", "yet")); f.State != Well && f.State != Costly {
 		t.Errorf("got %+v", f)
@@ -126,7 +126,7 @@ func TestLimitsOfOpenFilesAreJudged(t *testing.T) {
 	}
 }
 
-func TestWhatAMachineLacksIsAFindingAndNoEnd(t *testing.T) {
+func TestDoctorReportsMissingFacilities(t *testing.T) {
 	t.Setenv("TMPDIR", "/proc/none")
 	d := Doctor{NoData: errors.New("no HOME"), NoLock: errors.New("no lock")}
 	if f := d.disk(); len(f) != 1 || f[0].State != Prevents || f[0].Found != "no HOME" {
@@ -140,7 +140,7 @@ func TestWhatAMachineLacksIsAFindingAndNoEnd(t *testing.T) {
 	}
 }
 
-func TestAMachineThatOthersMeasureOnIsNotWaitedForLong(t *testing.T) {
+func TestDoctorWaitsBrieflyForABusyMachine(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := hostlock.New(dir)
 	if err != nil {

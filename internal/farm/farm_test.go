@@ -275,9 +275,9 @@ func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestRunnersTellWhatTheirSandboxHasAndLacks checks that runners report each layer at joining: how it is implemented
-// or why it is unavailable.
-func TestRunnersTellWhatTheirSandboxHasAndLacks(t *testing.T) {
+// TestRunnersReportTheirSandboxLayers checks that runners report each layer at joining: how it is implemented or why
+// it is unavailable.
+func TestRunnersReportTheirSandboxLayers(t *testing.T) {
 	for mode, layers := range map[sandbox.Mode]int{"": 9, sandbox.BestEffort: 9, sandbox.Off: 0} {
 		cfg := config(t)
 		cfg.Sandbox = mode

@@ -36,9 +36,9 @@ func (m *measuring) at(now time.Time) float64 {
 
 var morning = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// TestAMachinesRatesAreTheMostOfTheDay is a regression test: every command measured the machine and got different
-// rates. With a cache, a machine that was busy in the morning counted as slow all day.
-func TestAMachinesRatesAreTheMostOfTheDay(t *testing.T) {
+// TestRatesAreTheMaximumOfADay is a regression test: every command measured the machine and got different rates. With
+// a cache, a machine that was busy in the morning counted as slow all day.
+func TestRatesAreTheMaximumOfADay(t *testing.T) {
 	m := &measuring{t, filepath.Join(t.TempDir(), "rates", "machine.json"), []float64{5, 9, 7, 6}}
 	for _, step := range []struct {
 		name  string

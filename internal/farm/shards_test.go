@@ -29,9 +29,9 @@ func (l *lonely) Meet(context.Context, records.Member) ([]records.Member, error)
 
 func (l *lonely) Leave() {}
 
-// TestATrackerThatMeetsNobodyGivesNoShardUp is a regression test: a tracker with all shards of a failed peer released
-// one every few seconds while the members were unavailable.
-func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
+// TestATrackerWithoutPeersKeepsItsShards is a regression test: a tracker with all shards of a failed peer released one
+// every few seconds while the members were unavailable.
+func TestATrackerWithoutPeersKeepsItsShards(t *testing.T) {
 	const shards = 2
 	host, err := tracker.NewHost(tracker.HostConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {
@@ -64,9 +64,9 @@ func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
 	}
 }
 
-// TestAShardThatIsDamagedIsTriedEverMoreSeldom is a regression test: a damaged shard was opened and read in full
-// every second. A shard is still retried that often while the database is unavailable.
-func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
+// TestDamagedShardsAreRetriedWithBackoff is a regression test: a damaged shard was opened and read in full every
+// second. A shard is still retried that often while the database is unavailable.
+func TestDamagedShardsAreRetriedWithBackoff(t *testing.T) {
 	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)

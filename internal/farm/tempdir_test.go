@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPassingFoldersOfKilledProcessesAreSwept(t *testing.T) {
+func TestTemporaryFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "parent")
 	alive, err := newTempDir(parent, "farm-")
 	if err != nil {

@@ -99,8 +99,8 @@ func givesUp(t *testing.T, c *client.Client) {
 	}
 }
 
-// TestWhatCannotBeTunedIsSaidAtOnce checks for errors before the tracker is called.
-func TestWhatCannotBeTunedIsSaidAtOnce(t *testing.T) {
+// TestInvalidTuneRequestsFailEarly checks for errors before the tracker is called.
+func TestInvalidTuneRequestsFailEarly(t *testing.T) {
 	c, err := client.Dial("unix:/nowhere", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

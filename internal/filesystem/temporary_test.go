@@ -53,8 +53,8 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestWhatAKilledProcessLeftIsRemoved is a regression test: temporary files of killed processes stayed forever.
-func TestWhatAKilledProcessLeftIsRemoved(t *testing.T) {
+// TestFilesOfKilledWritersAreRemoved is a regression test: temporary files of killed processes stayed forever.
+func TestFilesOfKilledWritersAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	lives, release := writer(t, path)
@@ -85,7 +85,7 @@ func TestWhatAKilledProcessLeftIsRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLeftoverStays(t *testing.T) {
+func TestUnrelatedFilesAreKept(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	precious := filepath.Join(dir, "precious")

@@ -113,7 +113,7 @@ func TestTextsAreAsWideAsATerminalShowsThem(t *testing.T) {
 	}
 }
 
-func TestNamesLoseTheirMiddle(t *testing.T) {
+func TestNamesAreElidedInTheMiddle(t *testing.T) {
 	name := "conv2d+add+relu 1x56x56x64 k3x3 -> 64"
 	for width, want := range map[int]string{0: "", 1: "…", 8: "co…-> 64", 26: "conv2d+add…6x64 k3x3 -> 64", 99: name} {
 		if got := ElideMiddle(name, width); got != want {

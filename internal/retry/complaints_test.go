@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestComplaintsBecomeRare(t *testing.T) {
+func TestComplaintsAreThrottled(t *testing.T) {
 	var c Complaints
 	var due []int
 	for n := 1; n <= 1000; n++ {

@@ -97,7 +97,7 @@ func TestAnAttemptThatHangsIsTriedAgain(t *testing.T) {
 
 var often = wire.RefuseUntil(time.Second, codes.ResourceExhausted, wire.ReasonRate, "too often")
 
-func TestWhatIsPutOffIsTriedAgainNoSoonerThanItSays(t *testing.T) {
+func TestRetryHonoursTheServersDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, calls := time.Now(), 0
 		err := retry.Do(t.Context(), discard, retry.Policy{}, "call", func(context.Context) error {

@@ -55,9 +55,9 @@ func TestControlGroupsBoundMemory(t *testing.T) {
 	}
 }
 
-// TestAGroupIsDividedOnce checks that a program started again, or for a trial, starts in the group that was created
-// for the process.
-func TestAGroupIsDividedOnce(t *testing.T) {
+// TestRestartsReuseTheControlGroup checks that a program started again, or for a trial, starts in the group that was
+// created for the process.
+func TestRestartsReuseTheControlGroup(t *testing.T) {
 	for _, c := range []struct {
 		name, control string
 		again         bool
@@ -77,7 +77,7 @@ func TestAGroupIsDividedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatAControlGroupTellsOfItsEnd(t *testing.T) {
+func TestControlGroupsReportMemoryKills(t *testing.T) {
 	for text, want := range map[string]bool{
 		"low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\noom_group_kill 0\n": true,
 		"low 0\nhigh 0\nmax 3\noom 0\noom_kill 0\noom_group_kill 0\n": false,

@@ -13,9 +13,9 @@ func besideDriver(s *Sandbox) *Sandbox {
 	return s.Only(Processes, Network, IPC, Hostname, Privileges, Memory)
 }
 
-// TestADriverFindsItsThreadsInProc checks that a driver can access its threads in /proc, which must match its PID
+// TestDriversFindTheirThreadsInProc checks that a driver can access its threads in /proc, which must match its PID
 // namespace, if there is one.
-func TestADriverFindsItsThreadsInProc(t *testing.T) {
+func TestDriversFindTheirThreadsInProc(t *testing.T) {
 	s, driver := open(t), program(t, "driver")
 	check(t, nil, Command{Program: driver})
 	check(t, besideDriver(s), Command{Program: driver})

@@ -224,7 +224,7 @@ func check(t *testing.T, s *Sandbox, c Command) {
 	}
 }
 
-func TestEachLayerHoldsAlone(t *testing.T) {
+func TestEachLayerIsSufficient(t *testing.T) {
 	s, program := open(t), hostile(t)
 	v := newVictims(t, program)
 	for _, layer := range []Layer{User, Files, Processes, Network, IPC, Hostname, Privileges, Calls} {
@@ -238,7 +238,7 @@ func TestEachLayerHoldsAlone(t *testing.T) {
 	}
 }
 
-func TestFilesHoldByLandlockToo(t *testing.T) {
+func TestLandlockAloneProtectsFiles(t *testing.T) {
 	s, program := open(t), hostile(t)
 	locked, v := landlocked(t, s), newVictims(t, program)
 	check(t, locked, v.command(program, "files"))
@@ -253,7 +253,7 @@ func TestAllLayersHoldTogether(t *testing.T) {
 	check(t, s, newVictims(t, program).command(program, "all"))
 }
 
-func TestMeansAreBounded(t *testing.T) {
+func TestResourcesAreLimited(t *testing.T) {
 	s, program := open(t), hostile(t)
 	limits := Limits{MemoryBytes: 256 << 20, Processes: 20, OpenFiles: 64, FileBytes: 1 << 20}
 	file, err := os.Create(filepath.Join(t.TempDir(), "written"))
@@ -293,8 +293,8 @@ func TestMeansAreBounded(t *testing.T) {
 // TestLowerLimitsOfTheMachineStay checks that programs run if a shell or container sets lower hard limits than the
 // sandbox.
 func TestLowerLimitsOfTheMachineStay(t *testing.T) {
-	cmd := exec.Command("prlimit", "--core=0:0", os.Args[0], "-test.v", "-test.run=^TestMeansAreBounded$/^core$")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestMeansAreBounded/core") {
+	cmd := exec.Command("prlimit", "--core=0:0", os.Args[0], "-test.v", "-test.run=^TestResourcesAreLimited$/^core$")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestResourcesAreLimited/core") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -343,7 +343,7 @@ func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestModes(t *testing.T) {
+func TestParseMode(t *testing.T) {
 	for _, name := range []string{"required", "best-effort", "off"} {
 		if m, err := ParseMode(name); err != nil || string(m) != name {
 			t.Errorf("%s: %q, %v", name, m, err)
@@ -374,7 +374,7 @@ func TestRequiredNamesEachLayerThatIsMissing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotStartIsNamed(t *testing.T) {
+func TestStartFailuresNameTheCause(t *testing.T) {
 	s := open(t)
 	for name, c := range map[string]struct {
 		command Command

@@ -104,7 +104,7 @@ func same(t *testing.T, a, b []byte) bool {
 	return x.Equal(y)
 }
 
-func TestWhatIsNoKeyOrSignatureIsRefused(t *testing.T) {
+func TestInvalidKeysAndSignaturesAreRefused(t *testing.T) {
 	key, _ := keys(t)
 	old := minisign.SignWithComments(key.key, []byte("a"), "b", "c")
 	for name, c := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWhatIsOpenedIsWhatWasVerified covers a file that is modified in place after verification.
-func TestWhatIsOpenedIsWhatWasVerified(t *testing.T) {
+// TestOpenVerifiedReadsTheVerifiedBytes covers a file that is modified in place after verification.
+func TestOpenVerifiedReadsTheVerifiedBytes(t *testing.T) {
 	key, _ := keys(t)
 	path := write(t, "package.tar", "a package")
 	if err := os.WriteFile(path+Suffix, sign(t, key, "a package", "of Monday"), 0o600); err != nil {
@@ -37,7 +37,7 @@ func TestWhatIsOpenedIsWhatWasVerified(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSignedWithTheKeyIsNotOpened(t *testing.T) {
+func TestOpenVerifiedRefusesUnsignedFiles(t *testing.T) {
 	key, _ := keys(t)
 	other, _ := keys(t)
 	path := write(t, "package.tar", "a package")
@@ -61,8 +61,8 @@ func TestWhatIsNotSignedWithTheKeyIsNotOpened(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoRegularFileIsNotWaitedFor covers a pipe without a writer and an endless file.
-func TestWhatIsNoRegularFileIsNotWaitedFor(t *testing.T) {
+// TestOpenVerifiedRefusesSpecialFiles covers a pipe without a writer and an endless file.
+func TestOpenVerifiedRefusesSpecialFiles(t *testing.T) {
 	key, _ := keys(t)
 	dir := t.TempDir()
 	pipe, endless := filepath.Join(dir, "pipe"), filepath.Join(dir, "endless")

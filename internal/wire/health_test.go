@@ -56,7 +56,7 @@ func TestAProcessSaysWhyItIsNotReady(t *testing.T) {
 	}
 }
 
-func TestAskingNobodyNamesTheRemedy(t *testing.T) {
+func TestHealthOfNoProcessNamesTheRemedy(t *testing.T) {
 	err := AskHealth(t.Context(), "unix:"+filepath.Join(t.TempDir(), "none"), LivePath, nil)
 	if err == nil || !strings.Contains(err.Error(), "check that it was started with --http") {
 		t.Error(err)

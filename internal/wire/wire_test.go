@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestReasonsAreReadWithoutMessages(t *testing.T) {
+func TestReasonsComeFromStatusDetails(t *testing.T) {
 	refused := Refuse(codes.NotFound, ReasonVoidSession, "session %q is void", "s")
 	for name, c := range map[string]struct {
 		err  error

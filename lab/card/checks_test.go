@@ -75,8 +75,8 @@ func TestASandboxThatFailsIsLeftOut(t *testing.T) {
 	})
 }
 
-// TestWhatACheckerSays distinguishes a finding, an unsupported device, and a program that fails.
-func TestWhatACheckerSays(t *testing.T) {
+// TestCheckerResults distinguishes a finding, an unsupported device, and a program that fails.
+func TestCheckerResults(t *testing.T) {
 	for name, c := range map[string]struct{ checker, want, fails string }{
 		"nothing":           {"exit 0", "nothing found", ""},
 		"a finding":         {"echo '= Invalid __global__ write'; exit 86", "FOUND: = Invalid __global__ write", ""},

@@ -37,8 +37,8 @@ func TestStepsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWhatFailedComesLast checks that steps never tried come first, and that finished steps are omitted.
-func TestWhatFailedComesLast(t *testing.T) {
+// TestFailedStepsRunLast checks that steps never tried come first, and that finished steps are omitted.
+func TestFailedStepsRunLast(t *testing.T) {
 	b := planned(result{Step: "machine", Error: "no"}, result{Step: "sandbox"}, result{Step: "cases 1 of 5 default", Error: "no"},
 		result{Step: "cases 1 of 5 default"})
 	var names []string

@@ -21,7 +21,7 @@ func unanswered(what string, call int64) porcupine.Operation {
 	return porcupine.Operation{Input: request{what, absent, false}, Call: call, Return: never}
 }
 
-func TestAJobIsOneThingToAllWhoCallAboutIt(t *testing.T) {
+func TestJobsAreLinearizable(t *testing.T) {
 	submitted := answered("submit", absent, 1, 2)
 	for name, c := range map[string]struct {
 		history []porcupine.Operation

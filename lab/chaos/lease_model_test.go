@@ -20,7 +20,7 @@ func token(n uint32, session string) *tilthv1.LeaseToken {
 	return &tilthv1.LeaseToken{Session: session, Subject: "batch", Attempt: n}
 }
 
-func TestASubjectIsInOneAgentsHandsAtATime(t *testing.T) {
+func TestLeasesAreExclusive(t *testing.T) {
 	for name, c := range map[string]struct {
 		history []porcupine.Operation
 		legal   bool

@@ -10,8 +10,8 @@ import (
 
 var inTicks = regexp.MustCompile("`([a-z][a-z0-9_./]*)`")
 
-// TestWhatIsTouchedToAddSomethingIsThere checks that the files and folders in the table of CONTRIBUTING.md exist.
-func TestWhatIsTouchedToAddSomethingIsThere(t *testing.T) {
+// TestPathsInContributingExist checks that the files and folders in the table of CONTRIBUTING.md exist.
+func TestPathsInContributingExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
 	if err != nil {

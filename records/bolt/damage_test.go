@@ -174,8 +174,8 @@ func checkServed(t *testing.T, name string, m proto.Message, whole map[string]pr
 	t.Errorf("%s is %v, was %v", name, m, whole[name])
 }
 
-// TestNoFlippedBitIsServed flips bits throughout a file with rows of all kinds.
-func TestNoFlippedBitIsServed(t *testing.T) {
+// TestFlippedBitsAreDetected flips bits throughout a file with rows of all kinds.
+func TestFlippedBitsAreDetected(t *testing.T) {
 	path, whole, file := wholeFile(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	flips := 100

@@ -303,9 +303,9 @@ func TestLinesAreSentOnceInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestARefusedRecordLeavesItsWorkloadToTheNext is a regression test: only the first of many records has the
-// workload's canonical form, which was lost if that record was refused.
-func TestARefusedRecordLeavesItsWorkloadToTheNext(t *testing.T) {
+// TestWorkloadsSurviveRefusedRecords is a regression test: only the first of many records has the workload's canonical
+// form, which was lost if that record was refused.
+func TestWorkloadsSurviveRefusedRecords(t *testing.T) {
 	for name, spoil := range map[string]func(*tilthv1.Record){
 		"invalid":       func(r *tilthv1.Record) { r.Measurement.SamplesSeconds = nil },
 		"beyond bounds": func(r *tilthv1.Record) { r.Measurement.Device = strings.Repeat("x", 1<<10) },

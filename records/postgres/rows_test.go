@@ -121,8 +121,8 @@ func TestTheGroupsOfOneTargetAreReadAlone(t *testing.T) {
 	}
 }
 
-// TestForgedRowsAreDamaged covers rows written by other programs.
-func TestForgedRowsAreDamaged(t *testing.T) {
+// TestForgedRowsAreReportedAsDamaged covers rows written by other programs.
+func TestForgedRowsAreReportedAsDamaged(t *testing.T) {
 	db, address := fresh(t)
 	w := &records.Write{}
 	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job", State: tilthv1.JobState_JOB_STATE_RUNNING}})

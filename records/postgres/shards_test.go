@@ -333,7 +333,7 @@ func TestADatabaseKeepsItsNumberOfShards(t *testing.T) {
 	}
 }
 
-func TestAReluctantProcessLeavesAShardToOthers(t *testing.T) {
+func TestReluctantProcessesYieldShards(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	take := func(reluctant bool) (<-chan *postgres.DB, <-chan struct{}) {
 		took, waits := make(chan *postgres.DB, 1), make(chan struct{})

@@ -181,8 +181,8 @@ func TestABoardOnASerialLineIsReset(t *testing.T) {
 	}
 }
 
-// TestABoardThatIsGoneIsMissedOnce checks that the log reports the loss and the return of a board once.
-func TestABoardThatIsGoneIsMissedOnce(t *testing.T) {
+// TestALostBoardIsLoggedOnce checks that the log reports the loss and the return of a board once.
+func TestALostBoardIsLoggedOnce(t *testing.T) {
 	b := open(t, "mps2-an500")
 	var log bytes.Buffer
 	b.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// TestMadeUpNumbersAreNoZeros checks all floating point types. The numbers are deterministic.
-func TestMadeUpNumbersAreNoZeros(t *testing.T) {
+// TestSyntheticInputsAreNotZero checks all floating point types. The numbers are deterministic.
+func TestSyntheticInputsAreNotZero(t *testing.T) {
 	for _, d := range []array.DType{array.Float16, array.BFloat16, array.Float32, array.Float64} {
 		manifest := &aot.Manifest{Inputs: []aot.Tensor{{Name: "x", DType: d.String(), Shape: []int64{64}}}}
 		made, again := MadeUpInputs(manifest, nil)["x"], MadeUpInputs(manifest, nil)["x"]

@@ -102,7 +102,7 @@ func run(t *testing.T, limits Limits, role ...string) (*Result, error) {
 	return e.Run(t.Context(), Request{Packages: []Package{{Path: file, Name: "model.tar"}}}, limits)
 }
 
-func TestWhatAPackageDoesToItsProcessIsItsFailure(t *testing.T) {
+func TestPackageProcessFailuresAreReported(t *testing.T) {
 	for role, want := range map[string]string{
 		"serves": "loading package model.tar",
 		"exits":  "crashes: exits with status 3",
@@ -135,8 +135,8 @@ func TestAProcessEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestAPackageIsKeptApart also covers the Go runtime's actions before the process is sealed.
-func TestAPackageIsKeptApart(t *testing.T) {
+// TestPackagesAreSandboxed also covers the Go runtime's actions before the process is sealed.
+func TestPackagesAreSandboxed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

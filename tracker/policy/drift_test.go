@@ -79,7 +79,7 @@ func (b *bench) want(suspects, quarantines, released int) {
 	}
 }
 
-func TestACalmDeviceIsLeftAlone(t *testing.T) {
+func TestStableDevicesAreCalibratedAtTheInterval(t *testing.T) {
 	b := newBench(t).learn()
 	for range 300 {
 		b.calibrate(1, as)
@@ -202,9 +202,9 @@ func TestADeviceThatIsNoisyForMinutesIsQuarantined(t *testing.T) {
 	}
 }
 
-// TestABusyMomentIsNotNoise checks that a minute's noise has no effect at any time, including the first calibration
+// TestAMinutesNoiseHasNoEffect checks that a minute's noise has no effect at any time, including the first calibration
 // and quarantine.
-func TestABusyMomentIsNotNoise(t *testing.T) {
+func TestAMinutesNoiseHasNoEffect(t *testing.T) {
 	b := newBench(t)
 	for range 20 {
 		for began := b.now; b.now.Sub(began) < time.Minute; {

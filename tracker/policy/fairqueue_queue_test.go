@@ -65,7 +65,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-func TestIdlenessEarnsNothing(t *testing.T) {
+func TestIdleOwnersEarnNoCredit(t *testing.T) {
 	q := policy.NewQueue[string]()
 	fill(q, policy.Flow{Owner: "a"}, 20)
 	order(t, q, 10)
@@ -75,7 +75,7 @@ func TestIdlenessEarnsNothing(t *testing.T) {
 	}
 }
 
-func TestANewBusyPeriodBeginsEven(t *testing.T) {
+func TestIdlePeriodsResetShares(t *testing.T) {
 	q := policy.NewQueue[string]()
 	fill(q, policy.Flow{Owner: "a"}, 10)
 	order(t, q, 10)
@@ -86,7 +86,7 @@ func TestANewBusyPeriodBeginsEven(t *testing.T) {
 	}
 }
 
-func TestWhatAnItemCostIsPutRight(t *testing.T) {
+func TestChargesAreCorrectedToTheActualCost(t *testing.T) {
 	q := policy.NewQueue[string]()
 	fill(q, policy.Flow{Owner: "a"}, 20)
 	fill(q, policy.Flow{Owner: "b"}, 20)
@@ -104,7 +104,7 @@ func TestWhatAnItemCostIsPutRight(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAllowedKeepsItsTurn(t *testing.T) {
+func TestFilteredItemsKeepTheirTurn(t *testing.T) {
 	q := policy.NewQueue[string]()
 	q.Push(policy.Flow{Owner: "a", Job: "1"}, "retry", false)
 	q.Push(policy.Flow{Owner: "a", Job: "1"}, "next", false)
@@ -171,8 +171,8 @@ func TestAJobThatIsRemovedWaitsNoMore(t *testing.T) {
 	}
 }
 
-// TestAheadSaysWhatWouldBeTakenNext compares it with the queue itself.
-func TestAheadSaysWhatWouldBeTakenNext(t *testing.T) {
+// TestAheadAgreesWithTheQueue compares it with the queue itself.
+func TestAheadAgreesWithTheQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := policy.NewQueue[string]()
 		flow := func(label string) policy.Flow {

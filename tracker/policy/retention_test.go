@@ -48,7 +48,7 @@ func TestTheOldestJobGoesFirstByTheBoundThatIsExceeded(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsRemovedCountsForNobody(t *testing.T) {
+func TestRemovedJobsCountForNoOwner(t *testing.T) {
 	a := archive(3, "ada", "bob")
 	a.Remove(a.Job("job-1"))
 	if jobs, bytes := a.Of("bob"); jobs != 0 || bytes != 0 || len(a.Owners()) != 1 {

@@ -9,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestWhatIsKnownOfAWorkloadIsLookedUpOnce is a regression test: a submission of 4.4 MiB counted the records of one
+// TestKnownRecordsAreLookedUpOncePerWorkload is a regression test: a submission of 4.4 MiB counted the records of one
 // workload once per task, which took 17 s of processor time.
-func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
+func TestKnownRecordsAreLookedUpOncePerWorkload(t *testing.T) {
 	const recorded, tasks = 1000, 20_000
 	looked := 0
 	k := recordLookup{spec: &tilthv1.JobSpec{}, left: 3 * recorded, seen: map[[2]string]records.Known{},

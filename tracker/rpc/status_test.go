@@ -39,7 +39,7 @@ func TestARefusalIsAStatusOfItsKindAndIsCounted(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRefusalIsNotCounted(t *testing.T) {
+func TestOtherErrorsAreNotCountedAsRefusals(t *testing.T) {
 	c := &counted{}
 	s := New(nil, Shard{}, nil, c, &Releases{}, slog.New(slog.DiscardHandler))
 	for err, want := range map[error]codes.Code{

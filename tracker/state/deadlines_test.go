@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestALeaseThatEndsIsNotKeptUntilItIsDue checks that ended leases are removed, because each refers to its batch, and
+// TestEndedLeasesLeaveTheDeadlineQueue checks that ended leases are removed, because each refers to its batch, and
 // that the others expire on time.
-func TestALeaseThatEndsIsNotKeptUntilItIsDue(t *testing.T) {
+func TestEndedLeasesLeaveTheDeadlineQueue(t *testing.T) {
 	const leases = 200
 	rng := rand.New(rand.NewPCG(1, 2))
 	begin := time.Unix(0, 0)

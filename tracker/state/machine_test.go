@@ -15,11 +15,11 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAnySequenceOfOperationsKeepsTheBooks runs farms in which agents join, vanish, fail, repeat calls and report
-// late, jobs are paused and cancelled, and devices are cordoned, in random order. After each operation all counters
-// agree with the state, and all unfinished work is in exactly one place. Finally every agent works, and every job
-// ends with each trial either recorded once or given up.
-func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
+// TestStateInvariantsHoldForAnyOperations runs farms in which agents join, vanish, fail, repeat calls and report late,
+// jobs are paused and cancelled, and devices are cordoned, in random order. After each operation all counters agree
+// with the state, and all unfinished work is in exactly one place. Finally every agent works, and every job ends with
+// each trial either recorded once or given up.
+func TestStateInvariantsHoldForAnyOperations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.submit()

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAReaderKeepsItsModelWhileOthersWait(t *testing.T) {
+func TestReadersKeepTheirModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for _, name := range []string{"r1", "b1", "t1"} {

@@ -8,9 +8,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestPackagesWaitOnlyWhereAgentsLookThatRunThem is a regression test: every request for work skipped all runs for
-// other runners one by one, and so did all waiting requests at each new run.
-func TestPackagesWaitOnlyWhereAgentsLookThatRunThem(t *testing.T) {
+// TestRunsQueueOnlyForMatchingAgents is a regression test: every request for work skipped all runs for other runners
+// one by one, and so did all waiting requests at each new run.
+func TestRunsQueueOnlyForMatchingAgents(t *testing.T) {
 	runner := func(name string, capabilities ...string) []class {
 		return offersOf(&tilthv1.AgentSpec{
 			Name: name, Kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, Capabilities: capabilities,

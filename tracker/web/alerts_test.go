@@ -181,9 +181,9 @@ func TestAnAlertIsPendingUntilItHasLasted(t *testing.T) {
 	}
 }
 
-// TestWhatCountersWereIsBounded checks that a week of samples uses no more memory than a day, and that the last hour
-// is exact.
-func TestWhatCountersWereIsBounded(t *testing.T) {
+// TestCounterHistoryIsBounded checks that a week of samples uses no more memory than a day, and that the last hour is
+// exact.
+func TestCounterHistoryIsBounded(t *testing.T) {
 	h, now := &history{}, time.Unix(1e9, 0)
 	for range 7 * 24 * 60 {
 		now = now.Add(noteEvery)

@@ -36,8 +36,8 @@ func (s stalledStream) RecvMsg(any) error {
 	return io.EOF
 }
 
-// TestWhoWaitsForAnothersReadingMayGiveUp checks that an ended request does not wait for another's read.
-func TestWhoWaitsForAnothersReadingMayGiveUp(t *testing.T) {
+// TestCancelledReadersDoNotWaitForOthers checks that an ended request does not wait for another's read.
+func TestCancelledReadersDoNotWaitForOthers(t *testing.T) {
 	conn := stalled{asked: make(chan struct{}, 2), letGo: make(chan struct{})}
 	s := &Site{jobs: tilthv1.NewJobServiceClient(conn), follows: follows{byJob: map[string]*follow{}}}
 	job := &tilthv1.Job{Id: "job-1", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
@@ -69,9 +69,9 @@ func TestTheBestOfEachTaskIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestTheTrialsThatAreKeptLieEvenly is a regression test: early trials were thinned out repeatedly until a task with
+// TestThinnedTrialsAreEvenlySpaced is a regression test: early trials were thinned out repeatedly until a task with
 // early trials had none left. Improvements must stay, including the best.
-func TestTheTrialsThatAreKeptLieEvenly(t *testing.T) {
+func TestThinnedTrialsAreEvenlySpaced(t *testing.T) {
 	const all, tenths = 12*maxPoints + 7, 10
 	f := &follow{every: 1}
 	best := 1.0

@@ -10,9 +10,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestWhatIsMeasuredReplacesWhatIsTooHeavy uses a product whose best record is Strassen's algorithm with more sums
-// than fit. Its best direct record must be preferred to an untuned schedule of equal predicted speed.
-func TestWhatIsMeasuredReplacesWhatIsTooHeavy(t *testing.T) {
+// TestMeasuredRecordsReplaceOversizedOnes uses a product whose best record is Strassen's algorithm with more sums than
+// fit. Its best direct record must be preferred to an untuned schedule of equal predicted speed.
+func TestMeasuredRecordsReplaceOversizedOnes(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
 		t.Fatal(err)

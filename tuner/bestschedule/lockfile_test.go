@@ -85,8 +85,8 @@ func TestALockThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-// TestALockIsNoWayAroundNumerics checks that a lock cannot select Winograd's algorithm for strict numerics.
-func TestALockIsNoWayAroundNumerics(t *testing.T) {
+// TestLocksCannotBypassNumerics checks that a lock cannot select Winograd's algorithm for strict numerics.
+func TestLocksCannotBypassNumerics(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[10,10,4]
 constant t1 f32[3,3,4,5]

@@ -33,9 +33,9 @@ func products(t *testing.T, side int64, counts ...int) *program.Program {
 	return p
 }
 
-// TestSumsDoNotOutgrowTheWeights checks the limits of 48 MiB and a sixth of the weights, with sums of 12 MiB each.
+// TestStrassenMemoryIsBounded checks the limits of 48 MiB and a sixth of the weights, with sums of 12 MiB each.
 // Kernels compute the others.
-func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
+func TestStrassenMemoryIsBounded(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -112,10 +112,10 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 	}
 }
 
-// TestIntegersStaySmall checks convolutions with integer weights, whose transformed weights are floats. Those with
-// many channels, which have most weights, use direct sums. Those with few channels, which gain most, do not. The
-// total stays below that of a float model.
-func TestIntegersStaySmall(t *testing.T) {
+// TestIntegerModelsStaySmallerThanFloats checks convolutions with integer weights, whose transformed weights are
+// floats. Those with many channels, which have most weights, use direct sums. Those with few channels, which gain
+// most, do not. The total stays below that of a float model.
+func TestIntegerModelsStaySmallerThanFloats(t *testing.T) {
 	p, choices := defaults(t, "resnet-18", frontend.Options{Storage: array.Storage{WeightBits: 8}})
 	elements, added := int64(0), int64(0)
 	for k, task := range p.Tasks {

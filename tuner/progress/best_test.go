@@ -46,9 +46,8 @@ func TestALimitThatIsBeatenIsNone(t *testing.T) {
 	}
 }
 
-// TestABestThatGetsSlowerSaysThatItWasRemeasured is a regression test: a best that became slower when confirmed
-// looked lost.
-func TestABestThatGetsSlowerSaysThatItWasRemeasured(t *testing.T) {
+// TestASlowerBestIsShownAsRemeasured is a regression test: a best that became slower when confirmed looked lost.
+func TestASlowerBestIsShownAsRemeasured(t *testing.T) {
 	tally := NewTally(job(), nil)
 	steps := []struct {
 		digest        string

@@ -40,9 +40,9 @@ func TestATallyGoesOnFromWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestWhatIsMeasuredAgainTakesThePlaceOfWhatWasKnown is a regression test: an earlier lucky measurement was kept
-// although its candidate was remeasured.
-func TestWhatIsMeasuredAgainTakesThePlaceOfWhatWasKnown(t *testing.T) {
+// TestRemeasurementsReplaceKnownBests is a regression test: an earlier lucky measurement was kept although its
+// candidate was remeasured.
+func TestRemeasurementsReplaceKnownBests(t *testing.T) {
 	tally := NewTally(resumed(), nil)
 	tally.Add(trial(1, 0, 0, "known", 0.0018, 0.0018, none))
 	if got := tally.Tasks[0].BestSeconds; got != 0.0018 {
@@ -54,7 +54,7 @@ func TestWhatIsMeasuredAgainTakesThePlaceOfWhatWasKnown(t *testing.T) {
 	}
 }
 
-func TestACurveOfWhatIsKnownBeginsAtOnce(t *testing.T) {
+func TestCurvesBeginWithKnownBests(t *testing.T) {
 	j := resumed()
 	j.Progress[1] = &tilthv1.TaskProgress{KnownTrials: 1, KnownBestSeconds: 0.002}
 	if got := NewTally(j, nil).Curve; len(got) != 1 || got[0] != (Point{0, 0, 0.005}) {

@@ -178,8 +178,8 @@ func TestRecordsOfAnExportStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWhatAKilledProcessGatheredIsRemoved is a regression test: temporary files of killed processes stayed forever.
-func TestWhatAKilledProcessGatheredIsRemoved(t *testing.T) {
+// TestFilesOfKilledExportsAreRemoved is a regression test: temporary files of killed processes stayed forever.
+func TestFilesOfKilledExportsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "all.jsonl")
 	killed := openLines(t, path)

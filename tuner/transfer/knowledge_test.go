@@ -39,8 +39,8 @@ func measured(t testing.TB, w *expr.Workload, m *target.Target, slower func(sear
 
 func usual(searchspace.Point) float64 { return 1 }
 
-// TestANearWorkloadLendsItsPoints covers odd shapes, and checks that workloads of the same class come first.
-func TestANearWorkloadLendsItsPoints(t *testing.T) {
+// TestASimilarWorkloadSeedsTheSearch covers odd shapes, and checks that workloads of the same class come first.
+func TestASimilarWorkloadSeedsTheSearch(t *testing.T) {
 	m := machine(t, 1)
 	odd, far := measured(t, kerneltest.Product(t, 61, 127, 93), m, usual), measured(t, kerneltest.Product(t, 4096, 16, 2048), m, usual)
 	h := NewHistory(m, []*Task{far, odd})
@@ -60,9 +60,9 @@ func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	}
 }
 
-// TestTheModelLearnsWhatTheCostDoesNotSee uses deep unrolling that takes four times the analytic cost, with another
+// TestTheModelLearnsEffectsTheCostIgnores uses deep unrolling that takes four times the analytic cost, with another
 // shape. Few tasks are only trusted in part.
-func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
+func TestTheModelLearnsEffectsTheCostIgnores(t *testing.T) {
 	m := machine(t, 1)
 	slow := func(s *searchspace.Space) func(searchspace.Point) float64 {
 		unroll := slices.IndexFunc(s.Knobs, func(k searchspace.Knob) bool { return k.Name == "ku" })
@@ -96,7 +96,7 @@ func TestTheModelLearnsWhatTheCostDoesNotSee(t *testing.T) {
 	}
 }
 
-func TestStepsGrow(t *testing.T) {
+func TestRetrainingStepsGrow(t *testing.T) {
 	last, steps := 0, 0
 	for n := range 2000 {
 		at := step(n)

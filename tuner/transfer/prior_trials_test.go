@@ -10,9 +10,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched is a regression test: a search with records of an older version
-// considered tasks converged, although the default schedule and half of the knobs did not exist then.
-func TestOnlyTrialsOfTodaysSpaceSayHowFarItWasSearched(t *testing.T) {
+// TestOlderSpacesDoNotCountAsSearched is a regression test: a search with records of an older version considered tasks
+// converged, although the default schedule and half of the knobs did not exist then.
+func TestOlderSpacesDoNotCountAsSearched(t *testing.T) {
 	w, m := kerneltest.Product(t, 64, 128, 96), machine(t, 1)
 	s := spaceOf(t, w, m, schedule.Default)
 	trial := func(p searchspace.Point, seconds float64) Trial {

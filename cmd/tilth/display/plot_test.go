@@ -124,9 +124,9 @@ func TestTicksAreRound(t *testing.T) {
 	}
 }
 
-// TestALimitThatWasPassedIsNotDrawn is a regression test: the limit was drawn at the upper edge if Winograd's
-// algorithm beat it.
-func TestALimitThatWasPassedIsNotDrawn(t *testing.T) {
+// TestAnExceededLimitIsNotDrawn is a regression test: the limit was drawn at the upper edge if Winograd's algorithm
+// beat it.
+func TestAnExceededLimitIsNotDrawn(t *testing.T) {
 	for limit, want := range map[float64]bool{0.0151: true, 0.0192: true, 0.0193: false, 0.03: false, 0.005: false, 0: false} {
 		c := tuned()
 		c.Limit = limit

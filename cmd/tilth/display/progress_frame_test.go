@@ -44,7 +44,7 @@ func busy(tasks int) *snapshot {
 	return take(t)
 }
 
-func TestFrameOfTheUsualTerminal(t *testing.T) {
+func TestFrameOf80Columns(t *testing.T) {
 	got := strings.Join(frame(busy(30), Budget{Trials: 200, Time: 10 * time.Minute}, time.Minute, 80, 14), "\n")
 	want := `TASK                           SHARE     BEST  GFLOP/s  OF LIMIT  TRIALS  FAILED
 conv2d+add+…x56x79 k3x3 -> 79      -        -        -  -              1       1

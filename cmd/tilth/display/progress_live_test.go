@@ -82,7 +82,7 @@ func TestLiveDrawsInPlaceAndLeavesTheLastStateStanding(t *testing.T) {
 	}
 }
 
-func TestLiveDrawsOverWhatANarrowerTerminalWraps(t *testing.T) {
+func TestLiveRedrawsAfterANarrowingTerminal(t *testing.T) {
 	l := &Live{drawn: []string{strings.Repeat("x", 45), "", "short"}}
 	if got, want := l.home(20), "\r\x1b[5A"; got != want {
 		t.Errorf("the cursor goes home by %q, want %q", got, want)

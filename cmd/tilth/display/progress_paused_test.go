@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
-func TestADisplayTellsOfPausesAndOfWhatIsGivenUp(t *testing.T) {
+func TestDisplaysReportPausesAndDeadLetters(t *testing.T) {
 	job := &tilthv1.Job{CreatedAt: timestamppb.New(began), Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv"}}}}
 	state := func(s tilthv1.JobState) *tilthv1.JobEvent {
 		return &tilthv1.JobEvent{Event: &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{State: s}}}

@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestADisplayTellsWhatAJobWaitsFor also checks that the budget's time stops meanwhile.
-func TestADisplayTellsWhatAJobWaitsFor(t *testing.T) {
+// TestDisplaysReportWhatAJobWaitsFor also checks that the budget's time stops meanwhile.
+func TestDisplaysReportWhatAJobWaitsFor(t *testing.T) {
 	tally := newTally()
 	tally.Status = &tilthv1.JobStatus{
 		Wait: &tilthv1.Wait{Reason: tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, Message: "no device is joined"}, TimeSpent: durationpb.New(10 * time.Second),
@@ -29,7 +29,7 @@ func TestADisplayTellsWhatAJobWaitsFor(t *testing.T) {
 	}
 }
 
-func TestSparseLinesTellOnceWhatAJobWaitsFor(t *testing.T) {
+func TestSparseReportsAWaitOnce(t *testing.T) {
 	var out bytes.Buffer
 	d := NewSparse(&out, Budget{Trials: 10}, 10*time.Second)
 	tally := newTally()

@@ -34,9 +34,9 @@ int main(int argc, char **argv) {
 }
 `
 
-// TestADriverRefusesWhatNoTensorMapHas covers the addresses, strides and boxes that the documentation excludes. A
-// driver that is too old reports that it does not support tensor maps.
-func TestADriverRefusesWhatNoTensorMapHas(t *testing.T) {
+// TestInvalidTensorMapsAreRefused covers the addresses, strides and boxes that the documentation excludes. A driver
+// that is too old reports that it does not support tensor maps.
+func TestInvalidTensorMapsAreRefused(t *testing.T) {
 	driver := fake(t)
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {

@@ -40,9 +40,9 @@ func look(t *testing.T, m backend.Monitor) backend.Look {
 	return l
 }
 
-// TestAMonitorTellsACardsTimesAndHealth covers temperature, clocks, slowdowns and memory errors. A GPU at its power
-// cap is not impaired.
-func TestAMonitorTellsACardsTimesAndHealth(t *testing.T) {
+// TestMonitorReportsTimesAndHealth covers temperature, clocks, slowdowns and memory errors. A GPU at its power cap is
+// not impaired.
+func TestMonitorReportsTimesAndHealth(t *testing.T) {
 	driver := fake(t)
 	library, err := driver.MakeHealth(t.Context())
 	if err != nil {
@@ -106,9 +106,9 @@ func TestAMonitorWithoutHealth(t *testing.T) {
 	}
 }
 
-// TestWhatIsTimedLetsGoOfItsCode checks that code is unloaded, so that the next module fits where there is room for
+// TestMonitorUnloadsTimedModules checks that code is unloaded, so that the next module fits where there is room for
 // one.
-func TestWhatIsTimedLetsGoOfItsCode(t *testing.T) {
+func TestMonitorUnloadsTimedModules(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "modules", 1)
 	look(t, watched(t, "0"))

@@ -220,9 +220,9 @@ func withGuards(rt *rapid.T, on *target.Target) (c kerneltest.Case, f *ir.Func, 
 	return c, f, sets
 }
 
-// TestEveryGuardIsMissed checks that a kernel without any one of its conditions is detected by its effects or its
-// output, unless the condition always holds.
-func TestEveryGuardIsMissed(t *testing.T) {
+// TestRemovedGuardsAreDetected checks that a kernel without any one of its conditions is detected by its effects or
+// its output, unless the condition always holds.
+func TestRemovedGuardsAreDetected(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		c, f, sets := withGuards(rt, on)

@@ -41,9 +41,9 @@ func persistentPoint(t *rapid.T, w *expr.Workload, on *target.Target) (c kernelt
 	return c
 }
 
-// TestBlocksWalkRight checks, for all workloads and points, that persistent blocks compute all tiles, with and
-// without bands, and that Stream-K shares add up to the evaluator's result.
-func TestBlocksWalkRight(t *testing.T) {
+// TestPersistentBlocksAreRight checks, for all workloads and points, that persistent blocks compute all tiles, with
+// and without bands, and that Stream-K shares add up to the evaluator's result.
+func TestPersistentBlocksAreRight(t *testing.T) {
 	on := played(t)
 	one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return persistentPoint(t, drawWalk(t).Merge(), on) })
 	rapid.Check(t, func(rt *rapid.T) {
@@ -51,9 +51,9 @@ func TestBlocksWalkRight(t *testing.T) {
 	})
 }
 
-// TestEveryBarrierBetweenTilesIsMissed checks that each barrier, fence and wait of persistent blocks is needed, for
-// tiles of four steps, with and without ring buffers and Stream-K sums.
-func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
+// TestRemovedBarriersBetweenTilesAreDetected checks that each barrier, fence and wait of persistent blocks is needed,
+// for tiles of four steps, with and without ring buffers and Stream-K sums.
+func TestRemovedBarriersBetweenTilesAreDetected(t *testing.T) {
 	on := small(played(t), 2)
 	w, err := expr.Parse("tilth-workload 1\ninput t0 f16[192,64]\ninput t1 f16[64,32]\n" +
 		"sum t2 f32[192,32] over 64 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))\noutput t2\n")
@@ -107,9 +107,9 @@ func scheduled(t *testing.T, w *expr.Workload, on *target.Target, algorithm stri
 	return made
 }
 
-// TestChangedWalksAreRightOrRefused checks arbitrary trace lines about persistent blocks and Stream-K sums: the kernel
-// agrees with the evaluator, or lowering returns an error.
-func TestChangedWalksAreRightOrRefused(t *testing.T) {
+// TestMutatedPersistentSchedulesAreRightOrRefused checks arbitrary trace lines about persistent blocks and Stream-K
+// sums: the kernel agrees with the evaluator, or lowering returns an error.
+func TestMutatedPersistentSchedulesAreRightOrRefused(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		cases := kerneltest.Batch(rt, rapid.Custom(kerneltest.DrawTiled), batchSize)

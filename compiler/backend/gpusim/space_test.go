@@ -226,8 +226,8 @@ func TestKnownSchedules(t *testing.T) {
 	check(t, t, played(t), cases)
 }
 
-// TestNumbersAreNoOperands checks that a scalar factor of all terms is read in place.
-func TestNumbersAreNoOperands(t *testing.T) {
+// TestScalarFactorsAreReadInPlace checks that a scalar factor of all terms is read in place.
+func TestScalarFactorsAreReadInPlace(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[]
 input t1 f32[64,32]

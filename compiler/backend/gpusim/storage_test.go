@@ -54,8 +54,8 @@ func TestHalfTheBytesCostLess(t *testing.T) {
 	}
 }
 
-// TestZerosAreWrongInPlaceOfNarrowTasks checks that comparing outputs of these tasks detects missing results.
-func TestZerosAreWrongInPlaceOfNarrowTasks(t *testing.T) {
+// TestZeroOutputFailsVerification checks that comparing outputs of these tasks detects missing results.
+func TestZeroOutputFailsVerification(t *testing.T) {
 	for _, w := range modeltest.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast, array.Invalid).Type) {
 		c := kerneltest.Case{Workload: w, Schedule: schedule.New(w), Workers: 1, Args: kerneltest.Fill(w, 1)}
 		right, err := expr.Evaluate(w, c.Args)

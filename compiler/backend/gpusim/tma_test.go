@@ -43,9 +43,9 @@ func tmaPoint(t *rapid.T) kerneltest.Case {
 	}
 }
 
-// TestOperandsComeAsBoxes checks that points with TMA copies are as correct as all others, and multiply by warpgroup
-// instructions.
-func TestOperandsComeAsBoxes(t *testing.T) {
+// TestPointsWithTMACopiesAreRight checks that points with TMA copies are as correct as all others, and multiply by
+// warpgroup instructions.
+func TestPointsWithTMACopiesAreRight(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		cases := kerneltest.Batch(rt, rapid.Custom(tmaPoint), batchSize)
@@ -101,9 +101,9 @@ func boxCase(t testing.TB, workload, trace string) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: s, Workers: 2, Args: kerneltest.Fill(w, 1)}
 }
 
-// TestSchedulesWithBoxesAreRight covers ring buffers beside those of threads, TMA copies without prefetching,
+// TestSchedulesWithTMACopiesAreRight covers ring buffers beside those of threads, TMA copies without prefetching,
 // mbarriers that are reinitialised repeatedly, and boxes that threads read element by element.
-func TestSchedulesWithBoxesAreRight(t *testing.T) {
+func TestSchedulesWithTMACopiesAreRight(t *testing.T) {
 	var cases []kerneltest.Case
 	for _, c := range boxTraces {
 		cases = append(cases, boxCase(t, c.workload, c.trace))
@@ -111,8 +111,8 @@ func TestSchedulesWithBoxesAreRight(t *testing.T) {
 	check(t, t, played(t), cases)
 }
 
-// TestEveryWaitForBoxesIsMissed covers the waits and all synchronisation around them.
-func TestEveryWaitForBoxesIsMissed(t *testing.T) {
+// TestRemovedTMAWaitsAreDetected covers the waits and all synchronisation around them.
+func TestRemovedTMAWaitsAreDetected(t *testing.T) {
 	for _, c := range boxTraces {
 		if c.needless || testing.Short() && c.name != "a box and copies" && c.name != "one step" {
 			continue // each program has about ten mutants, all of which are compiled and run

@@ -63,8 +63,8 @@ func TestAComputedKIsWithinTheAxis(t *testing.T) {
 	}
 }
 
-// TestWhatIsBehindTheCountIsNeverSelected selects the k best positive elements, possibly fewer than k.
-func TestWhatIsBehindTheCountIsNeverSelected(t *testing.T) {
+// TestTopKIgnoresElementsBeyondTheCount selects the k best positive elements, possibly fewer than k.
+func TestTopKIgnoresElementsBeyondTheCount(t *testing.T) {
 	m := modeltest.New().Input("x", 4).Known("zero", array.FromFloat32([]float32{0})).Known("k", array.FromInt64([]int64{3}, 1)).
 		Node("above = Greater x zero").Node("left = Compress x above", modeltest.Int("axis", 0)).Node("shifted = Neg left").
 		Node("best = TopK shifted k").Node("large = Less best zero").Node("again = Compress best large", modeltest.Int("axis", 0)).

@@ -32,9 +32,9 @@ func behindPast() modeltest.Model {
 	return s
 }
 
-// TestWhatDependsOnAnOpenPast checks that constants that depend on an extent are computed in each execution, in all
-// forms in which exporters write positions and masks.
-func TestWhatDependsOnAnOpenPast(t *testing.T) {
+// TestConstantsOfAnOpenPastAreComputedPerRun checks that constants that depend on an extent are computed in each
+// execution, in all forms in which exporters write positions and masks.
+func TestConstantsOfAnOpenPastAreComputedPerRun(t *testing.T) {
 	float := modeltest.Int("to", 1)
 	for name, m := range map[string]*onnx.Model{
 		"places from the past on": behindPast().Node("places = Range m t scalar1").Node("f = Cast places", float).Node("c = Unsqueeze f one").

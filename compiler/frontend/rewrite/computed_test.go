@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 )
 
-// TestWhatEachLayerComputesOfExtentsIsComputedOnce: places behind an open past, of two layers, are one kernel's; those
-// of another step are another's.
-func TestWhatEachLayerComputesOfExtentsIsComputedOnce(t *testing.T) {
+// TestExtentComputationsAreSharedAcrossLayers: places behind an open past, of two layers, are one kernel's; those of
+// another step are another's.
+func TestExtentComputationsAreSharedAcrossLayers(t *testing.T) {
 	s := modeltest.New().Input("x", 8, 3).Input("p", 12, 3).Known("one", array.FromInt64([]int64{1}, 1)).
 		Known("step", array.FromInt64([]int64{1})).Known("steps", array.FromInt64([]int64{2})).
 		Node("past = Shape p", modeltest.Int("end", 1)).Node("rows = Shape x", modeltest.Int("end", 1)).Node("total = Add past rows").

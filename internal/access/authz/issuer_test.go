@@ -59,7 +59,7 @@ func readKeys(t *testing.T, g *Gate, client func(name string) metadata.MD) {
 
 func bearer(token string) metadata.MD { return metadata.Pairs("authorization", "Bearer "+token) }
 
-func TestAGateOfAnIssuerAloneIsClosedToOthers(t *testing.T) {
+func TestAnIssuerOnlyGateRefusesOthers(t *testing.T) {
 	g, client := issuerGate(t)
 	readKeys(t, g, client)
 	for name, c := range map[string]struct {

@@ -93,7 +93,7 @@ func TestSessionsAddToTheCallsOfTheirIdentity(t *testing.T) {
 	}
 }
 
-func TestCallsThatAreWrittenDownAreBoundedMore(t *testing.T) {
+func TestAuditedCallsHaveALowerRateLimit(t *testing.T) {
 	g, root, _ := limited(t)
 	g.cfg.CallsPerSecond = 1e6
 	if count, err := admitted(from("192.0.2.1:1"), g, tilthv1.JobService_CancelJob_FullMethodName, root, 5000); count != 600 || wire.Reason(err) != wire.ReasonRate {
@@ -145,9 +145,8 @@ func TestAttemptsToSignInAreBoundedByTheHost(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfAKnownCallerAreWrittenUpToABound is a regression test: a reader rotated the whole audit log out in
-// minutes.
-func TestRefusalsOfAKnownCallerAreWrittenUpToABound(t *testing.T) {
+// TestAuditedRefusalsPerCallerAreBounded is a regression test: a reader rotated the whole audit log out in minutes.
+func TestAuditedRefusalsPerCallerAreBounded(t *testing.T) {
 	g, _, now := limited(t)
 	written := &lines{}
 	g.cfg.Audit = access.NewAuditLog(written, g.cfg.Logger)
@@ -170,7 +169,7 @@ func TestRefusalsOfAKnownCallerAreWrittenUpToABound(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedOfCallersIsBounded(t *testing.T) {
+func TestRateBucketsAreBounded(t *testing.T) {
 	var r rates
 	now := time.Now()
 	for i := range 3 * maxBuckets {

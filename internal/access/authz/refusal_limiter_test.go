@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestRefusalsAreWrittenUpToABoundOfEachHost(t *testing.T) {
+func TestAuditedRefusalsPerHostAreBounded(t *testing.T) {
 	s := refusalLimiter{perKey: strangerRefusals, keys: strangerHosts}
 	now := time.Unix(1000, 0)
 	written := func(n int, from func(i int) string) (count int) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatStaysOnThisMachine(t *testing.T) {
+func TestIsLocal(t *testing.T) {
 	for addr, want := range map[string]bool{
 		"127.0.0.1:9190": true, "127.8.9.1:1": true, "[::1]:9190": true, "localhost:9190": true, "unix:/run/tilth.sock": true,
 		"": false, "localhost": false, ":9190": false, "0.0.0.0:9190": false, "[::]:9190": false, "192.0.2.1:9190": false,
@@ -20,7 +20,7 @@ func TestWhatStaysOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestATokenIsReadAgainAndNeverHalf(t *testing.T) {
+func TestTokenFilesAreReloadedAtomically(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	write := func(text string) {
 		t.Helper()

@@ -338,7 +338,7 @@ func echo(ctx context.Context, conn *grpc.ClientConn, size int) error {
 	return conn.Invoke(ctx, "/test.Service/Echo", &wrapperspb.BytesValue{Value: make([]byte, size)}, &wrapperspb.BytesValue{})
 }
 
-func TestWhoKeepsMovingIsServed(t *testing.T) {
+func TestASlowPeerThatProgressesIsServed(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{Stall: time.Minute, AnswerBytes: 12 << 20}, s))
 	for range 10 { // a connection may use an eighth of the memory, so two unread answers exceed it
@@ -423,7 +423,7 @@ func TestThisMachinesConnectionsAreNotCountedByHost(t *testing.T) {
 	}
 }
 
-func TestCallsBeyondAConnectionsWait(t *testing.T) {
+func TestCallsBeyondTheStreamLimitWait(t *testing.T) {
 	s := &service{flooding: make([]byte, 1<<10)}
 	conn := dial(t, start(t, Limits{Streams: 1}, s))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func emptied(t *testing.T, g *Guard) {
 	}
 }
 
-func TestAStrangersUnfinishedMessagesTakeNoRoom(t *testing.T) {
+func TestUnauthenticatedPartialMessagesAreBounded(t *testing.T) {
 	s := &service{}
 	f := startFlood(t, start(t, Limits{RoomWait: time.Minute}, s), s)
 	if dropped := f.unfinished("Public", 40, 63<<20); !dropped && f.Ended != 40 || f.max > strangerConnBytes {
@@ -69,7 +69,7 @@ func TestAStrangersUnfinishedMessagesTakeNoRoom(t *testing.T) {
 	emptied(t, s.guard)
 }
 
-func TestUnfinishedMessagesTakeAConnectionsShareAtMost(t *testing.T) {
+func TestPartialMessagesAreBoundedPerConnection(t *testing.T) {
 	const total = 128 << 20
 	s := &service{}
 	f := startFlood(t, start(t, Limits{RequestBytes: total, RoomWait: 100 * time.Millisecond}, s), s)
@@ -79,7 +79,7 @@ func TestUnfinishedMessagesTakeAConnectionsShareAtMost(t *testing.T) {
 	emptied(t, s.guard)
 }
 
-func TestAMessageBeyondItsMethodsBoundIsRefusedBeforeItComes(t *testing.T) {
+func TestOversizeMessagesAreRefusedByTheirHeader(t *testing.T) {
 	s := &service{}
 	addr := start(t, Limits{}, s)
 	conn := dial(t, addr)
@@ -100,9 +100,9 @@ func TestAMessageBeyondItsMethodsBoundIsRefusedBeforeItComes(t *testing.T) {
 	emptied(t, s.guard)
 }
 
-// TestAStreamOfManyMessagesTakesTheRoomOfOne checks that only buffered messages count, so the length of a stream is
-// not limited.
-func TestAStreamOfManyMessagesTakesTheRoomOfOne(t *testing.T) {
+// TestStreamedMessagesReuseTheMemoryOfOne checks that only buffered messages count, so the length of a stream is not
+// limited.
+func TestStreamedMessagesReuseTheMemoryOfOne(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{RequestBytes: 64 << 20, RoomWait: 100 * time.Millisecond}, s))
 	sink, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/test.Service/Sink")
@@ -120,7 +120,7 @@ func TestAStreamOfManyMessagesTakesTheRoomOfOne(t *testing.T) {
 	emptied(t, s.guard)
 }
 
-func TestACallThatBreaksOffGivesItsRoomBack(t *testing.T) {
+func TestAbortedCallsReleaseTheirMemory(t *testing.T) {
 	s := &service{}
 	f := startFlood(t, start(t, Limits{}, s), s)
 	f.unfinished("Echo", 3, 1<<20)
@@ -130,7 +130,7 @@ func TestACallThatBreaksOffGivesItsRoomBack(t *testing.T) {
 	emptied(t, s.guard)
 }
 
-func TestRoomIsSharedByCallersAndConnections(t *testing.T) {
+func TestMemoryIsSharedByCallersAndConnections(t *testing.T) {
 	r := newRoom(800, 0)
 	conns := make([]int64, 20)
 	on := func(caller string, conn int) account { return account{caller: caller, conn: &conns[conn]} }
@@ -162,9 +162,9 @@ func TestRoomIsSharedByCallersAndConnections(t *testing.T) {
 	}
 }
 
-// TestStrangersHaveNextToNoRoom checks the limits of unauthenticated callers per connection, per address and in
-// total, even with short messages.
-func TestStrangersHaveNextToNoRoom(t *testing.T) {
+// TestUnauthenticatedPeersHaveLittleMemory checks the limits of unauthenticated callers per connection, per address
+// and in total, even with short messages.
+func TestUnauthenticatedPeersHaveLittleMemory(t *testing.T) {
 	r := newRoom(1<<40, 0)
 	calls := func(hosts, connections int) (taken int64) {
 		for host := range hosts {
@@ -191,7 +191,7 @@ func TestStrangersHaveNextToNoRoom(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForRoomGetsItWhenItIsGivenBack(t *testing.T) {
+func TestWaitersGetReturnedMemory(t *testing.T) {
 	r, conn := newRoom(80, time.Minute), int64(0)
 	who := account{caller: "a", conn: &conn}
 	if !r.take(who, 10) {
@@ -237,8 +237,8 @@ func (l *piecemeal) Accept() (net.Conn, error) {
 	return pieces{c, rand.New(rand.NewPCG(l.seed.Add(1), 1))}, nil
 }
 
-// TestCallsAreToldApartHoweverTheyAreCut checks that calls receive complete messages however the data is split.
-func TestCallsAreToldApartHoweverTheyAreCut(t *testing.T) {
+// TestFramesAreParsedAtAnySplit checks that calls receive complete messages however the data is split.
+func TestFramesAreParsedAtAnySplit(t *testing.T) {
 	s := &service{causes: make(chan error, 1)}
 	g := New(Config{Admit: admitAll})
 	server := grpc.NewServer(append(g.ServerOptions(), grpc.ReadBufferSize(64))...)

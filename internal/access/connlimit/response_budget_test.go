@@ -55,9 +55,9 @@ func (s *speaker) ends(t *testing.T, calls int) {
 	}
 }
 
-// TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost is a regression test: a client that downloaded without
-// reading grew a tracker from 31 MiB to 14 GiB.
-func TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost(t *testing.T) {
+// TestUnreadAnswersAreBoundedPerConnection is a regression test: a client that downloaded without reading grew a
+// tracker from 31 MiB to 14 GiB.
+func TestUnreadAnswersAreBoundedPerConnection(t *testing.T) {
 	const total, calls, answerBytes = 8 << 20, 64, 64 << 10
 	for _, method := range []string{"Echo", "Flood"} {
 		t.Run(method, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAnswersThatNobodyReadsTakeAConnectionsShareAtMost(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreReadTakeNoRoom(t *testing.T) {
+func TestAnswersBeingReadAreNotRefused(t *testing.T) {
 	s := &service{flooding: make([]byte, 1<<20)}
 	conn := dial(t, start(t, Limits{AnswerBytes: 16 << 20, RoomWait: patience}, s))
 	failed := make(chan error)
@@ -93,9 +93,9 @@ func TestAnswersThatAreReadTakeNoRoom(t *testing.T) {
 	answersGone(t, s.guard)
 }
 
-// TestAnswersAreMadeWithinTheRoomForThem checks that memory for an answer is reserved before the answer is made, per
-// caller and in total.
-func TestAnswersAreMadeWithinTheRoomForThem(t *testing.T) {
+// TestAnswersReserveMemoryFirst checks that memory for an answer is reserved before the answer is made, per caller and
+// in total.
+func TestAnswersReserveMemoryFirst(t *testing.T) {
 	s := &service{block: make(chan struct{})}
 	addr := start(t, Limits{AnswerBytes: 8 << 20, RoomWait: 100 * time.Millisecond}, s)
 	done := make(chan error)
@@ -120,7 +120,7 @@ func TestAnswersAreMadeWithinTheRoomForThem(t *testing.T) {
 	answersGone(t, s.guard)
 }
 
-func TestPagesAreMadeWithinTheRoomForThem(t *testing.T) {
+func TestPagesReserveMemoryFirst(t *testing.T) {
 	g := New(Config{Limits: Limits{AnswerBytes: 8 << 20, RoomWait: time.Millisecond}})
 	var inner int
 	var page http.Handler

@@ -161,7 +161,7 @@ func TestClaimsAreReadAsConfigured(t *testing.T) {
 	}
 }
 
-func TestTokensThatProveNothingAreRefused(t *testing.T) {
+func TestInvalidTokensAreRefused(t *testing.T) {
 	f := newFarm(t, often)
 	now := time.Now()
 	good := f.sign(nil, nil)
@@ -443,9 +443,9 @@ func (f *farm) signedBefore() string {
 
 func write(w http.ResponseWriter, text string) { _, _ = w.Write([]byte(text)) }
 
-// TestAnIssuerThatHangsHoldsNobodyUp checks that an issuer that never answers delays calls only briefly, and does not
-// delay the end of the verifier.
-func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
+// TestAHangingIssuerDelaysCallsBriefly checks that an issuer that never answers delays calls only briefly, and does
+// not delay the end of the verifier.
+func TestAHangingIssuerDelaysCallsBriefly(t *testing.T) {
 	f := newFarm(t, often)
 	_, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 	check(t, err)
@@ -458,8 +458,8 @@ func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 	check(t, err)
 }
 
-// TestAnIssuerMayComeLater starts a verifier while its issuer is down.
-func TestAnIssuerMayComeLater(t *testing.T) {
+// TestVerifiersStartWithoutTheirIssuer starts a verifier while its issuer is down.
+func TestVerifiersStartWithoutTheirIssuer(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
 	issuer, err := accesstest.NewIssuer(ca)
 	check(t, err)

@@ -65,9 +65,9 @@ func TestComputingIsSharedAndTimingIsAlone(t *testing.T) {
 	acquire(t, l.Compute)()
 }
 
-// TestWhatIsTimedOnDevices checks that devices can be timed concurrently, each by one holder, and during computation,
-// but never while the processors are timed.
-func TestWhatIsTimedOnDevices(t *testing.T) {
+// TestDevicesAreTimedIndependently checks that devices can be timed concurrently, each by one holder, and during
+// computation, but never while the processors are timed.
+func TestDevicesAreTimedIndependently(t *testing.T) {
 	l := newLock(t)
 	one, two := l.On("GPU-1"), l.On("MIG-2/3")
 	computing, first := acquire(t, one.Compute), acquire(t, one.Time)
@@ -110,7 +110,7 @@ func TestTimingIsNotStarvedByComputing(t *testing.T) {
 	<-timed
 }
 
-func TestNothingComputesWhileSomethingIsTimed(t *testing.T) {
+func TestTimingExcludesComputation(t *testing.T) {
 	l := newLock(t)
 	var computing, timing atomic.Int32
 	var all sync.WaitGroup

@@ -121,7 +121,7 @@ func TestWaitingForADeviceNamesWhoTimesOnIt(t *testing.T) {
 	}
 }
 
-func TestWaitingForOneselfIsNoNews(t *testing.T) {
+func TestOwnLockIsNotReported(t *testing.T) {
 	l, log := announcing(t)
 	release, err := l.Time(t.Context())
 	if err != nil {

@@ -87,7 +87,7 @@ func TestATrialEndsWithWhatItStarted(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramSaysIsKeptAsPlainText(t *testing.T) {
+func TestProgramOutputIsStoredAsPlainText(t *testing.T) {
 	u := brought(t, claim+"printf 'a\\377\\033[1m\\000b' >&2; exit 1")
 	u.Refuse("v2.0.0", u.Try(t.Context(), "v2.0.0", nil))
 	if _, why := u.Refused(); !strings.HasSuffix(why, "a\uFFFD [1m b") {
@@ -150,7 +150,7 @@ func TestAProgramIsReplacedOnce(t *testing.T) {
 	}
 }
 
-func TestOneRunnerOfAProgramIsAtItAtATime(t *testing.T) {
+func TestUpdatesOfAProgramAreExclusive(t *testing.T) {
 	u := brought(t, "")
 	other := &Updater{cfg: u.cfg}
 	if got, err := u.lock(); !got {

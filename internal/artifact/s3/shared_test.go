@@ -94,7 +94,7 @@ func contentOf(part int, name string) string {
 	}
 }
 
-func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
+func TestArtifactsAreSharedBetweenTrackersAtOnce(t *testing.T) {
 	a, b, k, c := pair(t, artifact.Options{})
 	for part := range 2 {
 		content := contentOf(part, "x")
@@ -162,9 +162,8 @@ func TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedForLeavesRoomToBeMade uses the least recently used artifact, so that the next one is evicted
-// instead.
-func TestWhatIsAskedForLeavesRoomToBeMade(t *testing.T) {
+// TestEvictionSkipsRequestedArtifacts uses the least recently used artifact, so that the next one is evicted instead.
+func TestEvictionSkipsRequestedArtifacts(t *testing.T) {
 	c, opts := &clock{}, bucketKeeper(t, commonServer(t)).options(t)
 	opts.Now, opts.CapBytes, opts.UploadBytes = c.now, 3*unit, 3*unit
 	s := run(t, opts)
@@ -349,8 +348,8 @@ func TestAnObjectStoreThatRenewsNothingIsAway(t *testing.T) {
 	eventually(t, "known to be away", func() bool { return errors.Is(s.Away(), artifact.ErrAway) })
 }
 
-// TestAnOwnerOfWhatOthersCountIsKnown pins and unpins artifacts that another tracker accounts for.
-func TestAnOwnerOfWhatOthersCountIsKnown(t *testing.T) {
+// TestOwnersOfSharedArtifactsAreKnown pins and unpins artifacts that another tracker accounts for.
+func TestOwnersOfSharedArtifactsAreKnown(t *testing.T) {
 	a, b, _, _ := pair(t, artifact.Options{})
 	first, second := contentOf(1, "first"), contentOf(1, "second")
 	put(t, b.Store, "ana", first, second)
@@ -364,9 +363,9 @@ func TestAnOwnerOfWhatOthersCountIsKnown(t *testing.T) {
 	}
 }
 
-// TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile fills a tracker with artifacts of another tracker's part.
-// They count against its capacity, pinned or not, until the other tracker accounts for them.
-func TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile(t *testing.T) {
+// TestArtifactsOfOtherTrackersUseCapacity fills a tracker with artifacts of another tracker's part. They count against
+// its capacity, pinned or not, until the other tracker accounts for them.
+func TestArtifactsOfOtherTrackersUseCapacity(t *testing.T) {
 	a, _, _, c := pair(t, artifact.Options{CapBytes: 4 * unit, UploadBytes: 4 * unit})
 	var contents []string
 	for n := range 8 {
@@ -486,8 +485,8 @@ func TestTrackersThatUseOneArtifactAtOnceLeaveIt(t *testing.T) {
 	}
 }
 
-// TestAnArtifactMayBeReliedOnWhileItIsFreshOnly because another tracker may remove it afterwards.
-func TestAnArtifactMayBeReliedOnWhileItIsFreshOnly(t *testing.T) {
+// TestArtifactsCanBeReliedOnOnlyWhileFresh: another tracker may remove them afterwards.
+func TestArtifactsCanBeReliedOnOnlyWhileFresh(t *testing.T) {
 	a, _, _, c := pair(t, artifact.Options{})
 	put(t, a.Store, "ana", "hello")
 	there := func() bool { there, _ := a.Stat(digestOf("hello")); return there }

@@ -18,8 +18,8 @@ const unit = 16 << 10
 
 var errCut = errors.New("line cut")
 
-// TestEveryKeeper runs the same tests on each kind of storage.
-func TestEveryKeeper(t *testing.T) {
+// TestBlobsContract runs the same tests on each kind of storage.
+func TestBlobsContract(t *testing.T) {
 	for what, promise := range map[string]func(*testing.T, keeper){
 		"what is stored is served": stored, "a broken upload is resumed": resumed, "bad uploads leave nothing": bad,
 		"many uploads store it once": many, "a large one is whole": large, "what is damaged is found when it is used": damagedUsed,

@@ -141,7 +141,7 @@ func TestTransferIsWithinATarget(t *testing.T) {
 	}
 }
 
-func TestWhatASetLacksFailsAndTooMuchIsAnError(t *testing.T) {
+func TestUnrecordedPointsFailWithinALimit(t *testing.T) {
 	set := testSets(t)[0]
 	whole := set.Points
 	set.Points = whole[1:]
@@ -211,7 +211,7 @@ func TestAGuessWithoutAnyOtherWorkloadIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestAGuessIsAmongWhatWasMeasured(t *testing.T) {
+func TestGuessesAreMeasuredPoints(t *testing.T) {
 	p := newPast(testDevices(t, 2), nil, testBatches)
 	for k, d := range p.devices {
 		if got, err := p.guessShare(k); err != nil || got <= 0 || got > 1 {
@@ -239,7 +239,7 @@ func TestTrialsAndSharesOfARun(t *testing.T) {
 	}
 }
 
-func TestARunThatMissesCountsAsTheBudget(t *testing.T) {
+func TestRunsThatMissCountAsTheBudget(t *testing.T) {
 	r := &Report{Budget: 100, Shares: []float64{0.8, 0.99}, Budgets: []int{1, 2}}
 	got := r.result("ga", []*run{{share: []float64{0.5, 0.8}, code: 200}, {share: []float64{1}, code: 100}})
 	want := SearchResult{Search: "ga", Trials: []float64{1.5, 50.5}, Missed: []int{0, 1}, After: []float64{0.75, 0.9}, Code: 150}

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
-// TestNothingIsLostOfTrackersSideBySide kills one of two trackers, whose shards the other one takes.
-func TestNothingIsLostOfTrackersSideBySide(t *testing.T) {
+// TestTrackersSideBySideLoseNothing kills one of two trackers, whose shards the other one takes.
+func TestTrackersSideBySideLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: kills a tracker, and waits until another one has its shards")
 	}

@@ -45,7 +45,7 @@ func small(t *testing.T) Options {
 	}
 }
 
-func TestAFarmOfPretendersFindsNothingLost(t *testing.T) {
+func TestSimulatedFarmLosesNothing(t *testing.T) {
 	o := small(t)
 	o.Records = 5000
 	d, err := Run(t.Context(), o)
@@ -65,8 +65,8 @@ func TestAFarmOfPretendersFindsNothingLost(t *testing.T) {
 	}
 }
 
-// TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome combines all kinds of faults.
-func TestNothingIsLostWhenTheTrackerIsKilledAndAnswersNeverCome(t *testing.T) {
+// TestKillsAndLostAnswersLoseNothing combines all kinds of faults.
+func TestKillsAndLostAnswersLoseNothing(t *testing.T) {
 	o := small(t)
 	o.Time, o.Tuners, o.Builders = 3*time.Second, 4, 3
 	o.Failures = Failures{Build: 0.1, Crash: 0.1, Infra: 0.05, LostAnswers: 0.05, MeanLife: 2 * time.Second, Kills: 3}

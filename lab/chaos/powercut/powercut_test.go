@@ -95,7 +95,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-func TestWhatIsLeftIsWhatWasSyncedAndAnyOfTheRest(t *testing.T) {
+func TestDiskKeepsSyncedDataAndAnyOfTheRest(t *testing.T) {
 	trace := record(t)
 	d := trace.NewDisk()
 	if err := d.Advance(trace.Len()); err != nil {

@@ -76,7 +76,7 @@ func TestARunWithoutFailuresPasses(t *testing.T) {
 	}
 }
 
-func TestWhatHasTheFewestCleanRunsIsRunNext(t *testing.T) {
+func TestPackagesWithFewestCleanRunsGoFirst(t *testing.T) {
 	plain, race := setting{Processors: 1}, setting{Race: true, Processors: 1}
 	a, b := binary{pkg: "a"}, binary{pkg: "b"}
 	p := newPlan(options{runs: 2, settings: []setting{plain, race}}, map[bool][]binary{false: {a, b}, true: {a, b}}, map[place]*entry{
@@ -92,7 +92,7 @@ func TestWhatHasTheFewestCleanRunsIsRunNext(t *testing.T) {
 	}
 }
 
-func TestWhatFailsWaitsForItsTurn(t *testing.T) {
+func TestFailingPackagesWaitTheirTurn(t *testing.T) {
 	s := setting{Processors: 1}
 	p := newPlan(options{runs: 3, settings: []setting{s}}, map[bool][]binary{false: {{pkg: "a"}, {pkg: "b"}}}, nil)
 	order := ""

@@ -213,9 +213,9 @@ func blockProduct(t *testing.T, nibbles bool) *expr.Workload {
 	return w
 }
 
-// TestCodesAreTakenByInstructions checks that codes are looked up in a table, or multiplied as bytes with fast
+// TestInt4CodesAreLookedUpByInstructions checks that codes are looked up in a table, or multiplied as bytes with fast
 // numerics, on machines that need not be available.
-func TestCodesAreTakenByInstructions(t *testing.T) {
+func TestInt4CodesAreLookedUpByInstructions(t *testing.T) {
 	for _, c := range []struct {
 		name, target string
 		features     []string

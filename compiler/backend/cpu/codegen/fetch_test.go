@@ -13,9 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestTilesFetchWhatTheirEndStreams checks that tiles prefetch once per line if a residual and the results exceed the
-// second-level cache.
-func TestTilesFetchWhatTheirEndStreams(t *testing.T) {
+// TestTilesPrefetchTheStreamedResidual checks that tiles prefetch once per line if a residual and the results exceed
+// the second-level cache.
+func TestTilesPrefetchTheStreamedResidual(t *testing.T) {
 	const text = `tilth-workload 1
 input t0 f32[ROWS,64]
 input t1 f32[ROWS,256]

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNothingBeyondLimitsIsUsed compares kernels with the evaluator for the elements of an execution, with NaN beyond
-// them.
-func TestNothingBeyondLimitsIsUsed(t *testing.T) {
+// TestElementsBeyondTheExtentsAreNotRead compares kernels with the evaluator for the elements of an execution, with
+// NaN beyond them.
+func TestElementsBeyondTheExtentsAreNotRead(t *testing.T) {
 	checkDrawn(t, modes[:1], batchSize, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawWorkload, kerneltest.DrawAttention, kerneltest.DrawRows, kerneltest.DrawSums, kerneltest.DrawProduct, kerneltest.DrawConv}).Draw(t, "kind")
 		return casePoint(t, d, kerneltest.Opened(t, draw(t)).Merge())

@@ -13,9 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestAPartThatIsReadAgainFetchesTheNext uses a strip of 64 rows of 16 columns, 4096 bytes, that every tile of rows
+// TestRereadStripsPrefetchTheNextStrip uses a strip of 64 rows of 16 columns, 4096 bytes, that every tile of rows
 // reads. Each of 8 tiles prefetches an eighth of the next strip: 512 bytes, 8 per step.
-func TestAPartThatIsReadAgainFetchesTheNext(t *testing.T) {
+func TestRereadStripsPrefetchTheNextStrip(t *testing.T) {
 	const next = ", 0, 2);"
 	source := tiledProduct(t, 32)
 	if strings.Count(source, next) != 1 || !strings.Contains(source, " * 512 + ") || !strings.Contains(source, " * 8 + 4096"+next) {
@@ -67,9 +67,9 @@ prefetch 0 1024
 	return u.Source()
 }
 
-// TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext uses sums of 16 x 7 x 16 elements of 32 rows of 32
-// columns of a constant, 4096 bytes. Each of 8 tiles of rows prefetches 512 bytes of the following constants.
-func TestABufferThatIsReadAgainFetchesWhatItIsComputedFromNext(t *testing.T) {
+// TestRereadBuffersPrefetchTheirNextInputs uses sums of 16 x 7 x 16 elements of 32 rows of 32 columns of a constant,
+// 4096 bytes. Each of 8 tiles of rows prefetches 512 bytes of the following constants.
+func TestRereadBuffersPrefetchTheirNextInputs(t *testing.T) {
 	w, err := expr.Parse("tilth-workload 1\ninput t0 f32[64,32]\nconstant t1 f32[32,96]\n" +
 		"sum t2 f32[64,96] over 32 = (mul [t0 i0 r0] [t1 r0 i1])\nmap t3 f32[64,96] = (max [t2 i0 i1] 0x0p+00:f32)\noutput t3\n")
 	if err != nil {

@@ -29,9 +29,9 @@ func stored(t *testing.T, computed bool) *expr.Workload {
 	return w
 }
 
-// TestWhatIsComputedIsRoundedByAnInstruction also checks that values that are only cast use arithmetic, which keeps
+// TestComputedBFloat16IsRoundedByAnInstruction also checks that values that are only cast use arithmetic, which keeps
 // denormal numbers.
-func TestWhatIsComputedIsRoundedByAnInstruction(t *testing.T) {
+func TestComputedBFloat16IsRoundedByAnInstruction(t *testing.T) {
 	for _, m := range pairModes {
 		if m.compiler != "clang-19" {
 			continue

@@ -10,9 +10,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestStepsOfALargeTileStayApart uses four unrolled steps with three places between them. A tile of few accumulators
-// has spare registers, and prefetches separate steps themselves.
-func TestStepsOfALargeTileStayApart(t *testing.T) {
+// TestStepsOfLargeTilesAreSeparated uses four unrolled steps with three places between them. A tile of few
+// accumulators has spare registers, and prefetches separate steps themselves.
+func TestStepsOfLargeTilesAreSeparated(t *testing.T) {
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
 		t.Fatal(err)

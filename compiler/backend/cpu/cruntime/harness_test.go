@@ -32,9 +32,9 @@ func runHarness(t *testing.T, name string, args ...string) {
 // TestRaceKeepsItsErrorRates draws samples from several distributions.
 func TestRaceKeepsItsErrorRates(t *testing.T) { runHarness(t, "race") }
 
-// TestTheEndOfABufferIsShownAndHidden reads and writes beyond the end.
-func TestTheEndOfABufferIsShownAndHidden(t *testing.T) { runHarness(t, "buffer") }
+// TestBufferOverrunsAreDetected reads and writes beyond the end.
+func TestBufferOverrunsAreDetected(t *testing.T) { runHarness(t, "buffer") }
 
-// TestTheWallBesideADriver checks that the sandbox denies starting programs, signalling others and removing files,
-// and permits what drivers do.
-func TestTheWallBesideADriver(t *testing.T) { runHarness(t, "sandbox", t.TempDir()) }
+// TestSandboxBesideADriver checks that the sandbox denies starting programs, signalling others and removing files, and
+// permits what drivers do.
+func TestSandboxBesideADriver(t *testing.T) { runHarness(t, "sandbox", t.TempDir()) }

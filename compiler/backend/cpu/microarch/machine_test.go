@@ -26,9 +26,9 @@ func TestOneWorkerStartsNoRegion(t *testing.T) {
 	}
 }
 
-// TestFillsGrowWithWhatIsNew checks that a cache that holds everything an iteration touches is filled only with new
+// TestCacheFillsCountNewData checks that a cache that holds everything an iteration touches is filled only with new
 // data, and that a smaller one is refilled each time.
-func TestFillsGrowWithWhatIsNew(t *testing.T) {
+func TestCacheFillsCountNewData(t *testing.T) {
 	l := Level{Capacity: 100}
 	for _, c := range []struct{ touched, inner, outer, times, want float64 }{
 		{touched: 80, inner: 10, outer: 40, times: 8, want: 4},
@@ -41,9 +41,9 @@ func TestFillsGrowWithWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestStoresGrowOutwards checks that each cache is larger than the previous one, its fills cost more, and only the
-// last is shared. A processor without a third-level cache has one level less.
-func TestStoresGrowOutwards(t *testing.T) {
+// TestOuterCachesAreLargerAndDearer checks that each cache is larger than the previous one, its fills cost more, and
+// only the last is shared. A processor without a third-level cache has one level less.
+func TestOuterCachesAreLargerAndDearer(t *testing.T) {
 	on := parse(t, "x86-64-v4", 2).Clone()
 	without := len(Levels(on))
 	on.CPU.L3Bytes = 32 << 20
@@ -99,9 +99,9 @@ func TestPairsAreMultipliedWhereTheyPay(t *testing.T) {
 	}
 }
 
-// TestLinesThatLieApartShareSets checks that lines a page apart have one way less than the first-level cache, and
-// that a line adjacent to the previous one is never evicted.
-func TestLinesThatLieApartShareSets(t *testing.T) {
+// TestLinesAPageApartShareSets checks that lines a page apart have one way less than the first-level cache, and that a
+// line adjacent to the previous one is never evicted.
+func TestLinesAPageApartShareSets(t *testing.T) {
 	for _, c := range []struct {
 		preset       string
 		cache, apart int64

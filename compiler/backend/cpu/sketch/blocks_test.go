@@ -24,9 +24,9 @@ func product(t *testing.T, rows, depth, block int64) *expr.Workload {
 	return w
 }
 
-// TestBlocksAreTakenWhereTheyAreWhole checks that data has eight bits if numerics and the machine allow it, and that
-// the tile of any product is used otherwise.
-func TestBlocksAreTakenWhereTheyAreWhole(t *testing.T) {
+// TestBlockwiseDataNeedsWholeBlocks checks that data has eight bits if numerics and the machine allow it, and that the
+// tile of any product is used otherwise.
+func TestBlockwiseDataNeedsWholeBlocks(t *testing.T) {
 	const avx512 = "x86-64-v4"
 	for _, c := range []struct {
 		name, target       string

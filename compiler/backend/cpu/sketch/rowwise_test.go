@@ -41,8 +41,8 @@ output t5
 	}
 }
 
-// TestRowsThatBecomeAnElementEach covers a shared last axis of the result with contiguous rows.
-func TestRowsThatBecomeAnElementEach(t *testing.T) {
+// TestRowReductionsAreFactored covers a shared last axis of the result with contiguous rows.
+func TestRowReductionsAreFactored(t *testing.T) {
 	w, err := expr.Parse(`tilth-workload 1
 input t0 f32[16,4096]
 sum t1 f32[16] over 4096 = (mul [t0 i0 r0] [t0 i0 r0])

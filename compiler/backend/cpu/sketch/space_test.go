@@ -77,7 +77,7 @@ func TestAPointIsReadBackAsWritten(t *testing.T) {
 	}
 }
 
-func TestAPointOfAnotherShapeIsTakenAsNearAsPossible(t *testing.T) {
+func TestPointsOfOtherShapesAreClamped(t *testing.T) {
 	large, small := New(Conv(t, 56, 64), Target(t, "x86-64-v4"), schedule.Default), New(Conv(t, 7, 64), Target(t, "x86-64-v4"), schedule.Default)
 	p, _ := large.Parse("tv=2 tw=14 th=1 hb=4 feed=2")
 	q, ok := small.Parse(large.Format(p))

@@ -59,10 +59,9 @@ func TestCostsOfWindows(t *testing.T) {
 	}
 }
 
-// TestACrowdedTileOfTwoStepsCosts uses 7 x 4 vectors; with the four of a step and one broadcast, they exceed 32
-// registers by one. LLVM spills everything in a loop of two steps, and with four a sum or two, on which all others
-// wait.
-func TestACrowdedTileOfTwoStepsCosts(t *testing.T) {
+// TestSpillingTilesCostMore uses 7 x 4 vectors; with the four of a step and one broadcast, they exceed 32 registers by
+// one. LLVM spills everything in a loop of two steps, and with four a sum or two, on which all others wait.
+func TestSpillingTilesCostMore(t *testing.T) {
 	s := sketch.New(kerneltest.Product(t, 3136, 256, 128), sketch.Target(t, "x86-64-v4"), schedule.Strict)
 	cost := func(point string) float64 {
 		p, ok := s.Parse(point + " hb=14 cb=64 inner=1 outer=1")

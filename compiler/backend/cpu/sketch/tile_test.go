@@ -107,8 +107,8 @@ func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
 	}
 }
 
-// TestTheEndOfATileCounts checks that reads and stores of the maps after a reduction count as cache traffic, too.
-func TestTheEndOfATileCounts(t *testing.T) {
+// TestEpilogueTrafficIsCounted checks that reads and stores of the maps after a reduction count as cache traffic, too.
+func TestEpilogueTrafficIsCounted(t *testing.T) {
 	const sum = `tilth-workload 1
 input t0 f32[3136,64]
 input t1 f32[3136,256]

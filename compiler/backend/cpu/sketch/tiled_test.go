@@ -42,8 +42,8 @@ func TestTilesOfOtherCompilersAreTheNearestPoint(t *testing.T) {
 	}
 }
 
-// TestWhatATilingLeavesOpenIsTheCheapest checks that no other choice of an open knob costs less.
-func TestWhatATilingLeavesOpenIsTheCheapest(t *testing.T) {
+// TestTiledPicksTheCheapestOpenKnobs checks that no other choice of an open knob costs less.
+func TestTiledPicksTheCheapestOpenKnobs(t *testing.T) {
 	s := New(Conv(t, 28, 64), Target(t, "x86-64-v3"), schedule.Strict)
 	p, ok := s.Tiled(searchspace.Tiling{Channels: 16, Columns: 4, Rows: 1})
 	if !ok {

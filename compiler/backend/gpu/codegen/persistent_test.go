@@ -9,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestBlocksThatWalkKeepResultsInRegisters checks that persistent blocks prefetch and multiply like blocks with a
+// TestPersistentBlocksKeepResultsInRegisters checks that persistent blocks prefetch and multiply like blocks with a
 // tile each, with whole sums or Stream-K shares. They use no atomic additions.
-func TestBlocksThatWalkKeepResultsInRegisters(t *testing.T) {
+func TestPersistentBlocksKeepResultsInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for algorithm, c := range map[string]struct {

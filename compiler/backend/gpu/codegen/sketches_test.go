@@ -125,9 +125,9 @@ func TestFewTermsAreAddedInARegister(t *testing.T) {
 	k.lacks(t, made, "shared")
 }
 
-// TestFewResultsFillTheCard checks that sums are divided into parts if there are fewer tiles than multiprocessors,
-// and that a second launch adds them up.
-func TestFewResultsFillTheCard(t *testing.T) {
+// TestSmallOutputsAreSplitAcrossTheCard checks that sums are divided into parts if there are fewer tiles than
+// multiprocessors, and that a second launch adds them up.
+func TestSmallOutputsAreSplitAcrossTheCard(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for _, m := range []int64{1, 8, 16} {

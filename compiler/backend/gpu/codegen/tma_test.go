@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestOneThreadHasBoxesCopied checks that operands of warpgroups arrive by TMA copies of the launch's tensor maps,
-// and that mbarriers wait for them. Nothing spills, and the assembler does not serialise the products.
-func TestOneThreadHasBoxesCopied(t *testing.T) {
+// TestWarpgroupOperandsArriveByTMA checks that operands of warpgroups arrive by TMA copies of the launch's tensor
+// maps, and that mbarriers wait for them. Nothing spills, and the assembler does not serialise the products.
+func TestWarpgroupOperandsArriveByTMA(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for _, d := range []array.DType{array.BFloat16, array.Float16} {
@@ -26,9 +26,9 @@ func TestOneThreadHasBoxesCopied(t *testing.T) {
 	}
 }
 
-// TestBoxesThatCannotBeCopiedAreRefused checks that they are refused before compilation: on GPUs without tensor maps,
-// and for tensors that the launch itself writes.
-func TestBoxesThatCannotBeCopiedAreRefused(t *testing.T) {
+// TestInvalidTMACopiesAreRefused checks that they are refused before compilation: on GPUs without tensor maps, and for
+// tensors that the launch itself writes.
+func TestInvalidTMACopiesAreRefused(t *testing.T) {
 	on, err := gpusim.Backend{}.Target(gpusim.Backend{}.Targets()[0], 1)
 	if err != nil {
 		t.Fatal(err)

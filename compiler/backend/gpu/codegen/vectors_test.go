@@ -33,8 +33,8 @@ func TestNeighboursAreReadAndWrittenAtOnce(t *testing.T) {
 // alignedInLoop matches an alignment check in each round of a copy.
 var alignedInLoop = regexp.MustCompile(`for \([^\n]*\n\s*if \(ALIGNED`)
 
-// TestWhetherPartsAreAlignedIsAskedOnce expects one check for all rounds of a copy, and none for other tensors.
-func TestWhetherPartsAreAlignedIsAskedOnce(t *testing.T) {
+// TestAlignmentIsCheckedOncePerCopy expects one check for all rounds of a copy, and none for other tensors.
+func TestAlignmentIsCheckedOncePerCopy(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	w := parsed(t, "input t0 f32[512,512]@[1024,1]\ninput t1 f32[512,512]\n"+

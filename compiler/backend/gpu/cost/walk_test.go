@@ -7,9 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
 
-// TestWavesAndTailsOfBlocksThatWalk uses six tiles of three steps. Four blocks have at most two tiles, half more than
-// on average. Stream-K shares of all steps leave no block more than a step above the average. The work is the same.
-func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
+// TestWavesAndTailsOfPersistentBlocks uses six tiles of three steps. Four blocks have at most two tiles, half more
+// than on average. Stream-K shares of all steps leave no block more than a step above the average. The work is the
+// same.
+func TestWavesAndTailsOfPersistentBlocks(t *testing.T) {
 	for how, want := range map[string]struct {
 		tiles            int64
 		max, waves, tail float64
@@ -34,8 +35,8 @@ func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFirstTileIsWaitedFor covers tiles whose last steps prefetch for the next one.
-func TestOnlyTheFirstTileIsWaitedFor(t *testing.T) {
+// TestPrefetchingTilesWaitOnlyForTheFirst covers tiles whose last steps prefetch for the next one.
+func TestPrefetchingTilesWaitOnlyForTheFirst(t *testing.T) {
 	for how, want := range map[string]float64{
 		"pipeline 2 2\n": 1, "persist 0 4\n": 2, "pipeline 2 2\npersist 0 4\n": 1, "pipeline 2 2\npersist 0 4\nstreamk 1 1\n": 5.0 / 3,
 	} {

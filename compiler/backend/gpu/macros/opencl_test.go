@@ -20,8 +20,8 @@ func isWarpWord(word string) bool {
 	return slices.ContainsFunc(warpWords, func(w string) bool { return strings.HasPrefix(word, w) })
 }
 
-// TestOpenCLHasAllWordsButThoseForWarps compares the macros with those of the other dialects.
-func TestOpenCLHasAllWordsButThoseForWarps(t *testing.T) {
+// TestOpenCLHasAllMacrosButThoseForWarps compares the macros with those of the other dialects.
+func TestOpenCLHasAllMacrosButThoseForWarps(t *testing.T) {
 	want := slices.DeleteFunc(words(nvptx, "NVPTX_"), isWarpWord)
 	if got := words(opencl, "OPENCL_"); !slices.Equal(got, want) || len(got) < 20 {
 		t.Errorf("opencl.h has\n%v, want\n%v", got, want)

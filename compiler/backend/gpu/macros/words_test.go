@@ -22,7 +22,7 @@ func words(text, own string) (list []string) {
 	return list
 }
 
-func TestDialectsHaveTheSameWords(t *testing.T) {
+func TestDialectsHaveTheSameMacros(t *testing.T) {
 	text, err := files.ReadFile("simulated/words.h")
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +33,9 @@ func TestDialectsHaveTheSameWords(t *testing.T) {
 	}
 }
 
-// TestEveryWordIsExplained looks for the macros in the list of words.go. Those that differ in a suffix share an item.
-func TestEveryWordIsExplained(t *testing.T) {
+// TestEveryMacroIsDocumented looks for the macros in the list of words.go. Those that differ in a suffix share an
+// item.
+func TestEveryMacroIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("words.go")
 	if err != nil {
 		t.Fatal(err)

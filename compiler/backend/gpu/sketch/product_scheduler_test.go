@@ -59,9 +59,9 @@ func costs(t *testing.T, x tile, m, n, k int64, walks ...[3]int64) (list []float
 	return list
 }
 
-// TestEqualSharesSaveATail uses 272 tiles on 132 multiprocessors: the last of three rounds has 8 tiles. Persistent
+// TestStreamKShortensTheTail uses 272 tiles on 132 multiprocessors: the last of three rounds has 8 tiles. Persistent
 // blocks alone do not shorten it; Stream-K shares do, although few blocks then add up the parts.
-func TestEqualSharesSaveATail(t *testing.T) {
+func TestStreamKShortensTheTail(t *testing.T) {
 	list := costs(t, ofWarps, 16*128, 17*128, 4096, [3]int64{1, 1, 0}, [3]int64{1, 1, 1}, [3]int64{1, 1, 2})
 	for _, cut := range list[1:] {
 		if cut > 0.97*list[0] || cut < 0.6*list[0] {
@@ -70,8 +70,9 @@ func TestEqualSharesSaveATail(t *testing.T) {
 	}
 }
 
-// TestBandsSaveMemory checks that bands help if operands exceed the cache, and change nothing otherwise.
-func TestBandsSaveMemory(t *testing.T) {
+// TestRasterBandsReduceMemoryTraffic checks that bands help if operands exceed the cache, and change nothing
+// otherwise.
+func TestRasterBandsReduceMemoryTraffic(t *testing.T) {
 	if list := costs(t, ofWarpgroup, 2048, 2048, 512, [3]int64{1, 1, 0}, [3]int64{1, 8, 0}); list[0] != list[1] {
 		t.Errorf("bands of operands that are in the cache cost %v", list)
 	}
