@@ -40,7 +40,7 @@ func HelperName(op string, d array.DType, lanes int64) string {
 }
 
 // Helper declares a function on a scalar type once, and returns its name: an operator on integers, min, max, abs,
-// or from_TYPE, a cast.
+// fma, or from_TYPE, a cast.
 func (h *Helpers) Helper(op string, d array.DType) string {
 	name, t := HelperName(op, d, 1), types[d].Scalar
 	switch {
@@ -53,13 +53,53 @@ func (h *Helpers) Helper(op string, d array.DType) string {
 			nan = " || a != a"
 		}
 		h.function(name, "%s %s(%s a, %s b) { return a %s b%s ? a : b; }\n", t, name, t, t, test, nan)
+	case op == "fma":
+		h.Declarations.DeclareFMA()
+		h.Declarations.Declare(name, fmt.Sprintf(multiplyAdd, name, h.Head, t, types[d].Builtin, strings.ToUpper(types[d].Builtin)))
 	case op == "abs":
 		h.function(name, "%s %s(%s a) { return a < 0 ? (%s)(0 - (%s)a) : a; }\n", t, name, t, t, UnsignedOf(d))
 	default:
-		panic(fmt.Sprintf("ctext: there is no helper %s on %v", op, d))
+		panic(fmt.Sprintf("cprint: there is no helper %s on %v", op, d))
 	}
 	return name
 }
+
+// Contract returns C that turns the contraction of multiply-adds within an expression ON or OFF, up to the end of the
+// block or file. It is off elsewhere. gcc has no such pragma.
+func Contract(to string) string {
+	return fmt.Sprintf(`#if defined(__OPENCL_C_VERSION__)
+#pragma OPENCL FP_CONTRACT %[1]s
+#elif defined(__clang__)
+#pragma STDC FP_CONTRACT %[1]s
+#endif
+`, to)
+}
+
+// DeclareFMA defines TILTH_FMA where clang has a builtin for multiply-adds that becomes an instruction. Elsewhere it
+// fuses within a function, which takes time to inline, if the target has an instruction that is no slower.
+func (d *Declarations) DeclareFMA() {
+	d.Declare("TILTH_FMA", `#if defined(__clang__) && !defined(__OPENCL_C_VERSION__) && (defined(__FMA__) || defined(__aarch64__) || defined(__NVPTX__))
+#if __has_builtin(__builtin_elementwise_fma)
+#define TILTH_FMA __builtin_elementwise_fma
+#endif
+#endif
+`)
+}
+
+// multiplyAdd declares a * b + c, with one rounding where the target has an instruction for it. It never calls the C
+// library.
+var multiplyAdd = `#ifdef TILTH_FMA
+#define %[1]s TILTH_FMA
+#else
+%[2]s%[3]s %[1]s(%[3]s a, %[3]s b, %[3]s c) {
+` + Contract("ON") + `#if !defined(__clang__) && defined(__FP_FAST_FMA%[5]s)
+  return __builtin_fma%[4]s(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+#endif
+`
 
 // function declares a function.
 func (h *Helpers) function(name, format string, args ...any) {

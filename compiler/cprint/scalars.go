@@ -56,7 +56,7 @@ func (s *Scalars) Text(e expr.Expr) string {
 		if s.Other != nil {
 			return s.Other(e)
 		}
-		panic(fmt.Sprintf("ctext: unknown expression %T", e))
+		panic(fmt.Sprintf("cprint: unknown expression %T", e))
 	}
 }
 
@@ -81,7 +81,18 @@ func (s *Scalars) binary(n *expr.Binary) string {
 	if code, ok := s.indexBinary(n); ok {
 		return code
 	}
+	if product, ok := n.Product(); ok {
+		return MultiplyAdd(s.Helper("fma", d), n.Op, s.Text(product.A), s.Text(product.B), s.Text(n.A))
+	}
 	return s.Binary(n.Op, d, s.Text(n.A), s.Text(n.B))
+}
+
+// MultiplyAdd returns a call of the helper fma: c plus (expr.Add) or minus (expr.Sub) the product of a and b.
+func MultiplyAdd(helper string, op expr.BinaryOp, a, b, c string) string {
+	if op == expr.Sub {
+		a = "(-" + a + ")"
+	}
+	return fmt.Sprintf("%s(%s, %s, %s)", helper, a, b, c)
 }
 
 // InFloat32 returns an operator on 16-bit floats as computed in float32. The result, unless it is a Bool, is

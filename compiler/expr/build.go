@@ -74,6 +74,35 @@ func newSelect(cond, a, b Expr) *Select {
 	return &Select{Cond: cond, A: a, B: b, dtype: a.DType()}
 }
 
+// FusedBin returns the sum or difference of floating-point numbers a and b as a multiply-add if b is, or becomes, a
+// product. Every other sum rounds its operands first, so that the operators of a model keep their results when they
+// share a kernel.
+func FusedBin(op BinaryOp, a, b Expr) Expr {
+	if !a.DType().IsFloat() {
+		return Bin(op, a, b)
+	}
+	n := newBinary(op, a, b)
+	n.Fused = true
+	return n
+}
+
+// rebuilt returns the operator applied to other operands of the same types, folded.
+func (n *Binary) rebuilt(a, b Expr) Expr {
+	if n.Fused {
+		return FusedBin(n.Op, a, b)
+	}
+	return Bin(n.Op, a, b)
+}
+
+// Product returns the product that a fused sum or difference does not round; ok is false if there is none.
+func (n *Binary) Product() (product *Binary, ok bool) {
+	if !n.Fused {
+		return nil, false
+	}
+	product, ok = n.B.(*Binary)
+	return product, ok && product.Op == Mul
+}
+
 func foldInt(op BinaryOp, a, b int64) (int64, bool) {
 	truth := func(c bool) (int64, bool) {
 		if c {

@@ -49,8 +49,11 @@ type Load struct {
 
 // Binary applies a two-operand operator; both operands have the same type. Create it with Bin.
 type Binary struct {
-	Op    BinaryOp
-	A, B  Expr
+	Op   BinaryOp
+	A, B Expr
+	// Fused is set for a sum or difference that does not round B if it is a product, where the target has an
+	// instruction for both. Create it with FusedBin.
+	Fused bool
 	dtype array.DType
 }
 

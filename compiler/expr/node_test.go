@@ -14,6 +14,28 @@ func (a asked) DType() array.DType {
 	return array.Float32
 }
 
+// TestAMultiplyAddStaysOne checks that rebuilding a sum neither loses nor makes a multiply-add.
+func TestAMultiplyAddStaysOne(t *testing.T) {
+	x, v := NewInput("x", array.Float32, 8), &Var{Name: "v", Extent: 8}
+	product := MulE(x.At(v), x.At(v))
+	apart, fused := AddE(x.At(v), product), FusedBin(Add, x.At(v), product)
+	if Same(apart, fused) {
+		t.Error("a multiply-add equals a sum of a rounded product")
+	}
+	same := func(e Expr) Expr { return e }
+	for name, rebuild := range map[string]func(Expr) Expr{
+		"Rewrite": func(e Expr) Expr { return Rewrite(e, same) }, "Map": func(e Expr) Expr { return Map(e, same) }, "Simplify": Simplify,
+		"Substitute": func(e Expr) Expr { return Substitute(e, map[*Var]Expr{v: v}) },
+	} {
+		if !Same(rebuild(fused), fused) || !Same(rebuild(apart), apart) {
+			t.Errorf("%s: %v and %v", name, rebuild(fused), rebuild(apart))
+		}
+	}
+	if _, ok := FusedBin(Add, x.At(v), x.At(v)).(*Binary).Product(); ok {
+		t.Error("a sum of loads has a product")
+	}
+}
+
 // A sum of 16,000 operands asked its first one 16,000 times, through all of the chain.
 func TestTheTypeOfAChainIsFoundOnce(t *testing.T) {
 	for name, link := range map[string]func(e Expr) Expr{

@@ -41,7 +41,7 @@ func Same(a, b Expr) bool {
 		return ok && *x == *y
 	case *Binary:
 		y, ok := b.(*Binary)
-		return ok && x.Op == y.Op && Same(x.A, y.A) && Same(x.B, y.B)
+		return ok && x.Op == y.Op && x.Fused == y.Fused && Same(x.A, y.A) && Same(x.B, y.B)
 	case *Unary:
 		y, ok := b.(*Unary)
 		return ok && x.Op == y.Op && Same(x.A, y.A)

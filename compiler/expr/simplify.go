@@ -61,7 +61,7 @@ func (s Simplifier) Simplify(e Expr) Expr {
 	case *Binary:
 		switch {
 		case n.A.DType() != array.Int64:
-			return Bin(n.Op, s.Simplify(n.A), s.Simplify(n.B))
+			return n.rebuilt(s.Simplify(n.A), s.Simplify(n.B))
 		case n.Op.IsComparison():
 			return s.comparison(n)
 		}

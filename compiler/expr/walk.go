@@ -75,7 +75,7 @@ func Rewrite(e Expr, f func(Expr) Expr) Expr {
 		}
 		return f(&Load{Tensor: n.Tensor, Index: index})
 	case *Binary:
-		return f(Bin(n.Op, sub(n.A), sub(n.B)))
+		return f(n.rebuilt(sub(n.A), sub(n.B)))
 	case *Unary:
 		return f(Un(n.Op, sub(n.A)))
 	case *Select:
@@ -100,7 +100,7 @@ func Map(e Expr, f func(Expr) Expr) Expr {
 		}
 		return &Load{Tensor: n.Tensor, Index: index}
 	case *Binary:
-		return &Binary{Op: n.Op, A: f(n.A), B: f(n.B), dtype: n.dtype}
+		return &Binary{Op: n.Op, A: f(n.A), B: f(n.B), Fused: n.Fused, dtype: n.dtype}
 	case *Unary:
 		return &Unary{Op: n.Op, A: f(n.A), dtype: n.dtype}
 	case *Select:

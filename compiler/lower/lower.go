@@ -281,6 +281,8 @@ func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 	case n.decay:
 		store.Value = expr.MulE(kept, value)
 		return n.guarded(ir.Block{store})
+	case g.Combiner == expr.Sum: // the step of a sum may be a multiply-add
+		value = expr.FusedBin(expr.Add, kept, value)
 	case g.Combiner != expr.None:
 		value = g.Combiner.Combine(kept, value)
 	}

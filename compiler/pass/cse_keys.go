@@ -63,6 +63,9 @@ func (k *keys) expr(e expr.Expr, lane *expr.Var) {
 		k.expr(n.At, lane)
 	case *expr.Binary:
 		k.text = fmt.Appendf(k.text, "(%d ", n.Op)
+		if n.Fused {
+			k.text = append(k.text, '*')
+		}
 		k.expr(n.A, lane)
 		k.expr(n.B, lane)
 	case *expr.Unary:

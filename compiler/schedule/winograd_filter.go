@@ -63,7 +63,7 @@ func newFilter(m, taps, stride int64) (f *filter, ok bool) {
 		return odd.input(k-first, func(i int64) expr.Expr { return d(2*i + 1) })
 	}
 	f.output = func(k int64, p func(i int64) expr.Expr) expr.Expr {
-		return expr.AddE(even.output(k, p), odd.output(k, func(i int64) expr.Expr { return p(first + i) }))
+		return expr.FusedBin(expr.Add, even.output(k, p), odd.output(k, func(i int64) expr.Expr { return p(first + i) }))
 	}
 	return f, true
 }

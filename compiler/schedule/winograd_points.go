@@ -120,10 +120,13 @@ func evenSum(c []float64, shift int64, d func(i int64) expr.Expr) expr.Expr {
 
 // plus returns a + c*b, which is one instruction.
 func plus(a expr.Expr, c float64, b expr.Expr) expr.Expr {
-	if c == -1 {
+	switch c {
+	case 1:
+		return expr.AddE(a, b)
+	case -1:
 		return expr.SubE(a, b)
 	}
-	return expr.AddE(a, scaled(c, b))
+	return expr.FusedBin(expr.Add, a, scaled(c, b))
 }
 
 // output returns Aᵀ for m outputs: row k sums the products at p times the k-th power of p.
@@ -148,14 +151,14 @@ func (at interpolation) output(m int64) transform {
 			// Relative to the next pair, so that each pair but the first costs one instruction.
 			sum = plus(both, power(at.pairs[n+1]/at.pairs[n], k), sum)
 		}
-		sum = scaled(power(at.pairs[0], k), sum)
-		if k == 0 && at.zero {
-			sum = expr.AddE(sum, p(0))
+		scale := power(at.pairs[0], k)
+		switch {
+		case k == m-1:
+			return plus(p(infinity), scale, sum)
+		case k == 0 && at.zero:
+			return plus(p(0), scale, sum)
 		}
-		if k == m-1 {
-			sum = expr.AddE(sum, p(infinity))
-		}
-		return sum
+		return scaled(scale, sum)
 	}
 }
 

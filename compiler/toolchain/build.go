@@ -86,7 +86,8 @@ type Embedded struct {
 // times as long and gain nothing.
 const KernelLevel = 1
 
-// OwnLevel is the optimisation level of user kernels, whose loops the compiler may improve.
+// OwnLevel is the optimisation level of user kernels, whose loops the compiler may improve. It may also fuse their
+// multiply-adds.
 const OwnLevel = 3
 
 // AddOwn adds user kernels to the sources.
@@ -108,12 +109,15 @@ func (b *Build) AddLibraries(sonames []string, check string) {
 	}
 }
 
-// commonFlags suit generated kernels: they allow contraction to FMA, ignore errno and exceptions, and keep sums in
-// the order of the schedule. Pointers may leave their buffer temporarily, where a constant offset leads back into
-// it.
-var commonFlags = []string{"-std=gnu11", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
+// commonFlags suit generated kernels: they ignore errno and exceptions, and keep sums in the order of the schedule.
+// Pointers may leave their buffer temporarily, where a constant offset leads back into it.
+var commonFlags = []string{"-std=gnu11", "-fPIC", "-fno-math-errno", "-fno-trapping-math",
 	"-fno-semantic-interposition", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fwrapv", "-w", "-I.",
 	"-D_FILE_OFFSET_BITS=64"} // weights may exceed 2 GiB, also on 32 bits
+
+// contract keeps a product of one operator and a sum of another apart, which are one expression where they share a
+// kernel. Kernels name the multiply-adds that they fuse.
+const contract = "-ffp-contract=off"
 
 // bareFlags suit programs without an operating system: only the compiler's own headers are available, code stays at
 // its link address, and the linker drops unused functions.
@@ -242,7 +246,11 @@ func (tc *Toolchain) flags(b Build, source string) []string {
 	if level == 0 {
 		level = 2
 	}
-	flags := append(slices.Clone(commonFlags), "-O"+strconv.Itoa(level))
+	fusing := contract
+	if b.Levels[source] == OwnLevel {
+		fusing = "-ffp-contract=fast"
+	}
+	flags := append(slices.Clone(commonFlags), "-O"+strconv.Itoa(level), fusing)
 	if !b.Target.HasOperatingSystem() {
 		flags = append(flags, bareFlags...)
 	}

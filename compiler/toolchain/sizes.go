@@ -27,7 +27,7 @@ const SourceLevel = 2
 
 // SourceFlags returns the compiler flags for exported source on a target, with additional ones.
 func SourceFlags(t *target.Target, more []string) []string {
-	flags := []string{"-O" + strconv.Itoa(SourceLevel), "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"}
+	flags := []string{"-O" + strconv.Itoa(SourceLevel), "-std=gnu11", contract, "-fno-math-errno", "-fno-trapping-math", "-fwrapv"}
 	if !t.HasOperatingSystem() {
 		flags = append(flags, bareFlags...)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/cprint"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass"
 )
@@ -219,7 +220,7 @@ func plainDot(terms, lanes int64) string {
 // half of float32. If a lane has two pairs, the second pair's word is extracted too.
 func plainDotBF16(terms, lanes int64) string {
 	if terms == 2 {
-		return `  {bits} p = ({bits})a, q = ({bits})b;
+		return cprint.Contract("ON") + `  {bits} p = ({bits})a, q = ({bits})b;
   return acc + ({acc})(p << 16) * ({acc})(q << 16) + ({acc})(p & 0xffff0000) * ({acc})(q & 0xffff0000);
 `
 	}
@@ -240,5 +241,6 @@ func plainDotBF16(terms, lanes int64) string {
 
 // plainPair returns code that adds the products of bfloat16 pairs, held in words of a and b, to sums.
 func plainPair(sums, a, b string) string {
-	return fmt.Sprintf("  %[1]s += ({acc})(%[2]s << 16) * ({acc})(%[3]s << 16) + ({acc})(%[2]s & 0xffff0000) * ({acc})(%[3]s & 0xffff0000);\n", sums, a, b)
+	return fmt.Sprintf("  {\n%[4]s  %[1]s += ({acc})(%[2]s << 16) * ({acc})(%[3]s << 16) + ({acc})(%[2]s & 0xffff0000) * ({acc})(%[3]s & 0xffff0000);\n  }\n",
+		sums, a, b, cprint.Contract("ON"))
 }

@@ -126,6 +126,6 @@ func (m mode) compile(t testing.TB, text string) (program string, err error) {
 	if m.compiler == "gcc" {
 		flags = d.CPU.GCCFlags()
 	}
-	flags = append(flags, "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-w")
+	flags = append(flags, "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-w")
 	return toolchaintest.Program(t, m.compiler, append(flags, m.flags...), text)
 }

@@ -12,14 +12,14 @@ import (
 // negative x the error grows with the sum, up to 4.5 units in the last place at 1e38.
 const vectorLogistic = `{f} {name}({f} x) {
   {f} y = {max}({f}_splat(-89.0f), {min}({f}_splat(87.0f), x));
-  {f} t = y * -0x1.715476p+0f + 0x1.8p+23f, r = (t - 0x1.8p+23f) * 0x1.62e43p-1f + y;
-  {f} p = r * 0x1.6a23cep-9f - 0x1.123a2p-6f;
-  p = p * r + 0x1.5558f2p-4f;
-  p = p * r - 0x1.555492p-2f;
-  p = p * r + 0x1.fffffcp-1f;
-  p = p * r - 2.0f;
-  p = p * r + 2.0f;
-  return p * ({f})((({i})t << 23) + 0x3f000000) + 1.0f;
+  {f} t = {fma}(y, {k}(-0x1.715476p+0f), {k}(0x1.8p+23f)), r = {fma}(t - 0x1.8p+23f, {k}(0x1.62e43p-1f), y);
+  {f} p = {fma}(r, {k}(0x1.6a23cep-9f), {k}(-0x1.123a2p-6f));
+  p = {fma}(p, r, {k}(0x1.5558f2p-4f));
+  p = {fma}(p, r, {k}(-0x1.555492p-2f));
+  p = {fma}(p, r, {k}(0x1.fffffcp-1f));
+  p = {fma}(p, r, {k}(-2.0f));
+  p = {fma}(p, r, {k}(2.0f));
+  return {fma}(p, ({f})((({i})t << 23) + 0x3f000000), {k}(1.0f));
 }
 `
 

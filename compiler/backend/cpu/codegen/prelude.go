@@ -76,6 +76,8 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 		u.fold(head, name, d, lanes, false)
 	case op == "pairs":
 		u.fold(head, name, d, lanes, true)
+	case op == "fma":
+		u.vectorMultiplyAdd(head, name, t, d, lanes)
 	case op == "any":
 		u.anyLane(head, name, t, d, lanes)
 	case d == array.Float32 && vectorFunctions[op] != "" && !(u.avoidsDoubles && inDoubles[op]):

@@ -226,7 +226,22 @@ func (p *printer) vectorBinary(n *expr.Binary) string {
 	case expr.Min, expr.Max:
 		return p.vectorExtreme(n)
 	}
+	if code, ok := p.multiplyAdd(n); ok {
+		return code
+	}
 	return fmt.Sprintf("(%s %s %s)", p.vector(n.A), cprint.Infix[n.Op], p.vector(n.B))
+}
+
+// multiplyAdd prints a sum or difference that does not round a product.
+func (p *printer) multiplyAdd(n *expr.Binary) (code string, ok bool) {
+	product, ok := n.Product()
+	if !ok {
+		return "", false
+	}
+	if _, divides := p.byLogistic(product); divides {
+		return "", false
+	}
+	return cprint.MultiplyAdd(p.unit.helper("fma", n.DType(), p.lanes), n.Op, p.vector(product.A), p.vector(product.B), p.vector(n.A)), true
 }
 
 // vectorExtreme returns Min or Max. An operand that cannot be NaN, such as the zero of a ReLU, goes first, which is

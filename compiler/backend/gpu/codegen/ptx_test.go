@@ -182,12 +182,13 @@ func TestALaunchGivesMuchSharedMemory(t *testing.T) {
 		if !ok {
 			continue
 		}
-		for _, k := range printPoint(t, s, p, on).kernels {
+		point := printPoint(t, s, p, on)
+		for _, k := range point.kernels {
 			if k.SharedBytes == 0 {
 				continue
 			}
 			found++
-			text, err := ptx(t, "sm_80", k.Text)
+			text, err := ptx(t, "sm_80", point.helpers+k.Text)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,7 +51,10 @@ func SimulatedMaps() string { return header(maps) }
 var layout string
 
 //go:embed math.h
-var math string
+var functions string
+
+// math holds the mathematical functions, whose expressions may be contracted, unlike those of kernels.
+var math = cprint.Contract("ON") + functions + cprint.Contract("OFF")
 
 // fromHere restarts the line numbers at 1.
 const fromHere = "#line 1 \"kernels\"\n"

@@ -1,5 +1,6 @@
 /* Functions of mathematics, in C alone, since kernels have no library: tilth_exp and so on for doubles, with an f
- * behind the name for floats. They are the same on every kind of device, but for multiply-adds that a compiler fuses.
+ * behind the name for floats. They are the same on every kind of device, but for multiply-adds that a compiler fuses:
+ * it may do so here, where each function is of one operator.
  * Infinities, NaN and denormal numbers are treated as in C. A test asserts the errors that docs/gpu.md tells. */
 #if defined(__OPENCL_C_VERSION__) && !defined(cl_khr_fp64)
 #define TILTH_NO_DOUBLES

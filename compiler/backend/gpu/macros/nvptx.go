@@ -27,7 +27,7 @@ func NVPTXFlags(arch string) []string {
 		version = "+ptx84"
 	}
 	return []string{"--target=nvptx64-nvidia-cuda", "-nogpulib", "-march=" + arch, "--cuda-feature=" + version, "-std=gnu11", "-ffreestanding",
-		"-fconvergent-functions", "-ffp-contract=fast", "-fno-math-errno", "-O1", "-S"}
+		"-fconvergent-functions", "-ffp-contract=off", "-fno-math-errno", "-O1", "-S"}
 }
 
 // kernelRemark matches the comment that TILTH_KERNEL leaves in PTX.

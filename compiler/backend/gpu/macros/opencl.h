@@ -18,7 +18,7 @@ typedef ulong uint64_t;
 typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define _Float16 ushort          /* the same of a half: few devices compute with halves */
 
-#pragma OPENCL FP_CONTRACT ON
+#pragma OPENCL FP_CONTRACT OFF
 #define OPENCL_INLINE static inline __attribute__((unused, always_inline))
 #define OPENCL_OVERLOADED OPENCL_INLINE __attribute__((overloadable))
 /* A driver has a library. Where kernels are compiled without one, for AMD's GPUs, clang knows the instructions. */
@@ -33,6 +33,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define __builtin_fabsf(x) fabs((float)(x))
 #define __builtin_sqrt(x) sqrt((double)(x))
 #define __builtin_sqrtf(x) sqrt((float)(x))
+#define __builtin_fmaf(x, y, z) fma((float)(x), (float)(y), (float)(z))
 #define __builtin_fma(x, y, z) fma((double)(x), (double)(y), (double)(z))
 #define __builtin_copysign(x, y) copysign((double)(x), (double)(y))
 #endif

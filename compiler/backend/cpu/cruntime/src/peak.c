@@ -44,7 +44,13 @@ struct job {
   float *sinks; /* one of 64 bytes for each worker, so that nothing is optimised away */
 };
 
+#ifndef __clang__
+__attribute__((optimize("fp-contract=fast")))
+#endif
 static void multiply_add(void *closure, int64_t begin, int64_t end, int32_t worker) {
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
   const struct job *job = closure;
   vector x, y;
   for (unsigned k = 0; k < LANES; k++) x[k] = 0.999999f, y[k] = 1e-6f;

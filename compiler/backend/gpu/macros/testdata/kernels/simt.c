@@ -28,7 +28,7 @@ TILTH_KERNEL(simt, 64)(GLOBAL const float *restrict a, GLOBAL const float *restr
       UNROLL
       for (int i = 0; i < 4; i++)
         UNROLL
-        for (int j = 0; j < 4; j++) sum[i][j] += x[i] * y[j];
+        for (int j = 0; j < 4; j++) sum[i][j] = __builtin_fmaf(x[i], y[j], sum[i][j]);
     }
     BARRIER();
   }
