@@ -11,6 +11,9 @@ import (
 // windowAttribute is not in ONNX: the causal attention of ONNX Runtime has a window of that many keys.
 const windowAttribute = "window"
 
+// sinkInput is not in ONNX: an input of attention with the score of a sink, (1, heads, 1, 1) or (1, 1, 1, 1).
+const sinkInput = 7
+
 var expandAttentionDefs = []Def{
 	def("Attention", 3, 7, (*expansion).attention),
 	def("RotaryEmbedding", 3, 4, (*expansion).rotaryEmbedding),
@@ -34,19 +37,21 @@ func (e *expansion) attention() []*Item {
 		qs, ks, vs = e.grouped(q, k), e.grouped(k, k), e.grouped(v, k)
 	}
 	scores := e.scores(qs, ks)
-	biased := scores
+	capped := e.capped(scores)
+	biased := capped
 	if bias := e.attentionBias(q, k); bias != nil {
-		biased = e.op(Add, nil, scores, e.groupedBias(bias, q, k))
+		biased = e.op(Add, nil, capped, e.groupedBias(bias, q, k))
 	}
-	weights := e.weights(biased, q.DType, biased != scores)
-	shown := scores
-	switch mode := e.node.Int("qk_matmul_output_mode", 0); {
-	case mode == 0 && e.node.Float("softcap", 0) == 0:
-	case mode == 3:
-		shown = weights
-	case e.wants(3):
-		e.fail("qk_matmul_output_mode %d is not supported, for operator sets disagree on it: use 0 without softcap, or 3", mode)
+	weights := e.weights(biased, q, k, biased != capped)
+	steps := []*Value{scores, capped, biased, weights} // in ONNX Runtime's order
+	mode := e.node.Int("qk_matmul_output_mode", 0)
+	if mode < 0 || mode >= int64(len(steps)) {
+		e.fail("qk_matmul_output_mode %d is none of 0 to 3", mode)
 	}
+	if e.failed() {
+		return nil
+	}
+	shown := steps[mode]
 	y := e.op(MatMul, nil, weights, vs)
 	if e.failed() {
 		return nil
@@ -95,7 +100,7 @@ func (e *expansion) headsFit(q, k, v *Value) bool {
 	return true
 }
 
-// scores returns scale * q kᵀ [batch, heads, positions of q, positions of k], with a soft cap if the node has one.
+// scores returns scale * q kᵀ [batch, heads, positions of q, positions of k].
 func (e *expansion) scores(q, k *Value) *Value {
 	if e.failed() {
 		return nil
@@ -105,12 +110,17 @@ func (e *expansion) scores(q, k *Value) *Value {
 	perm[last-1], perm[last] = last, last-1
 	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape[last])))
 	product := e.op(MatMul, nil, q, e.op(Transpose, attributes{intsOf("perm", perm...)}, k))
-	s := e.op(Mul, nil, product, e.scalar(q.DType, scale))
-	if limit := e.node.Float("softcap", 0); limit > 0 {
-		s = e.op(Tanh, nil, e.op(Div, nil, s, e.scalar(q.DType, limit)))
-		s = e.op(Mul, nil, s, e.scalar(q.DType, limit))
+	return e.op(Mul, nil, product, e.scalar(q.DType, scale))
+}
+
+// capped bounds scores smoothly if the node has a soft cap.
+func (e *expansion) capped(s *Value) *Value {
+	limit := e.node.Float("softcap", 0)
+	if limit <= 0 || e.failed() {
+		return s
 	}
-	return s
+	s = e.op(Tanh, nil, e.op(Div, nil, s, e.scalar(s.DType, limit)))
+	return e.op(Mul, nil, s, e.scalar(s.DType, limit))
 }
 
 // grouped splits the heads of an operand [batch, heads, positions, size] into groups that share a head of keys:
@@ -134,7 +144,7 @@ func (e *expansion) groupedBias(bias, q, k *Value) *Value {
 }
 
 // weights returns the softmax of the scores, in the node's precision. Rows that are masked entirely are zero.
-func (e *expansion) weights(scores *Value, d array.DType, masked bool) *Value {
+func (e *expansion) weights(scores, q, k *Value, masked bool) *Value {
 	if code := e.node.Int("softmax_precision", 0); code != 0 {
 		precision := onnx.FromDataType(int32(code))
 		if precision == array.Invalid {
@@ -147,7 +157,15 @@ func (e *expansion) weights(scores *Value, d array.DType, masked bool) *Value {
 	if masked {
 		attrs = append(attrs, intOf(maskedAttribute, 1))
 	}
-	return e.cast(d, e.op(Softmax, attrs, scores))
+	sink := e.tensor(sinkInput)
+	if sink == nil || e.failed() {
+		return e.cast(q.DType, e.op(Softmax, attrs, scores))
+	}
+	// The sink is one more score, without a value: it scales the weights of the others.
+	scores, sink = e.cast(array.Float32, scores), e.groupedBias(e.cast(array.Float32, sink), q, k)
+	total := e.op("ReduceLogSumExp", attributes{}, scores, e.ints(-1))
+	share := e.op("Sigmoid", nil, e.op(Sub, nil, total, sink))
+	return e.cast(q.DType, e.op(Mul, nil, e.op(Softmax, attrs, scores), share))
 }
 
 // attentionBias returns the term added to the scores, or nil. It is minus infinity for masked keys.

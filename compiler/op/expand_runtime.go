@@ -14,7 +14,7 @@ var runtimeDefs = []Def{
 	ofRuntime(def("SimplifiedLayerNormalization", 2, 2, (*expansion).simplifiedLayerNormalization)),
 	ofRuntime(def("SkipSimplifiedLayerNormalization", 3, 4, (*expansion).skipSimplifiedLayerNormalization)),
 	ofRuntime(def("RotaryEmbedding", 4, 4, (*expansion).cachedRotaryEmbedding)),
-	ofRuntime(def("GroupQueryAttention", 1, 11, (*expansion).groupQueryAttention)),
+	ofRuntime(def("GroupQueryAttention", 1, 12, (*expansion).groupQueryAttention)),
 	ofRuntime(def("MultiHeadAttention", 1, 10, (*expansion).multiHeadAttention)),
 	ofRuntime(def("Attention", 2, 7, (*expansion).projectedAttention)),
 	ofRuntime(def("QAttention", 5, 9, (*expansion).qAttention)),
@@ -123,7 +123,8 @@ func (e *expansion) repeated(batch, positions int64) *Value {
 func (e *expansion) groupQueryAttention() []*Item {
 	heads, groups := e.node.Int("num_heads", 0), e.node.Int("kv_num_heads", 0)
 	q, k, v := e.queryKeyValue(heads, groups)
-	if e.failed() || !e.isPlainAttention() || !e.pastFits(q.Shape[1]) {
+	sink := e.attentionSink(heads)
+	if e.failed() || !e.pastFits(q.Shape[1]) {
 		return nil
 	}
 	places := e.placesBehindPast(q)
@@ -135,7 +136,7 @@ func (e *expansion) groupQueryAttention() []*Item {
 	if window := e.node.Int("local_window_size", -1); window > 0 {
 		attrs = append(attrs, intOf(windowAttribute, window))
 	}
-	return e.as((*expansion).attention, attrs, q, k, v, e.tensor(10), e.tensor(3), e.tensor(4))[:3]
+	return e.as((*expansion).attention, attrs, q, k, v, e.tensor(10), e.tensor(3), e.tensor(4), nil, sink)[:3]
 }
 
 // placesBehindPast returns the positions of the tokens of x (batch, positions, features): (batch or 1, positions).
@@ -176,12 +177,22 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 	return part(0, heads), part(heads, heads+groups), part(heads+groups, heads+2*groups)
 }
 
-// isPlainAttention rejects unsupported variants.
-func (e *expansion) isPlainAttention() bool {
-	if e.node.Int("smooth_softmax", 0) > 0 || e.wants(3) {
-		e.fail("smooth softmax and output 3, the scores, are not supported")
+// attentionSink returns the score that takes part in each softmax besides those of keys: input 11, one for each head,
+// or zero with a smooth softmax; nil if there is none.
+func (e *expansion) attentionSink(heads int64) *Value {
+	sink := e.tensor(11)
+	switch {
+	case e.failed():
+	case e.wants(3):
+		e.fail("output 3, the scores, is not supported")
+	case sink != nil && array.Elements(sink.Shape) != heads:
+		e.fail("input 11, the score of a sink, %v is not one for each of %d heads", sink.Type, heads)
+	case sink != nil:
+		return e.reshape(sink, 1, heads, 1, 1)
+	case e.node.Int("smooth_softmax", 0) > 0:
+		return e.known(array.New(array.Float32, 1, 1, 1, 1))
 	}
-	return !e.failed()
+	return nil
 }
 
 // pastFits checks the past, if any, and the known lengths, against the number of new tokens.

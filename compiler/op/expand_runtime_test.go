@@ -251,7 +251,7 @@ func TestAttentionOfRuntimeThatIsRefused(t *testing.T) {
 			"sequence 0 has 7 tokens where the past and the new ones are 8"},
 		{"lengths that are computed", modeltest.New().Input("q", 2, 5, 24).Input("k", 2, 5, 12).Input("past", 2, 2, 3, 6).Input("l", 2).
 			Node("y = GroupQueryAttention q k k past past l", few...).Output("y"), "fix the batch to 1 by --shape"},
-		{"smooth softmax", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], modeltest.Int("smooth_softmax", 1))...).Output("y"), "smooth softmax"},
+		{"sinks of other heads", plain().Known("s", lengths(1, 2, 3)).Node("y = GroupQueryAttention q k v _ _ _ _ _ _ _ _ s", few...).Output("y"), "not one for each of 4 heads"},
 		{"packed heads", plain().Node("y = MultiHeadAttention q", modeltest.Int("num_heads", 4)).Output("y"), "packed queries, keys and values"},
 		{"bias of heads", plain().Node("y = MultiHeadAttention k k k q", modeltest.Int("num_heads", 2)).Output("y"), "bias f32[1 5 24] does not fit"},
 		{"mask of other sequences", plain().Known("l", lengths(3, 4, 5)).Node("y = MultiHeadAttention k k k _ l", modeltest.Int("num_heads", 2)).Output("y"), "mask i32[3] is not one of 1 sequences with 5 queries and 5 keys"},
