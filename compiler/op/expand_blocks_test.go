@@ -96,9 +96,10 @@ func (c nBits) want(x *array.Array) []float64 {
 	return list
 }
 
-// TestMatMulNBits: codes of 4 and 8 bits, zero points of every kind, and a last block that is not whole.
+// TestMatMulNBits: codes of 2 bits, which are stored as 4, of 4 and of 8, zero points of every kind, and a last block
+// that is not whole.
 func TestMatMulNBits(t *testing.T) {
-	for _, bits := range []int64{4, 8} {
+	for _, bits := range []int64{2, 4, 8} {
 		for _, zeros := range []array.DType{array.Invalid, array.Uint8, array.Float32} {
 			for _, depth := range []int64{64, 39} {
 				c := nBits{depth: depth, columns: 5, block: 16, bits: bits, zeros: zeros}
@@ -106,7 +107,7 @@ func TestMatMulNBits(t *testing.T) {
 				m := ofRuntime(c.model().Output("y"))
 				in, out := evaluated(t, m)
 				wantElements(t, name, out["y"], c.want(in["x"]))
-				if text := modeltest.Import(t, m).Tasks[0].Workload.Text(); !strings.Contains(text, fmt.Sprintf("u8[%d,5]", (depth*bits+7)/8)) {
+				if text := modeltest.Import(t, m).Tasks[0].Workload.Text(); !strings.Contains(text, fmt.Sprintf("u8[%d,5]", (depth*max(bits, 4)+7)/8)) {
 					t.Errorf("%s: codes are not packed in\n%s", name, text)
 				}
 			}
@@ -142,7 +143,7 @@ func TestMatMulNBitsRefuses(t *testing.T) {
 		want  string
 	}{
 		{of(63, 5, 16, 4), "input 0 f32[3 64] does not have K=63 elements in each row"},
-		{of(64, 5, 16, 2), "weights of 2 bits are not supported"},
+		{of(64, 5, 16, 3), "weights of 3 bits are not supported"},
 		{of(64, 5, 24, 4), "block_size 24 is no power of two"},
 		{of(64, 5, 8, 4), "block_size 8 is no power of two from 16"},
 		{of(64, 6, 16, 4), "input 1 u8[5 4 8] has not the codes of N=6 columns"},

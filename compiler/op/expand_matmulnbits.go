@@ -39,8 +39,8 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	switch {
 	case depth < 1 || columns < 1 || len(x.Shape) == 0 || x.Shape[len(x.Shape)-1] != depth:
 		e.fail("input 0 %v does not have K=%d elements in each row, or N=%d is not positive", x.Type, depth, columns)
-	case w.bits != 4 && w.bits != 8:
-		e.fail("weights of %d bits are not supported: quantise to 4 or 8", w.bits)
+	case w.bits != 2 && w.bits != 4 && w.bits != 8:
+		e.fail("weights of %d bits are not supported: quantise to 2, 4 or 8", w.bits)
 	case w.block < minBlock || w.block > maxBlock || w.block&(w.block-1) != 0:
 		e.fail("block_size %d is no power of two from %d to %d", w.block, minBlock, maxBlock)
 	case codes.Const == nil || scales.Const == nil || !isKnown(zeros):
@@ -63,6 +63,9 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	w.codes = rowsOfCodes(codes.Const, (depth*w.bits+7)/8)
 	w.scale = transposed(&array.Array{DType: scales.DType, Shape: []int64{columns, blocks}, Data: scales.Const.Data})
 	w.zero = e.packedZeros(zeros, columns, blocks, w.bits)
+	if w.bits == 2 {
+		w.bits, w.codes = 4, inFourBits(w.codes).Head(0, (depth+1)/2)
+	}
 	return w
 }
 
@@ -97,6 +100,17 @@ func rowsOfCodes(codes *array.Array, rows int64) *array.Array {
 	return out
 }
 
+// inFourBits returns rows of codes with 2 bits as twice as many with 4.
+func inFourBits(codes *array.Array) *array.Array {
+	rows, columns := codes.Shape[0], codes.Shape[1]
+	out := array.New(array.Uint8, 2*rows, columns)
+	for k, b := range codes.Data {
+		at := out.Data[int64(k)/columns*2*columns+int64(k)%columns:]
+		at[0], at[columns] = b&3|b>>2&3<<4, b>>4&3|b>>6<<4
+	}
+	return out
+}
+
 // packedZeros returns the zero point of each block, (blocks, N), or a single one if the node lacks zero points.
 func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *array.Array {
 	if zeros == nil {
@@ -115,11 +129,8 @@ func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *arra
 	out := array.New(array.Uint8, blocks, columns)
 	for n := range columns {
 		for b := range blocks {
-			code := zeros.Const.Data[n*row+b*bits/8]
-			if bits == 4 {
-				code = code >> (b % 2 * 4) & 15
-			}
-			out.Data[b*columns+n] = code
+			code := zeros.Const.Data[n*row+b*bits/8] >> (b * bits % 8)
+			out.Data[b*columns+n] = code & byte(1<<bits-1)
 		}
 	}
 	return out
