@@ -171,9 +171,14 @@ func (l *Lowering) Map(name string, shape []int64, layout []int, body func(i []e
 	return Operand{Type: Type{t.DType, shape}, Layout: layout, Tensor: t}
 }
 
-// Reduce adds a stage that combines terms over reduction axes of the given extents.
+// Reduce adds a stage that combines terms over reduction axes of the given extents. Without terms, it is the neutral
+// element.
 func (l *Lowering) Reduce(name string, c expr.Combiner, shape []int64, layout []int, extents []int64,
 	body func(i, r []expr.Expr) expr.Expr) Operand {
+	if slices.Contains(extents, 0) {
+		d := body(variables(shape), variables(extents)).DType()
+		return l.Map(name, shape, layout, func([]expr.Expr) expr.Expr { return c.Identity(d) })
+	}
 	t := expr.ReduceOver(name, c, Physical(shape, layout), extents, func(p, r []expr.Expr) expr.Expr {
 		return body(logical(p, layout), r)
 	})
@@ -196,6 +201,15 @@ func (l *Lowering) Materialise(name string, o Operand) Operand {
 	return l.Map(name, o.Shape, o.Layout, func(i []expr.Expr) expr.Expr { return narrowed(o.DType, o.at(i)) })
 }
 
+// variables returns an index of any position in a shape.
+func variables(shape []int64) []expr.Expr {
+	index := make([]expr.Expr, len(shape))
+	for k, extent := range shape {
+		index[k] = &expr.Var{Name: "i", Extent: max(extent, 1)}
+	}
+	return index
+}
+
 // maxLazyNodes limits the expression of a value that is computed where it is read, far above those of real models.
 const maxLazyNodes = 1 << 10
 
@@ -205,11 +219,7 @@ func (l *Lowering) bounded(o Operand) Operand {
 	if o.Tensor != nil || o.Const != nil {
 		return o
 	}
-	index := make([]expr.Expr, len(o.Shape))
-	for k, extent := range o.Shape {
-		index[k] = &expr.Var{Name: "i", Extent: extent}
-	}
-	if expr.Size(o.At(index...)) <= maxLazyNodes {
+	if expr.Size(o.At(variables(o.Shape)...)) <= maxLazyNodes {
 		return o
 	}
 	return l.Materialise("part", o)

@@ -98,9 +98,6 @@ func inferReduce(n *Node) (Type, error) {
 	if n.err != nil {
 		return Type{}, n.err
 	}
-	if len(axisList(set)) > 0 && reducedCount(n) == 0 {
-		return Type{}, fmt.Errorf("the axes to reduce of %v have no element: give the input at least one", n.In[0].Type)
-	}
 	keep := n.Int("keepdims", 1) != 0
 	out := []int64{}
 	for k, e := range n.In[0].Shape {
@@ -188,15 +185,19 @@ func keepReduced(l *Lowering, n *Node, acc Operand, reduced []bool, after func(e
 	})
 }
 
-// lowerLogSumExp subtracts the largest element first to avoid overflow.
+// lowerLogSumExp subtracts the largest element first to avoid overflow, unless it is infinite.
 func lowerLogSumExp(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, reduced := l.Readable(in[0]), reducedAxes(n)
 	largest := l.reduceAxes("largest", expr.Maximum, x, reduced, func(i, _ []expr.Expr) expr.Expr { return wide(x.At(i...)) })
+	shift := func(kept []expr.Expr) expr.Expr {
+		e := largest.At(kept...)
+		return expr.Sel(expr.Un(expr.IsInf, e), like(e, 0), e)
+	}
 	sum := l.reduceAxes("sum", expr.Sum, x, reduced, func(i, kept []expr.Expr) expr.Expr {
-		return expr.Un(expr.Exp, expr.SubE(wide(x.At(i...)), largest.At(kept...)))
+		return expr.Un(expr.Exp, expr.SubE(wide(x.At(i...)), shift(kept)))
 	})
 	acc := l.Map("logsumexp", sum.Shape, sum.Layout, func(i []expr.Expr) expr.Expr {
-		return expr.AddE(expr.Un(expr.Log, sum.At(i...)), largest.At(i...))
+		return expr.AddE(expr.Un(expr.Log, sum.At(i...)), shift(i))
 	})
 	return finishReduce(l, n, acc, func(e expr.Expr) expr.Expr { return e }), nil
 }
