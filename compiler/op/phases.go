@@ -82,7 +82,7 @@ func (p *phases) tapsShape() []int64 {
 
 // order returns the weights w[c, oc, r] as taps; places beyond the kernel are zero.
 func (p *phases) order(l *Lowering, w Operand) Operand {
-	w = l.Readable(w)
+	w = l.Readable(w).inMemory()
 	shape := p.tapsShape()
 	return l.Map("taps", shape, RowMajor(len(shape)), func(i []expr.Expr) expr.Expr {
 		c, oc := i[len(i)-2], i[len(i)-1]
