@@ -64,12 +64,16 @@ func lowerArg(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 		choose, missed = expr.Maximum, 0
 	}
 	at := l.reduceAxes("position", choose, x, set, func(i, kept []expr.Expr) expr.Expr {
-		e := exact(x.At(i...))
-		found := expr.Bin(expr.Eq, e, best.At(kept...))
-		if e.DType().IsFloat() {
-			found = expr.Bin(expr.Or, found, expr.Un(expr.IsNaN, e))
-		}
-		return expr.Sel(found, i[axis], expr.I(missed))
+		return expr.Sel(isExtreme(exact(x.At(i...)), best.At(kept...)), i[axis], expr.I(missed))
 	})
 	return keepReduced(l, n, at, set, func(e expr.Expr) expr.Expr { return e })
+}
+
+// isExtreme returns the condition that an element is the best of all, or NaN.
+func isExtreme(e, best expr.Expr) expr.Expr {
+	found := expr.Bin(expr.Eq, e, best)
+	if e.DType().IsFloat() {
+		found = expr.Bin(expr.Or, found, expr.Un(expr.IsNaN, e))
+	}
+	return found
 }

@@ -16,14 +16,13 @@ var hardmaxDefs = []Def{{
 	Work:  func(n *Node) float64 { return 3 * firstOperandWork(n) },
 }}
 
-// lowerHardmax is one at the first of the largest elements and zero elsewhere: stages largest, first.
+// lowerHardmax is one at the first of the largest elements, or of NaN, and zero elsewhere: stages largest, first.
 func lowerHardmax(l *Lowering, n *Node, x Operand) Operand {
 	x = l.Readable(x)
 	axes := softmaxAxes(n)
 	largest := l.reduceAxes("largest", expr.Maximum, x, axes, func(i, _ []expr.Expr) expr.Expr { return exact(x.At(i...)) })
 	first := l.reduceAxes("first", expr.Minimum, x, axes, func(i, kept []expr.Expr) expr.Expr {
-		isLargest := expr.Bin(expr.Eq, exact(x.At(i...)), largest.At(kept...))
-		return expr.Sel(isLargest, place(i, x.Shape, axes), expr.Highest(array.Int64))
+		return expr.Sel(isExtreme(exact(x.At(i...)), largest.At(kept...)), place(i, x.Shape, axes), expr.Highest(array.Int64))
 	})
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		hit := expr.Bin(expr.Eq, place(i, x.Shape, axes), first.At(keptOf(i, axes)...))

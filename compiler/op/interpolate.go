@@ -113,7 +113,7 @@ func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	d := wideType(n.Out.DType)
 	if !d.IsFloat() {
-		d = array.Float32
+		d = array.Float64 // so that whole results are not just below
 	}
 	samplers := r.samplers(l, d)
 	corners := int64(1)
@@ -127,7 +127,11 @@ func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		at = r.weighAxes(l, samplers, x, at)
 	}
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
-		return r.fill(n, samplers, i, expr.To(n.Out.DType, at(i)))
+		e := at(i)
+		if !n.Out.DType.IsFloat() {
+			e = expr.Sel(expr.Bin(expr.Lt, e, like(e, 0)), expr.SubE(e, like(e, 0x1p-30)), expr.AddE(e, like(e, 0x1p-30)))
+		}
+		return r.fill(n, samplers, i, expr.To(n.Out.DType, e))
 	}), nil
 }
 

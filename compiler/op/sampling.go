@@ -21,7 +21,7 @@ type sampling struct {
 // kernel is the interpolation of a Resize, by ONNX's definition and reference implementation.
 type kernel struct {
 	// place maps a position of the result to one of the operand.
-	place func(o float64, a resizedAxis) float64
+	place func(o float64, a resizedAxis) (float64, bool)
 	// round returns the nearest position, for mode nearest.
 	round func(x, scale float64) float64
 	// weight is the filter, of the given radius, for the other modes.
@@ -37,14 +37,18 @@ func newKernel(n *Node, mode string) (*kernel, error) {
 		transformation = "asymmetric"
 	}
 	k := &kernel{
-		place: placements[transformation], antialias: n.Int("antialias", 0) != 0,
+		place: func(o float64, a resizedAxis) (float64, bool) { return placeOf(transformation, o, a) }, antialias: n.Int("antialias", 0) != 0,
 		exclude: n.Int("exclude_outside", 0) != 0, crop: transformation == "tf_crop_and_resize",
 	}
-	if k.place == nil {
+	if _, ok := k.place(0, resizedAxis{scale: 1, out: 1}); !ok {
 		return nil, fmt.Errorf("coordinate_transformation_mode %q is unknown", transformation)
 	}
 	switch mode {
-	case "nearest":
+	case "nearest": // ONNX Runtime decides ties in float32
+		k.place = func(o float64, a resizedAxis) (float64, bool) {
+			x, ok := placeOf(transformation, float32(o), a)
+			return float64(x), ok
+		}
 		rounding := n.Text("nearest_mode", "round_prefer_floor")
 		if n.Op == Upsample {
 			rounding = "floor"
@@ -74,35 +78,37 @@ func cubicWeight(d, a float64) float64 {
 	return 0
 }
 
-func halfPixel(o float64, a resizedAxis) float64 { return (o+0.5)/a.scale - 0.5 }
-
-var placements = map[string]func(o float64, a resizedAxis) float64{
-	"half_pixel": halfPixel,
-	"half_pixel_symmetric": func(o float64, a resizedAxis) float64 {
-		adjustment := float64(a.out) / (float64(a.in) * a.scale)
-		return float64(a.in)/2*(1-adjustment) + halfPixel(o, a)
-	},
-	"pytorch_half_pixel": func(o float64, a resizedAxis) float64 {
+// placeOf maps position o of the result to one of the operand; false if the transformation is unknown. Products are
+// converted so that no processor adds to them before they are rounded.
+func placeOf[F float32 | float64](transformation string, o F, a resizedAxis) (F, bool) {
+	in, out, scale, start, end := F(a.in), F(a.out), F(a.scale), F(a.start), F(a.end)
+	half := (o+0.5)/scale - 0.5
+	switch transformation {
+	case "half_pixel":
+		return half, true
+	case "half_pixel_symmetric":
+		return F(in/2*(1-out/(in*scale))) + half, true
+	case "tf_half_pixel_for_nn":
+		return (o + 0.5) / scale, true
+	case "asymmetric":
+		return o / scale, true
+	case "tf_crop_and_resize":
 		if a.out == 1 {
-			return 0
+			return (start + end) / 2 * (in - 1), true
 		}
-		return halfPixel(o, a)
-	},
-	"align_corners": func(o float64, a resizedAxis) float64 {
+		return F(start*(in-1)) + o*(end-start)*(in-1)/(out-1), true
+	case "pytorch_half_pixel":
 		if a.out == 1 {
-			return 0
+			return 0, true
 		}
-		return o * float64(a.in-1) / (a.scale*float64(a.in) - 1) // not a.out-1: ONNX's reference does not round the extent
-	},
-	"asymmetric":           func(o float64, a resizedAxis) float64 { return o / a.scale },
-	"tf_half_pixel_for_nn": func(o float64, a resizedAxis) float64 { return (o + 0.5) / a.scale },
-	"tf_crop_and_resize": func(o float64, a resizedAxis) float64 {
-		last := float64(a.in - 1)
+		return half, true
+	case "align_corners":
 		if a.out == 1 {
-			return (a.start + a.end) / 2 * last
+			return 0, true
 		}
-		return a.start*last + o*(a.end-a.start)*last/float64(a.out-1)
-	},
+		return o * (in - 1) / (F(scale*in) - 1), true // not out-1: ONNX's reference does not round the extent
+	}
+	return 0, false
 }
 
 var roundings = map[string]func(x, scale float64) float64{
@@ -137,7 +143,7 @@ func (k *kernel) sample(b *Budget, a resizedAxis) (*sampling, error) {
 	b.Bytes(s.out * (16*s.taps + 1))
 	s.index, s.weight = make([]int64, 0, s.out*s.taps), make([]float64, 0, s.out*s.taps)
 	for o := range s.out {
-		x := k.place(float64(o), a)
+		x, _ := k.place(float64(o), a)
 		if k.crop {
 			s.beyond = append(s.beyond, x < 0 || x > float64(s.in-1))
 		}

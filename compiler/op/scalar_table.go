@@ -98,7 +98,7 @@ var unaryDefs = []Def{
 	unary("Mish", floats, func(_ *Node, x expr.Expr) expr.Expr { return expr.MulE(x, expr.Un(expr.Tanh, softplus(x))) }),
 	unary("Softsign", floats, func(_ *Node, x expr.Expr) expr.Expr { return softsign(x) }),
 	unary("Sign", numbers, func(_ *Node, x expr.Expr) expr.Expr {
-		return expr.Sel(positive(x), like(x, 1), expr.Sel(expr.Bin(expr.Lt, x, like(x, 0)), like(x, -1), like(x, 0)))
+		return expr.Sel(positive(x), like(x, 1), expr.Sel(expr.Bin(expr.Lt, x, like(x, 0)), like(x, -1), x))
 	}),
 	unary("LeakyRelu", floats, func(n *Node, x expr.Expr) expr.Expr {
 		return expr.Sel(expr.Bin(expr.Lt, x, like(x, 0)), expr.MulE(x, like(x, n.Float("alpha", 0.01))), x)
@@ -239,8 +239,9 @@ func pow(_ *Node, x []expr.Expr) expr.Expr {
 			return expr.MulE(x[0], x[0])
 		case 3:
 			return expr.MulE(expr.MulE(x[0], x[0]), x[0])
-		case 0.5:
-			return expr.Un(expr.Sqrt, x[0])
+		case 0.5: // unlike a root, it is positive for -infinity and -0
+			root := expr.Un(expr.Sqrt, expr.AddE(x[0], like(x[0], 0)))
+			return expr.Sel(expr.Bin(expr.Eq, x[0], like(x[0], math.Inf(-1))), like(x[0], math.Inf(1)), root)
 		case -1:
 			return expr.DivE(like(x[0], 1), x[0])
 		}

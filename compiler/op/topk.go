@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -63,9 +64,10 @@ type topK struct {
 	axis  int
 	shape []int64
 	k     int64
-	// beats returns the condition that a comes before b by value; worst is no better than any value.
-	beats func(a, b expr.Expr) expr.Expr
-	worst expr.Expr
+	// notAfter returns the condition that a value comes before b or equals it; NaN is the largest. worst is no better
+	// than any value.
+	notAfter func(a, b expr.Expr) expr.Expr
+	worst    expr.Expr
 }
 
 // contest holds the elements left in a round: their values and original positions by their places on the axis.
@@ -79,10 +81,11 @@ type contest struct {
 func lowerTopK(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	t := &topK{l: l, axis: topKAxis(n), k: topKCount(n), shape: x.Shape}
+	d := wideType(x.DType)
 	if n.Int("largest", 1) != 0 {
-		t.beats, t.worst = func(a, b expr.Expr) expr.Expr { return expr.Bin(expr.Lt, b, a) }, expr.Lowest(wideType(x.DType))
-	} else {
-		t.beats, t.worst = func(a, b expr.Expr) expr.Expr { return expr.Bin(expr.Lt, a, b) }, expr.Highest(wideType(x.DType))
+		t.notAfter, t.worst = func(a, b expr.Expr) expr.Expr { return notLarger(b, a) }, expr.Lowest(d)
+	} else if t.notAfter, t.worst = notLarger, expr.Highest(d); d.IsFloat() {
+		t.worst = expr.F(d, math.NaN())
 	}
 	c := contest{
 		count:    x.Shape[t.axis],
@@ -119,10 +122,10 @@ func (t *topK) round(c contest, blocks, size, keep int64) contest {
 	rows := RowMajor(len(t.shape) + 1)
 	rank := t.l.Reduce("rank", expr.Sum, cut(size), rows, []int64{size}, func(i, r []expr.Expr) expr.Expr {
 		own, other := c.value(join(i, i[t.axis], i[t.axis+1])), c.value(join(i, i[t.axis], r[0]))
-		earlier := expr.Bin(expr.And, expr.Bin(expr.Eq, other, own), expr.Bin(expr.Lt, r[0], i[t.axis+1]))
-		return expr.To(array.Int32, expr.Bin(expr.Or, t.beats(other, own), earlier))
+		before := expr.Un(expr.Not, t.notAfter(own, other))
+		earlier := expr.Bin(expr.And, t.notAfter(other, own), expr.Bin(expr.Lt, r[0], i[t.axis+1]))
+		return expr.To(array.Int32, expr.Bin(expr.Or, before, earlier))
 	})
-	// With NaN, ranks may be missing or duplicated; the largest position keeps reads inside in any case.
 	place := t.l.Reduce("place", expr.Maximum, cut(keep), rows, []int64{size}, func(i, r []expr.Expr) expr.Expr {
 		at := slices.Clone(i)
 		at[t.axis+1] = r[0]
@@ -144,6 +147,15 @@ func (t *topK) round(c contest, blocks, size, keep int64) contest {
 		return left
 	}
 	return t.store(left)
+}
+
+// notLarger returns the condition that a is at most b, where NaN is larger than all numbers.
+func notLarger(a, b expr.Expr) expr.Expr {
+	found := expr.Bin(expr.Le, a, b)
+	if a.DType().IsFloat() {
+		found = expr.Bin(expr.Or, found, expr.Un(expr.IsNaN, b))
+	}
+	return found
 }
 
 // fill adds elements at the end that lose against all others.
