@@ -11,12 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	cpuruntime "github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
-	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
+	"github.com/tilth-dev/tilth/lab/testkit/fakedriver"
 )
 
 // players maps programs by name to drivers that play their default schedules; each test gets a copy.
