@@ -13,6 +13,8 @@ type Case struct {
 	Seed   uint64
 	Model  *onnx.Model
 	Inputs map[string]*array.Array
+	// Unlike is set if ONNX Runtime computes parts in other types than the model does.
+	Unlike bool
 }
 
 // opset is the operator set of the generator.
@@ -34,7 +36,8 @@ func Generate(seed uint64) *Case {
 	g.selection(seed)
 	g.blocks(seed)
 	g.integers(seed)
-	return &Case{Seed: seed, Inputs: g.inputs, Model: &onnx.Model{
+	unlike := g.casts(seed)
+	return &Case{Seed: seed, Unlike: unlike, Inputs: g.inputs, Model: &onnx.Model{
 		IRVersion: 8, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph,
 	}}
 }

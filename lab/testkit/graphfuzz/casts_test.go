@@ -1,0 +1,98 @@
+package graphfuzz
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// unusual lists numbers that lie between those of 16 bits, overflow there, or are not finite.
+var unusual = []float64{
+	0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 70000, 65520, 65519, -65504, 3e38, 1e-40, 3e-8, 2049, 2051,
+	1 + 0x1p-11, 1 + 3*0x1p-11, 1 + 0x1p-8, 1 + 3*0x1p-8, 464, 448, 249, 1.0 / 3, -0.1, 5.5, -2.5, 127.5, -128.5,
+}
+
+// casts adds, to a third of the graphs, a chain of casts and of operators that round nothing else, which has a unique
+// correct value. Its input is often unusual. ONNX Runtime computes some of these operators in float32.
+func (g *generator) casts(seed uint64) bool {
+	g.rng = rand.New(rand.NewPCG(seed, 4))
+	if g.rng.IntN(3) > 0 {
+		return false
+	}
+	x := g.fed(array.Float32, 1+int64(g.rng.IntN(6)), 1+int64(g.rng.IntN(40)))
+	for i, a := int64(0), g.inputs[x.name]; i < a.Len(); i++ {
+		a.SetFloat(i, g.rng.NormFloat64()*math.Ldexp(1, g.rng.IntN(20)-8))
+		if g.rng.IntN(4) == 0 {
+			a.SetFloat(i, pick(g, unusual))
+		}
+	}
+	for range 1 + g.rng.IntN(3) {
+		x = g.converted(x)
+		for range g.rng.IntN(4) {
+			x = g.moved(x)
+		}
+	}
+	if g.rng.IntN(3) == 0 { // what a row makes of its numbers
+		x = g.node(pick(g, []string{"ReduceMax", "ReduceMin"}), x.dtype, []int64{x.shape[0], 1}, single(x), ints("axes", 1))
+	}
+	g.shown(x)
+	return true
+}
+
+// converted adds a cast to another floating-point type, maybe by way of one with 8 bits.
+func (g *generator) converted(x tensor) tensor {
+	to := func(x tensor, d array.DType, code int64) tensor {
+		return g.node("Cast", d, x.shape, single(x), integer("to", code), integer("saturate", int64(g.rng.IntN(2))))
+	}
+	if g.rng.IntN(5) == 0 {
+		x = to(x, array.Float32, 17+int64(g.rng.IntN(4)))
+		return to(x, array.Float32, int64(onnx.DataType(array.Float32)))
+	}
+	d := pick(g, []array.DType{array.Float16, array.Float16, array.BFloat16, array.Float32, array.Float64})
+	if g.rng.IntN(4) == 0 {
+		like := array.New(d)
+		like.SetFloat(0, 1)
+		return g.node("CastLike", d, x.shape, []string{x.name, g.constant(like)})
+	}
+	return to(x, d, int64(onnx.DataType(d)))
+}
+
+// moved adds an operator whose results are elements of its operands, or have as many bits.
+func (g *generator) moved(x tensor) tensor {
+	number := func() string {
+		a := array.New(x.dtype)
+		a.SetFloat(0, pick(g, []float64{0, 1, -3, 0.3, 100, math.Inf(1), math.Inf(-1)}))
+		return g.constant(a)
+	}
+	switch g.rng.IntN(8) {
+	case 0:
+		return g.node(pick(g, []string{"Max", "Min"}), x.dtype, x.shape, []string{x.name, number()})
+	case 1:
+		mask := g.random(array.Bool, slices.Clone(x.shape))
+		return g.node("Where", x.dtype, x.shape, []string{g.constant(mask), x.name, number()})
+	case 2:
+		return g.node("Transpose", x.dtype, []int64{x.shape[1], x.shape[0]}, single(x), ints("perm", 1, 0))
+	case 3:
+		return g.node("Concat", x.dtype, []int64{x.shape[0], 2 * x.shape[1]}, []string{x.name, x.name}, integer("axis", 1))
+	case 4:
+		return g.node("Slice", x.dtype, x.shape, []string{x.name, g.ints(-1), g.ints(math.MinInt32), g.ints(1), g.ints(-1)})
+	default:
+		return g.node(pick(g, []string{"Identity", "Neg", "Abs", "Relu", "Floor", "Round", "Sign"}), x.dtype, x.shape, single(x))
+	}
+}
+
+// shown adds outputs: the value in float32, and its digits as integers, which are compared exactly.
+func (g *generator) shown(x tensor) {
+	f := g.node("Cast", array.Float32, x.shape, single(x), integer("to", int64(onnx.DataType(array.Float32))))
+	number := func(v float32) string { return g.constant(array.FromFloat32([]float32{v})) }
+	nan := g.node("IsNaN", array.Bool, x.shape, single(f))
+	known := g.node("Where", array.Float32, x.shape, []string{nan.name, number(0), f.name})
+	small := g.node("Clip", array.Float32, x.shape, []string{known.name, number(-512), number(512)})
+	scaled := g.node("Mul", array.Float32, x.shape, []string{small.name, number(0x1p20)})
+	digits := g.node("Cast", array.Int32, x.shape, single(scaled), integer("to", int64(onnx.DataType(array.Int32))))
+	above := g.node("IsInf", array.Bool, x.shape, single(f)) // x has one reader, so that it need not be stored
+	g.graph.Outputs = append(g.graph.Outputs, info(f), info(nan), info(digits), info(above))
+}
