@@ -1,9 +1,9 @@
 // Package operators benchmarks single operators: the sets ansor (the evaluation of Ansor, OSDI 2020), grouped
 // (convolutions with small groups), library (against oneDNN and ggml) and blocks (block-quantised weights). For each
-// operator it prints the machine's limit and the latencies of the default and the tuned schedule.
+// operator it prints the machine's limit and the latency of the default schedule.
 //
 //	go run ./lab operators -version HEAD                     default schedules, 1 and 2 threads, batch 1 and 16
-//	go run ./lab operators -operators C2D,DEP -batch 1 -threads 1 -time 60s
+//	go run ./lab operators -operators C2D,DEP -batch 1 -threads 1
 //	go run ./lab operators -set library -peers .tools/peers  in turns with oneDNN and ggml
 //	go run ./lab operators table -set library                print the tables of all results in Markdown
 //

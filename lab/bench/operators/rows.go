@@ -25,13 +25,9 @@ type row struct {
 	// FlopSeconds and ByteSeconds are the limits. The former is 0 if the rate is unknown.
 	FlopSeconds float64 `json:"flop_seconds"`
 	ByteSeconds float64 `json:"byte_seconds"`
-	// DefaultSeconds and TunedSeconds are the latencies of the default and the fastest schedule. The latter is 0
-	// without tuning.
+	// DefaultSeconds is the latency of the default schedule.
 	DefaultSeconds float64  `json:"default_seconds"`
 	DefaultPoint   string   `json:"default_point"`
-	TunedSeconds   float64  `json:"tuned_seconds"`
-	TunedPoint     string   `json:"tuned_point"`
-	TunedFor       string   `json:"tuned_for"`
 	Failures       []string `json:"failures"`
 	// Against lists the libraries that took turns on the workload.
 	Against []against `json:"against,omitempty"`
@@ -59,10 +55,10 @@ type rows = bench.File[row]
 // rowsName is the name of the rows' file.
 const rowsName = "operators"
 
-// have reports whether a row has the same workload, threads, version and tuning time.
+// have reports whether a row has the same workload, threads and version.
 func have(r *rows, want row) bool {
 	return want.Version != "" && slices.ContainsFunc(r.Rows, func(o row) bool {
-		return o.Same(want) && o.Version == want.Version && o.TunedFor == want.TunedFor && o.DefaultSeconds > 0
+		return o.Same(want) && o.Version == want.Version && o.DefaultSeconds > 0
 	})
 }
 

@@ -25,6 +25,8 @@ type workload struct {
 	numerics schedule.Numerics
 }
 
+func (w workload) title() string { return w.name + " (" + w.shape + ")" }
+
 // family is an operator of the set with its shapes at batch 1.
 type family struct {
 	name   string

@@ -31,12 +31,10 @@ type options struct {
 	batches   []int64
 	target    string
 	threads   []int
-	// tuning is the search time for each workload, beyond its default schedule.
-	tuning  time.Duration
-	dir     string
-	results string
-	version string
-	again   bool
+	dir       string
+	results   string
+	version   string
+	again     bool
 	// peers is the folder of the libraries to compare with; empty means none.
 	peers string
 }
@@ -56,8 +54,6 @@ type suite struct {
 }
 
 const (
-	// batchSize is the number of candidates that are built before they are measured.
-	batchSize = 16
 	// sampleTime and maxSamples exceed those of a search, because the first samples after a pause are slow.
 	sampleTime = 150 * time.Millisecond
 	maxSamples = 60
@@ -133,7 +129,7 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 func (b *suite) measure(ctx context.Context, workloads []workload, r *rows) (err error) {
 	var list []workload
 	for _, w := range workloads {
-		if want := w.row(b.version); b.again || !have(r, b.identified(want)) {
+		if b.again || !have(r, b.row(w)) {
 			list = append(list, w)
 		}
 	}
@@ -178,22 +174,19 @@ func (b *suite) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	return list[0], nil
 }
 
-// measureFew builds and times the default schedules in close succession, and then tunes.
+// measureFew builds and times default schedules in close succession, and then compares them with libraries.
 func (b *suite) measureFew(ctx context.Context, workloads []workload) ([]row, error) {
 	var tasks []*task
 	for _, one := range workloads {
-		t, err := newTask(one, b)
+		t, err := b.build(ctx, one)
 		if err != nil {
-			return nil, err
-		}
-		if err := t.build(ctx, b, 1); err != nil {
 			return nil, err
 		}
 		tasks = append(tasks, t)
 	}
 	if err := hostlock.Timed(ctx, func() error {
 		for _, t := range tasks {
-			if err := t.measure(ctx, b); err != nil {
+			if err := b.time(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -203,9 +196,6 @@ func (b *suite) measureFew(ctx context.Context, workloads []workload) ([]row, er
 	}
 	var list []row
 	for _, t := range tasks {
-		if err := b.tune(ctx, t); err != nil {
-			return nil, err
-		}
 		r := b.finished(t)
 		if err := hostlock.Timed(ctx, func() (err error) {
 			r.Against, err = b.compare(ctx, t)
@@ -214,46 +204,25 @@ func (b *suite) measureFew(ctx context.Context, workloads []workload) ([]row, er
 			return nil, err
 		}
 		list = append(list, r)
-		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s%s\n", t.title(), t.batch, b.target.Threads(), humanize.Seconds(t.best), r.versus())
+		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s%s\n", t.title(), t.batch, b.target.Threads(), humanize.Seconds(r.DefaultSeconds), r.versus())
 	}
 	return list, nil
 }
 
 // finished returns the row of a measured task.
 func (b *suite) finished(t *task) row {
-	r := b.identified(t.workload.row(b.version))
+	r := b.row(t.workload)
 	r.CPU, r.Machine = b.target.Model(), b.machine
 	if r.FlopSeconds, r.ByteSeconds = b.machine.Limits(t.Workload, t.flop); t.unrated {
 		r.FlopSeconds = 0
 	}
-	r.DefaultSeconds, r.DefaultPoint, r.Failures = t.untuned, t.space.Format(t.space.Default()), t.failures
-	if b.tuning > 0 {
-		r.TunedSeconds, r.TunedPoint = t.best, t.bestPoint
-	}
+	r.DefaultSeconds, r.DefaultPoint, r.Failures = t.seconds, t.point, t.failures
 	return r
 }
 
-// identified adds the identification of the run to a row.
-func (b *suite) identified(r row) row {
-	r.Threads = b.target.Threads()
-	if b.tuning > 0 {
-		r.TunedFor = b.tuning.String()
-	}
+// row returns the row of a workload without measurements.
+func (b *suite) row(w workload) row {
+	r := row{Operator: w.name, Shape: w.shape, Batch: w.batch, Threads: b.target.Threads(), Version: b.version, Flop: w.flop}
+	r.ConstantBytes, r.OtherBytes = roofline.Bytes(w.Workload)
 	return r
-}
-
-// tune searches until the tuning time is over or the space is exhausted.
-func (b *suite) tune(ctx context.Context, t *task) error {
-	for end := time.Now().Add(b.tuning); time.Now().Before(end); {
-		if err := t.build(ctx, b, batchSize); err != nil {
-			return err
-		}
-		if t.pending == nil {
-			return nil
-		}
-		if err := hostlock.Timed(ctx, func() error { return t.measure(ctx, b) }); err != nil {
-			return err
-		}
-	}
-	return nil
 }

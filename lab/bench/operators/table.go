@@ -53,29 +53,25 @@ func writeTable(out *strings.Builder, machine string, list []row) {
 
 func writeGroup(out *strings.Builder, machine string, list []row) {
 	first := list[0]
-	tuned := slices.ContainsFunc(list, func(r row) bool { return r.TunedSeconds > 0 })
 	headings := "operator | >GFLOP | >MB | >limit by FLOP | >by bytes | bound by | >default | >GFLOP/s | >of limit"
-	if tuned {
-		headings += " | >tuned | >GFLOP/s | >of limit"
-	}
 	libraries := librariesOf(list)
 	for _, library := range libraries {
 		headings += " | >" + library + " ×"
 	}
 	table := bench.NewTable(headings + " | tree")
 	for _, r := range list {
-		r.write(table, tuned, libraries)
+		r.write(table, libraries)
 	}
 	table.Write(out, fmt.Sprintf("batch %d, %s; %s: %s", first.Batch, bench.Threads(first.Threads), machine, first.Machine))
 	writeSums(out, list)
 	writeVersus(out, list)
 }
 
-func (r row) write(table *bench.Table, tuned bool, libraries []string) {
+func (r row) write(table *bench.Table, libraries []string) {
 	least, by := r.limit()
-	cells := columns(r.Flop, least, r.DefaultSeconds)
-	if tuned {
-		cells += " | " + columns(r.Flop, least, r.TunedSeconds)
+	cells := strings.Join([]string{humanize.Missing, humanize.Missing, humanize.Missing}, " | ")
+	if r.DefaultSeconds > 0 {
+		cells = fmt.Sprintf("%s | %s | %s", humanize.Seconds(r.DefaultSeconds), humanize.GFLOPS(r.Flop, r.DefaultSeconds), bench.Known(least/r.DefaultSeconds, bench.Percent))
 	}
 	for _, library := range libraries {
 		cell := humanize.Missing
@@ -112,11 +108,3 @@ func writeSums(out *strings.Builder, list []row) {
 }
 
 func (r row) title() string { return r.Operator + " (" + r.Shape + ")" }
-
-// columns formats a latency, its rate, and its share of the limit.
-func columns(flop, least, seconds float64) string {
-	if seconds <= 0 {
-		return strings.Join([]string{humanize.Missing, humanize.Missing, humanize.Missing}, " | ")
-	}
-	return fmt.Sprintf("%s | %s | %s", humanize.Seconds(seconds), humanize.GFLOPS(flop, seconds), bench.Known(least/seconds, bench.Percent))
-}

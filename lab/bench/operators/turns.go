@@ -7,12 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
-	"github.com/tilth-dev/tilth/runner"
-
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 const (
@@ -22,7 +18,7 @@ const (
 	peerTime = 100 * time.Millisecond
 )
 
-// against is a library's time for a workload, measured in turns with the fastest kernel.
+// against is a library's time for a workload, measured in turns with the default schedule.
 type against struct {
 	Library        string `json:"library"`
 	Implementation string `json:"implementation"`
@@ -55,15 +51,10 @@ func closeAll(list []peer) (err error) {
 	return err
 }
 
-// compare compares the fastest kernel of a task with each library that supports its operator.
+// compare compares the kernel of a task with each library that supports its operator.
 func (b *suite) compare(ctx context.Context, t *task) (list []against, err error) {
-	if t.question == "" || t.best == 0 {
+	if t.question == "" || t.seconds == 0 {
 		return nil, nil
-	}
-	best := builder.Batch{Workload: t.Workload, Target: b.target, Candidates: []builder.Candidate{t.fastest}}
-	built, err := b.compiler.Build(ctx, t.dir, best)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.title(), err)
 	}
 	for _, p := range b.peers {
 		by, err := p.prepare(t.question)
@@ -74,7 +65,7 @@ func (b *suite) compare(ctx context.Context, t *task) (list []against, err error
 			return nil, fmt.Errorf("%s: %w", t.title(), err)
 		}
 		one := against{Library: p.Name, Implementation: by}
-		if err := b.turns(ctx, t, built, p, &one); err != nil {
+		if err := b.turns(ctx, t, p, &one); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.title(), err)
 		}
 		list = append(list, one)
@@ -83,25 +74,20 @@ func (b *suite) compare(ctx context.Context, t *task) (list []against, err error
 }
 
 // turns times a kernel and a library's prepared operator in turns.
-func (b *suite) turns(ctx context.Context, t *task, built *builder.Built, p peer, a *against) error {
+func (b *suite) turns(ctx context.Context, t *task, p peer, a *against) error {
 	var ours, theirs [][]float64
 	for range rounds {
-		mine := 0.0
-		if err := runner.Measure(ctx, b.plan(t, built, 0), func(o runner.Outcome) {
-			if o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
-				mine = stats.Of(o.Samples).Median
-			}
-		}); err != nil {
+		if err := b.time(ctx, t); err != nil {
 			return err
 		}
 		samples, err := p.time(peerTime)
 		if err != nil {
 			return err
 		}
-		if mine == 0 {
+		if t.seconds == 0 {
 			return errors.New("the kernel was measured before, and fails now")
 		}
-		ours, theirs = append(ours, []float64{mine}), append(theirs, []float64{stats.Of(samples).Median})
+		ours, theirs = append(ours, []float64{t.seconds}), append(theirs, []float64{stats.Of(samples).Median})
 	}
 	c := bench.Compare(ours, theirs)
 	a.OurSeconds, a.Seconds, a.Low, a.Ratio, a.High = c.Seconds, c.PeerSeconds, c.Low, c.Ratio, c.High

@@ -53,14 +53,11 @@ func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := newTask(list[len(list)-1], b)
+	task, err := b.build(t.Context(), list[len(list)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := task.build(t.Context(), b, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := task.measure(t.Context(), b); err != nil {
+	if err := b.time(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	against, err := b.compare(t.Context(), task)
