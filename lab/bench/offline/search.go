@@ -2,13 +2,14 @@ package offline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuner/transfer"
@@ -75,33 +76,19 @@ func CompareSearches(ctx context.Context, sets []*Set, o SearchOptions) (*Report
 	return report(devices, guesses, runs, o), nil
 }
 
-// forEach calls work for 0 to n-1 on one worker per processor and stops at the first error.
+// forEach calls work for 0 to n-1, one call per processor at a time, and begins no call after the first error.
 func forEach(ctx context.Context, n int, work func(int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wait sync.WaitGroup
-	next := make(chan int)
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wait.Go(func() {
-			for k := range next {
-				if err := work(k); err != nil {
-					cancel(err)
-				}
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for k := range n {
+		all.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
+			return work(k)
 		})
 	}
-	for k := 0; k < n && ctx.Err() == nil; k++ {
-		select {
-		case next <- k:
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	wait.Wait()
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return ctx.Err()
+	return all.Wait()
 }
 
 // run is one search on one device.

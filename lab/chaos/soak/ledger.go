@@ -1,19 +1,14 @@
 package soak
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"text/tabwriter"
 
-	"github.com/tilth-dev/tilth/internal/filesystem"
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // entry sums up the runs of a package in a setting.
@@ -61,24 +56,15 @@ type ledger struct {
 }
 
 func openLedger(path string) (*ledger, error) {
-	l := &ledger{path, map[place]*entry{}}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
+	rows, err := bench.Read[*entry](path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the ledger: %w", err)
+		return nil, fmt.Errorf("reading the ledger: %w (remove %s to begin anew)", err, path)
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		var e entry
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("reading the ledger: %w (remove %s to begin anew)", err, path)
-		}
-		l.entries[e.place()] = &e
+	l := &ledger{path, map[place]*entry{}}
+	for _, e := range rows {
+		l.entries[e.place()] = e
 	}
-	return l, lines.Err()
+	return l, nil
 }
 
 // add adds a run and rewrites the file.
@@ -89,16 +75,7 @@ func (l *ledger) add(r result) error {
 		l.entries[r.place()] = e
 	}
 	e.add(r)
-	err := filesystem.WriteFile(l.path, func(w io.Writer) error {
-		lines := json.NewEncoder(w)
-		for _, e := range l.sorted() {
-			if err := lines.Encode(e); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := bench.Write(l.path, l.sorted()); err != nil {
 		return fmt.Errorf("writing the ledger: %w", err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package modeltest
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -25,14 +24,6 @@ type number string
 func (n *number) UnmarshalJSON(data []byte) error {
 	*n = number(strings.Trim(string(data), `"`))
 	return nil
-}
-
-// MarshalJSON writes values that JSON cannot represent as strings.
-func (n number) MarshalJSON() ([]byte, error) {
-	if v, err := strconv.ParseFloat(string(n), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		return []byte(n), nil
-	}
-	return json.Marshal(string(n))
 }
 
 // Array returns the tensor.
@@ -63,16 +54,4 @@ func (r *Array) Array() (*array.Array, error) {
 		}
 	}
 	return a, nil
-}
-
-func arrayOf(a *array.Array) *Array {
-	r := &Array{Type: a.DType.String(), Shape: a.Shape, Values: []number{}}
-	for i := range a.Len() {
-		text := strconv.FormatInt(a.Int(i), 10)
-		if a.DType.IsFloat() {
-			text = strconv.FormatFloat(a.Float(i), 'g', 7, 64)
-		}
-		r.Values = append(r.Values, number(text))
-	}
-	return r
 }

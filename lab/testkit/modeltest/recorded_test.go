@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -124,4 +126,24 @@ func readFromRuntime(t *testing.T, file string, c *Case) {
 			}
 		}
 	}
+}
+
+// MarshalJSON writes values that JSON cannot represent as strings.
+func (n number) MarshalJSON() ([]byte, error) {
+	if v, err := strconv.ParseFloat(string(n), 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return []byte(n), nil
+	}
+	return json.Marshal(string(n))
+}
+
+func arrayOf(a *array.Array) *Array {
+	r := &Array{Type: a.DType.String(), Shape: a.Shape, Values: []number{}}
+	for i := range a.Len() {
+		text := strconv.FormatInt(a.Int(i), 10)
+		if a.DType.IsFloat() {
+			text = strconv.FormatFloat(a.Float(i), 'g', 7, 64)
+		}
+		r.Values = append(r.Values, number(text))
+	}
+	return r
 }
