@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -35,7 +33,6 @@ func newSimulate() *cobra.Command {
 	var o simulate.Options
 	var asJSON bool
 	var details, launcher string
-	var level slog.Level
 	c := &cobra.Command{
 		Use: "simulate", Short: "Load-test a tracker with simulated agents", Long: simulateLong,
 		Example: `  lab simulate --devices 10000 --jobs 100 --time 60s
@@ -48,13 +45,11 @@ func newSimulate() *cobra.Command {
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "JSON `file` for everything that was observed")
 	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
-	c.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:0", "`address` of the tracker's pages; of several, of the first one's")
-	c.Flags().TextVar(&level, "log-level", slog.LevelError, "least severe messages to log: debug, info, warn or error")
 	_ = c.MarkFlagRequired("devices") // the flag exists
 	_ = c.MarkFlagRequired("jobs")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		o.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-		seen, err := runSimulation(c.Context(), o, strings.Fields(launcher))
+		o.Launcher = strings.Fields(launcher)
+		seen, err := simulate.Run(c.Context(), o)
 		if err != nil {
 			return err
 		}
@@ -100,26 +95,6 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.IntVar(&o.Records, "records", 0, "records to fill the file or the database with beforehand")
 	f.StringVar(&o.Dir, "data", "", "`folder` for the tracker's data, which is kept (default a temporary one)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
-}
-
-// runSimulation runs a simulation with this program as the tracker, started by the launcher if there is one.
-func runSimulation(ctx context.Context, o simulate.Options, launcher []string) (*simulate.Details, error) {
-	o.SetDefaults()
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	o.Tracker = append(launcher, program, simulate.TrackerCommand)
-	if o.Dir == "" {
-		if o.Dir, err = os.MkdirTemp("", "tilth-simulate-"); err != nil {
-			return nil, fmt.Errorf("folder for the simulated tracker's data: %w: name one with --data", err)
-		}
-		defer os.RemoveAll(o.Dir)
-	}
-	return simulate.Run(ctx, o)
 }
 
 func writeSimulation(w io.Writer, d *simulate.Details) error {

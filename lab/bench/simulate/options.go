@@ -3,7 +3,6 @@ package simulate
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/farm"
@@ -43,14 +42,12 @@ type Options struct {
 	Trackers, Shards int
 	// Records is the number of records in the store at the start.
 	Records int
-	// Dir holds the trackers' data. It must be empty, absent, or from an earlier run.
+	// Dir holds the trackers' data. It must be empty, absent, or from an earlier run. "" means a temporary folder.
 	Dir string
-	// Tracker is the command line of a tracker; see ServeTracker.
+	// Launcher is an optional command prefix of the trackers, such as taskset -c 0,1.
+	Launcher []string
+	// Tracker is the command line of a tracker; see ServeTracker. By default, it is this program with TrackerCommand.
 	Tracker []string
-	// HTTP is the listen address of the first tracker's pages; empty means any port of the loopback.
-	HTTP string
-	// Logger receives log messages; nil discards them.
-	Logger *slog.Logger
 }
 
 // Failures holds failure rates. All but MeanLife and Kills are probabilities.
@@ -98,9 +95,6 @@ func (o *Options) SetDefaults() {
 	set(&o.Shards, o.Trackers)
 	if o.Connections == 0 || o.Connections > o.agents() {
 		o.Connections = o.agents()
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 

@@ -18,11 +18,27 @@ import (
 // collectPercent is the GOGC value of the simulation.
 const collectPercent = 400
 
-// Run simulates a farm, kills its trackers and returns the result. The data stay in Dir or in the database.
+// Run simulates a farm, kills its trackers and returns the result. The data stay in Dir, if it is set, or in the
+// database.
 func Run(ctx context.Context, o Options) (*Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {
 		return nil, err
+	}
+	if o.Tracker == nil {
+		program, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		o.Tracker = []string{program, TrackerCommand}
+	}
+	if o.Dir == "" {
+		dir, err := os.MkdirTemp("", "tilth-simulate-")
+		if err != nil {
+			return nil, fmt.Errorf("folder for the simulated tracker's data: %w: name one with --data", err)
+		}
+		defer os.RemoveAll(dir)
+		o.Dir = dir
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("folder of the simulated tracker: %w", err)
@@ -33,7 +49,6 @@ func Run(ctx context.Context, o Options) (*Details, error) {
 	}
 	defer db.close(ctx)
 	if o.Records > 0 {
-		o.Logger.Info("filling the store with records", "records", o.Records)
 		if err := o.fill(ctx); err != nil {
 			return nil, err
 		}
@@ -87,11 +102,9 @@ func (o *Options) load(ctx context.Context, t trackers, db *database) (*Details,
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Logger.Info("agents join", "agents", o.agents(), "connections", o.Connections, "trackers", len(t))
 	err = f.begin(ctx)
 	var d *Details
 	if err == nil {
-		o.Logger.Info("all agents have joined")
 		d, err = f.watch(ctx, t, db)
 	}
 	if err == nil {

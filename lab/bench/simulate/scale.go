@@ -20,7 +20,7 @@ const TrackerCommand = "simulate-tracker"
 
 // config is a measured configuration.
 type config struct {
-	out, data        string
+	out              string
 	rate             float64
 	time             time.Duration
 	devices, records []int
@@ -37,11 +37,11 @@ func Scale(ctx context.Context, args []string) error {
 	}
 	var s sweep
 	for _, n := range c.devices {
-		if err := s.measure(ctx, c, &s.Devices, float64(n), c.simulation(n)); err != nil {
+		if err := s.measure(ctx, &s.Devices, float64(n), c.simulation(n)); err != nil {
 			return err
 		}
 	}
-	dir, err := os.MkdirTemp(c.data, "tilth-scale-")
+	dir, err := os.MkdirTemp("", "tilth-scale-")
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func Scale(ctx context.Context, args []string) error {
 	for _, n := range c.records {
 		o := c.simulation(c.recordsDevices)
 		o.Dir, o.Records = dir, max(0, n-there)
-		if err := s.measure(ctx, c, &s.Records, float64(n), o); err != nil {
+		if err := s.measure(ctx, &s.Records, float64(n), o); err != nil {
 			return err
 		}
 		there = max(n, there) + s.Records[len(s.Records)-1].Details.Results
@@ -61,7 +61,6 @@ func Scale(ctx context.Context, args []string) error {
 func parse(args []string) (c config, err error) {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	flags.StringVar(&c.out, "out", "docs/scale.svg", "drawing to write; FILE.json has the figures")
-	flags.StringVar(&c.data, "data", "", "folder for the trackers' data (default a temporary one)")
 	flags.Float64Var(&c.rate, "rate", 20000, "results a second, over all devices")
 	flags.DurationVar(&c.time, "time", 20*time.Second, "how long each run measures")
 	flags.IntVar(&c.recordsDevices, "records-devices", 100, "devices while the number of records changes")
@@ -110,18 +109,7 @@ type point struct {
 }
 
 // measure adds a run to a series.
-func (s *sweep) measure(ctx context.Context, c config, series *[]point, at float64, o Options) error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	o.Tracker = []string{program, TrackerCommand}
-	if o.Dir == "" {
-		if o.Dir, err = os.MkdirTemp(c.data, "tilth-scale-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(o.Dir)
-	}
+func (s *sweep) measure(ctx context.Context, series *[]point, at float64, o Options) error {
 	d, err := Run(ctx, o)
 	if err != nil {
 		return fmt.Errorf("simulate %d devices and %d records: %w", o.Devices, o.Records, err)

@@ -1,10 +1,10 @@
 package simulate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,13 +27,9 @@ const (
 
 // trackers returns the configured trackers without starting them.
 func (o *Options) trackers() (all trackers) {
-	for i := range o.Trackers {
-		web := anyPort
-		if i == 0 {
-			web = cmp.Or(o.HTTP, anyPort)
-		}
-		all = append(all, &process{command: o.Tracker, orders: orders{
-			Dir: o.Dir, Listen: anyPort, HTTP: web, Store: o.Store, Shards: o.Shards,
+	for range o.Trackers {
+		all = append(all, &process{command: slices.Concat(o.Launcher, o.Tracker), orders: orders{
+			Dir: o.Dir, Listen: anyPort, HTTP: anyPort, Store: o.Store, Shards: o.Shards,
 		}})
 	}
 	return all
