@@ -16,7 +16,7 @@ func (cseAll) Has(expr.Expr, *expr.Var) bool { return true }
 
 func cseProgram(t *testing.T, workload, trace string) *ir.Func {
 	t.Helper()
-	return pass.Lanewise(pass.Promote(kerneltest.Unrolled(t, workload, trace)), cseAll{})
+	return pass.Lanewise(pass.Promote(unrolled(t, workload, trace)), cseAll{})
 }
 
 // TestATileLoadsEachOperandOnce: a vector of the right side serves two rows, an element of the left side two

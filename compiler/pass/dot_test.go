@@ -29,7 +29,7 @@ output t2
 )
 
 func TestStepsOfSumsOfPairsAreOneInstruction(t *testing.T) {
-	f := pass.Promote(kerneltest.Unrolled(t, pairs, twos))
+	f := pass.Promote(unrolled(t, pairs, twos))
 	kerneltest.Golden(t, "dot/pairs_before", f)
 	kerneltest.Golden(t, "dot/pairs_after", pass.Dot(f, func(x pass.DotTypes, terms int64) bool {
 		return x == pass.DotTypes{A: array.BFloat16, B: array.BFloat16} && terms == 2
@@ -37,7 +37,7 @@ func TestStepsOfSumsOfPairsAreOneInstruction(t *testing.T) {
 }
 
 func TestStepsOfIntegerSumsAreOneInstruction(t *testing.T) {
-	f := pass.Promote(kerneltest.Unrolled(t, integers, dotFours))
+	f := pass.Promote(unrolled(t, integers, dotFours))
 	kerneltest.Golden(t, "dot/before", f)
 	unsignedBySigned := func(x pass.DotTypes, terms int64) bool {
 		return x == pass.DotTypes{A: array.Uint8, B: array.Int8} && terms == 4
@@ -53,7 +53,7 @@ constant t1 i8[2,8,4]
 sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 i0 (add (add (mul (floordiv i1 4) 8) (mul r0 4)) r1)]) (cast i32 [t1 r0 i1 r1]))
 output t2
 `
-	f := pass.Promote(kerneltest.Unrolled(t, groups, dotFours))
+	f := pass.Promote(unrolled(t, groups, dotFours))
 	kerneltest.Golden(t, "dot/groups", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
 }
 
@@ -65,6 +65,6 @@ constant t1 i8[2,8,4]
 sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 r0 (add i0 r1) i1]) (cast i32 [t1 r0 i1 r1]))
 output t2
 `
-	f := pass.Promote(kerneltest.Unrolled(t, window, dotFours))
+	f := pass.Promote(unrolled(t, window, dotFours))
 	kerneltest.Golden(t, "dot/turns", pass.Dot(f, func(pass.DotTypes, int64) bool { return true }))
 }

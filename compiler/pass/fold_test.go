@@ -31,7 +31,7 @@ func foldLanes(bytes int64) func(array.DType) int64 {
 
 // TestNeighboursAreFolded checks several vector lengths.
 func TestNeighboursAreFolded(t *testing.T) {
-	f := kerneltest.Unrolled(t, foldFours, inVectors)
+	f := unrolled(t, foldFours, inVectors)
 	kerneltest.Golden(t, "fold/before", f)
 	kerneltest.Golden(t, "fold/after", pass.Fold(f, foldLanes(32)))
 	kerneltest.Golden(t, "fold/long", pass.Fold(f, foldLanes(64)))
@@ -40,10 +40,10 @@ func TestNeighboursAreFolded(t *testing.T) {
 // TestFoldLeavesUnevenGroups: three neighbours, some of the neighbours, and those of an argument.
 func TestFoldLeavesUnevenGroups(t *testing.T) {
 	for name, f := range map[string]*ir.Func{
-		"threes":          kerneltest.Unrolled(t, threes, inVectors),
-		"terms outside":   kerneltest.Unrolled(t, foldFours, "reorder 1 1 0\nvectorize 1 0\n"),
-		"the terms first": kerneltest.Unrolled(t, foldFours, "vectorize 1 1\n"),
-		"an argument":     kerneltest.Unrolled(t, "input t0 f32[8,4]\nsum t1 f32[8] over 4 = [t0 i0 r0]\noutput t1\n", "reorder 0 1 0\nunroll 0 1\nvectorize 0 0\n"),
+		"threes":          unrolled(t, threes, inVectors),
+		"terms outside":   unrolled(t, foldFours, "reorder 1 1 0\nvectorize 1 0\n"),
+		"the terms first": unrolled(t, foldFours, "vectorize 1 1\n"),
+		"an argument":     unrolled(t, "input t0 f32[8,4]\nsum t1 f32[8] over 4 = [t0 i0 r0]\noutput t1\n", "reorder 0 1 0\nunroll 0 1\nvectorize 0 0\n"),
 	} {
 		if after := pass.Fold(f, foldLanes(32)); after.Text() != f.Text() {
 			t.Errorf("%s are folded:\n%s", name, after.Text())

@@ -18,7 +18,7 @@ func (adds) Has(e expr.Expr, _ *expr.Var) bool {
 
 // TestLanewiseScalarizesUnsupportedOperations checks the exponential, and elements with a stride.
 func TestLanewiseScalarizesUnsupportedOperations(t *testing.T) {
-	f := kerneltest.Unrolled(t, `input t0 f64[4]
+	f := unrolled(t, `input t0 f64[4]
 input t1 f64[4,3]
 map t2 f64[4] = (add (add [t0 i0] (exp [t0 i0])) [t1 i0 1])
 output t2
@@ -29,7 +29,7 @@ output t2
 
 // TestLanesThatLieApartAreStoredOneByOne checks the columns of a transposed copy.
 func TestLanesThatLieApartAreStoredOneByOne(t *testing.T) {
-	f := kerneltest.Unrolled(t, "input t0 f64[4,2]\nmap t1 f64[4,2] = [t0 i0 i1]\noutput t1\n", "reorder 0 1 0\nvectorize 0 0\n")
+	f := unrolled(t, "input t0 f64[4,2]\nmap t1 f64[4,2] = [t0 i0 i1]\noutput t1\n", "reorder 0 1 0\nvectorize 0 0\n")
 	kerneltest.Golden(t, "lanewise/scattered", pass.Lanewise(f, adds{}))
 }
 
@@ -68,6 +68,6 @@ func TestLanesOfGroupsArePicked(t *testing.T) {
 		"far-groups":   {"input t0 f32[3,99]\nmap t1 f32[3,8] = [t0 i0 (mul (floordiv i1 3) 40)]\noutput t1\n", "vectorize 0 1\n"},
 		"far-apart":    {"input t0 f32[3,48]\nmap t1 f32[3,8] = [t0 i0 (mul i1 6)]\noutput t1\n", "vectorize 0 1\n"},
 	} {
-		kerneltest.Golden(t, "lanewise/"+name, pass.Lanewise(kerneltest.Unrolled(t, c.workload, c.trace), adds{}))
+		kerneltest.Golden(t, "lanewise/"+name, pass.Lanewise(unrolled(t, c.workload, c.trace), adds{}))
 	}
 }

@@ -19,6 +19,6 @@ func TestFunctionsOfBytesAreLookedUp(t *testing.T) {
 		"operands":    two + "u8[4] = (cast u8 (mul (exp (cast f32 " + quantised + ")) (cast f32 [t1 i0])))\noutput t2\n",
 		"few":         one + "u8[4] = (cast u8 (mul (cast f32 " + quantised + ") 0x1p-01:f32))\noutput t1\n",
 	} {
-		kerneltest.Golden(t, "lookup/"+name, pass.Lookup(kerneltest.Unrolled(t, text, "vectorize 0 0\n"), pass.ManyLookups))
+		kerneltest.Golden(t, "lookup/"+name, pass.Lookup(unrolled(t, text, "vectorize 0 0\n"), pass.ManyLookups))
 	}
 }

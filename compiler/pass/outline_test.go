@@ -9,7 +9,7 @@ import (
 
 // TestParallelLoopsTellWhatTheyUse checks the captured batch number and sums.
 func TestParallelLoopsTellWhatTheyUse(t *testing.T) {
-	f := kerneltest.Unrolled(t, `input t0 f32[3,512,16]
+	f := unrolled(t, `input t0 f32[3,512,16]
 sum t1 f32[3,512] over 16 = [t0 i0 i1 r0]
 map t2 f32[3,512] = (sub [t1 i0 i1] [t1 i0 511])
 output t2

@@ -12,10 +12,10 @@ const row = "map t2 f32[8] = (select (and (le 0 (sub i0 1)) (lt (sub i0 1) 6)) [
 
 // TestProductsOfPaddingAreLeftOut: the first and the last element have two products, the others three.
 func TestProductsOfPaddingAreLeftOut(t *testing.T) {
-	kerneltest.Golden(t, "padding/constant", pass.Padding(kerneltest.Unrolled(t, "input t0 f32[6]\nconstant t1 f32[3]\n"+row, "inline 0\nunroll 1 0\nunroll 1 1\n")))
+	kerneltest.Golden(t, "padding/constant", pass.Padding(unrolled(t, "input t0 f32[6]\nconstant t1 f32[3]\n"+row, "inline 0\nunroll 1 0\nunroll 1 1\n")))
 }
 
 // TestProductsWithDataStay: kernel inputs may be infinite, and zero times infinity is NaN.
 func TestProductsWithDataStay(t *testing.T) {
-	kerneltest.Golden(t, "padding/data", pass.Padding(kerneltest.Unrolled(t, "input t0 f32[6]\ninput t1 f32[3]\n"+row, "inline 0\nunroll 1 0\nunroll 1 1\n")))
+	kerneltest.Golden(t, "padding/data", pass.Padding(unrolled(t, "input t0 f32[6]\ninput t1 f32[3]\n"+row, "inline 0\nunroll 1 0\nunroll 1 1\n")))
 }

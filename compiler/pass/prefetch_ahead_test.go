@@ -16,7 +16,7 @@ func (prefetchAll) Has(expr.Expr, *expr.Var) bool { return true }
 // packed returns a product by a constant in strips of 16 columns, in tiles of 4 rows. A strip of 64 rows is 4 KiB.
 func packed(t *testing.T) *ir.Func {
 	t.Helper()
-	f := kerneltest.Unrolled(t, `input t0 f32[32,64]
+	f := unrolled(t, `input t0 f32[32,64]
 constant t1 f32[64,48]
 sum t2 f32[32,48] over 64 = (mul [t0 i0 r0] [t1 r0 i1])
 map t3 f32[32,48] = (max [t2 i0 i1] 0x0p+00:f32)

@@ -28,13 +28,13 @@ vectorize 0 1
 )
 
 func TestEpiloguesFetchEachLineBeforeTheirTile(t *testing.T) {
-	f := pass.Promote(kerneltest.Unrolled(t, residual, tiles))
+	f := pass.Promote(unrolled(t, residual, tiles))
 	kerneltest.Golden(t, "prefetch/before", f)
 	kerneltest.Golden(t, "prefetch/after", pass.PrefetchEpilogues(f, pass.Caches{LineBytes: 64, L2Bytes: 4 << 10}))
 }
 
 func TestEpiloguesFetchNothingThatACacheHolds(t *testing.T) {
-	f := pass.Promote(kerneltest.Unrolled(t, residual, tiles))
+	f := pass.Promote(unrolled(t, residual, tiles))
 	if after := pass.PrefetchEpilogues(f, pass.Caches{LineBytes: 64, L2Bytes: 1 << 20}); after.Text() != f.Text() {
 		t.Errorf("two tensors of 4 KiB are fetched:\n%s", after.Text())
 	}

@@ -12,7 +12,7 @@ import (
 // steps returns a product of tiles of two rows of two vectors, with two steps of its sums written out.
 func steps(t *testing.T) *ir.Func {
 	t.Helper()
-	return pass.Promote(kerneltest.Unrolled(t, `input t0 f32[4,8]
+	return pass.Promote(unrolled(t, `input t0 f32[4,8]
 input t1 f32[8,16]
 sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
 map t3 f32[4,16] = (max [t2 i0 i1] 0x0p+00:f32)

@@ -37,7 +37,7 @@ dot 0 3
 // dotted returns the product with as many rows in a tile, in dot products.
 func dotted(t *testing.T, rows string) *ir.Func {
 	t.Helper()
-	f := pass.Promote(kerneltest.Unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", rows)))
+	f := pass.Promote(unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", rows)))
 	return pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 })
 }
 
@@ -59,7 +59,7 @@ func TestOddRowsAreMultipliedAlone(t *testing.T) {
 
 // TestStepsWithoutALoopAreMultiplied: what is written out whole has no loop to be a square in.
 func TestStepsWithoutALoopAreMultiplied(t *testing.T) {
-	f := pass.Promote(kerneltest.Unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", "2")+"unroll 0 2\n"))
+	f := pass.Promote(unrolled(t, squaresProduct, strings.ReplaceAll(squaresTile, "ROWS", "2")+"unroll 0 2\n"))
 	f = pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 })
 	kerneltest.Golden(t, "squares/straight", pass.Squares(f, rowsFirst))
 }
@@ -67,7 +67,7 @@ func TestStepsWithoutALoopAreMultiplied(t *testing.T) {
 // TestScalarColumnsDoNotPreventSquares: of five columns, the last is added up by itself.
 func TestScalarColumnsDoNotPreventSquares(t *testing.T) {
 	five := strings.NewReplacer("6,8", "6,5", "2,8,8", "2,5,8").Replace(squaresProduct)
-	f := pass.Promote(kerneltest.Unrolled(t, five, strings.ReplaceAll(squaresTile, "ROWS", "2")))
+	f := pass.Promote(unrolled(t, five, strings.ReplaceAll(squaresTile, "ROWS", "2")))
 	kerneltest.Golden(t, "squares/five", pass.Squares(pass.Dot(f, func(_ pass.DotTypes, terms int64) bool { return terms == 8 }), rowsFirst))
 }
 

@@ -21,7 +21,7 @@ var limits = pass.StorageLimits{StackBytes: 1 << 10, FrameBytes: 2 << 10, AlignB
 // TestScratchLiesWhereItsUsersFindIt: what several workers use in the workspace, what one row uses on its worker's
 // stack.
 func TestScratchLiesWhereItsUsersFindIt(t *testing.T) {
-	f := kerneltest.Unrolled(t, storageChain, "parallel 1 0\nparallel 3 0\ncompute-at 2 3 0\n")
+	f := unrolled(t, storageChain, "parallel 1 0\nparallel 3 0\ncompute-at 2 3 0\n")
 	kerneltest.Golden(t, "storage/before", f)
 	f = pass.Storage(f, limits)
 	kerneltest.Golden(t, "storage/after", f)
@@ -32,7 +32,7 @@ func TestScratchLiesWhereItsUsersFindIt(t *testing.T) {
 
 // TestLargeScratchIsInTheWorkersWorkspace uses one row of floats per worker.
 func TestLargeScratchIsInTheWorkersWorkspace(t *testing.T) {
-	f := kerneltest.Unrolled(t, storageChain, "parallel 3 0\ncompute-at 2 3 0\n")
+	f := unrolled(t, storageChain, "parallel 3 0\ncompute-at 2 3 0\n")
 	f = pass.Storage(f, pass.StorageLimits{StackBytes: 64, FrameBytes: 64, AlignBytes: 64})
 	if f.WorkerBytes != 64*4 {
 		t.Errorf("%d bytes for each worker, want those of a row\n%s", f.WorkerBytes, f.Text())

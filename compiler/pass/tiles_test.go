@@ -46,25 +46,25 @@ func every(array.DType) bool { return true }
 func none(array.DType) bool { return false }
 
 func TestSumsOfProductsStayInTiles(t *testing.T) {
-	f := kerneltest.Unrolled(t, whole, inTiles)
+	f := unrolled(t, whole, inTiles)
 	kerneltest.Golden(t, "tiles/before", f)
 	kerneltest.Golden(t, "tiles/after", pass.Tiles(f, every))
 }
 
 // TestProcessorsWithoutTilesComputeTheSame: nothing changes where a target has no such instructions.
 func TestProcessorsWithoutTilesComputeTheSame(t *testing.T) {
-	kerneltest.Golden(t, "tiles/before", pass.Tiles(kerneltest.Unrolled(t, whole, inTiles), none))
+	kerneltest.Golden(t, "tiles/before", pass.Tiles(unrolled(t, whole, inTiles), none))
 }
 
 // TestTilesHaveRoomBeyondSums: what a tile reads behind a copy is memory of the kernel's, and what it stores has whole
 // rows.
 func TestTilesHaveRoomBeyondSums(t *testing.T) {
-	kerneltest.Golden(t, "tiles/ragged", pass.Tiles(kerneltest.Unrolled(t, ragged, tilesCopied), every))
+	kerneltest.Golden(t, "tiles/ragged", pass.Tiles(unrolled(t, ragged, tilesCopied), every))
 }
 
 // TestTilesReadNoOthersMemory: rows of an argument are too few for a tile, so that none is loaded.
 func TestTilesReadNoOthersMemory(t *testing.T) {
-	f := kerneltest.Unrolled(t, ragged, "cache-write 0\nreorder 1 2 0 1\ntensorize 1 2 11\npack 0 1 32 0 0 4 0 1 32 1 0 4 1\n")
+	f := unrolled(t, ragged, "cache-write 0\nreorder 1 2 0 1\ntensorize 1 2 11\npack 0 1 32 0 0 4 0 1 32 1 0 4 1\n")
 	ir.Visit(pass.Tiles(f, every).Body, func(st ir.Stmt) {
 		if n, ok := st.(*ir.TileLoad); ok {
 			t.Errorf("rows of %s are loaded", n.From.Name)

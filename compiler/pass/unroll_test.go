@@ -72,3 +72,13 @@ func TestUnrollRefusesTooManyStatements(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// unrolled returns the program of a workload and a trace, with loops unrolled for vectors of 32 bytes.
+func unrolled(t *testing.T, workload, trace string) *ir.Func {
+	t.Helper()
+	f, err := pass.Unroll(kerneltest.Replayed(t, workload, trace), func(d array.DType) int64 { return 32 / d.Bytes() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

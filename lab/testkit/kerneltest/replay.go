@@ -3,10 +3,8 @@ package kerneltest
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -22,14 +20,4 @@ func Replayed(t *testing.T, workload, trace string) *ir.Func {
 		t.Fatal(err)
 	}
 	return Lower(t, s)
-}
-
-// Unrolled is like Replayed, with loops unrolled for vectors of 32 bytes.
-func Unrolled(t *testing.T, workload, trace string) *ir.Func {
-	t.Helper()
-	f, err := pass.Unroll(Replayed(t, workload, trace), func(d array.DType) int64 { return 32 / d.Bytes() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
 }

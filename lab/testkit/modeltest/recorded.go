@@ -1,7 +1,6 @@
 package modeltest
 
 import (
-	"bufio"
 	"bytes"
 	"embed"
 	"encoding/json"
@@ -59,16 +58,14 @@ func RecordedCases() ([]*Case, error) {
 
 func read(data []byte) ([]*Case, error) {
 	var cases []*Case
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for lines.Scan() {
+	for line := range bytes.Lines(data) {
 		c := &Case{}
-		if err := json.Unmarshal(lines.Bytes(), c); err != nil {
-			return nil, fmt.Errorf("%w in %.200s", err, lines.Text())
+		if err := json.Unmarshal(line, c); err != nil {
+			return nil, fmt.Errorf("%w in %.200s", err, line)
 		}
 		cases = append(cases, c)
 	}
-	return cases, lines.Err()
+	return cases, nil
 }
 
 // Model returns a model of one node with results y0, y1, ..., and its inputs.
