@@ -34,8 +34,9 @@ const (
 	repeats = "20"
 )
 
-func (c comparison) args(command string, more ...string) []string {
-	return slices.Concat([]string{command, c.model, "--target", "cuda"}, c.flags, more)
+// compiling returns the command line that compiles the model.
+func (c comparison) compiling(more ...string) []string {
+	return slices.Concat([]string{"compile", c.model, "--target", "cuda"}, c.flags, more)
 }
 
 // compared tunes a model and times its packages in turns with peers.
@@ -45,7 +46,7 @@ func (b *suite) compared(ctx context.Context, c comparison, r *result) error {
 	var wait sync.WaitGroup
 	var ready []contender
 	wait.Go(func() { ready = b.prepare(ctx, c.contenders, r) })
-	_, err := b.call(ctx, c.args("compile", "--untuned", "-o", untuned)...)
+	_, err := b.call(ctx, c.compiling("--untuned", "-o", untuned)...)
 	wait.Wait()
 	if err != nil {
 		return err
@@ -183,7 +184,7 @@ func (b *suite) searched(ctx context.Context, c comparison, tuned string, r *res
 // compileTuned compiles the package with the best records.
 func (b *suite) compileTuned(ctx context.Context, c comparison, tuned string, r *result) error {
 	var compiled struct{ Tasks, Tuned int }
-	if err := b.ask(ctx, &compiled, c.args("compile", "--records", b.records(), "-o", tuned)...); err != nil {
+	if err := b.ask(ctx, &compiled, c.compiling("--records", b.records(), "-o", tuned)...); err != nil {
 		return err
 	}
 	r.Values["tasks"], r.Values["tuned_tasks"] = float64(compiled.Tasks), float64(compiled.Tuned)
@@ -192,8 +193,8 @@ func (b *suite) compileTuned(ctx context.Context, c comparison, tuned string, r 
 
 // search tunes and saves the measurements.
 func (b *suite) search(ctx context.Context, c comparison, r *result) error {
-	var s summary
-	if err := b.ask(ctx, &s, b.tuning(c, "--trials", strconv.Itoa(c.trials), "--time", c.time.String())...); err != nil {
+	s, err := b.tune(ctx, c.model, b.records(), b.isolation(), c.trials, c.time, c.flags...)
+	if err != nil {
 		return err
 	}
 	r.Values["trials"] = float64(s.Trials)
@@ -204,7 +205,9 @@ func (b *suite) search(ctx context.Context, c comparison, r *result) error {
 	return b.exportRecords(ctx)
 }
 
-// tuning returns the command line of a search.
-func (b *suite) tuning(c comparison, more ...string) []string {
-	return c.args("tune", slices.Concat([]string{"--records", b.records(), "--sandbox", b.isolation(), "--quiet"}, more)...)
+// tune searches for a number of trials and at most a time.
+func (b *suite) tune(ctx context.Context, model, records, sandbox string, trials int, time time.Duration, flags ...string) (s summary, err error) {
+	args := []string{"tune", model, "--target", "cuda", "--records", records, "--sandbox", sandbox, "--quiet", "--trials", strconv.Itoa(trials), "--time", time.String()}
+	err = b.ask(ctx, &s, append(args, flags...)...)
+	return s, err
 }

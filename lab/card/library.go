@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/npz"
@@ -15,7 +16,7 @@ const (
 	// libraryStep tunes with cuBLASLt as an additional candidate.
 	libraryStep = "library"
 	// libraryTrials and libraryTime bound each of the two searches.
-	libraryTrials, libraryTime = "64", "40s"
+	libraryTrials, libraryTime = 64, 40 * time.Second
 )
 
 // library tunes a network with and without the example of a cuBLASLt kernel, and times both packages in turns. The
@@ -59,9 +60,7 @@ func (b *suite) tunedBy(ctx context.Context, model string, p contest, kernels []
 	if err := os.RemoveAll(records); err != nil {
 		return err
 	}
-	tuning := []string{"tune", model, "--target", "cuda", "--records", records, "--no-transfer", "--sandbox", b.isolation(), "--quiet",
-		"--trials", libraryTrials, "--time", libraryTime}
-	if _, err := b.call(ctx, slices.Concat(tuning, kernels)...); err != nil {
+	if _, err := b.tune(ctx, model, records, b.isolation(), libraryTrials, libraryTime, append(kernels, "--no-transfer")...); err != nil {
 		return err
 	}
 	compiling := []string{"compile", model, "--target", "cuda", "--records", records, "-o", p.file}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // untunedPackage compiles a built-in model with default schedules.
@@ -47,7 +48,7 @@ func machine(ctx context.Context, b *suite, r *result) error {
 const (
 	sandboxStep = "sandbox"
 	// probeTrials is the number of trials that test whether candidates can be measured.
-	probeTrials = "4"
+	probeTrials = 4
 )
 
 // probeSandbox tunes the smallest model in the sandbox. If that only works without it, later steps run without: a
@@ -69,9 +70,7 @@ func probeSandbox(ctx context.Context, b *suite, r *result) error {
 
 // probe tunes in a sandbox. It returns an error if no candidate can be measured.
 func (b *suite) probe(ctx context.Context, sandbox string) error {
-	var s summary
-	err := b.ask(ctx, &s, "tune", b.path("mlp.onnx"), "--target", "cuda", "--records", b.path("probe.db"), "--no-transfer",
-		"--sandbox", sandbox, "--quiet", "--trials", probeTrials, "--time", "20s")
+	s, err := b.tune(ctx, b.path("mlp.onnx"), b.path("probe.db"), sandbox, probeTrials, 20*time.Second, "--no-transfer")
 	if err != nil {
 		return err
 	}

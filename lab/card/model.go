@@ -60,8 +60,8 @@ func (m model) contenders() []contender {
 	return []contender{{"peer", question{What: "model", Name: m.peer, Batch: m.batch, DType: dtype}}}
 }
 
-// model tunes a network and compares it with torch.compile.
-func (b *suite) model(ctx context.Context, m model, r *result) error {
+// compare tunes a network and compares it with torch.compile.
+func (m model) compare(ctx context.Context, b *suite, r *result) error {
 	path := b.path(m.name + ".onnx")
 	if _, err := b.call(ctx, "model", m.name, "--batch", strconv.FormatInt(m.batch, 10), "-o", path); err != nil {
 		return err

@@ -23,10 +23,8 @@ func (b *suite) points(ctx context.Context, part int, numerics string, r *result
 	if err := os.WriteFile(path, randomModel(seed).Encode(), 0o600); err != nil {
 		return err
 	}
-	c := comparison{model: path, flags: []string{"--numerics", numerics}}
-	var s summary
-	err := b.ask(ctx, &s, b.tuning(c, "--tuner", "random", "--no-transfer", "--seed", strconv.FormatUint(seed, 10),
-		"--trials", strconv.Itoa(pointTrials), "--time", pointTime.String())...)
+	s, err := b.tune(ctx, path, b.records(), b.isolation(), pointTrials, pointTime,
+		"--numerics", numerics, "--tuner", "random", "--no-transfer", "--seed", strconv.FormatUint(seed, 10))
 	if err != nil {
 		return err
 	}

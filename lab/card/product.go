@@ -83,8 +83,8 @@ func (p product) contenders() []contender {
 	return []contender{{"peer", q}, {"triton", t}}
 }
 
-// product tunes a product and compares it with cuBLAS and Triton.
-func (b *suite) product(ctx context.Context, p product, r *result) error {
+// compare tunes a product and compares it with cuBLAS and Triton.
+func (p product) compare(ctx context.Context, b *suite, r *result) error {
 	model := b.path("product.onnx")
 	if err := os.WriteFile(model, p.encoded(), 0o600); err != nil {
 		return err

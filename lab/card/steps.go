@@ -23,30 +23,30 @@ func steps() []step {
 	bf16, tf32, fp32 := large(4096)[0], large(4096)[1], large(4096)[2]
 	return slices.Concat(
 		[]step{{machineStep, 30 * time.Second, machine}, {sandboxStep, 30 * time.Second, probeSandbox}, caseStep(0, "default")},
-		productSteps(bf16, skinny(1, 4096, 14336)), modelSteps("fast", 1)[:2],
+		stepsOf(bf16, skinny(1, 4096, 14336)), stepsOf(models("fast", 1)...)[:2],
 		[]step{pointStep(1, "fast"), {"memory checker", time.Minute, memoryChecker}, {libraryStep, 2 * time.Minute, library}},
-		productSteps(tf32, fp32, skinny(8, 4096, 14336), skinny(16, 4096, 14336)), modelSteps("fast", 1)[2:],
-		modelSteps("fast", 32), []step{caseStep(0, "fast"), pointStep(2, "default")},
-		productSteps(large(8192)...), modelSteps("default", 1),
-		productSteps(skinny(1, 14336, 4096), skinny(8, 14336, 4096), skinny(16, 14336, 4096)),
-		modelSteps("default", 32),
+		stepsOf(tf32, fp32, skinny(8, 4096, 14336), skinny(16, 4096, 14336)), stepsOf(models("fast", 1)...)[2:],
+		stepsOf(models("fast", 32)...), []step{caseStep(0, "fast"), pointStep(2, "default")},
+		stepsOf(large(8192)...), stepsOf(models("default", 1)...),
+		stepsOf(skinny(1, 14336, 4096), skinny(8, 14336, 4096), skinny(16, 14336, 4096)),
+		stepsOf(models("default", 32)...),
 		[]step{pointStep(3, "fast"), pointStep(4, "strict"), caseStep(1, "default"), caseStep(2, "default"), caseStep(3, "default"), caseStep(4, "default")},
-		productSteps(compensated(4096), compensated(8192)),
+		stepsOf(compensated(4096), compensated(8192)),
 	)
 }
 
-func productSteps(list ...product) []step {
-	var made []step
-	for _, p := range list {
-		made = append(made, step{p.step(), p.takes(), func(ctx context.Context, b *suite, r *result) error { return b.product(ctx, p, r) }})
-	}
-	return made
+// work is what a step tunes and compares.
+type work interface {
+	step() string
+	takes() time.Duration
+	compare(ctx context.Context, b *suite, r *result) error
 }
 
-func modelSteps(numerics string, batch int64) []step {
+// stepsOf returns a step for each work.
+func stepsOf[W work](list ...W) []step {
 	var made []step
-	for _, m := range models(numerics, batch) {
-		made = append(made, step{m.step(), m.takes(), func(ctx context.Context, b *suite, r *result) error { return b.model(ctx, m, r) }})
+	for _, w := range list {
+		made = append(made, step{w.step(), w.takes(), w.compare})
 	}
 	return made
 }
@@ -56,7 +56,7 @@ func caseStep(part int, numerics string) step {
 }
 
 func pointStep(part int, numerics string) step {
-	return step{pointName(part, numerics), pointTime + 15*time.Second, func(ctx context.Context, b *suite, r *result) error {
+	return step{fmt.Sprintf("points %d %s", part, numerics), pointTime + 15*time.Second, func(ctx context.Context, b *suite, r *result) error {
 		return b.points(ctx, part, numerics, r)
 	}}
 }
@@ -64,8 +64,6 @@ func pointStep(part int, numerics string) step {
 func caseName(part int, numerics string) string {
 	return fmt.Sprintf("cases %d of %d %s", part+1, caseParts, numerics)
 }
-
-func pointName(part int, numerics string) string { return fmt.Sprintf("points %d %s", part, numerics) }
 
 // large returns the square products to compare with cuBLAS: in bfloat16, and in float32 with and without rounding to
 // TF32.
