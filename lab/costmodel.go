@@ -191,9 +191,9 @@ func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, t
 	if err != nil {
 		return err
 	}
-	shown := results
-	if !f.tasks && !f.json {
-		shown = nil
+	var shown []offline.Accuracy
+	if f.tasks || f.json {
+		shown = results
 	}
 	for _, r := range rankers {
 		if !f.json && !f.tasks {
@@ -204,20 +204,19 @@ func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, t
 			fmt.Fprintf(progress, "%s: %s a fold\n", r.Name(), humanize.Seconds(took[r.Name()]/float64(f.folds)))
 		}
 	}
-	table := humanize.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
-	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-	share := func(s offline.Share) string {
-		if s.Pairs == 0 {
-			return "-"
-		}
-		return number(s.Right)
-	}
 	if f.json {
 		return writeJSON(out, shown)
 	}
+	table := humanize.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
+	share := func(s offline.Share) string {
+		if s.Pairs == 0 {
+			return humanize.Missing
+		}
+		return fmt.Sprintf("%.3f", s.Right)
+	}
 	for _, r := range shown {
-		table.Row(strings.TrimSpace(r.Task), strconv.Itoa(r.Tasks), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.Clear), share(r.AllPairs), number(r.Recall),
-			fmt.Sprintf("+%.1f %%", 100*r.Regret), fmt.Sprintf("%.2fx", r.Off))
+		table.Row(strings.TrimSpace(r.Task), strconv.Itoa(r.Tasks), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.Clear), share(r.AllPairs),
+			fmt.Sprintf("%.3f", r.Recall), fmt.Sprintf("+%.1f %%", 100*r.Regret), fmt.Sprintf("%.2fx", r.Off))
 	}
 	return table.Write(out)
 }

@@ -38,16 +38,17 @@ and some that searches meet. Cost models learn more from many tasks.`
 
 // recordFlags configures a recording.
 type recordFlags struct {
-	choice                       offline.Choice
-	target, compiler, dir        string
-	numerics, sandbox            string
-	threads, fewest, most, pilot int
-	sample                       int
-	launcher                     string
+	choice           offline.Choice
+	target, compiler string
+	numerics         string
+	sandbox          string
+	threads          int
+	launcher         string
 }
 
 func newRecord() *cobra.Command {
 	var f recordFlags
+	r := &offline.Recorder{Limits: runner.Limits{Candidate: recordPatience}, Batch: wire.BatchCandidates, Finalists: recordFinalists, Rounds: recordRounds}
 	c := &cobra.Command{
 		Use: "record [MODEL]...", Short: "Measure all candidates of tasks, or a sample of them", Long: recordLong,
 		Example: "  lab record -o sets\n  lab record resnet18.onnx --tasks 2,5 -o sets\n" +
@@ -57,19 +58,19 @@ func newRecord() *cobra.Command {
 	c.Flags().IntVar(&f.choice.Every, "every", 1, "record only every Nth of these tasks")
 	c.Flags().Float64Var(&f.choice.MaxGFLOP, "most-gflop", 0, "skip tasks with more operations (default none)")
 	c.Flags().StringVar(&f.numerics, "numerics", schedule.Default.String(), "algorithms allowed: strict, default or fast")
-	c.Flags().StringVarP(&f.dir, "output", "o", "sets", "`folder` of the sets")
+	c.Flags().StringVarP(&r.Dir, "output", "o", "sets", "`folder` of the sets")
 	targetFlags(c, &f.target, &f.compiler)
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads a kernel runs on")
-	c.Flags().IntVar(&f.fewest, "fewest", 2000, "least number of schedules of a set, where the space has as many")
-	c.Flags().IntVar(&f.most, "most", 2600, "greatest number of schedules of a set")
-	c.Flags().IntVar(&f.pilot, "pilot", 160, "trials in the whole space beforehand, which help to choose the part")
-	c.Flags().IntVar(&f.sample, "sample", 0, "measure this many schedules of each whole space instead of all of a part")
+	c.Flags().IntVar(&r.Size.Fewest, "fewest", 2000, "least number of schedules of a set, where the space has as many")
+	c.Flags().IntVar(&r.Size.Most, "most", 2600, "greatest number of schedules of a set")
+	c.Flags().IntVar(&r.Pilot, "pilot", 160, "trials in the whole space beforehand, which help to choose the part")
+	c.Flags().IntVar(&r.Sample, "sample", 0, "measure this many schedules of each whole space instead of all of a part")
 	c.Flags().StringVar(&f.launcher, "launcher", "", "`command` that starts the process that measures, e.g. 'chrt -f 20'")
 	c.Flags().StringVar(&f.sandbox, "sandbox", string(sandbox.BestEffort), "isolation of candidates: required, best-effort or off")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if f.threads < 1 || f.fewest < 1 || f.most < f.fewest || f.pilot < 0 || f.sample < 0 {
+		if f.threads < 1 || r.Size.Fewest < 1 || r.Size.Most < r.Size.Fewest || r.Pilot < 0 || r.Sample < 0 {
 			return fmt.Errorf("--threads %d, --fewest %d, --most %d, --pilot %d, --sample %d: want positive numbers, and no fewer at most than at least",
-				f.threads, f.fewest, f.most, f.pilot, f.sample)
+				f.threads, r.Size.Fewest, r.Size.Most, r.Pilot, r.Sample)
 		}
 		numerics, err := schedule.ParseNumerics(f.numerics)
 		if err != nil {
@@ -91,14 +92,10 @@ func newRecord() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := &offline.Recorder{
-			Compiler: &builder.Compiler{Toolchain: tc, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
-			Target:   machine, Numerics: numerics, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher),
-			Dir: f.dir, Size: offline.PartOptions{Fewest: f.fewest, Most: f.most},
-			Sample: f.sample, Batch: wire.BatchCandidates, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
-			Progress: func(p offline.Progress) {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, humanize.Seconds(p.Best))
-			},
+		r.Compiler = &builder.Compiler{Toolchain: tc, Parallel: runtime.NumCPU(), CandidateTime: recordPatience}
+		r.Target, r.Numerics, r.Launcher = machine, numerics, strings.Fields(f.launcher)
+		r.Progress = func(p offline.Progress) {
+			fmt.Fprintf(c.ErrOrStderr(), "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, humanize.Seconds(p.Best))
 		}
 		return recordAll(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), r, mode, tasks)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +35,7 @@ func newSearch() *cobra.Command {
 		Example: "  lab search sets\n  lab search sets --tuner gbdt,ga --seeds 20 --json > searches.json",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+strings.Join(searchNames(), ", ")+" (default all)")
+	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+offline.VariantNames()+" (default all)")
 	c.Flags().StringSliceVar(&f.known, "known", nil, "further `sets`, samples or folders of them that gbdt learns from")
 	c.Flags().IntVar(&f.budget, "budget", 256, "trials of each search")
 	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with its own seed")
@@ -75,14 +74,6 @@ func newSearch() *cobra.Command {
 		return report.Write(c.OutOrStdout(), f.tasks)
 	}
 	return c
-}
-
-func searchNames() []string {
-	var names []string
-	for _, v := range offline.Variants() {
-		names = append(names, v.Name)
-	}
-	return names
 }
 
 // tenths returns a progress function that writes each completed tenth.

@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -33,14 +31,9 @@ func Open[T Row[T]](folder, machine, name string) (*File[T], error) {
 
 // Machines returns the sorted names of the machines with rows of a benchmark.
 func Machines(folder, name string) (machines []string, err error) {
-	list, err := os.ReadDir(folder) // sorted
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, one := range list {
-		if _, err := os.Stat(filepath.Join(folder, one.Name(), name+".jsonl")); err == nil {
-			machines = append(machines, one.Name())
-		}
+	files, err := filepath.Glob(filepath.Join(folder, "*", name+".jsonl")) // sorted
+	for _, file := range files {
+		machines = append(machines, filepath.Base(filepath.Dir(file)))
 	}
 	return machines, err
 }
@@ -56,12 +49,20 @@ func (f *File[T]) Add(rows []T) error {
 	return Write(f.path, f.Rows)
 }
 
-func (f *File[T]) put(row T) {
+// Find returns the row that is the same as another one, or nil.
+func (f *File[T]) Find(like T) *T {
 	for k := range f.Rows {
-		if f.Rows[k].Same(row) {
-			f.Rows[k] = row
-			return
+		if f.Rows[k].Same(like) {
+			return &f.Rows[k]
 		}
 	}
-	f.Rows = append(f.Rows, row)
+	return nil
+}
+
+func (f *File[T]) put(row T) {
+	if earlier := f.Find(row); earlier != nil {
+		*earlier = row
+	} else {
+		f.Rows = append(f.Rows, row)
+	}
 }

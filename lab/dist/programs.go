@@ -64,14 +64,14 @@ func (s *source) build(ctx context.Context, p program, into string) (program, er
 	case p.arch == "riscv64":
 		link += " -I " + riscvLoader
 	}
-	proxy, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
+	proxy, err := goEnv(ctx, "GOPROXY")
 	if err != nil {
-		return p, fmt.Errorf("go env: %w", said(err))
+		return p, err
 	}
 	c := exec.CommandContext(ctx, "go", append(args, "-ldflags", link, "./cmd/tilth")...)
 	c.Dir = s.root
 	c.Env = append(os.Environ(),
-		"GOENV=off", "GOPROXY="+strings.TrimSpace(string(proxy)), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GORISCV64=rva20u64",
+		"GOENV=off", "GOPROXY="+proxy, "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GORISCV64=rva20u64",
 		"GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "GODEBUG=", "GOFIPS140=off")
 	if text, err := c.CombinedOutput(); err != nil {
 		return p, fmt.Errorf("build for %s: %w: %s", p.arch, err, strings.TrimSpace(string(text)))

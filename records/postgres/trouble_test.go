@@ -123,7 +123,7 @@ func smallDisk(t *testing.T) string {
 // errors or crashes.
 func TestAServerWithoutRoomLosesNothing(t *testing.T) {
 	disk := smallDisk(t)
-	server, err := pgserver.NewIn(disk)
+	server, err := pgserver.NewAt(pgserver.Place{Folder: disk})
 	if err != nil {
 		t.Fatal(err)
 	}

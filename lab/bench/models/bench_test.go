@@ -64,7 +64,7 @@ func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	untuned, tuned := kind{schedules: untunedSchedules}, kind{schedules: tunedSchedules}
-	if !have(r.Rows, "b", 1, "2", []kind{untuned}) || have(r.Rows, "a", 1, "2", []kind{untuned}) || have(r.Rows, "b", 1, "2", []kind{untuned, tuned}) {
+	if !have(r, "b", 1, "2", []kind{untuned}) || have(r, "a", 1, "2", []kind{untuned}) || have(r, "b", 1, "2", []kind{untuned, tuned}) {
 		t.Error("the results of a version are not known")
 	}
 	var table strings.Builder

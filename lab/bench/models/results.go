@@ -3,6 +3,8 @@ package models
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // Schedules of a package.
@@ -37,14 +39,11 @@ func (r result) Same(o result) bool {
 }
 
 // have reports whether a version has results of all kinds of packages.
-func have(rows []result, model string, threads int, version string, kinds []kind) bool {
-	for _, k := range kinds {
-		want := result{Model: model, Threads: threads, Schedules: k.schedules}
-		if !slices.ContainsFunc(rows, func(row result) bool { return row.Same(want) && row.Version == version }) {
-			return false
-		}
-	}
-	return true
+func have(rows *bench.File[result], model string, threads int, version string, kinds []kind) bool {
+	return !slices.ContainsFunc(kinds, func(k kind) bool {
+		r := rows.Find(result{Model: model, Threads: threads, Schedules: k.schedules})
+		return r == nil || r.Version != version
+	})
 }
 
 // sorted sorts results by model, number of threads and schedules.

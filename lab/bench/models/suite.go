@@ -138,7 +138,7 @@ func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
 
 func (s *suite) one(ctx context.Context, e entry, threads int, w io.Writer) error {
 	kinds := slices.DeleteFunc(slices.Clone(s.kinds), func(k kind) bool { return !s.has(e, k) })
-	if !s.again && s.version != "" && have(s.results.Rows, e.name, threads, s.version, kinds) {
+	if !s.again && s.version != "" && have(s.results, e.name, threads, s.version, kinds) {
 		return nil
 	}
 	var rows []result

@@ -30,7 +30,7 @@ func Part(s *searchspace.Space, o PartOptions) map[string][]int64 {
 		c.grow(kind, int(share*float64(o.Fewest)), int(share*float64(o.Most)))
 	}
 	c.grow(slices.Concat(kinds...), o.Fewest, o.Most)
-	return values(c.restricted())
+	return c.values()
 }
 
 // grow adds values of the given knobs until the part has enough schedules.
@@ -52,14 +52,6 @@ func (c *chooser) grow(knobs []int, fewest, most int) {
 			return
 		}
 	}
-}
-
-func values(s *searchspace.Space) map[string][]int64 {
-	m := map[string][]int64{}
-	for _, k := range s.Knobs {
-		m[k.Name] = k.Values
-	}
-	return m
 }
 
 // chooser is the state of a choice. Its lists are indexed by knob and value.
@@ -143,8 +135,8 @@ func (c *chooser) additions(knobs []int) []addition {
 	return list
 }
 
-// restricted returns the space restricted to the chosen values.
-func (c *chooser) restricted() *searchspace.Space {
+// values returns the chosen values of each knob.
+func (c *chooser) values() map[string][]int64 {
 	m := map[string][]int64{}
 	for k, knob := range c.space.Knobs {
 		for v, value := range knob.Values {
@@ -153,7 +145,12 @@ func (c *chooser) restricted() *searchspace.Space {
 			}
 		}
 	}
-	part, err := c.space.Restrict(m)
+	return m
+}
+
+// restricted returns the space restricted to the chosen values.
+func (c *chooser) restricted() *searchspace.Space {
+	part, err := c.space.Restrict(c.values())
 	if err != nil {
 		return c.space // unreachable: the values come from the space
 	}

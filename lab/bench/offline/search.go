@@ -179,28 +179,29 @@ type Variant struct {
 
 // Variants returns the compared searches: the algorithms, and the learning one without each of its parts or
 // with earlier knowledge.
-func Variants() []Variant {
-	var list []Variant
+func Variants() (list []Variant) {
 	for _, name := range tuner.Names() {
 		if name != tuner.Best {
 			list = append(list, Variant{name, tuner.Options{Algorithm: name}, Nothing})
 		}
 	}
-	if !slices.Contains(tuner.Names(), tuner.Best) {
-		return list
+	return append(list,
+		Variant{tuner.Best, tuner.Options{}, Others},
+		Variant{tuner.Best + "-no-transfer", tuner.Options{NoTransfer: true}, Nothing},
+		Variant{tuner.Best + "-no-model", tuner.Options{NoModel: true}, Others},
+		Variant{tuner.Best + "-no-draft", tuner.Options{NoDraft: true}, Others},
+		Variant{tuner.Best + "-no-seeds", tuner.Options{NoSeeds: true}, Others},
+		Variant{tuner.Best + "-known", tuner.Options{}, Same},
+	)
+}
+
+// VariantNames returns the names of all variants, separated by commas.
+func VariantNames() string {
+	var names []string
+	for _, v := range Variants() {
+		names = append(names, v.Name)
 	}
-	best := func(name string, known Known, leaveOut func(*tuner.Options)) {
-		v := Variant{tuner.Best + name, tuner.Options{Algorithm: tuner.Best}, known}
-		leaveOut(&v.Options)
-		list = append(list, v)
-	}
-	best("", Others, func(*tuner.Options) {})
-	best("-no-transfer", Nothing, func(o *tuner.Options) { o.NoTransfer = true })
-	best("-no-model", Others, func(o *tuner.Options) { o.NoModel = true })
-	best("-no-draft", Others, func(o *tuner.Options) { o.NoDraft = true })
-	best("-no-seeds", Others, func(o *tuner.Options) { o.NoSeeds = true })
-	best("-known", Same, func(*tuner.Options) {})
-	return list
+	return strings.Join(names, ", ")
 }
 
 // Choose returns variants by name, in order, or all without names.
@@ -213,11 +214,7 @@ func Choose(names []string) ([]Variant, error) {
 	for _, name := range names {
 		k := slices.IndexFunc(all, func(v Variant) bool { return v.Name == name })
 		if k < 0 {
-			var known []string
-			for _, v := range all {
-				known = append(known, v.Name)
-			}
-			return nil, fmt.Errorf("unknown search %q: want one of %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("unknown search %q: want one of %s", name, VariantNames())
 		}
 		list = append(list, all[k])
 	}

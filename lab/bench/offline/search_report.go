@@ -123,17 +123,12 @@ func (r *Report) result(name string, runs []*run) SearchResult {
 // HardShare is the share that a hard task's default schedule misses. It is one of Shares.
 const HardShare = 0.95
 
-func median(values []float64) float64 { return stats.Of(values).Median }
+func median(s stats.Summary) float64 { return s.Median }
 
-func mean(values []float64) (sum float64) {
-	for _, v := range values {
-		sum += v / float64(len(values))
-	}
-	return sum
-}
+func mean(s stats.Summary) float64 { return s.Mean }
 
 // over summarises each search over tasks. It returns nil without tasks.
-func (r *Report) over(variants []Variant, tasks []TaskReport, summary func([]float64) float64) []SearchResult {
+func (r *Report) over(variants []Variant, tasks []TaskReport, summary func(stats.Summary) float64) []SearchResult {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -144,7 +139,7 @@ func (r *Report) over(variants []Variant, tasks []TaskReport, summary func([]flo
 			for _, t := range tasks {
 				values = append(values, value(t.Results[v]))
 			}
-			return summary(values)
+			return summary(stats.Of(values))
 		}
 		m := SearchResult{Search: variant.Name}
 		for k := range r.Shares {

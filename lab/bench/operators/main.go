@@ -30,7 +30,6 @@ func parseOptions(args []string) (o options, err error) {
 	names := flags.String("operators", "", "the operators of the set to measure, separated by commas (default all)")
 	batches := flags.String("batch", "1,16", "batch sizes of the set")
 	threads := flags.String("threads", "1,2", "numbers of threads")
-	flags.StringVar(&o.target, "target", "native", "target to compile for; it must run here")
 	flags.StringVar(&o.dir, "dir", defaultDir, "folder that keeps references")
 	flags.StringVar(&o.results, "results", bench.Folder, "folder that keeps the rows of each kind of machine")
 	flags.StringVar(&o.version, "version", "", "version of the tree; workloads that have a row of it are not measured again")

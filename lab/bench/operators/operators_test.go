@@ -104,7 +104,7 @@ func TestLimitsAreThoseThatAllCommandsSee(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("TMPDIR", t.TempDir())
-	b, err := newSuite(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
+	b, err := newSuite(t.Context(), options{dir: t.TempDir()}, 1, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

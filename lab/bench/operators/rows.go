@@ -57,9 +57,8 @@ const rowsName = "operators"
 
 // have reports whether a row has the same workload, threads and version.
 func have(r *rows, want row) bool {
-	return want.Version != "" && slices.ContainsFunc(r.Rows, func(o row) bool {
-		return o.Same(want) && o.Version == want.Version && o.DefaultSeconds > 0
-	})
+	o := r.Find(want)
+	return o != nil && want.Version != "" && o.Version == want.Version && o.DefaultSeconds > 0
 }
 
 // sorted sorts rows by threads and batch, then in the order of the set.

@@ -29,7 +29,6 @@ type options struct {
 	set       string
 	operators []string
 	batches   []int64
-	target    string
 	threads   []int
 	dir       string
 	results   string
@@ -66,7 +65,7 @@ const (
 )
 
 func newSuite(ctx context.Context, o options, threads int, scratch string) (*suite, error) {
-	t, err := registry.Target(o.target, threads)
+	t, err := target.Native(threads)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func TestLibrariesAreAskedForTheSame(t *testing.T) {
 // TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt uses programs that answer like libraries.
 func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	b, err := newSuite(t.Context(), options{target: "native", dir: t.TempDir()}, 1, t.TempDir())
+	b, err := newSuite(t.Context(), options{dir: t.TempDir()}, 1, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,5 +71,5 @@ func usageOf(process procfs.Proc) (u usage, err error) {
 		return u, err
 	}
 	status, err := process.NewStatus()
-	return usage{CPU: stat.CPUTime(), PeakRSS: int64(status.VmHWM), RSS: int64(status.VmRSS), Anonymous: int64(status.RssAnon)}, err
+	return usage{CPU: stat.CPUTime(), PeakRSS: int64(status.VmHWM), Anonymous: int64(status.RssAnon)}, err
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tilth-dev/tilth/lab/bench"
 )
 
 // process is a tracker in a separate process. It can be killed and restarted at the same address.
@@ -20,7 +22,7 @@ type process struct {
 	orders  orders
 
 	mu    sync.Mutex
-	cmd   *exec.Cmd
+	peer  *bench.Peer
 	addr  addresses
 	early usage // of killed processes
 }
@@ -30,40 +32,31 @@ type usage struct {
 	CPU float64
 	// Commits counts transactions of a file.
 	Commits float64
-	// PeakRSS and RSS count all resident pages, including the mapped records file; Anonymous excludes file pages.
-	PeakRSS, RSS, Anonymous int64
+	// PeakRSS counts all resident pages, including the mapped records file; Anonymous excludes file pages.
+	PeakRSS, Anonymous int64
 }
 
 // start starts the tracker and waits until it answers.
 func (p *process) start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	orders, err := json.Marshal(p.orders)
+	if err != nil {
+		return err
+	}
+	// The tracker stops when its input ends, also if this process is killed.
 	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
-	// The tracker stops when this pipe closes, also if this process is killed.
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return fmt.Errorf("start the tracker: %w", err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("start the tracker: %w", err)
-	}
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the tracker: %w", err)
-	}
-	_ = json.NewEncoder(in).Encode(p.orders) // an exited process reports the cause
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &p.addr)
-	}
+	peer, err := bench.Start("the tracker", cmd)
 	if err != nil {
-		_ = cmd.Process.Kill()
-		err = errors.Join(err, cmd.Wait())
-		return fmt.Errorf("start the tracker: %w: %s", err, strings.TrimSpace(complaint.String()))
+		return err
 	}
-	p.cmd, p.orders.Listen = cmd, p.addr.GRPC
+	if err := peer.AskJSON(string(orders), &p.addr); err != nil {
+		peer.Kill()
+		return fmt.Errorf("start the tracker: %w: %s", errors.Join(err, peer.Close()), strings.TrimSpace(complaint.String()))
+	}
+	p.peer, p.orders.Listen = peer, p.addr.GRPC
 	return nil
 }
 
@@ -76,13 +69,13 @@ func (p *process) kill() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd == nil {
+	if p.peer == nil {
 		return nil
 	}
 	p.early = last
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it reports that it was killed
-	p.cmd = nil
+	p.peer.Kill()
+	_ = p.peer.Close() // it reports that it was killed
+	p.peer = nil
 	return nil
 }
 
@@ -91,10 +84,10 @@ func (p *process) usage() (usage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.early
-	if p.cmd == nil {
+	if p.peer == nil {
 		return u, nil
 	}
-	now, err := readUsage(p.cmd.Process.Pid)
+	now, err := readUsage(p.peer.PID())
 	if err != nil {
 		return u, err
 	}
@@ -106,7 +99,7 @@ func (p *process) usage() (usage, error) {
 		u.Commits += commits
 	}
 	u.CPU += now.CPU
-	u.RSS, u.Anonymous, u.PeakRSS = now.RSS, now.Anonymous, max(u.PeakRSS, now.PeakRSS)
+	u.Anonymous, u.PeakRSS = now.Anonymous, max(u.PeakRSS, now.PeakRSS)
 	return u, nil
 }
 

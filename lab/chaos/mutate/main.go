@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Main tries mutations.
@@ -39,37 +41,32 @@ func Main(ctx context.Context, args []string) error {
 
 // run tries mutations, parallel at a time, and prints their verdicts.
 func (c *campaign) run(ctx context.Context, chosen []mutation, parallel int) error {
-	var workers sync.WaitGroup
+	var workers errgroup.Group
+	workers.SetLimit(parallel)
 	var lock sync.Mutex
 	var bad []string
-	next := make(chan mutation)
 	done := 0
-	for range parallel {
-		workers.Go(func() {
-			for m := range next {
-				started := time.Now()
-				verdict, err := c.try(ctx, m)
-				if ctx.Err() != nil {
-					continue
-				}
-				lock.Lock()
-				done++
-				fmt.Printf("%3d/%d  %-9s %-52s %s (%.0f s)\n", done, len(chosen), verdict, m.name, m.test, time.Since(started).Seconds())
-				if err != nil {
-					fmt.Printf("         %v\n", err)
-				}
-				if verdict != killed {
-					bad = append(bad, m.name)
-				}
-				lock.Unlock()
+	for _, m := range chosen {
+		workers.Go(func() error {
+			started := time.Now()
+			verdict, err := c.try(ctx, m)
+			if ctx.Err() != nil {
+				return nil
 			}
+			lock.Lock()
+			defer lock.Unlock()
+			done++
+			fmt.Printf("%3d/%d  %-9s %-52s %s (%.0f s)\n", done, len(chosen), verdict, m.name, m.test, time.Since(started).Seconds())
+			if err != nil {
+				fmt.Printf("         %v\n", err)
+			}
+			if verdict != killed {
+				bad = append(bad, m.name)
+			}
+			return nil
 		})
 	}
-	for _, m := range chosen {
-		next <- m
-	}
-	close(next)
-	workers.Wait()
+	_ = workers.Wait() // verdicts are printed
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}

@@ -40,7 +40,7 @@ type Server struct {
 }
 
 // New creates and starts a server. The error explains what to install if PostgreSQL is missing.
-func New() (*Server, error) { return NewIn(os.TempDir()) }
+func New() (*Server, error) { return NewAt(Place{Folder: os.TempDir()}) }
 
 // ForTest starts a server that the test may kill, and returns it with the address of an empty database. Tests that
 // only need a database should use the far cheaper DatabaseForTest.
@@ -107,9 +107,6 @@ func (m Tests) Run() (code int) {
 	shared.server = nil
 	return code
 }
-
-// NewIn is New with the server's files in a new folder in parent, such as a small file system.
-func NewIn(parent string) (*Server, error) { return NewAt(Place{Folder: parent}) }
 
 // NewAt is New at a place.
 func NewAt(place Place) (*Server, error) { return made(place, (*Server).initialise) }
