@@ -103,12 +103,6 @@ func (p *process) usage() (usage, error) {
 	return u, nil
 }
 
-// shards returns the number of the tracker's shards.
-func (p *process) shards() (int, error) {
-	n, err := readMetric(p.addr.HTTP, "tilth_tracker_active")
-	return int(n), err
-}
-
 // readMetric reads a metric of a tracker. It sums per-shard metrics.
 func readMetric(addr, name string) (sum float64, err error) {
 	client := http.Client{Timeout: 10 * time.Second}
