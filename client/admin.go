@@ -24,14 +24,14 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (sizeBytes uint64, err
 	for {
 		part, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return sizeBytes, fmt.Errorf("back up the records of %s: it ended after %d bytes without saying that it was whole: try again", c.addr, sizeBytes)
+			return sizeBytes, fmt.Errorf("back up the records of %s: truncated after %d bytes: try again", c.addr, sizeBytes)
 		}
 		if err != nil {
 			return sizeBytes, c.explain("back up the records", err)
 		}
 		if part.GetDigest() != "" {
 			if part.GetSizeBytes() != sizeBytes || part.GetDigest() != hex.EncodeToString(sum.Sum(nil)) {
-				return sizeBytes, fmt.Errorf("back up the records of %s: what came is not what was sent: try again", c.addr)
+				return sizeBytes, fmt.Errorf("back up the records of %s: checksum mismatch: try again", c.addr)
 			}
 			return sizeBytes, nil
 		}

@@ -42,7 +42,7 @@ func (e *Lacking) Error() string {
 }
 
 // CheckFarm checks whether the farm can start a job. It returns a *Lacking error if that requires an action.
-// Queued jobs of others, a resting agent or a short silence are no errors. Older trackers are not asked.
+// Queued jobs of others, an agent in cooldown or a short silence are no errors. Older trackers are not asked.
 func (c *Client) CheckFarm(ctx context.Context, spec *tilthv1.JobSpec) error {
 	target := spec.GetTarget()
 	response, err := call(ctx, &tilthv1.CheckFarmRequest{

@@ -3,6 +3,6 @@
 // the changes of a write (Write, Op), and the export format. Start with store.go.
 //
 // Implementations are subpackages: bolt keeps a file, postgres a database, memory nothing. Package storetest verifies
-// that they conform. Package exchange synchronizes records between stores, and package static publishes them as files
-// for a web server.
+// that they conform. Package exchange synchronizes records between stores, and package staticsite publishes them as
+// files for a web server.
 package records

@@ -16,7 +16,7 @@ var (
 	// ErrClosed is returned by commits after Close.
 	ErrClosed = errors.New("records file is closed")
 	// ErrAway is returned by look-ups while the database server is unavailable. Commits wait.
-	ErrAway = errors.New("the server of the database is away")
+	ErrAway = errors.New("the database server is unavailable")
 	// ErrInUse is returned if long transactions block a schema change. Opening the store may be retried.
 	ErrInUse = errors.New("transactions use tables that are to be changed: end those that last, which pg_stat_activity lists")
 	// ErrTakenOver is returned by commits after another process has taken over the store.

@@ -17,7 +17,7 @@ func PackKeys(keys []Key) []byte {
 // UnpackKeys is the inverse of PackKeys. It returns ErrInvalid if the keys are incomplete or unsorted.
 func UnpackKeys(packed []byte) ([]Key, error) {
 	if len(packed)%len(Key{}) != 0 {
-		return nil, fmt.Errorf("%w: %d bytes are no keys of %d", ErrInvalid, len(packed), len(Key{}))
+		return nil, fmt.Errorf("%w: %d bytes are not keys of %d", ErrInvalid, len(packed), len(Key{}))
 	}
 	keys := make([]Key, 0, len(packed)/len(Key{}))
 	for one := range slices.Chunk(packed, len(Key{})) {

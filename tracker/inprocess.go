@@ -54,7 +54,7 @@ func (c *inProcess) RegisterService(desc *grpc.ServiceDesc, server any) {
 func (c *inProcess) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
 	m := c.methods[method]
 	if m.unary == nil {
-		return status.Errorf(codes.Unimplemented, "%s is no unary call of the tracker", method)
+		return status.Errorf(codes.Unimplemented, "%s is not a unary call of the tracker", method)
 	}
 	ctx, err := c.gate.Admit(ctx, method, metadata.MD{})
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *inProcess) copyRequest(method string, from, to any) error {
 	request, is := from.(proto.Message)
 	into, both := to.(proto.Message)
 	if !is || !both {
-		return status.Errorf(codes.Internal, "a request of %s is no message", method)
+		return status.Errorf(codes.Internal, "a request of %s is not a message", method)
 	}
 	encoded, err := proto.Marshal(request)
 	if err != nil {
@@ -95,7 +95,7 @@ func copyResponse(from, to any) error {
 	message, is := from.(proto.Message)
 	into, both := to.(proto.Message)
 	if !is || !both {
-		return status.Error(codes.Internal, "an answer is no message")
+		return status.Error(codes.Internal, "an answer is not a message")
 	}
 	proto.Reset(into)
 	proto.Merge(into, message)
@@ -107,7 +107,7 @@ func copyResponse(from, to any) error {
 func (c *inProcess) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	m := c.methods[method]
 	if m.stream == nil || desc.ClientStreams {
-		return nil, status.Errorf(codes.Unimplemented, "%s is no stream from the tracker", method)
+		return nil, status.Errorf(codes.Unimplemented, "%s is not a stream from the tracker", method)
 	}
 	admitted, err := c.gate.Admit(ctx, method, metadata.MD{})
 	if err != nil {
@@ -185,7 +185,7 @@ func (s serverSide) RecvMsg(m any) error {
 func (s serverSide) SendMsg(m any) error {
 	message, is := m.(proto.Message)
 	if !is {
-		return status.Error(codes.Internal, "an answer is no message")
+		return status.Error(codes.Internal, "an answer is not a message")
 	}
 	select {
 	case s.messages <- proto.Clone(message):

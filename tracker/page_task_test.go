@@ -88,7 +88,7 @@ func TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor(t *testing.T) {
 	s.Budget = &tilthv1.Budget{Time: seconds(3600)}
 	f.submit("r", s)
 	wantPage(t, f.tracker.HTTPHandler(), "/jobs", []string{">1:00:00<", "no device of class x86 is joined"}, nil)
-	wantPage(t, f.tracker.HTTPHandler(), "/", []string{"resnet18 waits: no device of class x86", "TilthJobsCannotRun, pending",
+	wantPage(t, f.tracker.HTTPHandler(), "/", []string{"resnet18 is waiting: no device of class x86", "TilthJobsCannotRun, pending",
 		"docs/operations.md#tilthjobscannotrun"}, nil)
 }
 

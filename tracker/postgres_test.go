@@ -90,14 +90,14 @@ func (f *trackerFarm) refusedWhileAway() {
 		within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		_, err := f.jobs.SubmitJob(within, &tilthv1.SubmitJobRequest{RequestId: "while away", Spec: spec("conv")})
 		cancel()
-		if wire.Reason(err) == wire.ReasonStoreAway && strings.Contains(err.Error(), "the server of the database is away: try again later") {
+		if wire.Reason(err) == wire.ReasonStoreAway && strings.Contains(err.Error(), "the database server is unavailable: try again later") {
 			break
 		}
 		if err == nil || ctx.Err() != nil {
 			f.Fatalf("a job was submitted while the database is away: %v", err)
 		}
 	}
-	for said := ""; !strings.Contains(said, "the server of the database is away"); {
+	for said := ""; !strings.Contains(said, "the database server is unavailable"); {
 		w := httptest.NewRecorder()
 		f.tracker.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 		if said = w.Body.String(); ctx.Err() != nil {

@@ -440,7 +440,7 @@ func TestBestsArePagedWithoutPrivateRecords(t *testing.T) {
 func TestPrivateJobsRequireAuthentication(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	_, err := f.jobs.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: secretSpec("conv")})
-	wantCode(t, "a private job", err, codes.FailedPrecondition, "authenticates nobody")
+	wantCode(t, "a private job", err, codes.FailedPrecondition, "private jobs require authentication")
 }
 
 // forgetful is a store whose next look-up of a job's owner fails on demand.

@@ -134,7 +134,7 @@ func TestBadReportsAreRefused(t *testing.T) {
 		want  string
 	}{
 		"lacks one":    {func(r *tilthv1.ReportBuildRequest) { r.Outcomes = r.Outcomes[:1] }, "outcomes: lacks candidate"},
-		"one twice":    {func(r *tilthv1.ReportBuildRequest) { r.Outcomes[1] = r.Outcomes[0] }, "comes twice"},
+		"one twice":    {func(r *tilthv1.ReportBuildRequest) { r.Outcomes[1] = r.Outcomes[0] }, "duplicate"},
 		"a stranger":   {func(r *tilthv1.ReportBuildRequest) { r.Outcomes[1].Candidate = "x" }, "is not to be built"},
 		"no class":     {func(r *tilthv1.ReportBuildRequest) { r.Outcomes[0].Error = 0 }, "outcomes[0].error: is ERROR_CLASS_UNSPECIFIED"},
 		"no artifact":  {func(r *tilthv1.ReportBuildRequest) { r.Artifacts = nil }, "artifacts: are 0"},
@@ -160,9 +160,9 @@ func TestBadReportsAreRefused(t *testing.T) {
 		"nothing":        {&tilthv1.ReportMeasurementsRequest{}, "measurements: is empty"},
 		"a stranger":     {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(candidates("z")[0], 1)}}, "is not in batch"},
 		"wrong trial":    {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(&tilthv1.Candidate{Digest: cs[0].GetDigest(), Trial: 7}, 1)}}, "is not in batch"},
-		"one twice":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 1), ok(cs[0], 1)}}, "comes twice"},
+		"one twice":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 1), ok(cs[0], 1)}}, "duplicate"},
 		"no latency":     {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 0)}}, "has a latency of 0 s"},
-		"no median":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{noMedian}}, "latency_seconds: is 1e-09, which is no median"},
+		"no median":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{noMedian}}, "latency_seconds: is 1e-09, which is not a median"},
 		"infra as trial": {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{{Candidate: cs[0], Error: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA}}}, "measurement.error is ERROR_CLASS_DEVICE_INFRA"},
 		"wrong infra":    {&tilthv1.ReportMeasurementsRequest{InfraError: tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA}, "infra_error: is ERROR_CLASS_BUILD_INFRA"},
 	} {

@@ -512,7 +512,7 @@ func TestTheAuditLogTellsWhatBecameOfAPrivateJob(t *testing.T) {
 		}
 	}
 	want := []string{
-		"bob " + id + " PermissionDenied job " + id + ` is private and belongs to "alice": bob is told that it is gone`,
+		"bob " + id + " PermissionDenied job " + id + ` is private and belongs to "alice": reported as not found to bob`,
 		"alice " + id + " OK ",
 	}
 	if !slices.Equal(got, want) {

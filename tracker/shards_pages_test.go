@@ -242,7 +242,7 @@ func (c *closedRivals) certificates() {
 		body := string(must[[]byte](c)(protojson.Marshal(submission("by-certificate"))))
 		code, _, text := c.ask(c.client(r, carl), "", "POST", "/api/v1/jobs", "application/json", body)
 		here := bytes.ContainsRune([]byte(fmt.Sprint(c.shards(r))), rune('0'+wire.ShardOfOwner("carl", someShards)))
-		if here && code != http.StatusOK || !here && (code != http.StatusUnauthorized || !strings.Contains(text, "come with a token")) {
+		if here && code != http.StatusOK || !here && (code != http.StatusUnauthorized || !strings.Contains(text, "use a token")) {
 			c.Errorf("carl submits at a tracker that has his shard (%v): %d, %s", here, code, text)
 		}
 	}

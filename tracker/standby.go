@@ -65,7 +65,7 @@ func (w *waiting) set(away error) { w.away.Store(&away) }
 // why returns the error for callers.
 func (w *waiting) why() error {
 	if away := w.away.Load(); away != nil && *away != nil {
-		return fmt.Errorf("this tracker waits: %w", *away)
+		return fmt.Errorf("standby: %w", *away)
 	}
 	return errStandby
 }

@@ -296,7 +296,7 @@ func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
 			}
 			r := newRivalOf(t, database, shards, artifacts...)
 			r.until("waits", func(err error) bool {
-				return wire.Reason(err) == wire.ReasonStandby && strings.Contains(err.Error(), "the server of the database is away")
+				return wire.Reason(err) == wire.ReasonStandby && strings.Contains(err.Error(), "the database server is unavailable")
 			})
 			if err := server.Start(); err != nil {
 				t.Fatal(err)

@@ -77,7 +77,7 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	}
 	err := h.tune(ctx, work)
 	if agent.History(err) {
-		h.Logger.Warn("the job's history was replaced, reading it anew", "job", work.GetSearch().GetJob().GetId(), "error", err)
+		h.Logger.Warn("the job's history was replaced, reading it again", "job", work.GetSearch().GetJob().GetId(), "error", err)
 		err = h.tune(ctx, work)
 	}
 	return err

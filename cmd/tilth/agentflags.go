@@ -29,7 +29,7 @@ func (f *agentFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.slots, "slots", 0, "leases held at a time (0 = what suits the kind of agent)")
 	c.Flags().StringVar(&f.cache, "cache", "", "cache `folder` (default $XDG_CACHE_HOME/tilth)")
 	f.site.add(c)
-	c.Flags().DurationVar(&f.drain, "drain", 10*time.Second, "how long it may take to finish what it holds when it is asked to stop; it returns the rest")
+	c.Flags().DurationVar(&f.drain, "drain", 10*time.Second, "shutdown grace for leased work; the rest is returned")
 	f.log.add(c, slog.LevelInfo)
 }
 

@@ -132,7 +132,7 @@ func (f monitorFlags) board(c *cobra.Command, named string) (firmware.Board, err
 		return firmware.Board{}, usagef("board %s: say its --target, --port and --ram, too", named)
 	}
 	if !slices.Contains(target.Boards(), f.target) {
-		return firmware.Board{}, usagef("--target %s: it is no microcontroller: use one of %s", f.target, strings.Join(target.Boards(), ", "))
+		return firmware.Board{}, usagef("--target %s: it is not a microcontroller: use one of %s", f.target, strings.Join(target.Boards(), ", "))
 	}
 	d := firmware.Description{Target: f.target, Port: f.port}
 	var err error

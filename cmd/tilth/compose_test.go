@@ -183,7 +183,7 @@ func TestComposeWithSeveralShardsOutlivesATracker(t *testing.T) {
 		t.Errorf("the jobs are %v", jobs)
 	}
 	for _, tracker := range []string{"tracker", "tracker-2"} {
-		if log := readAll(t, f.path(tracker+".log")); !bytes.Contains(log, []byte("has the shard")) {
+		if log := readAll(t, f.path(tracker+".log")); !bytes.Contains(log, []byte("shard acquired")) {
 			t.Errorf("%s served nothing:\n%s", tracker, log)
 		}
 	}

@@ -51,7 +51,7 @@ func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
 	}
 	for _, name := range []string{positionInput, maskInput} {
 		if a := given[name]; a != nil && (len(a.Shape) != 2 || a.Shape[0] != tokens.Shape[0] || a.Shape[1] < 1) {
-			return nil, fmt.Errorf("--decode: input %s is %v%v where [batch positions] is due", name, a.DType, a.Shape)
+			return nil, fmt.Errorf("--decode: input %s is %v%v, want [batch positions]", name, a.DType, a.Shape)
 		}
 	}
 	for _, o := range manifest.Outputs {

@@ -245,7 +245,7 @@ func instant(t *timestamppb.Timestamp) string {
 func (r deviceRow) status() string {
 	if r.DeviceState == wire.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
 		if r.Cooldown != nil && time.Now().Before(r.Cooldown.until) {
-			return r.State + ", resting until " + r.Cooldown.Until
+			return r.State + ", cooldown until " + r.Cooldown.Until
 		}
 		if r.Warning != nil {
 			return r.State + ", warned"

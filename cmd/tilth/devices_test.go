@@ -125,7 +125,7 @@ func TestDeviceCooldownIsShown(t *testing.T) {
 	f.until(ctx, "the list shows no rest", func() bool { // after a cooldown, until it fails again
 		list := f.tilth(ctx, "devices", "list", "--tracker", f.tracker)
 		list.mustRun()
-		return strings.Contains(list.stdout.String(), "idle, resting until 20")
+		return strings.Contains(list.stdout.String(), "idle, cooldown until 20")
 	})
 }
 

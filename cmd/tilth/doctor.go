@@ -26,7 +26,7 @@ func newDoctor(a *app) *cobra.Command {
 	var asJSON bool
 	var log logFlag
 	c := &cobra.Command{
-		Use: "doctor", Short: "Check this machine: needs of tuning, and disturbances", Long: doctorLong,
+		Use: "doctor", Short: "Check whether this machine is suitable for tuning", Long: doctorLong,
 		Example: "  tilth doctor\n  tilth doctor --json | jq '.[] | select(.state != \"well\")'",
 		Args:    cobra.NoArgs,
 	}

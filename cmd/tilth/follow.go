@@ -120,7 +120,7 @@ func (w *follower) watch(ctx context.Context, c *client.Client) error {
 
 // forget restarts the log of a job whose history was replaced.
 func (w *follower) forget() error {
-	fmt.Fprintln(w.display, "the tracker's records were restored from a backup: reading the job's history anew")
+	fmt.Fprintln(w.display, "the tracker's records were restored from a backup: reading the job's history again")
 	if w.file == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 type jobFlag struct{ last bool }
 
 func (f *jobFlag) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.last, "last", false, "the job that was submitted last, by whomever, in place of JOB")
+	c.Flags().BoolVar(&f.last, "last", false, "use the most recent job instead of JOB")
 }
 
 // args requires a job id, unless --last is given.

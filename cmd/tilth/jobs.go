@@ -112,7 +112,7 @@ func (w *waitView) text() string {
 // why returns the job's reason, or what it waits for.
 func (r jobRow) why() string {
 	if r.Wait != nil {
-		return "waits: " + r.Wait.Message
+		return "waiting: " + r.Wait.Message
 	}
 	return r.Reason
 }

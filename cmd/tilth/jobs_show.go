@@ -194,7 +194,7 @@ func (v jobView) write(w io.Writer) error {
 	for _, line := range [][2]string{
 		{"name:", v.Name}, {"owner:", v.Owner}, {"priority:", strconv.Itoa(v.Priority)}, {"private:", v.private()}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
 		{"tuner:", v.Tuner}, {"created:", v.Created}, {"started:", v.Started}, {"paused:", v.Paused}, {"ended:", v.Ended},
-		{"time:", v.time()}, {"waits:", v.Wait.text()}, {"outage:", v.Outage.text()},
+		{"time:", v.time()}, {"waiting:", v.Wait.text()}, {"outage:", v.Outage.text()},
 	} {
 		if line[1] != "" {
 			head.Row(line[0], line[1])

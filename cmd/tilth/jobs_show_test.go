@@ -82,7 +82,7 @@ func TestShowJobReportsWaitAndTimeSpent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, wanted := range map[string][]string{
-		out.String():  {"waits:     since 1970-01-01T00:00:00Z: board is cordoned", "time:      1:10 of 10:00"},
+		out.String():  {"waiting:   since 1970-01-01T00:00:00Z: board is cordoned", "time:      1:10 of 10:00"},
 		data.String(): {`"reason": "cordoned"`, `"nothing_can_run": true`, `"time_spent_s": 70`, `"time_budget_s": 600`},
 	} {
 		for _, want := range wanted {

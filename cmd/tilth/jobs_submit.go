@@ -80,7 +80,7 @@ func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths [
 	s.tune.kernels.warn(ctx, s.stderr, j.GetSpec())
 	s.tune.printSeeds(s.app, j.GetSpec())
 	if w := j.GetWait(); w.GetNothingCanRun() {
-		fmt.Fprintf(s.stderr, "%s waits: %s\n", j.GetId(), w.GetMessage())
+		fmt.Fprintf(s.stderr, "%s is waiting: %s\n", j.GetId(), w.GetMessage())
 	}
 	if s.asJSON {
 		return writeJSON(s.stdout, newJobRow(j))

@@ -47,7 +47,7 @@ func newModel(a *app) *cobra.Command {
 	c.Flags().BoolVar(&o.Fused, "fused", false, "with --past: attention and normalisation as operators of ONNX Runtime (llama models)")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the weights")
 	c.Flags().BoolVar(&o.Quantise, "quantise", false, "in bytes: activations with one scale, weights with one for each channel (models for images)")
-	c.Flags().Int64Var(&o.Bits, "bits", 0, "4 or 8: weights of products in so many bits, with a scale for each block of 32 (models that read text)")
+	c.Flags().Int64Var(&o.Bits, "bits", 0, "quantise matmul weights to 4 or 8 bits, with a scale per block of 32 (models that read text)")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, - for standard output (default NAME.onnx)")
 	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {

@@ -216,7 +216,7 @@ func parseBounds(lo, hi string) (b frontend.Bounds, err error) {
 		b.Max, err = strconv.ParseInt(hi, 10, 64)
 	}
 	if err != nil || b.Min < 0 || b.Max <= b.Min {
-		return b, fmt.Errorf("want two numbers from 0 on, the larger behind, such as 1..512")
+		return b, fmt.Errorf("want two numbers >= 0, the larger one second, such as 1..512")
 	}
 	return b, nil
 }

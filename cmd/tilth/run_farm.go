@@ -94,7 +94,7 @@ func waitPrinter(a *app) func(*tilthv1.Wait) {
 			return
 		}
 		if said = w.GetReason(); w != nil {
-			fmt.Fprintln(a.stderr, "waits: "+w.GetMessage())
+			fmt.Fprintln(a.stderr, "waiting: "+w.GetMessage())
 		}
 	}
 }

@@ -32,7 +32,7 @@ type updateFlags struct {
 
 func (f *updateFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.key, "update-key", "", "replace this program by newer releases that the tracker offers and the public key in this `file` signed")
-	c.Flags().DurationVar(&f.every, "update-every", 10*time.Minute, "ask for a newer release after this time to twice as much")
+	c.Flags().DurationVar(&f.every, "update-every", 10*time.Minute, "update check interval, jittered up to 2x")
 	c.Flags().DurationVar(&f.trial, "update-trial", 2*time.Minute, "how long a new program may take to join the farm")
 	c.Flags().BoolVar(&f.downgrade, "update-downgrade", false, "take older releases, too")
 }

@@ -38,7 +38,7 @@ func TestTuneReportsALostDeviceAndResumes(t *testing.T) {
 	f.tilth(ctx, "devices", "cordon", "test/runner", "--tracker", f.tracker, "--reason", "fan").mustRun()
 	f.until(ctx, "tune does not say that it waits", func() bool {
 		text, err := os.ReadFile(said.Name())
-		return err == nil && strings.Contains(string(text), "waits: the only device of class")
+		return err == nil && strings.Contains(string(text), "waiting: the only device of class")
 	})
 	f.tilth(ctx, "devices", "uncordon", "test/runner", "--tracker", f.tracker).mustRun()
 	tune.mustEnd()

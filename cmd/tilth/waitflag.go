@@ -54,7 +54,7 @@ func (f *waitFlag) Type() string { return "duration" }
 // patience returns the configuration, which prints reasons for waiting.
 func (f *waitFlag) patience(a *app) client.Patience {
 	return client.Patience{Waits: f.waits, Most: f.max, Report: func(message string) {
-		fmt.Fprintln(a.stderr, "waits: "+message)
+		fmt.Fprintln(a.stderr, "waiting: "+message)
 	}}
 }
 

@@ -62,14 +62,14 @@ func (m *Manifest) checkContinued() error {
 		}
 		k := slices.IndexFunc(m.Inputs, func(t Tensor) bool { return t.Name == o.Continues })
 		if k < 0 || kept[o.Continues] || !slices.Equal(m.Inputs[k].Shape, o.Shape) || m.Inputs[k].DType != o.DType {
-			return fmt.Errorf("output %q continues %q, which is no input like it, or continued by another", o.Name, o.Continues)
+			return fmt.Errorf("output %q continues %q, which is not an input like it, or is continued by another", o.Name, o.Continues)
 		}
 		kept[o.Continues] = true
 	}
 	switch d := m.Decoding; {
 	case d == nil:
 	case m.extent(d.Past) == nil || m.extent(d.Step) == nil || d.Past == d.Step:
-		return fmt.Errorf("decoding is by %q and %q, which are no two extents", d.Past, d.Step)
+		return fmt.Errorf("decoding is by %q and %q, which are not two extents", d.Past, d.Step)
 	case len(kept) == 0:
 		return fmt.Errorf("decoding is by %q and %q, and no output continues an input", d.Past, d.Step)
 	}

@@ -36,7 +36,7 @@ func (t Threads) options(known bool) (*coptions, error) {
 	list := make([]int32, len(t.CPUs))
 	for k, n := range t.CPUs {
 		if n < 0 || n > math.MaxInt32 {
-			return nil, fmt.Errorf("processor %d: there is none of that number", n)
+			return nil, fmt.Errorf("processor %d does not exist", n)
 		}
 		list[k] = int32(n)
 	}

@@ -56,7 +56,7 @@ func checkLimit(v *Var) (err error) {
 			err = fmt.Errorf("the limit of axis %s depends on %s", v.Name, n.Name)
 		case *Load:
 			if n.Tensor.Max == 0 {
-				err = fmt.Errorf("the limit of axis %s is read from %s, which is no count", v.Name, n.Tensor.Name)
+				err = fmt.Errorf("the limit of axis %s is read from %s, which is not a count", v.Name, n.Tensor.Name)
 			}
 		}
 	})

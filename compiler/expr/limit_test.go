@@ -81,7 +81,7 @@ func TestInvalidLimitsAreRefused(t *testing.T) {
 		{"i0 [t0 0 0]", "not i64"},
 		{"i0 i1", "not a variable"},
 		{"r0 [t1], r0 [t1]", "two limits"},
-		{"x [t1]", "no axis"},
+		{"x [t1]", "not an axis"},
 		{"i0 0x1p+00:f32", "not i64"},
 		{"i0 [t1] [t1]", "after"},
 		{"i0", "ends early"},

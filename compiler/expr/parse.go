@@ -65,7 +65,7 @@ func (p *parser) line(line string) error {
 		return fmt.Errorf("%q is not a declaration", line)
 	}
 	if want := "t" + strconv.Itoa(len(p.tensors)); fields[1] != want {
-		return fmt.Errorf("tensor %q where %s is due", fields[1], want)
+		return fmt.Errorf("tensor %q, want %s", fields[1], want)
 	}
 	t, err := p.tensor(fields[0], fields[1], fields[2])
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *parser) limits(t *Tensor, text string) error {
 		name, limit, _ := strings.Cut(part, " ")
 		k := slices.IndexFunc(t.variables(), func(v *Var) bool { return v.Name == name })
 		if k < 0 {
-			return fmt.Errorf("limit of %q, which is no axis", name)
+			return fmt.Errorf("limit of %q, which is not an axis", name)
 		}
 		v := t.variables()[k]
 		if v.Limit != nil {
@@ -162,7 +162,7 @@ func parseType(tensor, s string) (*Tensor, error) {
 	if isCount {
 		t.Max, err = strconv.ParseInt(limit, 10, 64)
 		if err != nil || t.Max < 1 || d != array.Int64 || len(extents) > 0 || isPart {
-			return nil, fmt.Errorf("%q is no count", s+"<="+limit)
+			return nil, fmt.Errorf("%q is not a count", s+"<="+limit)
 		}
 	}
 	_, err = array.CheckedBytes(d, extents)

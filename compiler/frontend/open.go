@@ -39,7 +39,7 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	for _, name := range names {
 		b := opts.Open[name]
 		if b.Min < 0 || b.Max <= b.Min {
-			return nil, fmt.Errorf("%s cannot be in %d..%d: the bounds must be numbers from 0 on, the second of them the larger", name, b.Min, b.Max)
+			return nil, fmt.Errorf("%s cannot be in %d..%d: the bounds must be >= 0, the second one larger", name, b.Min, b.Max)
 		}
 		if b.Max > maxExtent {
 			return nil, fmt.Errorf("%s cannot be up to %d: memory is laid out for the most, which is %d at the largest", name, b.Max, maxExtent)

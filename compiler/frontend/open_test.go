@@ -71,9 +71,9 @@ func TestInvalidBoundsAreRefused(t *testing.T) {
 		says   string
 	}{
 		{frontend.Bounds{Min: 1, Max: 1 << 40}, "laid out for the most"},
-		{frontend.Bounds{Min: -1, Max: 8}, "numbers from 0 on"},
+		{frontend.Bounds{Min: -1, Max: 8}, "must be >= 0"},
 		{frontend.Bounds{Min: 0, Max: 8, Caps: []int64{0}}, "not within 1..8"},
-		{frontend.Bounds{Min: 8, Max: 8}, "the larger"},
+		{frontend.Bounds{Min: 8, Max: 8}, "the second one larger"},
 		{frontend.Bounds{Min: 1, Max: 8, Caps: []int64{9}}, "not within 1..8"},
 		{frontend.Bounds{Min: 1, Max: 8, Frequencies: map[int64]float64{9: 1}}, "not within 1..8"},
 	} {

@@ -89,40 +89,40 @@ func (v *verifier) stmt(st Stmt) error {
 		return nil
 	case *Commit, *Wait:
 		if v.threads || !v.blocks {
-			return errors.New("groups of copies are closed or waited for where the threads of a block are not together")
+			return errors.New("copies are committed or awaited in divergent control flow")
 		}
 		return nil
 	case *Barrier:
 		if v.threads || !v.blocks {
-			return errors.New("a barrier stands where the threads of a block are not together")
+			return errors.New("a barrier is in divergent control flow")
 		}
 		return nil
 	case *FenceAsync:
 		if v.threads || !v.blocks {
-			return errors.New("a fence stands where the threads of a block are not together")
+			return errors.New("a fence is in divergent control flow")
 		}
 		return nil
 	case *WaitProducts:
 		if !v.blocks || n.Groups > 0 && v.threads {
-			return errors.New("products are waited for where the threads of a block are not together")
+			return errors.New("products are awaited in divergent control flow")
 		}
 		return nil
 	case *FenceRegisters, *CommitProducts:
 		if !v.threads {
-			return errors.New("products begin where threads are not told apart")
+			return errors.New("warpgroup products begin outside a thread loop")
 		}
 		return nil
 	case *TMACopy:
 		if !v.threads || n.To.Space != Shared || n.To.Row == 0 || len(n.At) != len(n.Map.Dims) {
-			return fmt.Errorf("a box is copied to %s, which is not swizzled in shared memory, or where threads are not told apart", n.To.Tensor.Name)
+			return fmt.Errorf("a TMA copy to %s, which is not swizzled in shared memory, or outside a thread loop", n.To.Tensor.Name)
 		}
 	case *MbarrierInit, *MbarrierInvalidate, *MbarrierExpect:
 		if !v.threads {
-			return errors.New("phases are begun, ended or told what to expect where threads are not told apart")
+			return errors.New("mbarrier operation outside a thread loop")
 		}
 	case *MbarrierWait:
 		if v.threads || !v.blocks {
-			return errors.New("a phase is waited for where the threads of a block are not together")
+			return errors.New("an mbarrier is awaited in divergent control flow")
 		}
 	case *MultiplyShared:
 		if !v.threads || n.Sum.Space != Private || n.A.Space != Shared || n.B.Space != Shared || n.A.Row == 0 || n.B.Row == 0 {
@@ -160,7 +160,7 @@ func (v *verifier) stmt(st Stmt) error {
 // define verifies the value of a register.
 func (v *verifier) define(n *Define) error {
 	if n.Buffer.Space != Register || len(n.Buffer.Slots) != 1 || v.buffers[n.Buffer.Tensor] {
-		return fmt.Errorf("%s is defined twice, or is no vector in a register", n.Buffer.Tensor.Name)
+		return fmt.Errorf("%s is defined twice, or is not a vector in a register", n.Buffer.Tensor.Name)
 	}
 	if n.Lane == nil {
 		return v.uses(n.Value)
@@ -172,7 +172,7 @@ func (v *verifier) define(n *Define) error {
 // simple verifies a statement without nested ones.
 func (v *verifier) simple(st Stmt) (err error) {
 	if b := Written(st); b != nil && !v.buffers[b.Tensor] {
-		return fmt.Errorf("buffer %s is stored to where it is not there", b.Tensor.Name)
+		return fmt.Errorf("buffer %s is stored to out of scope", b.Tensor.Name)
 	}
 	VisitExprs(Block{st}, func(e expr.Expr) { err = errors.Join(err, v.uses(e)) })
 	return err
@@ -252,11 +252,11 @@ func (v *verifier) uses(e expr.Expr) (err error) {
 			}
 		case *Shuffled:
 			if !v.threads {
-				err = errors.New("a value is exchanged where there are no threads")
+				err = errors.New("a value is shuffled outside a thread loop")
 			}
 		case *expr.Load:
 			if !v.buffers[n.Tensor] {
-				err = fmt.Errorf("buffer %s is read where it is not there", n.Tensor.Name)
+				err = fmt.Errorf("buffer %s is read out of scope", n.Tensor.Name)
 			}
 			if len(n.Index) != 1 {
 				err = fmt.Errorf("buffer %s is read with %d indices", n.Tensor.Name, len(n.Index))

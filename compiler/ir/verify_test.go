@@ -32,7 +32,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"variable j is used where it is not bound": {loop(i, ir.Serial, 8, store(out, j))},
 		"variable i is bound twice":                {loop(i, ir.Serial, 8, loop(i, ir.Serial, 8, store(out, i)))},
 		"buffer s is stored to":                    {store(scratch, expr.I(0))},
-		"buffer s is read where it is not there":   {&ir.Store{Buffer: out, Index: expr.I(0), Value: scratch.Tensor.At(expr.I(0))}},
+		"buffer s is read out of scope":            {&ir.Store{Buffer: out, Index: expr.I(0), Value: scratch.Tensor.At(expr.I(0))}},
 		"buffer s is allocated twice":              {&ir.Alloc{Buffer: scratch}, &ir.Alloc{Buffer: scratch}},
 		"the loop over i has 0 iterations":         {loop(i, ir.Serial, 0, store(out, i))},
 		"a vector loop holds a *ir.For":            {loop(i, ir.Vector, 8, loop(j, ir.Serial, 8, store(out, j)))},

@@ -24,7 +24,7 @@ func TestBoxesHaveTheLimitsOfTensorMaps(t *testing.T) {
 		{"rows of 24 bytes", product, "cache-read 0 1 0 1\nsplit 0 2 16 0\nsplit 0 1 12 0\nreorder 0 0 5 3 6 4\ncompute-at 1 0 3\n" + ahead,
 			"lower: stage 1 copies boxes to rows that cannot be swizzled"},
 		{"a tensor that is inlined", copied, "cache-read 1 0 0 1\nsplit 1 2 16 0\ncompute-at 2 1 3\nscope 2 1\nswizzle 2\npipeline 2 3\nbulk 2\ninline 0\n",
-			"lower: stage 2 is no copy of all that it reads"},
+			"lower: stage 2 is not a copy of all that it reads"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, err := expr.Parse("tilth-workload 1\n" + c.workload)

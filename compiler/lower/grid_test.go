@@ -33,8 +33,8 @@ func TestStreamKRefusals(t *testing.T) {
 		kerneltest.Tiles + "persist 0 50\nstreamk 1 1\n":                                    "12 steps for 50 blocks, less than one for each",
 		kerneltest.TilesOf(6) + cut:                                                         "have one step",
 		kerneltest.TilesOf(4) + cut:                                                         "are not whole tiles of an axis",
-		strings.Replace(kerneltest.Tiles, "bind 1 9 1", "bind 1 9 1\nunroll 1 3", 1) + cut:  "is no plain one",
-		strings.Replace(kerneltest.Tiles, "compute-at 2 1 3", "compute-at 2 0 10", 1) + cut: "beside sums that are cut",
+		strings.Replace(kerneltest.Tiles, "bind 1 9 1", "bind 1 9 1\nunroll 1 3", 1) + cut:  "is not a serial loop",
+		strings.Replace(kerneltest.Tiles, "compute-at 2 1 3", "compute-at 2 0 10", 1) + cut: "beside the Stream-K sums",
 	} {
 		w, err := expr.Parse("tilth-workload 1\n" + kerneltest.TileProduct)
 		if err != nil {

@@ -95,9 +95,9 @@ func stepsOf(acc *schedule.Stage) (int64, error) {
 	it := outermost(acc)
 	switch sp := it.Parent; {
 	case it.Kind != schedule.Serial:
-		return 0, fmt.Errorf("lower: the outermost loop of the reduction of stage %d, whose sums are cut, is no plain one", acc.ID)
+		return 0, fmt.Errorf("lower: the outermost loop of the reduction of stage %d, which is split by Stream-K, is not a serial loop", acc.ID)
 	case sp != nil && (it != sp.Outer || sp.Parent.Parent != nil || n.partial(sp)), it.Fused != nil:
-		return 0, fmt.Errorf("lower: the sums of stage %d are cut, and their steps are not whole tiles of an axis", acc.ID)
+		return 0, fmt.Errorf("lower: the sums of stage %d are split by Stream-K, and their steps are not whole tiles of an axis", acc.ID)
 	}
 	return n.extent(it), nil
 }
@@ -120,7 +120,7 @@ func (l *lowerer) sumOrPart(n *nest, rest func() (ir.Block, error)) (ir.Block, e
 		c.elements = b.Elements()
 	}
 	if b.Elements() > c.elements {
-		return nil, fmt.Errorf("lower: stage %d has larger tiles than its first one, whose sums cannot be cut", n.g.ID)
+		return nil, fmt.Errorf("lower: stage %d has larger tiles than its first one, whose sums Stream-K cannot split", n.g.ID)
 	}
 	if c.blocks != nil {
 		return l.fixUp(n, rest)
@@ -180,11 +180,11 @@ func (l *lowerer) checkStreamK() error {
 			continue
 		}
 		if err := g.CheckStreamK(); err != nil {
-			return fmt.Errorf("lower: sums are cut, but %w", err)
+			return fmt.Errorf("lower: Stream-K: %w", err)
 		}
 		for _, p := range l.order {
 			if p != g && p.At == g.At {
-				return fmt.Errorf("lower: stage %d is computed beside sums that are cut, those of stage %d", p.ID, g.ID)
+				return fmt.Errorf("lower: stage %d is computed beside the Stream-K sums of stage %d", p.ID, g.ID)
 			}
 		}
 	}

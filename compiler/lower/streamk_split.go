@@ -27,7 +27,7 @@ type streamK struct {
 func newStreamK(acc *schedule.Stage, tiles, steps, blocks int64) (*streamK, error) {
 	s := &streamK{tiles: tiles, steps: steps, blocks: blocks}
 	if tiles%blocks == 0 {
-		return nil, fmt.Errorf("lower: stage %d has %d tiles, whole rounds of %d blocks, whose sums need no cut", acc.ID, tiles, blocks)
+		return nil, fmt.Errorf("lower: stage %d has %d tiles, whole rounds of %d blocks: Stream-K has no effect", acc.ID, tiles, blocks)
 	}
 	s.wholeRounds = max(0, tiles/blocks-(acc.StreamKRounds-1))
 	s.wholeTiles = s.wholeRounds * blocks
@@ -35,9 +35,9 @@ func newStreamK(acc *schedule.Stage, tiles, steps, blocks int64) (*streamK, erro
 	s.perBlock, s.longer = all/blocks, all%blocks
 	switch {
 	case steps < 2:
-		return nil, fmt.Errorf("lower: sums of stage %d have one step, which cannot be cut", acc.ID)
+		return nil, fmt.Errorf("lower: sums of stage %d have one step, which Stream-K cannot split", acc.ID)
 	case tiles > maxCount/steps-1: // kernels count the steps of all tiles
-		return nil, fmt.Errorf("lower: the sums of stage %d, which are cut, have %d tiles of %d steps, more than blocks can count",
+		return nil, fmt.Errorf("lower: the Stream-K sums of stage %d have %d tiles of %d steps, more than blocks can count",
 			acc.ID, tiles, steps)
 	case s.perBlock == 0:
 		return nil, fmt.Errorf("lower: stage %d has %d steps for %d blocks, less than one for each", acc.ID, all, blocks)

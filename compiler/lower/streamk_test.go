@@ -48,23 +48,23 @@ output t3 t4
 	for _, c := range []struct{ name, workload, trace, want string }{
 		{
 			"moved deeper", kerneltest.TileProduct, kerneltest.Tiles + "persist 0 4\nstreamk 1 1\ncompute-at 1 0 11\n",
-			"compute-at: the sums of stage 1 are cut",
+			"compute-at: the sums of stage 1 are split by Stream-K",
 		},
 		{
 			"two stages", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\nstreamk 1 1\n",
-			"is computed beside sums that are cut",
+			"is computed beside the Stream-K sums",
 		},
 		{
 			"two stages, one inside", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\nstreamk 1 1\ncompute-at 0 2 4\n",
-			"compute-at: the sums of stage 0 are cut",
+			"compute-at: the sums of stage 0 are split by Stream-K",
 		},
 		{
 			"a stage before", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 1 1\n",
-			"stage 0 is computed beside sums that are cut, those of stage 1",
+			"stage 0 is computed beside the Stream-K sums of stage 1",
 		},
 		{
 			"a stage behind", outputs, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\n",
-			"stage 1 is computed beside sums that are cut, those of stage 0",
+			"stage 1 is computed beside the Stream-K sums of stage 0",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

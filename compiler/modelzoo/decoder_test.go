@@ -180,7 +180,7 @@ func TestAPastIsNamedAsExportersNameIt(t *testing.T) {
 		options Options
 		want    string
 	}{
-		{"bert-tiny", Options{Past: true}, "no decoder"}, {"mlp", Options{Last: true}, "no decoder"}, {"gpt-small", Options{Past: true, Fused: true}, "only a llama"},
+		{"bert-tiny", Options{Past: true}, "not a decoder"}, {"mlp", Options{Last: true}, "not a decoder"}, {"gpt-small", Options{Past: true, Fused: true}, "only a llama"},
 		{"llama-tiny", Options{Fused: true}, "only a llama with a past"}, {"llama-tiny", Options{Past: true, Seq: 5}, "either open or given"},
 	} {
 		if err := Check(c.name, c.options); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -116,7 +116,7 @@ func find(name string, o Options) (*network, error) {
 	case o.Open && !n.opens():
 		return nil, fmt.Errorf("%s has its batch in the model: it cannot stay open", name)
 	case (o.Past || o.Last) && !n.isDecoder():
-		return nil, fmt.Errorf("%s is no decoder: it has no past and no last token", name)
+		return nil, fmt.Errorf("%s is not a decoder: it has no past and no last token", name)
 	case o.Fused && (!o.Past || !n.isLlama()):
 		return nil, fmt.Errorf("only a llama with a past has fused operators")
 	case (o.Open || o.Past) && (o.Batch > 1 || o.Seq != 0):

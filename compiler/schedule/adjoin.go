@@ -20,7 +20,7 @@ func (s *Schedule) Adjoin(stageID int, multiple int64, as array.DType) (copied i
 		return 0, fmt.Errorf("adjoin: %w", err)
 	}
 	if multiple < 1 || multiple > maxExtended {
-		return 0, fmt.Errorf("adjoin: %d is no multiple, or more than %d", multiple, maxExtended)
+		return 0, fmt.Errorf("adjoin: %d is not a multiple, or more than %d", multiple, maxExtended)
 	}
 	a, err := s.adjoining(g)
 	if err == nil {
@@ -65,7 +65,7 @@ func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
 	first, second, product := Factors(g.Body)
 	switch {
 	case g.Combiner != expr.Sum || !product || first.Tensor == second.Tensor || len(g.Reduce) < 2:
-		return nil, fmt.Errorf("stage %d is no sum of products of two tensors over two axes", g.ID)
+		return nil, fmt.Errorf("stage %d is not a sum of products of two tensors over two axes", g.ID)
 	case s.scheduled(g) || g.Decay != nil || g.Kept != nil:
 		return nil, fmt.Errorf("stage %d was already scheduled", g.ID)
 	}
@@ -78,7 +78,7 @@ func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
 		a.data, a.weights = second, first
 	}
 	if a.data.Tensor.Role == expr.Constant || a.weights.Tensor.Role != expr.Constant {
-		return nil, fmt.Errorf("stage %d is no product by a constant", g.ID)
+		return nil, fmt.Errorf("stage %d is not a product by a constant", g.ID)
 	}
 	if err := s.transformable(g, a.weights.Tensor); err != nil {
 		return nil, err

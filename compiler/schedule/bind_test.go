@@ -66,7 +66,7 @@ output t4
 		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 1":               "are not between 2 and",
 		"cache-read 1 0 0 1\ncompute-at 2 1 2\nscope 2 1\npipeline 2 2\npipeline 2 2": "has one already",
 		"cache-read 1 0 0 1\ncompute-at 2 1 0\nscope 2 1\npipeline 2 2":               "not computed in a loop over a reduction",
-		"compute-at 0 1 2\nscope 0 1\npipeline 0 2":                                   "is no copy",
+		"compute-at 0 1 2\nscope 0 1\npipeline 0 2":                                   "is not a copy",
 	} {
 		_, err := Replay(parseWorkload(t, product), []byte(traceHeader+"\n"+trace+"\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -93,7 +93,7 @@ type blockwise struct {
 // check computes the extents of the stages and checks them.
 func (b *blockwise) check(g *Stage) error {
 	if b.size == 0 || b.size%b.step() != 0 && (b.nibbles || b.form == BlockIntegers) {
-		return fmt.Errorf("has blocks of %d, which are no multiple of %d", b.block, b.step())
+		return fmt.Errorf("has blocks of %d, which are not a multiple of %d", b.block, b.step())
 	}
 	b.groups, b.columns = b.inner.Extent/b.size, b.column.Extent
 	elements := max(b.inner.Extent, b.groups*b.columns)

@@ -92,7 +92,7 @@ func (s *Schedule) matchBlocks(g *Stage) (*blockProduct, error) {
 		return nil, fmt.Errorf("is not the product of data with codes that are scaled")
 	}
 	if p.constant = s.Constant(p.weights.Tensor); p.constant < 0 {
-		return nil, fmt.Errorf("has codes that are no constant")
+		return nil, fmt.Errorf("has codes that are not constant")
 	}
 	if err := p.matchAxes(g); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (p *blockProduct) matchBlock() error {
 		p.block = block
 	}
 	if p.inner.Extent%p.block != 0 {
-		return fmt.Errorf("has %d terms, which are no whole blocks of %d", p.inner.Extent, p.block)
+		return fmt.Errorf("has %d terms, which are not whole blocks of %d", p.inner.Extent, p.block)
 	}
 	return nil
 }

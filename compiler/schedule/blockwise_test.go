@@ -28,9 +28,9 @@ func TestBlockwiseIsForWeightsInBlocks(t *testing.T) {
 		{"packed", code, zero, scale, "pack 0 0 0 0 1 0 0\nblockwise 0 1", "already packed or transformed"},
 		{"a scale of each row", code, zero, "[t2 i0 i1]", "blockwise 0 0", "has scales for each row"},
 		{"a scale between blocks", code, zero, "[t2 (floordiv (add r0 1) 17) i1]", "blockwise 0 0", "belong to no block"},
-		{"blocks that do not divide", code, zero, "[t2 (floordiv r0 24) i1]", "blockwise 0 0", "no whole blocks of 24"},
+		{"blocks that do not divide", code, zero, "[t2 (floordiv r0 24) i1]", "blockwise 0 0", "not whole blocks of 24"},
 		{"blocks of two sizes", code, "[t2 (floordiv r0 32) i1]", scale, "blockwise 0 0", "has blocks of"},
-		{"small blocks", code, "0x1p+00:f32", "[t2 (floordiv r0 2) i1]", "blockwise 0 1", "no multiple of 4"},
+		{"small blocks", code, "0x1p+00:f32", "[t2 (floordiv r0 2) i1]", "blockwise 0 1", "not a multiple of 4"},
 		{"codes in another order", "[t1 (sub 63 r0) i1]", zero, scale, "blockwise 0 0", "does not multiply rows of data with columns of codes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,7 +22,7 @@ func TestTMACopyRefusals(t *testing.T) {
 		{"not swizzled", matrices, strings.Replace(ahead, "swizzle 1\n", "", 1) + "bulk 1\n", "bulk: stage 1 is not fetched ahead, or not swizzled"},
 		{"lines in the place of terms", matrices, strings.Replace(ahead, "0 0 0 1", "0 0 1 0", 1) + "bulk 1\n", "bulk: stage 1 has no rows of t0"},
 		{"rows that are not whole", strings.ReplaceAll(strings.ReplaceAll(matrices, "over 64", "over 60"), "[64,64]", "[64,60]"), ahead + "bulk 1\n",
-			"bulk: stage 1 reads t0, whose rows of 120 bytes are no multiples of 16"},
+			"bulk: stage 1 reads t0, whose rows of 120 bytes are not multiples of 16"},
 		{"a part of another tensor", strings.Replace(matrices, "f16[64,64]", "f16[64,64]@[128,1]", 1), ahead + "bulk 1\n",
 			"bulk: stage 1 reads t0, a part of another tensor, which may begin anywhere"},
 		{"one element", "input t0 f16[]\ninput t1 f16[64,24]\nmap t2 f16[64,64] = [t0]\n" +

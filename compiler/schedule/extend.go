@@ -25,9 +25,9 @@ func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error
 	a, b, product := Factors(g.Body)
 	switch {
 	case multiple < 1 || multiple > maxExtended:
-		return copies, fmt.Errorf("extend: %d is no multiple, or more than %d", multiple, maxExtended)
+		return copies, fmt.Errorf("extend: %d is not a multiple, or more than %d", multiple, maxExtended)
 	case g.Combiner != expr.Sum || !product || a.Tensor == b.Tensor || len(g.Reduce) == 0:
-		return copies, fmt.Errorf("extend: stage %d is no sum of products of two tensors", stageID)
+		return copies, fmt.Errorf("extend: stage %d is not a sum of products of two tensors", stageID)
 	case s.scheduled(g) || g.Decay != nil || g.Kept != nil:
 		return copies, fmt.Errorf("extend: stage %d was already scheduled", stageID)
 	}
@@ -41,7 +41,7 @@ func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error
 	for k, l := range []*expr.Load{a, b} {
 		along[k] = reachOf(l, g.Reduce[last], axis.Extent)
 		if along[k].dim < 0 || along[k].window && (along[1-k].window || g.Tensor.DType.IsFloat()) {
-			return copies, fmt.Errorf("extend: the last reduction axis of stage %d is no index of both operands", stageID)
+			return copies, fmt.Errorf("extend: the last reduction axis of stage %d is not an index of both operands", stageID)
 		}
 		if l.Tensor.Role == expr.Constant {
 			if err := s.transformable(g, l.Tensor); err != nil {

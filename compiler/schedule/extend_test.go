@@ -26,10 +26,10 @@ func checkTraces(t *testing.T, reasons map[string]string, legal func(s *Schedule
 
 func TestExtendIsForSumsOfProducts(t *testing.T) {
 	checkTraces(t, map[string]string{
-		"extend 1 0":                     "extend: 0 is no multiple, or more than 1024",
-		"extend 1 2000":                  "extend: 2000 is no multiple, or more than 1024",
-		"extend 0 4":                     "extend: stage 0 is no sum of products of two tensors",
-		"extend 3 4":                     "extend: stage 3 is no sum of products of two tensors",
+		"extend 1 0":                     "extend: 0 is not a multiple, or more than 1024",
+		"extend 1 2000":                  "extend: 2000 is not a multiple, or more than 1024",
+		"extend 0 4":                     "extend: stage 0 is not a sum of products of two tensors",
+		"extend 3 4":                     "extend: stage 3 is not a sum of products of two tensors",
 		"unroll 1 0\nextend 1 4":         "extend: stage 1 was already scheduled",
 		"pack 0 0 0 0 1 0 0\nextend 1 4": "extend: constant 0 is already packed or transformed",
 		"extend 1 4":                     "",
@@ -69,10 +69,10 @@ output t2
 	if g := s.Stages[0]; g.Reduce[0].Extent != 4 || s.Stages[1].Tensor.Shape[0] != 23 || s.Transforms[0].Result.Shape[0] != 4 {
 		t.Errorf("there are %d terms of %v by %v", g.Reduce[0].Extent, s.Stages[1].Tensor.Shape, s.Transforms[0].Result.Shape)
 	}
-	if _, err := extended(floats); err == nil || !strings.Contains(err.Error(), "no index of both operands") {
+	if _, err := extended(floats); err == nil || !strings.Contains(err.Error(), "not an index of both operands") {
 		t.Errorf("a sum in floats: %v", err)
 	}
-	if _, err := extended(strings.Replace(rows, "(mul r0 2)) i1", "(floordiv r0 2)) i1", 1)); err == nil || !strings.Contains(err.Error(), "no index of both operands") {
+	if _, err := extended(strings.Replace(rows, "(mul r0 2)) i1", "(floordiv r0 2)) i1", 1)); err == nil || !strings.Contains(err.Error(), "not an index of both operands") {
 		t.Errorf("columns that are no line: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func (s *Schedule) Online(stageID int, piece int64) (*OnlineStages, error) {
 	f, ok := s.softmaxOf(mixed)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("online: stage %d is no sum of products with a softmax", stageID)
+		return nil, fmt.Errorf("online: stage %d is not a sum of products with a softmax", stageID)
 	case piece < 1 || piece > f.terms:
 		return nil, fmt.Errorf("online: pieces of %d are not between 1 and the %d terms of stage %d", piece, f.terms, stageID)
 	}

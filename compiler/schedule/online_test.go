@@ -49,22 +49,22 @@ func TestOnlineRefusals(t *testing.T) {
 	shorter := strings.NewReplacer("sum t5 f32[4,6] over 20", "sum t5 f32[4,6] over 19", "t1 f32[20,6]", "t1 f32[19,6]").Replace(weighted)
 	read := strings.Replace(weighted, "(div [t5 i0 i1] [t6 i0])", "(div [t5 i0 i1] (add [t6 i0] [t3 i0]))", 1)
 	for _, c := range []struct{ workload, trace, want string }{
-		{weighted, "online 4 8", "no sum of products with a softmax"},
-		{product, "online 3 8", "no sum of products with a softmax"},
-		{other, "online 3 8", "no sum of products with a softmax"},
-		{prefix, "online 3 8", "no sum of products with a softmax"},
-		{shorter, "online 3 8", "no sum of products with a softmax"},
-		{read, "online 3 8", "no sum of products with a softmax"},
+		{weighted, "online 4 8", "not a sum of products with a softmax"},
+		{product, "online 3 8", "not a sum of products with a softmax"},
+		{other, "online 3 8", "not a sum of products with a softmax"},
+		{prefix, "online 3 8", "not a sum of products with a softmax"},
+		{shorter, "online 3 8", "not a sum of products with a softmax"},
+		{read, "online 3 8", "not a sum of products with a softmax"},
 		{weighted, "online 3 0", "not between 1 and the 20 terms"},
 		{weighted, "online 3 21", "not between 1 and the 20 terms"},
 		{weighted, "split 4 0 2 0\nonline 3 8", "already scheduled"},
-		{weighted, "online 3 8\nonline 3 8", "no sum of products with a softmax"},
+		{weighted, "online 3 8\nonline 3 8", "not a sum of products with a softmax"},
 		{weighted, "online 3 8\nrfactor 3 1 2 0", "already scheduled"},
 		{weighted, "online 3 8\ncache-write 3", "already scheduled"},
 		{weighted, "online 3 8\ninline 10", "what results are multiplied by"},
 		{weighted, "online 3 8\ncompute-at 3 5 0\ncompute-at 7 3 1", "by the loop over the first reduction axis"},
 		{weighted, "online 3 8\ncompute-at 3 5 0\ncompute-at 8 3 2", "also used by"},
-		{weighted, "split 3 2 8 2", "no axis of its results"},
+		{weighted, "split 3 2 8 2", "not an axis of its results"},
 	} {
 		if _, err := Replay(parseWorkload(t, c.workload), []byte(traceHeader+"\n"+c.trace+"\n")); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %s", c.trace, err, c.want)

@@ -83,7 +83,7 @@ func (s *Schedule) StreamK(stageID int, rounds int64) error {
 func (g *Stage) CheckStreamK() error {
 	switch {
 	case g.Combiner == expr.None || g.Decay != nil || g.Kept != nil:
-		return fmt.Errorf("stage %d is no reduction whose parts can be combined", g.ID)
+		return fmt.Errorf("stage %d is not a reduction whose parts can be combined", g.ID)
 	case g.Consumer == nil || g.At.Kind != Block || g.Consumer.PersistentBlocks == 0:
 		return fmt.Errorf("stage %d is not computed in tiles over which blocks walk", g.ID)
 	case g.IsOutput:

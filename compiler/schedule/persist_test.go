@@ -30,7 +30,7 @@ output t3
 		"fuse 1 0 1\nbind 1 2 0\nraster 1 1":                 "raster: bands of 1 of stage 1 are not between 2 and",
 		bound + "compute-at 0 1 3\nstreamk 0 1":              "streamk: stage 0 is not computed in tiles over which blocks walk",
 		bound + "persist 1 3\nstreamk 0 1":                   "streamk: stage 0 is not computed in tiles over which blocks walk",
-		bound + "persist 1 3\nstreamk 1 1":                   "streamk: stage 1 is no reduction whose parts can be combined",
+		bound + "persist 1 3\nstreamk 1 1":                   "streamk: stage 1 is not a reduction whose parts can be combined",
 		walked + "streamk 0 0":                               "streamk: 0 rounds of stage 0 are not between 1 and",
 		walked + "streamk 0 1\nstreamk 0 1":                  "streamk: stage 0 is cut already",
 		bound + "compute-at 0 1 4\npersist 1 3\nstreamk 0 1": "streamk: stage 0 is not computed in tiles over which blocks walk",

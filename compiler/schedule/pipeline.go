@@ -28,7 +28,7 @@ func (s *Schedule) Pipeline(stageID int, steps int64) error {
 		return fmt.Errorf("pipeline: stage %d is not computed in a loop over a reduction", stageID)
 	}
 	if _, _, ok := g.Copy(); !ok {
-		return fmt.Errorf("pipeline: stage %d is no copy", stageID)
+		return fmt.Errorf("pipeline: stage %d is not a copy", stageID)
 	}
 	g.Steps = steps
 	s.record("pipeline", stageID, int(steps))

@@ -35,7 +35,7 @@ func (s *Schedule) Split(stageID, iterID int, factor int64, tail Tail) (outer, i
 	case tail == Shift && (it.Reduce || g.Combiner != expr.None):
 		return 0, 0, fmt.Errorf("split: stage %d is a reduction, whose tiles cannot be shifted", stageID)
 	case tail == Guard && (it.Reduce || it.Parent != nil):
-		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is no axis of its results, or several, whose ends can be guarded", iterID, stageID)
+		return 0, 0, fmt.Errorf("split: iterator %d of stage %d is not an axis of its results, or several, whose ends can be guarded", iterID, stageID)
 	case tail == Shift && g.Bound():
 		return 0, 0, fmt.Errorf("split: stage %d is bound to threads, whose tiles cannot overlap", stageID)
 	case len(g.Iters) >= maxIters:
@@ -135,7 +135,7 @@ func (s *Schedule) ComputeAt(stageID, consumerID, iterID int) error {
 	case c == g:
 		return fmt.Errorf("compute-at: stage %d cannot be computed inside itself", stageID)
 	case g.StreamKRounds > 0:
-		return fmt.Errorf("compute-at: the sums of stage %d are cut in the tiles where it is computed", stageID)
+		return fmt.Errorf("compute-at: the sums of stage %d are split by Stream-K in the tiles where it is computed", stageID)
 	}
 	kept := g.Kept == c
 	if kept && it.Axis != len(c.Axes) {

@@ -21,7 +21,7 @@ func (s *Schedule) Round(stageID, load int) (copied int, err error) {
 	case load < 0 || load >= len(tensors):
 		return 0, fmt.Errorf("round: stage %d loads no tensor %d", stageID, load)
 	case g.Combiner != expr.Sum || !product || g.Tensor.DType != array.Float32:
-		return 0, fmt.Errorf("round: stage %d is no sum of products in float32", stageID)
+		return 0, fmt.Errorf("round: stage %d is not a sum of products in float32", stageID)
 	case tensors[load].DType != array.Float32 || s.Producer(tensors[load]) == nil:
 		return 0, fmt.Errorf("round: tensor %d of stage %d is not computed in float32", load, stageID)
 	}

@@ -38,7 +38,7 @@ const alignBytes = 16
 func (s *Schedule) Boxes(g *Stage) (from *expr.Load, axes []int, err error) {
 	from, valid, ok := g.Copy()
 	if !ok || valid != nil {
-		return nil, nil, fmt.Errorf("stage %d is no copy of all that it reads", g.ID)
+		return nil, nil, fmt.Errorf("stage %d is not a copy of all that it reads", g.ID)
 	}
 	t := from.Tensor
 	if len(t.Shape) == 0 || len(g.Axes) == 0 {
@@ -52,7 +52,7 @@ func (s *Schedule) Boxes(g *Stage) (from *expr.Load, axes []int, err error) {
 	case t.Strides != nil:
 		return nil, nil, fmt.Errorf("stage %d reads %s, a part of another tensor, which may begin anywhere", g.ID, t.Name)
 	case row*t.DType.Bytes()%alignBytes != 0:
-		return nil, nil, fmt.Errorf("stage %d reads %s, whose rows of %d bytes are no multiples of %d", g.ID, t.Name, row*t.DType.Bytes(), alignBytes)
+		return nil, nil, fmt.Errorf("stage %d reads %s, whose rows of %d bytes are not multiples of %d", g.ID, t.Name, row*t.DType.Bytes(), alignBytes)
 	}
 	along := map[int]bool{}
 	for d, x := range from.Index {

@@ -25,7 +25,7 @@ func (s *Schedule) Trim(stageID, iterID int) error {
 	case err != nil:
 		return fmt.Errorf("trim: %w", err)
 	case !it.Reduce || it.Axis < 0:
-		return fmt.Errorf("trim: iterator %d of stage %d is no whole axis of a reduction", iterID, stageID)
+		return fmt.Errorf("trim: iterator %d of stage %d is not a whole axis of a reduction", iterID, stageID)
 	}
 	windows := s.Windows(g, g.AxisVar(it.Axis))
 	if len(windows) == 0 {

@@ -9,8 +9,8 @@ import (
 
 func TestTrimIsForWholeLoopsOverPadding(t *testing.T) {
 	checkTraces(t, map[string]string{
-		"trim 1 0":                "trim: iterator 0 of stage 1 is no whole axis of a reduction",
-		"split 1 2 2 0\ntrim 1 3": "trim: iterator 3 of stage 1 is no whole axis of a reduction",
+		"trim 1 0":                "trim: iterator 0 of stage 1 is not a whole axis of a reduction",
+		"split 1 2 2 0\ntrim 1 3": "trim: iterator 3 of stage 1 is not a whole axis of a reduction",
 		"trim 3 1":                "trim: no padding is known along iterator 1 of stage 3",
 		"inline 0\ntrim 1 2":      "trim: no padding is known along iterator 2 of stage 1",
 		"unroll 1 2\ntrim 1 2":    "trim: iterator 2 of stage 1 is already annotated",

@@ -51,7 +51,7 @@ func (t Tiling) Valid() error {
 		}
 	}
 	if !slices.Contains([]Outside{UnknownOutside, ChannelsOutside, PositionsOutside}, t.Outside) {
-		return fmt.Errorf("%q is no order of a tiling", t.Outside)
+		return fmt.Errorf("%q is not an order of a tiling", t.Outside)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (c *CPU) check() error {
 			return fmt.Errorf("target: %s has no feature %q; use some of %s", c.Arch, f, strings.Join(arch.featureNames(), ", "))
 		}
 		if k > 0 && f <= c.Features[k-1] {
-			return fmt.Errorf("target: feature %s comes twice, or is not sorted", f)
+			return fmt.Errorf("target: feature %s is a duplicate, or not sorted", f)
 		}
 	}
 	if err := c.checkLength(); err != nil {

@@ -73,7 +73,7 @@ func Parse(name string, threads int) (*Target, error) {
 	if p, ok := presets[name]; ok {
 		return preset(p, threads), nil
 	}
-	return nil, fmt.Errorf("target: %q is none of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("target: unknown target %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
 // hosts maps architectures to presets for the hosts of GPUs. Machines built for GPUs support these.

@@ -273,10 +273,10 @@ func (k *Kernel) checkWords() error {
 	known := target.FeatureNames(k.Arch)
 	for i, f := range k.Features {
 		if !slices.Contains(known, f) && k.Arch != Card {
-			return fmt.Errorf("features: %.40q is none of %s: %s", f, k.Arch, strings.Join(known, ", "))
+			return fmt.Errorf("features: unknown feature %.40q of %s: want one of %s", f, k.Arch, strings.Join(known, ", "))
 		}
 		if i > 0 && k.Features[i-1] == f {
-			return fmt.Errorf("features: %s comes twice", f)
+			return fmt.Errorf("features: duplicate %s", f)
 		}
 	}
 	return checkSource(k.Source)
@@ -291,7 +291,7 @@ func (k *Kernel) checkKnobs() error {
 		case !macroOf.MatchString(knob.Name) || knob.Name == Threads:
 			return fmt.Errorf("knob %q: want a name of capital letters, digits and underscores, other than %s", knob.Name, Threads)
 		case slices.ContainsFunc(k.Knobs[:i], func(o Knob) bool { return o.Name == knob.Name }):
-			return fmt.Errorf("knob %s comes twice", knob.Name)
+			return fmt.Errorf("duplicate knob %s", knob.Name)
 		case len(knob.Values) == 0 || len(knob.Values) > maxValues:
 			return fmt.Errorf("knob %s: want 1 to %d values", knob.Name, maxValues)
 		case !slices.IsSorted(knob.Values) || len(slices.Compact(slices.Clone(knob.Values))) < len(knob.Values):

@@ -48,7 +48,7 @@ func (k *Kernel) checkLibraries() error {
 		case !sonameOf.MatchString(l.SOName):
 			return fmt.Errorf("library %.60q: want the soname of a shared library, such as libopenblas.so.0", l.SOName)
 		case slices.ContainsFunc(k.Libraries[:i], func(o Library) bool { return o.SOName == l.SOName }):
-			return fmt.Errorf("library %s comes twice", l.SOName)
+			return fmt.Errorf("duplicate library %s", l.SOName)
 		case !functionOf.MatchString(l.Function):
 			return fmt.Errorf("library %s: version_function %.60q: want the name of a function of the library that returns its version", l.SOName, l.Function)
 		case l.Numbers < 0 || l.Numbers == 1 || l.Numbers > maxNumbers:

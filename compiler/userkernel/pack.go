@@ -29,7 +29,7 @@ func (k *Kernel) parsePacks() error {
 	k.packed = nil
 	for i, p := range k.Packs {
 		if p.Constant < 0 || slices.ContainsFunc(k.Packs[:i], func(o Pack) bool { return o.Constant == p.Constant }) {
-			return fmt.Errorf("pack: constant %d is negative or comes twice", p.Constant)
+			return fmt.Errorf("pack: constant %d is negative or a duplicate", p.Constant)
 		}
 		if len(p.Dims) == 0 || len(p.Dims) > maxDims {
 			return fmt.Errorf("pack: constant %d: want 1 to %d dimensions", p.Constant, maxDims)

@@ -159,7 +159,7 @@ func away(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
-		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "the server of the database is away")
+		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "the database server is unavailable")
 	}))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(lis) }()

@@ -230,7 +230,7 @@ func (s *session) leave(life context.Context) {
 	defer cancel()
 	_, err := s.client.Leave(ctx, &tilthv1.LeaveRequest{Session: s.id})
 	if err != nil && life.Err() == nil { // a heartbeat after the leave ends life before the leave is answered
-		s.log.Warn("left without a word; the session will expire", "error", err)
+		s.log.Warn("leave failed; session will expire", "error", err)
 	}
 }
 

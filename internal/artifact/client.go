@@ -70,7 +70,7 @@ func (c *Client) repeat(ctx context.Context, what string, transfer func(context.
 		if err == nil || !again || restarts == maxRestarts {
 			return err
 		}
-		c.log.Warn("transfer failed, beginning anew", "call", what, "error", err)
+		c.log.Warn("transfer failed, restarting it", "call", what, "error", err)
 	}
 }
 

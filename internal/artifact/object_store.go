@@ -242,9 +242,9 @@ func (s *Store) setAway(err error) {
 	s.mu.Unlock()
 	switch {
 	case err != nil && before == nil:
-		s.Logger.Error("the object store of artifacts is away, going on when it is back", "store", s.blobs.String(), "error", err)
+		s.Logger.Error("artifact object store unavailable; retrying", "store", s.blobs.String(), "error", err)
 	case err == nil && before != nil:
-		s.Logger.Info("the object store of artifacts is back", "store", s.blobs.String())
+		s.Logger.Info("artifact object store available again", "store", s.blobs.String())
 	}
 }
 

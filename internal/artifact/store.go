@@ -29,7 +29,7 @@ var (
 	// ErrDamaged is returned if a stored artifact is corrupt. It is set aside: later calls do not find it.
 	ErrDamaged = errors.New("artifact is damaged")
 	// ErrAway is returned while the object store is unavailable.
-	ErrAway = errors.New("the object store of artifacts is away")
+	ErrAway = errors.New("the artifact object store is unavailable")
 )
 
 // Default options.

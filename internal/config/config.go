@@ -107,7 +107,7 @@ func unfit(f *pflag.Flag, text string, cause error) error {
 	case "int", "int64", "intSlice":
 		return fmt.Errorf("%q: want a whole number", text)
 	case "uint32", "uint64":
-		return fmt.Errorf("%q: want a whole number from 0 on", text)
+		return fmt.Errorf("%q: want a whole number >= 0", text)
 	case "float64":
 		return fmt.Errorf("%q: want a number", text)
 	case "duration":

@@ -1,3 +1,4 @@
 // Package farm assembles services from their parts: the tracker over its data folder, agents connected to a
-// tracker, or all of them in one process. It also examines whether a machine can tune. Start with StartLocal.
+// tracker, or all of them in one process. It also checks whether a machine is suitable for tuning (tilth doctor).
+// Start with StartLocal.
 package farm

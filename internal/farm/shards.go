@@ -136,7 +136,7 @@ func (s *shardsServed) balance(ctx context.Context, members StoreMembers, addres
 func (s *shardsServed) releaseOne() {
 	for shard := s.cfg.Shards - 1; shard >= 0; shard-- {
 		if s.host.Has(shard) {
-			s.cfg.Logger.Info("another tracker is to have its share of the shards, giving one up", "shard", shard)
+			s.cfg.Logger.Info("rebalancing: releasing a shard", "shard", shard)
 			select {
 			case s.giveUp[shard] <- struct{}{}:
 			default:
@@ -162,12 +162,12 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 		if err == nil {
 			s.began.Store(true)
 			s.host.SetWaiting(nil)
-			log.Info("has the shard")
+			log.Info("shard acquired")
 			s.versions.tell(s.cfg.Logger, store)
 			var served bool
 			served, err = s.serveOnce(ctx, shard, store)
 			err = errors.Join(err, store.Close())
-			log.Info("has the shard no longer")
+			log.Info("shard released")
 			if served {
 				pause, away = reopenAfter, 0
 			}
@@ -175,9 +175,9 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, records.ErrTakenOver):
-			log.Warn("another tracker has the shard now", "error", err)
+			log.Warn("shard lost to another tracker", "error", err)
 		case errors.Is(err, records.ErrVersion) && s.host.Held() > 0:
-			log.Error("the shard is of a version that this tracker cannot use, going on with those that it has", "error", err, "in", pause)
+			log.Error("unsupported shard schema version; shard not served", "error", err, "in", pause)
 			_ = retry.Sleep(ctx, pause)
 			pause = min(2*pause, longestReopen)
 		case !isTransient(err, s.began.Load(), true):

@@ -153,7 +153,7 @@ func (v *versions) tell(log *slog.Logger, store records.Store) {
 	}
 	if schema, own := of.Schema(); schema > own {
 		v.said.Do(func() {
-			log.Info("the schema of the database is of a later version, which this tracker may use: bring this tracker to that version, too", "schema", schema, "own", own)
+			log.Info("database schema is newer; upgrade this tracker", "schema", schema, "own", own)
 		})
 	}
 }

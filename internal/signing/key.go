@@ -42,7 +42,7 @@ func ReadPrivateKey(path string, password func() (string, error)) (PrivateKey, e
 		return PrivateKey{plain}, nil
 	}
 	if !minisign.IsEncrypted(text) {
-		return PrivateKey{}, fmt.Errorf("%s is no secret key of minisign (%s): make one with 'minisign -G'", path, failed)
+		return PrivateKey{}, fmt.Errorf("%s is not a secret key of minisign (%s): make one with 'minisign -G'", path, failed)
 	}
 	secret, err := password()
 	if err != nil {

@@ -119,7 +119,7 @@ func TestInvalidKeysAndSignaturesAreRefused(t *testing.T) {
 		"a public key as a secret one": {func() error {
 			_, err := ReadPrivateKey(write(t, "k", key.Public().String()), nil)
 			return err
-		}, "no secret key"},
+		}, "not a secret key"},
 		"no public key": {func() error { _, err := ParsePublicKey("RWhello"); return err }, "no public key"},
 		"a large file": {func() error {
 			_, err := ReadSignature(write(t, "s", strings.Repeat("a", maxKeyBytes+1)))

@@ -149,7 +149,7 @@ func (f *field) count(counts *[maxCounted]int, more int) *fault {
 		return nil
 	}
 	if !f.list {
-		return &fault{f.name, "comes twice"}
+		return &fault{f.name, "is a duplicate"}
 	}
 	return &fault{f.name, fmt.Sprintf("has more than %d items", f.items)}
 }

@@ -153,7 +153,7 @@ func TestAFaultNamesItsFieldItsSizeAndItsBound(t *testing.T) {
 func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
 	part := encode(t, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Toolchains: make([]string, 200)}})
 	err := checker(t).Wire(&tilthv1.JoinRequest{}, append(part, part...))
-	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "spec: comes twice" {
+	if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "spec: is a duplicate" {
 		t.Errorf("got %v", err)
 	}
 }

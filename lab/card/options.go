@@ -46,7 +46,7 @@ func parse(args []string) (o options, err error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is no flag", flags.Arg(0))
+		return o, fmt.Errorf("%q is not a flag", flags.Arg(0))
 	}
 	o.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	o.lab, err = os.Executable()

@@ -1,4 +1,4 @@
-// Package chaos tests the farm's promises under faults. A campaign consists of rounds. Each round starts a real
+// Package chaos tests the farm's guarantees under faults. A campaign consists of rounds. Each round starts a real
 // tracker, tuners, builders and runners as separate processes and injects random faults from a seed. It then waits
 // for recovery and for the end of the jobs, and compares the store with what the tracker acknowledged.
 //

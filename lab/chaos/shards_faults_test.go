@@ -255,10 +255,10 @@ func countLog(text string, counts map[string]int) {
 		counts["failpoint "+name] += times
 	}
 	for what, line := range map[string]string{
-		"shards taken":                             `msg="has the shard"`,
-		"shards found to be another tracker's":     `msg="another tracker has the shard now"`,
-		"shards given up to another tracker":       `msg="another tracker is to have its share`,
-		"times that the database was found away":   `msg="nothing can be written, calls are refused`,
+		"shards taken":                             `msg="shard acquired"`,
+		"shards found to be another tracker's":     `msg="shard lost to another tracker"`,
+		"shards given up to another tracker":       `msg="rebalancing: releasing a shard"`,
+		"times that the database was found away":   `msg="database unavailable; rejecting writes`,
 		"times that the database was found back":   `msg="the database is back"`,
 		"times that a shard could not be taken up": `msg="the shard cannot be opened`,
 	} {

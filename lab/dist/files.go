@@ -41,7 +41,7 @@ func withFolders(files []file) ([]file, error) {
 	listed := map[string]file{}
 	for _, f := range files {
 		if f.Name == "" || path.IsAbs(f.Name) || path.Clean(f.Name) != f.Name || f.Name == ".." || len(f.Name) > 2 && f.Name[:3] == "../" {
-			return nil, fmt.Errorf("%q is no name for a file of an archive", f.Name)
+			return nil, fmt.Errorf("%q is not a name for a file of an archive", f.Name)
 		}
 		if _, twice := listed[f.Name]; twice {
 			return nil, fmt.Errorf("two files are named %s", f.Name)

@@ -44,7 +44,7 @@ func makeReference(ctx context.Context, args []string) error {
 func writePages(out string, pages map[string]string) error {
 	err := filepath.WalkDir(out, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(file) != ".md" {
-			return fmt.Errorf("%s is no page: name a folder with -out that has nothing but pages", file)
+			return fmt.Errorf("%s is not a page: name a folder with -out that has nothing but pages", file)
 		}
 		return err
 	})

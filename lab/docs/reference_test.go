@@ -106,7 +106,7 @@ func TestAFolderWithOtherFilesIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := writePages(out, pages); err == nil || !strings.Contains(err.Error(), other+" is no page") {
+	if err := writePages(out, pages); err == nil || !strings.Contains(err.Error(), other+" is not a page") {
 		t.Errorf("%v; want the name of the file", err)
 	}
 	if _, err := os.Stat(other); err != nil {

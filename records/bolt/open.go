@@ -325,14 +325,14 @@ func explain(path string, err error) error {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("records file %s: %w: stop it, or ask it instead (--tracker)", path, records.ErrLocked)
 	case errors.Is(err, records.ErrUnfinished):
-		return fmt.Errorf("records file %s: %w: run 'tilth tracker convert' again, or move the file away to begin anew", path, err)
+		return fmt.Errorf("records file %s: %w: run 'tilth tracker convert' again, or move the file away to start empty", path, err)
 	case errors.Is(err, records.ErrVersion):
 		return fmt.Errorf("records file %s: %w: export it with the version that wrote it and import it here", path, err)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
 		errors.Is(err, bolterrors.ErrVersionMismatch):
-		return fmt.Errorf("records file %s: %w (%v): restore a copy, or move it away to begin anew", path, records.ErrDamaged, err)
+		return fmt.Errorf("records file %s: %w (%v): restore a backup, or move the file to start empty", path, records.ErrDamaged, err)
 	case errors.Is(err, records.ErrDamaged):
-		return fmt.Errorf("records file %s: %w: restore a copy, or move it away to begin anew", path, err)
+		return fmt.Errorf("records file %s: %w: restore a backup, or move the file to start empty", path, err)
 	}
 	return fmt.Errorf("records file %s: %w", path, err)
 }

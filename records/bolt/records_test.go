@@ -196,11 +196,11 @@ func TestOpenRefusesForeignAndDamagedFiles(t *testing.T) {
 			}
 			return other.Close()
 		}, records.ErrDamaged, "no version"},
-		"empty":       {func(p string) error { return os.WriteFile(p, nil, 0o644) }, records.ErrDamaged, "restore a copy"},
-		"text":        {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("hello ", 9999)), 0o644) }, records.ErrDamaged, "restore a copy"},
+		"empty":       {func(p string) error { return os.WriteFile(p, nil, 0o644) }, records.ErrDamaged, "restore a backup"},
+		"text":        {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("hello ", 9999)), 0o644) }, records.ErrDamaged, "restore a backup"},
 		"cut short":   {func(p string) error { return os.WriteFile(p, whole[:len(whole)/3], 0o644) }, records.ErrDamaged, "cut short"},
 		"one page":    {func(p string) error { return os.WriteFile(p, whole[:4096], 0o644) }, records.ErrDamaged, "cut short"},
-		"overwritten": {func(p string) error { return os.WriteFile(p, overwritten(whole), 0o644) }, records.ErrDamaged, "restore a copy"},
+		"overwritten": {func(p string) error { return os.WriteFile(p, overwritten(whole), 0o644) }, records.ErrDamaged, "restore a backup"},
 		"a directory": {func(p string) error { return os.Mkdir(p, 0o755) }, records.ErrDamaged, "not a regular file"},
 	}
 	for name, c := range cases {

@@ -1,4 +1,4 @@
-// Package exchange copies records to a side that lacks them. Start with Sync.
+// Package exchange synchronizes records between two stores. Start with Sync.
 //
 // No side keeps track of what it sent or received; the contents alone decide. Groups whose key digests agree are
 // skipped. For other groups, one side sends its keys and the other answers which it lacks. An interrupted exchange

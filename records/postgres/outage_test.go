@@ -255,7 +255,7 @@ func TestADatabaseThatLostTransactionsIsNotWritten(t *testing.T) {
 	line.cut()
 	do(t, address, "UPDATE tilth.tracker SET transaction = transaction - 1")
 	line.mend()
-	if err := db.Commit(numbered(3)).Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "the database is not as this tracker left it") {
+	if err := db.Commit(numbered(3)).Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "the database changed since this tracker's last transaction") {
 		t.Errorf("a write: %v", err)
 	}
 }

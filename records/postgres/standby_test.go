@@ -78,7 +78,7 @@ func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
 	}
 	p.promote(t)
 	err := write(db, 7, 1)[0].Wait(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "the database is not as this tracker left it: restart the tracker to go on with what it has") {
+	if err == nil || !strings.Contains(err.Error(), "the database changed since this tracker's last transaction: restart the tracker") {
 		t.Errorf("a write: %v", err)
 	}
 	if err := db.Close(); err != nil {

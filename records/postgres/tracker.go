@@ -140,7 +140,7 @@ func (db *DB) use(s *session) {
 
 // errOther reports that the database is not in the state that this process left: a backup was restored, or a standby
 // that lacked the last transactions was promoted.
-var errOther = errors.New("the database is not as this tracker left it: restart the tracker to go on with what it has")
+var errOther = errors.New("the database changed since this tracker's last transaction: restart the tracker")
 
 // resume reconnects if there is no connection, and determines the last transaction in the database. It returns
 // ErrTakenOver if another process has started an epoch in the meantime.

@@ -30,7 +30,7 @@ func openTTY(path string, baud uint32) (*os.File, error) {
 	}
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is no serial line: %w", path, err), unix.Close(fd))
+		return nil, errors.Join(fmt.Errorf("%s is not a serial line: %w", path, err), unix.Close(fd))
 	}
 	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
 	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | speed

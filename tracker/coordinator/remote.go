@@ -15,7 +15,7 @@ func (e *Engine) followRemote() {
 	remote.OnFailed(e.fail) // sooner than the next commit
 	remote.OnAway(func(why error) {
 		if why != nil {
-			e.log.Error("nothing can be written, calls are refused until the database is back", "error", why)
+			e.log.Error("database unavailable; rejecting writes", "error", why)
 		} else {
 			e.log.Info("the database is back")
 		}

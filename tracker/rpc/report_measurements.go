@@ -37,11 +37,11 @@ func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
 			return invalidItem("measurements", i, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}
 		if s := m.GetSamplesSeconds(); len(s) > 0 && (m.GetLatencySeconds() < slices.Min(s) || m.GetLatencySeconds() > slices.Max(s)) {
-			return invalidItem("measurements", i, "latency_seconds", "is %v, which is no median of samples from %v to %v",
+			return invalidItem("measurements", i, "latency_seconds", "is %v, which is not a median of samples from %v to %v",
 				m.GetLatencySeconds(), slices.Min(s), slices.Max(s))
 		}
 		if d := m.GetCandidate().GetDigest(); seen[d] {
-			return invalidItem("measurements", i, "candidate", "%s comes twice", d)
+			return invalidItem("measurements", i, "candidate", "duplicate %s", d)
 		} else {
 			seen[d] = true
 		}

@@ -19,7 +19,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	}
 	_, asked := access.From(ctx)
 	if req.GetSpec().GetPrivate() && !asked {
-		return nil, status.Error(codes.FailedPrecondition, "this tracker authenticates nobody, so no job on it is private: close it (see docs/security.md), or submit without --private")
+		return nil, status.Error(codes.FailedPrecondition, "private jobs require authentication: enable it (see docs/security.md), or submit without --private")
 	}
 	// The owner in the spec counts only without authentication.
 	if caller, is := access.From(ctx); is {

@@ -77,7 +77,7 @@ func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 		return notFound("job", w.jobID)
 	}
 	return w.Services.status(state.Refuse(state.OtherHistory,
-		"event %d of job %q is not the one that you know: the records were restored from a backup; read the job's events anew", w.next-1, w.jobID))
+		"event %d of job %q is not the one that you know: the records were restored from a backup; read the job's events again", w.next-1, w.jobID))
 }
 
 // catchUp sends the stored events.

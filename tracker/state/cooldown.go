@@ -38,5 +38,5 @@ func (c *Change) beginCooldown(a *agent, w work, message string) {
 	}
 	c.addFact(CooldownBegan)
 	_, reason, _ := a.failures.Last()
-	c.log.Warn("agent rests", "agent", a.name(), "seconds", wait.Seconds(), "reason", reason)
+	c.log.Warn("agent in cooldown", "agent", a.name(), "seconds", wait.Seconds(), "reason", reason)
 }

@@ -27,7 +27,7 @@ func (c *Change) Join(spec *tilthv1.AgentSpec, session, identity string) (Joined
 	if old := c.agents[spec.GetName()]; old != nil {
 		if !old.gone {
 			c.void(old, func(w work) {
-				c.failAttempt(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined anew", spec.GetName()))
+				c.failAttempt(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, fmt.Sprintf("%s joined again", spec.GetName()))
 			})
 		}
 		a.failures = old.failures

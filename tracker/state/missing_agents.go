@@ -45,7 +45,7 @@ func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) st
 		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.describe(), m.describeMismatches(known, s.of), wire.AgentKind(s.of.kind)))
 	}
 	if s.usable > 0 {
-		return oneLine(fmt.Sprintf("each %s rests from this job after failed leases: see 'tilth jobs show' and the agent's log", s.of.describe()))
+		return oneLine(fmt.Sprintf("each %s is in cooldown for this job after failed leases: see 'tilth jobs show' and the agent's log", s.of.describe()))
 	}
 	all := 0
 	var parts []string
@@ -96,7 +96,7 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 			formatTimestamp(q.GetSince()), formatTimestamp(q.GetUntil()), clip(q.GetReason(), maxQuoted), a.name())
 	case tilthv1.WaitReason_WAIT_REASON_RESTING:
 		until, why, _ := a.failures.Last()
-		return fmt.Sprintf("rests until %s: %s", formatTime(until), clip(why, maxQuoted))
+		return fmt.Sprintf("is in cooldown until %s: %s", formatTime(until), clip(why, maxQuoted))
 	}
 	return "is silent since " + formatTime(a.seen)
 }

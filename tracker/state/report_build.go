@@ -58,7 +58,7 @@ func (c *Change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*ti
 			return nil, refuseItem("outcomes", n, "candidate", "%s is not to be built in batch %s", o.GetCandidate(), b.id)
 		}
 		if outcomes[i] != nil {
-			return nil, refuseItem("outcomes", n, "candidate", "%s comes twice", o.GetCandidate())
+			return nil, refuseItem("outcomes", n, "candidate", "duplicate %s", o.GetCandidate())
 		}
 		outcomes[i] = o
 	}

@@ -78,7 +78,7 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 		callSeconds:  newCallSeconds(),
 		queueWait:    kinds("queue_wait_seconds", "Time that work waited for a lease, by kind of agent.", 0.001),
 		leaseSeconds: kinds("lease_held_seconds", "Time that a lease was held, by kind of agent.", 0.001),
-		cooldowns:    count("agent_rests_total", "Rests of agents whose leases all failed."),
+		cooldowns:    count("agent_rests_total", "Cooldowns of agents whose leases all failed."),
 		outages:      count("outages_total", "Outages: most agents stopped sending heartbeats at the same time."),
 		calibrations: count("calibrations_total", "Calibrations of devices accepted."),
 		quarantines:  count("quarantines_total", "Calibrations that put a device into quarantine or kept it there."),

@@ -138,7 +138,7 @@ func TestAlertsHoldWhenSomethingIsWrong(t *testing.T) {
 		"TilthIssuerAway":         {well: []string{"issuer_keys_timestamp_seconds 999999000"}, wrong: []string{"issuer_keys_timestamp_seconds 999990000"}, want: "2 h ago"},
 		"TilthWorkWaits": {before: []string{`leases_granted_total{kind="builder"} 3`}, well: []string{`leases_granted_total{kind="builder"} 4`, `queue_depth{kind="builder",class="gcc"} 2`},
 			wrong: []string{`leases_granted_total{kind="builder"} 3`, `queue_depth{kind="builder",class="gcc"} 2`}, want: "a builder of class gcc"},
-		"TilthJobsCannotRun": {well: []string{`waiting_jobs{reason="turn"} 3`}, wrong: []string{`waiting_jobs{reason="no_device"} 1`}, jobs: waits, want: "net waits: no device"},
+		"TilthJobsCannotRun": {well: []string{`waiting_jobs{reason="turn"} 3`}, wrong: []string{`waiting_jobs{reason="no_device"} 1`}, jobs: waits, want: "net is waiting: no device"},
 		"TilthDeadLetters":   {before: []string{`dead_letters_total{error="crash"} 3`}, well: []string{`dead_letters_total{error="crash"} 3`}, wrong: []string{`dead_letters_total{error="crash"} 4`}, want: "after crash: 1"},
 		"TilthTrialsFail": {before: []string{`trials_total{error="crash"} 3`}, well: []string{`trials_total{error="crash"} 3`, `trials_total{error="none"} 9`},
 			wrong: []string{`trials_total{error="crash"} 6`, `trials_total{error="none"} 9`}, want: "25 %"},

@@ -90,7 +90,7 @@ func (q jobsQuery) states() ([]tilthv1.JobState, error) {
 			return []tilthv1.JobState{s}, nil
 		}
 	}
-	return nil, status.Errorf(codes.InvalidArgument, "state %q is none of a job", q.State)
+	return nil, status.Errorf(codes.InvalidArgument, "unknown job state %q", q.State)
 }
 
 // jobsPage is one page of jobs.

@@ -46,7 +46,7 @@ func workWaits(a alert, v view) (out []problem) {
 func cannotRun(_ alert, v view) (out []problem) {
 	for _, j := range v.jobs {
 		if j.GetWait().GetNothingCanRun() && len(out) < maxProblems {
-			out = append(out, one("/jobs/"+j.GetId(), "%s waits: %s", j.GetSpec().GetName(), j.GetWait().GetMessage())...)
+			out = append(out, one("/jobs/"+j.GetId(), "%s is waiting: %s", j.GetSpec().GetName(), j.GetWait().GetMessage())...)
 		}
 	}
 	if len(out) > 0 {

@@ -64,7 +64,7 @@ func ReadLock(path string) (*LockFile, error) {
 	}
 	l, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w; restore it, or remove it to have schedules chosen anew", path, err)
+		return nil, fmt.Errorf("lock %s: %w; restore it, or remove it to choose schedules again", path, err)
 	}
 	return l, nil
 }
@@ -137,7 +137,7 @@ func (l *LockFile) Has(target string, tasks []program.Task) bool {
 func (e LockEntry) choice(task program.Task, numerics schedule.Numerics) (aot.Choice, error) {
 	s, err := schedule.Replay(task.Workload, []byte(e.Trace))
 	if err != nil {
-		return aot.Choice{}, fmt.Errorf("the locked schedule of %s does not fit it: %w; remove its entry to have one chosen anew", task.Name, err)
+		return aot.Choice{}, fmt.Errorf("the locked schedule of %s does not fit it: %w; remove its entry to choose one again", task.Name, err)
 	}
 	if s.Numerics() > numerics {
 		return aot.Choice{}, fmt.Errorf("the locked schedule of %s needs --numerics %v: give that, or remove its entry to have one chosen for %v",

@@ -1,5 +1,5 @@
-// Package transfer holds what searches learn from other tasks (transfer learning): their measurements, in
-// the same job and before it, and the cost model trained on them.
+// Package transfer implements transfer learning between tasks: it collects measurements of the same job and earlier
+// ones, and trains a cost model on them.
 //
 // A History holds the earlier measurements. It is immutable and may be shared by jobs. A Job adds the
 // measurements made while it runs. All results are functions of the history and the order of the job's

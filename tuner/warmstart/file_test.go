@@ -92,7 +92,7 @@ func TestADamagedFileIsAnError(t *testing.T) {
 		head + `{"operator":"x","from":"ansor","anchors":["a"],"tilings":[]}`:      "line 2: it is damaged: it has 1 anchors and 0 tilings",
 		head + `{"anchors":["a"],"tilings":[{"channels":0}]}`:                      "line 2: it is damaged: a tiling has no channels",
 		head + `{"anchors":["a"],"tilings":[{"channels":1,"rows":-1}]}`:            "line 2: it is damaged: -1 of a tiling is not from 0 to 1048576",
-		head + `{"anchors":["a"],"tilings":[{"channels":1,"outside":"sideways"}]}`: `line 2: it is damaged: "sideways" is no order of a tiling`,
+		head + `{"anchors":["a"],"tilings":[{"channels":1,"outside":"sideways"}]}`: `line 2: it is damaged: "sideways" is not an order of a tiling`,
 		head + strings.Repeat("x", maxLine+1):                                      "token too long",
 	} {
 		path := filepath.Join(t.TempDir(), "seeds")

@@ -66,7 +66,7 @@ func shapesOf(key string) ([]int64, error) {
 	var parts list
 	var name string
 	if json.Unmarshal([]byte(key), &parts) != nil || !parts.read(0, &name) {
-		return nil, refuse(Malformed, "its workload is no list with a name")
+		return nil, refuse(Malformed, "its workload is not a list with a name")
 	}
 	if !hashed.MatchString(name) {
 		return nil, refuse(Undefined, "%s", name)
@@ -81,7 +81,7 @@ func shapesOf(key string) ([]int64, error) {
 		case parts.read(k, &several):
 			shapes = append(shapes, several...)
 		default:
-			return nil, refuse(Malformed, "argument %d of its workload is no shape", k)
+			return nil, refuse(Malformed, "argument %d of its workload is not a shape", k)
 		}
 	}
 	for _, e := range shapes {

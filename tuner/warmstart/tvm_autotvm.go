@@ -78,7 +78,7 @@ func (c *config) knobs() (*knobs, error) {
 	for _, e := range append(c.E, c.Entity...) {
 		var name, kind string
 		if !e.read(0, &name) || !e.read(1, &kind) || len(e) != 3 {
-			return nil, refuse(Malformed, "a knob is no name, type and value")
+			return nil, refuse(Malformed, "a knob is not a name, type and value")
 		}
 		if kind != "sp" {
 			k.others[name] = e[2]
@@ -131,7 +131,7 @@ func tensor(args list, at int) ([]int64, error) {
 	var word, dtype string
 	var shape []int64
 	if !args.read(at, &parts) || !parts.read(0, &word) || !parts.read(1, &shape) || !parts.read(2, &dtype) || word != "TENSOR" {
-		return nil, refuse(Malformed, "argument %d is no tensor of a known shape", at)
+		return nil, refuse(Malformed, "argument %d is not a tensor of a known shape", at)
 	}
 	if dtype != "float32" {
 		return nil, refuse(OtherType, "%s", dtype)
@@ -147,7 +147,7 @@ func pair(args list, at int) (p [2]int64, err error) {
 	}
 	var two []int64
 	if !args.read(at, &two) || len(two) != 2 {
-		return p, refuse(Malformed, "argument %d is no pair of numbers", at)
+		return p, refuse(Malformed, "argument %d is not a pair of numbers", at)
 	}
 	return [2]int64{two[0], two[1]}, nil
 }
@@ -254,7 +254,7 @@ func pads(args list, at int) (p [4]int64, err error) {
 	if len(several) == 4 {
 		return [4]int64(several), nil
 	}
-	return p, refuse(Malformed, "argument %d is no padding", at)
+	return p, refuse(Malformed, "argument %d is not a padding", at)
 }
 
 // measured returns a parsed line of the convolution.

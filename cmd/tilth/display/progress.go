@@ -53,7 +53,7 @@ func NewSparse(w io.Writer, budget Budget, every time.Duration) *Sparse {
 func (s *Sparse) Update(t *progress.Tally) {
 	if wait := t.Status.GetWait(); wait.GetReason() != s.waits {
 		if s.waits = wait.GetReason(); wait != nil && wait.GetReason() != tilthv1.WaitReason_WAIT_REASON_TURN {
-			fmt.Fprintln(s.w, "waits: "+wait.GetMessage())
+			fmt.Fprintln(s.w, "waiting: "+wait.GetMessage())
 		}
 	}
 	elapsed, n := t.Elapsed(), t.Trials()

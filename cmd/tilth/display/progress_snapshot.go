@@ -109,7 +109,7 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 		parts = append(parts, "paused")
 	}
 	if s.waits != "" {
-		parts = append(parts, "waits: "+s.waits)
+		parts = append(parts, "waiting: "+s.waits)
 	}
 	if s.known > 0 {
 		parts = append(parts, fmt.Sprintf("resumed: %d trials known", s.known))

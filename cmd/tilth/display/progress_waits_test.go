@@ -20,11 +20,11 @@ func TestDisplaysReportWhatAJobWaitsFor(t *testing.T) {
 	tally.StatusAt = tally.Started.Add(20 * time.Second)
 	budget := Budget{Time: time.Minute}
 	text := func() string { return strings.Join(take(tally).parts(budget, 50*time.Second), "  ") }
-	if got := text(); !strings.Contains(got, "0:10/1:00  left 0:50  waits: no device is joined") {
+	if got := text(); !strings.Contains(got, "0:10/1:00  left 0:50  waiting: no device is joined") {
 		t.Errorf("it says %s", got)
 	}
 	tally.Status = &tilthv1.JobStatus{TimeSpent: durationpb.New(10 * time.Second), TimeRuns: true}
-	if got := text(); !strings.Contains(got, "0:40/1:00  left 0:20") || strings.Contains(got, "waits") {
+	if got := text(); !strings.Contains(got, "0:40/1:00  left 0:20") || strings.Contains(got, "waiting") {
 		t.Errorf("when it goes on it says %s", got)
 	}
 }
@@ -37,7 +37,7 @@ func TestSparseReportsAWaitOnce(t *testing.T) {
 		tally.Status = &tilthv1.JobStatus{Wait: &tilthv1.Wait{Reason: tilthv1.WaitReason_WAIT_REASON_CORDONED, Message: message}}
 		d.Update(tally)
 	}
-	if got := out.String(); got != "waits: board is cordoned\n" {
+	if got := out.String(); got != "waiting: board is cordoned\n" {
 		t.Errorf("it says %q", got)
 	}
 }

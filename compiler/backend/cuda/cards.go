@@ -37,7 +37,7 @@ func choice(host *target.Target, device string) (*target.GPU, error) {
 // pick returns a GPU among those that the driver shows.
 func pick(cards []target.GPU, device string) (*target.GPU, error) {
 	if len(cards) == 0 {
-		return nil, errors.New("the driver shows none; " + VisibleVariable + " may hide them")
+		return nil, errors.New("no visible device; " + VisibleVariable + " may hide them")
 	}
 	if device == "" {
 		return &cards[0], nil
@@ -75,13 +75,13 @@ func described(text string) (cards []target.GPU, err error) {
 		return nil, nil
 	}
 	if len(lines)%(2+numbers) != 0 {
-		return nil, fmt.Errorf("the driver says %d things of its cards, which are no multiple of %d", len(lines), 2+numbers)
+		return nil, fmt.Errorf("driver query returned %d fields, want a multiple of %d", len(lines), 2+numbers)
 	}
 	for ; len(lines) > 0; lines = lines[2+numbers:] {
 		var n [numbers]int
 		for k := range n {
 			if n[k], err = strconv.Atoi(lines[2+k]); err != nil {
-				return nil, fmt.Errorf("the driver says %q instead of a number", lines[2+k])
+				return nil, fmt.Errorf("driver query returned %q, want a number", lines[2+k])
 			}
 		}
 		cards = append(cards, target.GPU{

@@ -150,7 +150,7 @@ func TestWarpgroupsAreForTheChipsThatHaveThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for arch, want := range map[string]string{"sm_90a": "", "sm_80": "products by warpgroups are for sm_90a"} {
+	for arch, want := range map[string]string{"sm_90a": "", "sm_80": "warpgroup products require sm_90a"} {
 		_, err := devicemodule.Print("k0", backend.Kernel{ID: "k", Schedule: s}, card(t, arch))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", arch, err, want)

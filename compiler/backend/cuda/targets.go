@@ -60,7 +60,7 @@ func find(named string, threads int) (*target.Target, error) {
 	}
 	k := slices.IndexFunc(chips, func(c target.GPU) bool { return c.Arch == named })
 	if k < 0 {
-		return nil, fmt.Errorf("target: %q is none of %s", named, strings.Join(targets(), ", "))
+		return nil, fmt.Errorf("target: unknown target %q: want one of %s", named, strings.Join(targets(), ", "))
 	}
 	gpu := chips[k]
 	t.GPU = &gpu

@@ -91,13 +91,13 @@ func described(text string) (*target.GPU, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	const texts, numbers = 5, 5
 	if len(lines) != texts+numbers {
-		return nil, fmt.Errorf("the driver says %d things of it instead of %d", len(lines), texts+numbers)
+		return nil, fmt.Errorf("driver query returned %d fields, want %d", len(lines), texts+numbers)
 	}
 	var n [numbers]int64
 	for k := range n {
 		var err error
 		if n[k], err = strconv.ParseInt(lines[texts+k], 10, 64); err != nil {
-			return nil, fmt.Errorf("the driver says %q instead of a number", lines[texts+k])
+			return nil, fmt.Errorf("driver query returned %q, want a number", lines[texts+k])
 		}
 	}
 	units, threads, local, cache := n[1], n[2], n[3], n[4]

@@ -35,8 +35,8 @@ func TestADeviceThatSaysTooLittleIsRefused(t *testing.T) {
 		return strings.Join(slices.Concat(said[:line], []string{text}, said[line+1:]), "\n")
 	}
 	for text, want := range map[string]string{
-		strings.Join(said[:7], "\n"): "says 7 things of it instead of 10",
-		saying(6, "many"):            `says "many" instead of a number`,
+		strings.Join(said[:7], "\n"): "returned 7 fields, want 10",
+		saying(6, "many"):            `returned "many", want a number`,
 		saying(7, "16"):              "its work-groups have at most 16 work-items, and kernels need 32",
 	} {
 		if _, err := described(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -119,7 +119,7 @@ func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 		if varies(extents) {
 			f, ok := g.fit(extents)
 			if !ok {
-				return nil, fmt.Errorf("it has %d elements along an axis with %s and %d with %s, which is no multiple of one extent",
+				return nil, fmt.Errorf("it has %d elements along an axis with %s and %d with %s, which is not a multiple of one extent",
 					extents[0], g.say(0), extents[1], g.say(1))
 			}
 			if f.shrinks() {
@@ -268,7 +268,7 @@ func (g *general) integer(first *expr.Int, of []expr.Expr) (expr.Expr, error) {
 	}
 	f, ok := g.fit(values)
 	if !ok {
-		return nil, fmt.Errorf("it computes with %d with %s and with %d with %s, which is no multiple of one extent", values[0], g.say(0), values[1], g.say(1))
+		return nil, fmt.Errorf("it computes with %d with %s and with %d with %s, which is not a multiple of one extent", values[0], g.say(0), values[1], g.say(1))
 	}
 	return expr.To(first.Type, f.expr(g.counts)), nil
 }

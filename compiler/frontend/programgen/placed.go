@@ -30,9 +30,9 @@ func (v *valueOf) check() error {
 		x := v.in(s)
 		switch {
 		case x.DType != first.DType || len(x.Shape) != len(first.Shape) || (x.Data == nil) != (first.Data == nil) || (x.Alias < 0) != (first.Alias < 0):
-			return fmt.Errorf("it is another with %s than with %s", v.say(s), v.say(0))
+			return fmt.Errorf("its type, rank or storage differs between %s and %s", v.say(s), v.say(0))
 		case x.Data != nil && !isCorner(x.Data, first.Data):
-			return fmt.Errorf("it is a constant that with %s is no part of what it is with %s: fix an extent by --shape", v.say(s), v.say(0))
+			return fmt.Errorf("as a constant with %s it is not a prefix of that with %s: fix an extent with --shape", v.say(s), v.say(0))
 		}
 	}
 	if first.Alias < 0 {
@@ -57,7 +57,7 @@ func (v *valueOf) checkView() error {
 	for s := range v.index {
 		x := v.in(s)
 		if x.Alias != v.inSample(s, v.in(0).Alias) {
-			return fmt.Errorf("it lies in another value with %s than with %s", v.say(s), v.say(0))
+			return fmt.Errorf("it is stored in different values with %s and with %s", v.say(s), v.say(0))
 		}
 		roots = append(roots, v.emitters[s].program.Values[x.Alias].Shape)
 		begins = append(begins, digits(x.Offset, roots[s]))
@@ -66,17 +66,17 @@ func (v *valueOf) checkView() error {
 	ok = ok && !slices.ContainsFunc(beginning, form.shrinks) // the start depends on the maximum
 	for s := range v.index {
 		if len(roots[s]) != len(roots[0]) || !ok || !v.isSameView(s, roots) {
-			return fmt.Errorf("with %s it is another part of the memory that it lies in than with %s, as where axes are joined that have open ones among them: fix an extent by --shape",
+			return fmt.Errorf("its storage differs between %s and %s, such as where open axes are joined: fix an extent with --shape",
 				v.say(s), v.say(0))
 		}
 	}
 	if !v.staysInside(roots, begins) {
-		return fmt.Errorf("it runs over the end of an open axis of the memory that it lies in: give that other bounds, or fix it by --shape")
+		return fmt.Errorf("it exceeds an open axis of its storage: change the bounds of that axis, or fix it with --shape")
 	}
 	if v.begin(beginning, roots[0]); v.mayMove() {
 		return nil
 	}
-	return fmt.Errorf("where it begins depends on an extent, and what lies before it is written by a kernel, which may write more than is there: fix that extent by --shape")
+	return fmt.Errorf("its offset depends on an extent, and a kernel may overwrite what precedes it: fix that extent with --shape")
 }
 
 // begin records where a view starts, from the forms of the indices of its first element.
@@ -230,7 +230,7 @@ func (v *valueOf) note() error {
 		}
 		f, ok := v.fit(counts)
 		if !ok || slices.Min(f.times) < 0 {
-			return fmt.Errorf("axis %d has %d elements with %s and %d with %s, which is no sum of extents", axis, counts[0], v.say(0), counts[1], v.say(1))
+			return fmt.Errorf("axis %d has %d elements with %s and %d with %s, which is not a sum of extents", axis, counts[0], v.say(0), counts[1], v.say(1))
 		}
 		for k, times := range f.times {
 			if times > 0 {

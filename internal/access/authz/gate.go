@@ -194,7 +194,7 @@ func (g *Gate) checkOwnership(c *call, req any) error {
 			return err
 		}
 		if owner.Private && c.rule.GetGone() {
-			c.hidden = status.Errorf(codes.PermissionDenied, "job %s is private and belongs to %q: %s is told that it is gone", id, owner.Name, c.caller.Name)
+			c.hidden = status.Errorf(codes.PermissionDenied, "job %s is private and belongs to %q: reported as not found to %s", id, owner.Name, c.caller.Name)
 			return nil
 		}
 		if owner.Private { // answered like a job that never existed

@@ -70,7 +70,7 @@ func (g *Gate) PassOn(ctx context.Context) (authorization string, err error) {
 	case g.open() || !is:
 		return "", nil
 	case by.token == "":
-		return "", status.Error(codes.Unauthenticated, "a certificate cannot be shown in another's name: come with a token, or use the command line")
+		return "", status.Error(codes.Unauthenticated, "certificate credentials cannot be forwarded: use a token, or the command line")
 	}
 	return "Bearer " + by.token, nil
 }

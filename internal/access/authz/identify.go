@@ -143,7 +143,7 @@ func (g *Gate) byCertificate(c caller, cert *x509.Certificate) (caller, error) {
 		return c, status.Errorf(codes.Unauthenticated, "%v: ask an admin for another ('tilth tracker certs')", err)
 	}
 	if !is {
-		return c, status.Error(codes.Unauthenticated, "the certificate tells no role (an organisation such as tilth:agent): "+g.requiredCredentials())
+		return c, status.Error(codes.Unauthenticated, "the certificate has no role (an organisation such as tilth:agent): "+g.requiredCredentials())
 	}
 	c.Identity, c.proved = id, true
 	c.valid = func() error {

@@ -70,7 +70,7 @@ func TestAnIssuerOnlyGateRefusesOthers(t *testing.T) {
 	}{
 		"its token":        {aMethod, client("alice"), codes.OK, ""},
 		"nothing":          {aMethod, metadata.MD{}, codes.Unauthenticated, "this tracker wants a token"},
-		"a farm's token":   {aMethod, bearer("tilth_a_b"), codes.Unauthenticated, "no signed JWT of https://"},
+		"a farm's token":   {aMethod, bearer("tilth_a_b"), codes.Unauthenticated, "nor a JWT signed by https://"},
 		"two tokens":       {aMethod, metadata.Join(client("alice"), client("alice")), codes.Unauthenticated, "not one bearer token"},
 		"a role it is not": {another, client("alice"), codes.PermissionDenied, "alice has the role client"},
 	} {

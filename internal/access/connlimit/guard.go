@@ -122,7 +122,7 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 	in := &intake{room: g.room, taker: by, max: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
 	if !in.open() {
 		g.NoRoom(RequestRoom)
-		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the requests under way leave no room for this one: try again later")
+		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the request memory limit is reached: try again later")
 	}
 	limit := l.Stall
 	if a.Stranger {

@@ -16,7 +16,7 @@ const (
 	strangerConnBytes, strangerHostBytes, strangersBytes = 4 * callBytes, 64 * callBytes, 1024 * callBytes
 )
 
-var errNoRoom = errors.New("no room for what comes on the connection")
+var errNoRoom = errors.New("request memory limit exceeded")
 
 // room accounts for memory per server, per caller and per connection. Its methods may be called concurrently.
 type room struct {

@@ -115,7 +115,7 @@ func (a *answer) noRoom(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	a.guard.NoRoom(AnswerRoom)
-	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the answers that are being made, or that nobody has read, leave no room for this one: try again later")
+	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the response memory limit is reached: try again later")
 }
 
 // trackedMessage is a message in transit to a peer. It also implements the buffer pool that its bytes return to,

@@ -174,7 +174,7 @@ func (v *Verifier) verify(text string, now time.Time, find finder) (*Token, erro
 }
 
 func (v *Verifier) malformed() error {
-	return fmt.Errorf("the token is none of this farm's, and no signed JWT of %s", v.cfg.Issuer)
+	return fmt.Errorf("the token is neither one of this farm's nor a JWT signed by %s", v.cfg.Issuer)
 }
 
 // isJWT reports whether a token may identify a caller: other kinds, such as logout tokens, carry the same signatures

@@ -174,9 +174,9 @@ func TestInvalidTokensAreRefused(t *testing.T) {
 	hs := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":"first"}`)) + "." + part[1] + "." + part[2]
 	other := strings.Split(f.sign(map[string]any{"groups": []string{"farm-admins"}}, nil), ".")
 	for name, c := range map[string]struct{ token, want string }{
-		"nothing":                {"", "no signed JWT"},
-		"some text":              {"hello", "no signed JWT"},
-		"one of another farm":    {"tilth_aaaaaaaa_AAAAAAAAAAAAAAAAAAAAAAAAAA", "no signed JWT"},
+		"nothing":                {"", "nor a JWT signed by"},
+		"some text":              {"hello", "nor a JWT signed by"},
+		"one of another farm":    {"tilth_aaaaaaaa_AAAAAAAAAAAAAAAAAAAAAAAAAA", "nor a JWT signed by"},
 		"too long":               {good + strings.Repeat("A", access.MaxTokenBytes), "at most 8192"},
 		"no signature":           {unsigned, "algorithm that is not taken"},
 		"a shared secret":        {hs, "algorithm that is not taken"},
@@ -186,7 +186,7 @@ func TestInvalidTokensAreRefused(t *testing.T) {
 		"no audience":            {f.sign(map[string]any{"aud": nil}, nil), "another audience than tilth"},
 		"expired":                {f.sign(map[string]any{"exp": now.Add(-2 * time.Minute).Unix()}, nil), "has expired: get another from " + f.URL()},
 		"without an end":         {f.sign(map[string]any{"exp": nil}, nil), "never expires"},
-		"with a wrong end":       {f.sign(map[string]any{"exp": "soon"}, nil), "no signed JWT"},
+		"with a wrong end":       {f.sign(map[string]any{"exp": "soon"}, nil), "nor a JWT signed by"},
 		"not yet valid":          {f.sign(map[string]any{"nbf": now.Add(time.Hour).Unix()}, nil), "not valid yet: check the clocks"},
 		"of the future":          {f.sign(map[string]any{"iat": now.Add(time.Hour).Unix()}, nil), "not valid yet: check the clocks"},
 		"one that ends sessions": {f.sign(nil, map[jose.HeaderKey]any{jose.HeaderType: "logout+jwt"}), "type that does not prove"},

@@ -178,7 +178,7 @@ func verified(offer *tilthv1.GetReleaseResponse, key signing.PublicKey) (release
 	}
 	words := strings.Fields(comment)
 	if len(words) != 3 || words[0] != "tilth" || words[2] != sumsFile {
-		return release{}, fmt.Errorf("what was signed is no release: its comment is %q", comment)
+		return release{}, fmt.Errorf("the signed file is not a release: its comment is %q", comment)
 	}
 	r := release{version: words[1], digests: map[string]string{}}
 	for line := range strings.Lines(string(offer.GetSums())) {

@@ -16,7 +16,7 @@ func (u *Updater) Replace() error {
 		return laterError{err}
 	}
 	if err := syncFolder(filepath.Dir(u.cfg.Program)); err != nil {
-		u.cfg.Logger.Warn("the program before may be back after a power cut", "error", err)
+		u.cfg.Logger.Warn("replacement not synced; a power failure may restore the previous program", "error", err)
 	}
 	return nil
 }

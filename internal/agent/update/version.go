@@ -33,13 +33,13 @@ type version struct {
 func parseVersion(text string) (v version, err error) {
 	m := described().FindStringSubmatch(text)
 	if m == nil {
-		return v, fmt.Errorf("%q is no version of a release, such as v1.2.0", text)
+		return v, fmt.Errorf("%q is not a version of a release, such as v1.2.0", text)
 	}
 	for k := range v.numbers {
 		v.numbers[k], _ = strconv.Atoi(m[k+1]) // at most nine digits
 	}
 	if m[4] == "dirty" {
-		return v, fmt.Errorf("%q is no version of a release: it has changes that are not committed", text)
+		return v, fmt.Errorf("%q is not a version of a release: it has changes that are not committed", text)
 	}
 	v.before = m[4]
 	v.after, _ = strconv.Atoi(m[5])

@@ -4,7 +4,7 @@
 //
 //	go run ./lab operators -version HEAD                     default schedules, 1 and 2 threads, batch 1 and 16
 //	go run ./lab operators -operators C2D,DEP -batch 1 -threads 1
-//	go run ./lab operators -set library -peers .tools/peers  in turns with oneDNN and ggml
+//	go run ./lab operators -set library -peers .tools/peers  interleaved with oneDNN and ggml
 //	go run ./lab operators table -set library                print the tables of all results in Markdown
 //
 // "Limit by FLOP" counts direct sums at the rate of multiply-adds, which Winograd's algorithm may beat. "By bytes"

@@ -58,7 +58,7 @@ type ledger struct {
 func openLedger(path string) (*ledger, error) {
 	rows, err := bench.Read[*entry](path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ledger: %w (remove %s to begin anew)", err, path)
+		return nil, fmt.Errorf("reading the ledger: %w (remove %s to start empty)", err, path)
 	}
 	l := &ledger{path, map[place]*entry{}}
 	for _, e := range rows {

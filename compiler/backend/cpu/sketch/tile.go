@@ -453,10 +453,10 @@ func (x *Tile) Legal(p TileParameters) error {
 		return x.legalMatrices(p)
 	}
 	if x.joined != nil && p.Columns > x.extent(x.col) || len(x.joint) > 0 && p.Rows > 1 {
-		return fmt.Errorf("space: tile %dx%d is another one in other words", p.Rows, p.Columns)
+		return fmt.Errorf("space: tile %dx%d duplicates another one", p.Rows, p.Columns)
 	}
 	if len(x.joint) > 0 && x.fed != nil && p.Feed == sketch.InBlock {
-		return fmt.Errorf("space: a block of joint positions has no rectangle of its own to compute what feeds it")
+		return fmt.Errorf("space: the producer cannot be computed for a non-rectangular block")
 	}
 	z := x.sizes(p)
 	r := RegisterTile{Rows: z.th * z.tw, Vectors: z.tv, Unroll: z.ku, Whole: z.ku == sketch.Product(x.steps)}
@@ -470,7 +470,7 @@ func (x *Tile) Legal(p TileParameters) error {
 		return err
 	}
 	if x.dot != nil && x.dot.squares && z.th*z.tw%2 != 0 {
-		return fmt.Errorf("space: one of %dx%d positions has none to be multiplied with", z.th, z.tw)
+		return fmt.Errorf("space: %dx%d positions cannot be multiplied in pairs", z.th, z.tw)
 	}
 	if !x.fitsGroups(z.tv * x.lanes) {
 		return fmt.Errorf("space: tiles of %d vectors cut through groups of %d channels", z.tv, x.group)

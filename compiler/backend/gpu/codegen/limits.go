@@ -23,7 +23,7 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 		}
 	}
 	if multipliesShared(f) && !g.Warpgroups() {
-		return fmt.Errorf("gpu: products by warpgroups are for sm_90a, and this is %s (%s)", g.Model, g.Arch)
+		return fmt.Errorf("gpu: warpgroup products require sm_90a, and this is %s (%s)", g.Model, g.Arch)
 	}
 	for _, l := range launchesOf(f) {
 		if err := checkBoxes(l, globals(f), g); err != nil {
@@ -57,18 +57,18 @@ func checkBoxes(l launch, all []global, g *target.GPU) error {
 		at := slices.IndexFunc(all, func(g global) bool { return g.Tensor == c.From })
 		switch {
 		case c.Mbarriers == nil:
-			err = fmt.Errorf("gpu: boxes of %s are copied, and nobody waits for them", c.From.Name)
+			err = fmt.Errorf("gpu: TMA copy of %s is never awaited", c.From.Name)
 		case !g.Warpgroups():
-			err = fmt.Errorf("gpu: copies of boxes of tensors are for sm_90a, and this is %s (%s)", g.Model, g.Arch)
+			err = fmt.Errorf("gpu: TMA copies require sm_90a, and this is %s (%s)", g.Model, g.Arch)
 		case at < 0 || !all[at].aligned:
-			err = fmt.Errorf("gpu: boxes of %s are copied, which does not lie in global memory, or may begin anywhere", c.From.Name)
+			err = fmt.Errorf("gpu: TMA copy of %s, which is not in global memory, or may begin anywhere", c.From.Name)
 		case writes(l.loop.Body, c.From):
-			err = fmt.Errorf("gpu: boxes of %s are copied in the launch that writes it", c.From.Name)
+			err = fmt.Errorf("gpu: TMA copy of %s in the launch that writes it", c.From.Name)
 		}
 	})
 	if err == nil {
 		if n := len(mapsOf(l.loop, globalsOf(l.loop, all))); n > maxMaps {
-			err = fmt.Errorf("gpu: a launch copies boxes of %d tensors, more than %d", n, maxMaps)
+			err = fmt.Errorf("gpu: a launch has TMA copies of %d tensors, more than %d", n, maxMaps)
 		}
 	}
 	return err

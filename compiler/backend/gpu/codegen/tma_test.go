@@ -36,9 +36,9 @@ func TestInvalidTMACopiesAreRefused(t *testing.T) {
 	plain := strings.Replace(kerneltest.WarpgroupBoxes, "tensorize 1 18 7\n", "", 1)
 	for _, c := range []struct{ arch, workload, trace, want string }{
 		{"sm_90a", kerneltest.WarpgroupProduct, plain, ""},
-		{"sm_89", kerneltest.WarpgroupProduct, plain, "gpu: copies of boxes of tensors are for sm_90a, and this is simulated (sm_89)"},
+		{"sm_89", kerneltest.WarpgroupProduct, plain, "gpu: TMA copies require sm_90a, and this is simulated (sm_89)"},
 		{"sm_90a", kerneltest.WarpgroupAfterMap, kerneltest.WarpgroupBoxesAfterMap(), ""},
-		{"sm_90a", strings.ReplaceAll(kerneltest.WarpgroupAfterMap, "128,", "64,"), kerneltest.WarpgroupBoxesAfterMap(), "gpu: boxes of s0 are copied in the launch that writes it"},
+		{"sm_90a", strings.ReplaceAll(kerneltest.WarpgroupAfterMap, "128,", "64,"), kerneltest.WarpgroupBoxesAfterMap(), "gpu: TMA copy of s0 in the launch that writes it"},
 	} {
 		s, err := schedule.Replay(parsed(t, c.workload), []byte("tilth-trace 1\n"+c.trace))
 		if err != nil {

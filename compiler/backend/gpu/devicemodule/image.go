@@ -32,7 +32,7 @@ type Printed struct {
 // lowered, or names the GPU limit that it exceeds.
 func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) {
 	if k.Schedule.Own != nil {
-		return nil, fmt.Errorf("candidate %.12s: %s is no kernel for this kind of device", k.ID, k.Schedule.Own.Kernel.Label())
+		return nil, fmt.Errorf("candidate %.12s: %s is not a kernel for this kind of device", k.ID, k.Schedule.Own.Kernel.Label())
 	}
 	f, err := codegen.Lower(k.Schedule, t.GPU, nil)
 	if err != nil {

@@ -54,21 +54,21 @@ func (s TileScheduler) Legal(p *Product, b Box, resident int64) error {
 	rows, columns := p.tiles(b)
 	switch {
 	case s.RasterWidth > 1 && (s.RasterWidth >= rows || columns < 2):
-		return fmt.Errorf("space: %d by %d tiles are no bands of %d", rows, columns, s.RasterWidth)
+		return fmt.Errorf("space: %d by %d tiles cannot form bands of %d", rows, columns, s.RasterWidth)
 	case s.PersistentBlocks > resident:
 		return fmt.Errorf("space: a multiprocessor holds %d blocks, not %d", resident, s.PersistentBlocks)
 	case s.PersistentBlocks > 0 && s.StreamKRounds == 0 && tiles <= blocks:
-		return fmt.Errorf("space: %d blocks have no more than one of %d tiles each", blocks, tiles)
+		return fmt.Errorf("space: %d persistent blocks have at most one of %d tiles each", blocks, tiles)
 	case s.StreamKRounds == 0:
 		return nil
 	case s.PersistentBlocks == 0 || b.Parts > 1:
-		return fmt.Errorf("space: sums are cut where blocks walk over tiles of whole sums")
+		return fmt.Errorf("space: Stream-K requires persistent blocks and undivided sums")
 	case tiles%blocks == 0 || p.Terms(b)%b.Depth != 0 || steps < 2:
-		return fmt.Errorf("space: %d tiles of %d blocks have nothing to cut", tiles, blocks)
+		return fmt.Errorf("space: %d tiles on %d blocks leave nothing for Stream-K to split", tiles, blocks)
 	case (blocks+s.streamKSteps(p, b)/steps)*b.Rows*b.Columns*p.Bytes > maxParts:
 		return fmt.Errorf("space: parts of the sums of %d blocks take more than %d bytes", blocks, maxParts)
 	case s.streamKSteps(p, b) < blocks:
-		return fmt.Errorf("space: %d blocks have not a step each", blocks)
+		return fmt.Errorf("space: Stream-K leaves some of %d blocks without a step", blocks)
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (p *tensorTile) Legal(q tensorParameters) error {
 	warp := q.columns * ir.MatrixColumns
 	switch {
 	case p.Group > 0 && (p.Group%warp != 0 || !p.WholeGroups(b.Columns)):
-		return fmt.Errorf("space: %d columns of a warp, %d of a block, are no parts of groups of %d", warp, b.Columns, p.Group)
+		return fmt.Errorf("space: %d columns of a warp, %d of a block, are not parts of groups of %d", warp, b.Columns, p.Group)
 	case p.Terms(b)%b.Depth != 0:
 		return fmt.Errorf("space: steps of %d terms leave a rest", b.Depth)
 	case p.fetching(q).Threads > int64(p.GPU.BlockThreads):

@@ -31,7 +31,7 @@ func (p *tensorTile) legalForTMA(q tensorParameters) error {
 	case q.tma == 0:
 		return nil
 	case !p.supportsTMA():
-		return fmt.Errorf("space: operands are no boxes of tensors")
+		return fmt.Errorf("space: operands cannot be copied by TMA")
 	case q.stages < 2:
 		return fmt.Errorf("space: boxes are copied ahead, for two steps at least")
 	}
