@@ -66,7 +66,7 @@ func TestImportRefuses(t *testing.T) {
 		{"shapes that do not fit", modeltest.New().Input("x", 2).Input("z", 3).Node("y = Add x z").Output("y"),
 			`node "make_y" (Add, opset 13): input 1: shapes [2] and [3] cannot be broadcast`},
 		{"attribute of a wrong type", modeltest.New().Input("x", 2).Node("y = Softmax x", modeltest.Ints("axis", 0)).Output("y"),
-			`attribute "axis" has type 7 where 2 is due`},
+			`attribute "axis" has type 7, want 2`},
 		{"groups that do not fit", modeltest.New().Input("x", 1, 6, 3, 3).Constant("w", 4, 6, 1, 1).
 			Node("y = Conv x w", modeltest.Int("group", 4)).Output("y"), "and 4 groups do not fit"},
 	} {

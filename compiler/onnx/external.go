@@ -52,7 +52,7 @@ func (e *external) entry(f field) error {
 func number(key, value string) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("the %s %q of its external data is no number of bytes", key, value)
+		return 0, fmt.Errorf("the %s %q of its external data is not a number of bytes", key, value)
 	}
 	return n, nil
 }
@@ -131,7 +131,7 @@ func (d *folder) open(location string) error {
 		return fmt.Errorf("its data is in the file %q beside the model: %w", location, cause(err))
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("its data is in %q, which is no file", location)
+		return fmt.Errorf("its data is in %q, which is not a file", location)
 	}
 	file, err := d.root.Open(name)
 	if err != nil {

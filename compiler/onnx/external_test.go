@@ -129,12 +129,12 @@ func TestExternalDataIsRefused(t *testing.T) {
 		{"above", []string{"location", "../secret"}, "does not lie below the model's folder"},
 		{"absolute", []string{"location", filepath.Join(above, "secret")}, "does not lie below the model's folder"},
 		{"link", []string{"location", "link"}, `the file "link" beside the model: path escapes from parent`},
-		{"folder", []string{"location", "folder"}, `"folder", which is no file`},
+		{"folder", []string{"location", "folder"}, `"folder", which is not a file`},
 		{"length", []string{"location", "data", "length", "7"}, "it needs 8 bytes, but its external data has 7"},
 		{"end", []string{"location", "data", "offset", "57"}, "its 8 bytes from byte 57 on are beyond the end of data, which has 64"},
 		{"far", []string{"location", "data", "offset", "9223372036854775807"}, "beyond the end"},
-		{"negative", []string{"location", "data", "offset", "-8"}, `the offset "-8" of its external data is no number of bytes`},
-		{"words", []string{"location", "data", "length", "all"}, `the length "all" of its external data is no number of bytes`},
+		{"negative", []string{"location", "data", "offset", "-8"}, `the offset "-8" of its external data is not a number of bytes`},
+		{"words", []string{"location", "data", "length", "all"}, `the length "all" of its external data is not a number of bytes`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(dir, "m.onnx")

@@ -173,7 +173,7 @@ func TestReadRefuses(t *testing.T) {
 		{"four bits too many", withTensor(tensorWith(21, []int64{1 << 40}, func(m *message) { m.bytes(9, []byte("ab")) })), "need 549755813888 bytes but have 2"},
 		{"negative extent", withTensor(tensorWith(1, []int64{-1}, func(*message) {})), "negative extent"},
 		{"overflowing shape", withTensor(tensorWith(1, []int64{1 << 40, 1 << 40}, func(*message) {})), "too large"},
-		{"data in the wrong field", withTensor(tensorWith(1, []int64{1}, packed(7, 1))), "are in field 7 where 4 is due"},
+		{"data in the wrong field", withTensor(tensorWith(1, []int64{1}, packed(7, 1))), "are in field 7, want 4"},
 		{"attribute without its tensor", attributeWithout(AttrTensor), `attribute "a" of type 4 has no value`},
 		{"attribute without its graph", attributeWithout(AttrGraph), `attribute "a" of type 5 has no value`},
 		{"high rank", withTensor(tensorWith(1, make([]int64, 17), func(*message) {})), "rank 17 is over the limit of 16"},

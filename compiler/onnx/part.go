@@ -93,7 +93,7 @@ func (d descriptions) input(name string) (*ValueInfo, error) {
 	case v == nil, v.Kind == "" && (v.DType == array.Invalid || !v.HasShape):
 		return nil, fmt.Errorf("the model does not say the type and shape of %q, which is to be an input of the part: add them with onnx.shape_inference.infer_shapes", name)
 	case v.Kind != "":
-		return nil, fmt.Errorf("%q, which is to be an input of the part, is no tensor but a %s", name, v.Kind)
+		return nil, fmt.Errorf("%q, which is to be an input of the part, is not a tensor but a %s", name, v.Kind)
 	default:
 		return v, nil
 	}

@@ -163,7 +163,7 @@ func (r *rawTensor) typedData(d array.DType) ([]byte, error) {
 		switch f.number {
 		case number:
 		case 4, 5, 7, 10, 11:
-			return fmt.Errorf("elements of type %v are in field %d where %d is due", d, f.number, number)
+			return fmt.Errorf("elements of type %v are in field %d, want %d", d, f.number, number)
 		default:
 			return nil
 		}

@@ -15,7 +15,7 @@ func (n *Node) attr(name string, t onnx.AttributeType) *onnx.Attribute {
 		return nil
 	}
 	if a.Type != t {
-		n.fail("attribute %q has type %d where %d is due", name, a.Type, t)
+		n.fail("attribute %q has type %d, want %d", name, a.Type, t)
 		return nil
 	}
 	return a

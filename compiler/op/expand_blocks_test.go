@@ -144,14 +144,14 @@ func TestMatMulNBitsRefuses(t *testing.T) {
 	}{
 		{of(63, 5, 16, 4), "input 0 f32[3 64] does not have K=63 elements in each row"},
 		{of(64, 5, 16, 3), "weights of 3 bits are not supported"},
-		{of(64, 5, 24, 4), "block_size 24 is no power of two"},
-		{of(64, 5, 8, 4), "block_size 8 is no power of two from 16"},
+		{of(64, 5, 24, 4), "block_size 24 is not a power of two"},
+		{of(64, 5, 8, 4), "block_size 8 is not a power of two from 16"},
 		{of(64, 6, 16, 4), "input 1 u8[5 4 8] has not the codes of N=6 columns"},
 		{short(c.model(), "w", 5, 4, 7), "input 1 u8[5 4 7] has not the codes of N=5 columns in 4 blocks of 16: want u8[5 4 8]"},
 		{short(c.model(), "s", 5, 3), "input 2 f32[5 3] has not a scale for each of 4 blocks of N=5 columns"},
 		{short(nBits{64, 5, 16, 4, array.Uint8}.model(), "z", 5, 1), "input 3 u8[5 1] has not a zero point for each of 4 blocks"},
 		{reordered, "input 4 (g_idx), which reorders columns, is not supported"},
-		{open, "weights, scales or zero points are no constants"},
+		{open, "weights, scales or zero points are not constants"},
 	} {
 		_, err := frontend.Import(ofRuntime(r.model.Output("y")), frontend.Options{})
 		if err == nil || !strings.Contains(err.Error(), r.want) {

@@ -33,7 +33,7 @@ func (e *expansion) truth(v *Value) (is, known bool) {
 		return true, true
 	}
 	if v.DType != array.Bool || array.Elements(v.Shape) != 1 {
-		e.fail("condition %v is no bool", v.Type)
+		e.fail("condition %v is not a bool", v.Type)
 		return false, true
 	}
 	if v.Const == nil {

@@ -42,9 +42,9 @@ func (e *expansion) packedWeights() (w blockWeights) {
 	case w.bits != 2 && w.bits != 4 && w.bits != 8:
 		e.fail("weights of %d bits are not supported: quantise to 2, 4 or 8", w.bits)
 	case w.block < minBlock || w.block > maxBlock || w.block&(w.block-1) != 0:
-		e.fail("block_size %d is no power of two from %d to %d", w.block, minBlock, maxBlock)
+		e.fail("block_size %d is not a power of two from %d to %d", w.block, minBlock, maxBlock)
 	case codes.Const == nil || scales.Const == nil || !isKnown(zeros):
-		e.fail("weights, scales or zero points are no constants: save the model with them as initializers")
+		e.fail("weights, scales or zero points are not constants: save the model with them as initializers")
 	}
 	if e.failed() {
 		return w
@@ -76,7 +76,7 @@ func (e *expansion) checkOrder(depth, block int64) {
 		return
 	}
 	if order.Const == nil || !order.DType.IsInt() || array.Elements(order.Shape) < depth {
-		e.fail("input 4 (g_idx) %v is no constant with the block of each of K=%d columns", order.Type, depth)
+		e.fail("input 4 (g_idx) %v is not a constant with the block of each of K=%d columns", order.Type, depth)
 		return
 	}
 	for k := range depth {

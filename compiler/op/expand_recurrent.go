@@ -159,7 +159,7 @@ func (r *recurrentLayer) stepMasks() []*Value {
 		return nil
 	}
 	if lengths.DType != array.Int32 || !slices.Equal(lengths.Shape, []int64{r.batch}) {
-		r.fail("input 4 (sequence_lens) is %v where i32[%d] is due", lengths.Type, r.batch)
+		r.fail("input 4 (sequence_lens) is %v, want i32[%d]", lengths.Type, r.batch)
 		return nil
 	}
 	if a := lengths.Const; a != nil {

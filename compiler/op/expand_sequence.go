@@ -32,7 +32,7 @@ func (e *expansion) onlySequence(elements []*Value) []*Item {
 // elements returns the elements of input k, which must be a sequence.
 func (e *expansion) elements(k int) []*Value {
 	if e.in[k] == nil || e.in[k].Sequence == nil {
-		e.fail("input %d is no sequence", k)
+		e.fail("input %d is not a sequence", k)
 		return nil
 	}
 	return e.in[k].Sequence.Elements

@@ -15,7 +15,7 @@ var selectionDefs = []Def{{
 	Name: Positions, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "positions", Layout: rowMajorResult,
 	Infer: func(n *Node) (Type, error) {
 		if x := n.In[0]; x.DType != array.Bool || len(x.Shape) != 1 || x.Shape[0] >= 1<<31 {
-			return Type{}, fmt.Errorf("input %v is no vector of bools of less than 2^31", x.Type)
+			return Type{}, fmt.Errorf("input %v is not a vector of bools of less than 2^31", x.Type)
 		}
 		return Type{array.Int64, n.In[0].Shape}, nil
 	},

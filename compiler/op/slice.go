@@ -64,7 +64,7 @@ func sliceRange(n *Node) (start, step, count []int64) {
 			step[axis] = steps[k]
 		}
 		if step[axis] == 0 || step[axis] == math.MinInt64 {
-			n.fail("step %d is no step", step[axis])
+			n.fail("step %d is not valid", step[axis])
 			return start, step, count
 		}
 		start[axis], count[axis] = clampRange(starts[k], ends[k], step[axis], shape[axis])

@@ -24,7 +24,7 @@ import (
 
 var (
 	updateCorpus = flag.Bool("update-corpus", false,
-		"write testdata/corpus.jsonl.gz anew, from the built-in models and the ONNX files named as arguments")
+		"write testdata/corpus.jsonl.gz again, from the built-in models and the ONNX files named as arguments")
 	reprintCorpus = flag.Bool("reprint-corpus", false, "write what is printed now of the schedules in testdata/corpus.jsonl.gz")
 )
 
