@@ -6,7 +6,6 @@ require (
 	github.com/bufbuild/protocompile v0.14.1
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/net v0.62.0
-	golang.org/x/sys v0.49.0
 	google.golang.org/protobuf v1.36.12
 )
 
