@@ -36,7 +36,7 @@ ARCH ?= amd64,arm64,riscv64
 KEY ?=
 dist: ## make a release of this commit in dist/: archives, Debian packages, an image; ARCH=amd64 KEY=tilth.key
 	@key=$${KEY:+$$(realpath -- "$$KEY")} && password=$${PASSWORD_FILE:+$$(realpath -- "$$PASSWORD_FILE")} && \
-	cd lab/dist && $(GO) run . -root ../.. -out ../../dist -arch $(ARCH) -key "$$key" -password-file "$$password"
+	cd lab/release && $(GO) run . -root ../.. -out ../../dist -arch $(ARCH) -key "$$key" -password-file "$$password"
 
 dist-check: ## make it in two other folders, too, and see that all files are the same, and that they work; ARCH=amd64
 	@scripts/packages.sh test dist

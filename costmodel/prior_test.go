@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/costfeatures"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
-	"github.com/tilth-dev/tilth/lab/bench/offline"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 // ranked returns the fraction of a task's pairs that differ by 2 % and that a model ranks correctly. A nil model

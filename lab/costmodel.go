@@ -14,7 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/internal/humanize"
-	"github.com/tilth-dev/tilth/lab/bench/offline"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 const costModelLong = `Report how well cost models rank the candidates of tasks they were not trained on.
@@ -85,10 +85,10 @@ func newCostModel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if tasks = offline.Common(tasks, again); len(tasks) == 0 {
+			if tasks = replay.Common(tasks, again); len(tasks) == 0 {
 				return fmt.Errorf("--again %s: has no candidate of %s", f.again, strings.Join(args, ", "))
 			}
-			rankers = append(rankers, offline.Again{Tasks: again})
+			rankers = append(rankers, replay.Again{Tasks: again})
 		}
 		return f.compare(ctx, c.OutOrStdout(), c.ErrOrStderr(), tasks, rankers)
 	}
@@ -96,7 +96,7 @@ func newCostModel() *cobra.Command {
 }
 
 // load reads the tasks of all files.
-func (f *costModelFlags) load(ctx context.Context, paths []string) ([]offline.MeasuredTask, error) {
+func (f *costModelFlags) load(ctx context.Context, paths []string) ([]replay.MeasuredTask, error) {
 	exported := func(path string) bool { return filepath.Ext(path) == ".jsonl" }
 	tasks, err := loadSets(slices.DeleteFunc(slices.Clone(paths), exported))
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *costModelFlags) load(ctx context.Context, paths []string) ([]offline.Me
 	return tasks, nil
 }
 
-func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]offline.MeasuredTask, error) {
+func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]replay.MeasuredTask, error) {
 	machine, _, err := localTarget(ctx, f.target, f.threads, f.compiler)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]offlin
 		return nil, err
 	}
 	defer file.Close()
-	tasks, err := offline.FromRecords(file, machine)
+	tasks, err := replay.FromRecords(file, machine)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -133,14 +133,14 @@ func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]offlin
 }
 
 // loadSets reads sets and samples. It pools recordings of the same candidates.
-func loadSets(paths []string) ([]offline.MeasuredTask, error) {
-	sets, err := offline.ReadAll(paths)
+func loadSets(paths []string) ([]replay.MeasuredTask, error) {
+	sets, err := replay.ReadAll(paths)
 	if err != nil {
 		return nil, err
 	}
-	var tasks []offline.MeasuredTask
-	for _, s := range offline.Pool(sets) {
-		t, err := offline.FromSet(s)
+	var tasks []replay.MeasuredTask
+	for _, s := range replay.Pool(sets) {
+		t, err := replay.FromSet(s)
 		if err != nil {
 			return nil, err
 		}
@@ -171,35 +171,35 @@ func (f *costModelFlags) check() error {
 	return fmt.Errorf("--loss %s: want mixed, latency, throughput or order", f.loss)
 }
 
-func (f *costModelFlags) rankers() []offline.Ranker {
-	list := []offline.Ranker{offline.Analytic{}}
+func (f *costModelFlags) rankers() []replay.Ranker {
+	list := []replay.Ranker{replay.Analytic{}}
 	for _, l := range losses {
 		if f.loss != "" && f.loss != l.name {
 			continue
 		}
 		o := f.options
 		o.Loss = l.loss
-		list = append(list, offline.Learnt{Label: l.name, Options: o})
+		list = append(list, replay.Learnt{Label: l.name, Options: o})
 	}
 	return list
 }
 
-func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, tasks []offline.MeasuredTask, rankers []offline.Ranker) error {
+func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, tasks []replay.MeasuredTask, rankers []replay.Ranker) error {
 	took := map[string]float64{}
-	o := offline.CompareOptions{Folds: f.folds, Noise: f.noise, Seconds: func(ranker string, s float64) { took[ranker] += s }}
-	results, err := offline.CompareModels(ctx, tasks, rankers, o)
+	o := replay.CompareOptions{Folds: f.folds, Noise: f.noise, Seconds: func(ranker string, s float64) { took[ranker] += s }}
+	results, err := replay.CompareModels(ctx, tasks, rankers, o)
 	if err != nil {
 		return err
 	}
-	var shown []offline.Accuracy
+	var shown []replay.Accuracy
 	if f.tasks || f.json {
 		shown = results
 	}
 	for _, r := range rankers {
 		if !f.json && !f.tasks {
-			shown = append(shown, offline.ByKind(results, r.Name())...)
+			shown = append(shown, replay.ByKind(results, r.Name())...)
 		}
-		shown = append(shown, offline.MeanAccuracy(results, r.Name()))
+		shown = append(shown, replay.MeanAccuracy(results, r.Name()))
 		if !f.json {
 			fmt.Fprintf(progress, "%s: %s a fold\n", r.Name(), humanize.Seconds(took[r.Name()]/float64(f.folds)))
 		}
@@ -208,7 +208,7 @@ func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, t
 		return writeJSON(out, shown)
 	}
 	table := humanize.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
-	share := func(s offline.Share) string {
+	share := func(s replay.Share) string {
 		if s.Pairs == 0 {
 			return humanize.Missing
 		}

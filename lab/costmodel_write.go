@@ -11,12 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 	"github.com/tilth-dev/tilth/internal/filesystem"
-	"github.com/tilth-dev/tilth/lab/bench/offline"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 // write trains a model on all tasks, or writes the training data.
-func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []offline.MeasuredTask) error {
-	samples := offline.Samples(tasks)
+func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []replay.MeasuredTask) error {
+	samples := replay.Samples(tasks)
 	if f.csv != "" {
 		if err := f.writeCSV(samples); err != nil {
 			return err

@@ -8,10 +8,10 @@
 //	go run ./lab scale                   draw the cost of a result over devices and records
 //	go run ./lab models                  compare compiled models with ONNX Runtime
 //	go run ./lab operators               compare single operators with the machine's limits
-//	go run ./lab card                    run everything that needs an NVIDIA GPU
+//	go run ./lab gpu                     run everything that needs an NVIDIA GPU
 //	go run ./lab mutate                  mutation testing: break each guarantee; its test must fail
 //	go run ./lab soak                    repeat all tests on a loaded machine
 //
-// The main package only wires. record, search and costmodel are implemented by package offline, scale by package
+// The main package only wires. record, search and costmodel are implemented by package replay, scale by package
 // simulate, and each other command by the package of its name.
 package main

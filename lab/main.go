@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/models"
 	"github.com/tilth-dev/tilth/lab/bench/operators"
 	"github.com/tilth-dev/tilth/lab/bench/simulate"
-	"github.com/tilth-dev/tilth/lab/card"
 	"github.com/tilth-dev/tilth/lab/chaos/mutate"
 	"github.com/tilth-dev/tilth/lab/chaos/soak"
+	"github.com/tilth-dev/tilth/lab/gpu"
 )
 
 func main() {
@@ -44,7 +44,7 @@ func newRoot() *cobra.Command {
 		program("scale", "Draw the cost of a result over devices and records", simulate.Scale),
 		program("models", "Compare compiled models with ONNX Runtime", models.Main),
 		program("operators", "Compare single operators with the machine's limits", operators.Main),
-		program("card", "Run everything that needs an NVIDIA GPU", card.Main),
+		program("gpu", "Run everything that needs an NVIDIA GPU", gpu.Main),
 		program("mutate", "Break one promise after the other; its test must fail", mutate.Main),
 		program("soak", "Repeat all tests on a loaded machine", soak.Main),
 	)

@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/lab/bench/offline"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
 	"github.com/tilth-dev/tilth/runner"
 )
 
@@ -38,7 +38,7 @@ and some that searches meet. Cost models learn more from many tasks.`
 
 // recordFlags configures a recording.
 type recordFlags struct {
-	choice           offline.Choice
+	choice           replay.Choice
 	target, compiler string
 	numerics         string
 	sandbox          string
@@ -48,7 +48,7 @@ type recordFlags struct {
 
 func newRecord() *cobra.Command {
 	var f recordFlags
-	r := &offline.Recorder{Limits: runner.Limits{Candidate: recordPatience}, Batch: wire.BatchCandidates, Finalists: recordFinalists, Rounds: recordRounds}
+	r := &replay.Recorder{Limits: runner.Limits{Candidate: recordPatience}, Batch: wire.BatchCandidates, Finalists: recordFinalists, Rounds: recordRounds}
 	c := &cobra.Command{
 		Use: "record [MODEL]...", Short: "Measure all candidates of tasks, or a sample of them", Long: recordLong,
 		Example: "  lab record -o sets\n  lab record resnet18.onnx --tasks 2,5 -o sets\n" +
@@ -94,7 +94,7 @@ func newRecord() *cobra.Command {
 		}
 		r.Compiler = &builder.Compiler{Toolchain: tc, Parallel: runtime.NumCPU(), CandidateTime: recordPatience}
 		r.Target, r.Numerics, r.Launcher = machine, numerics, strings.Fields(f.launcher)
-		r.Progress = func(p offline.Progress) {
+		r.Progress = func(p replay.Progress) {
 			fmt.Fprintf(c.ErrOrStderr(), "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, humanize.Seconds(p.Best))
 		}
 		return recordAll(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), r, mode, tasks)
@@ -111,7 +111,7 @@ const (
 )
 
 // recordAll records tasks in a sandbox and writes the path of each set.
-func recordAll(ctx context.Context, out, progress io.Writer, r *offline.Recorder, mode sandbox.Mode, tasks []offline.Task) (err error) {
+func recordAll(ctx context.Context, out, progress io.Writer, r *replay.Recorder, mode sandbox.Mode, tasks []replay.Task) (err error) {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
 	}

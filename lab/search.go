@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/lab/bench/offline"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 const searchLong = `Run searches on recorded sets, without a device: how many trials each takes to get
@@ -23,7 +23,7 @@ type searchFlags struct {
 	known         []string
 	budget, seeds int
 	firstSeed     uint64
-	batches       offline.Batches
+	batches       replay.Batches
 	noise, tasks  bool
 	asJSON        bool
 }
@@ -35,7 +35,7 @@ func newSearch() *cobra.Command {
 		Example: "  lab search sets\n  lab search sets --tuner gbdt,ga --seeds 20 --json > searches.json",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+offline.VariantNames()+" (default all)")
+	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+replay.VariantNames()+" (default all)")
 	c.Flags().StringSliceVar(&f.known, "known", nil, "further `sets`, samples or folders of them that gbdt learns from")
 	c.Flags().IntVar(&f.budget, "budget", 256, "trials of each search")
 	c.Flags().IntVar(&f.seeds, "seeds", 10, "runs of each search, each with its own seed")
@@ -50,19 +50,19 @@ func newSearch() *cobra.Command {
 			return fmt.Errorf("--budget %d, --seeds %d, --batch %d, --first-batch %d: want positive numbers, the last no larger than the one before",
 				f.budget, f.seeds, f.batches.Most, f.batches.Fewest)
 		}
-		variants, err := offline.Choose(f.searches)
+		variants, err := replay.Choose(f.searches)
 		if err != nil {
 			return fmt.Errorf("--tuner: %w", err)
 		}
-		sets, err := offline.ReadAll(args)
+		sets, err := replay.ReadAll(args)
 		if err != nil {
 			return err
 		}
-		before, err := offline.ReadAll(f.known)
+		before, err := replay.ReadAll(f.known)
 		if err != nil {
 			return err
 		}
-		report, err := offline.CompareSearches(c.Context(), sets, offline.SearchOptions{
+		report, err := replay.CompareSearches(c.Context(), sets, replay.SearchOptions{
 			Variants: variants, Before: before, Budget: f.budget, Seeds: f.seeds, FirstSeed: f.firstSeed, Batches: f.batches, Noisy: f.noise, Progress: tenths(c.ErrOrStderr()),
 		})
 		if err != nil {

@@ -4,7 +4,7 @@
 # it. Results are lines of lab/bench/results/card/results.jsonl, and records lie beside them; commit both.
 # Finished work of this version is skipped, so that another run continues, also on another machine.
 #
-# usage: scripts/gpu.sh [FLAGS]     what 'go run ./lab card -help' lists, such as -only machine,product or -plan
+# usage: scripts/gpu.sh [FLAGS]     what 'go run ./lab gpu -help' lists, such as -only machine,product or -plan
 #        scripts/gpu.sh pack        collects in .tools/gpu what a machine without Go and clang 19 needs
 #        scripts/gpu.sh version     prints the version of the results
 #        scripts/gpu.sh table       prints the results in Markdown
@@ -95,13 +95,13 @@ version)
 	exec scripts/version.sh
 	;;
 table)
-	exec go run ./lab card table
+	exec go run ./lab gpu table
 	;;
 esac
 if [ -e "$packed/tilth.tar.xz" ]; then
 	unpack
 	command -v clang-19 >/dev/null || export TILTH_CC=$home/bin/clang-19
-	exec $home/bin/lab card -tilth $home/bin/tilth -version "$(cat $home/version)" -cases $home/cases -limit $((limit - SECONDS))s "$@"
+	exec $home/bin/lab gpu -tilth $home/bin/tilth -version "$(cat $home/version)" -cases $home/cases -limit $((limit - SECONDS))s "$@"
 fi
 if ! command -v go >/dev/null; then
 	echo "scripts/gpu.sh: there is neither Go nor $packed: run 'scripts/gpu.sh pack' on a machine with Go and clang 19, and carry $packed here" >&2
@@ -109,4 +109,4 @@ if ! command -v go >/dev/null; then
 fi
 v=$(scripts/version.sh)
 build .tools/card
-exec .tools/card/lab card -tilth .tools/card/tilth -version "$v" -limit $((limit - SECONDS))s "$@"
+exec .tools/card/lab gpu -tilth .tools/card/tilth -version "$v" -limit $((limit - SECONDS))s "$@"

@@ -45,7 +45,7 @@ deployment() (
 	cd lab/deploy && "$@"
 )
 releases() (
-	cd lab/dist && "$@"
+	cd lab/release && "$@"
 )
 documents() (
 	cd lab/docs && "$@"

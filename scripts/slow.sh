@@ -15,7 +15,7 @@ proofs() {
 		fuzz-kernels;3;^compiler/(backend/(gpu|gpusim)|pass|lower|schedule)/;make fuzz-kernels PAIRS=144 SEED=$seed
 		python;2;^(python|proto|scripts/python);make check-python
 		deploy;4;^(deploy|lab/deploy|docker-compose);make test-deploy
-		dist;2;^(lab/dist|deploy/install|scripts/dist);(cd lab/dist && go test ./...)
+		dist;2;^(lab/release|deploy/install|scripts/dist);(cd lab/release && go test ./...)
 		docs;1;^(docs|lab/docs|README|CONTRIBUTING|CHANGELOG);(cd lab/docs && go test ./...) && make docs
 		arm;2;^(compiler/target|internal/sandbox)/;GOARCH=arm GOARM=7 CGO_ENABLED=0 go vet ./...
 		tutorials;10;^docs/tutorials/;make tutorials
@@ -28,7 +28,7 @@ proofs() {
 		chaos;60;^lab/chaos/;make chaos ROUNDS=20 SHARDED=20 REAL=2 FARMS=4 SEED=$seed
 		mutate;90;^lab/chaos/mutate/;make mutate
 		service;30;^(deploy/install-runner|scripts/(test-service|service-image));make test-service
-		dist-check;20;^lab/dist/;make dist-check
+		dist-check;20;^lab/release/;make dist-check
 		fresh;25;^(scripts/(packages|fresh)\.sh|Makefile|lab/tools/);make fresh
 	TABLE
 	# Every package with tests that -short leaves out. The largest take many minutes.
