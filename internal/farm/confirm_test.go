@@ -16,8 +16,8 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// TestAScheduleFromElsewhereIsMeasuredOnce checks that a plain loop is refused as slower than the default schedule,
-// which is confirmed. Both results are cached.
+// TestAScheduleFromElsewhereIsMeasuredOnce checks that results are cached. Which of two schedules is the faster one is
+// not checked here, because a busy machine can make either one slow.
 func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
@@ -50,15 +50,13 @@ func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	}
 	loops := schedule.New(w)
 	first := map[*schedule.Schedule]Confirmation{}
-	for one, refused := range map[*schedule.Schedule]bool{standard: false, loops: true} {
+	for _, one := range []*schedule.Schedule{standard, loops} {
 		found, err := c.Confirm(t.Context(), one, standard)
-		if err != nil || found.Seconds <= 0 || (found.Refused != "") != refused {
+		slower := strings.Contains(found.Refused, "and the default schedule ")
+		if err != nil || found.Seconds <= 0 || found.DefaultSeconds <= 0 || found.Refused != "" && !slower {
 			t.Errorf("%+v, %v", found, err)
 		}
 		first[one] = found
-	}
-	if why := first[loops].Refused; !strings.Contains(why, "and the default schedule ") {
-		t.Errorf("refused since %s", why)
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
