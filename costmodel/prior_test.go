@@ -12,7 +12,7 @@ import (
 
 // ranked returns the fraction of a task's pairs that differ by 2 % and that a model ranks correctly. A nil model
 // stands for the analytic cost.
-func ranked(t *testing.T, m *costmodel.Model, task offline.MeasuredTask) float64 {
+func ranked(t *testing.T, m *costmodel.Model, task replay.MeasuredTask) float64 {
 	t.Helper()
 	var latencies, speeds []float64
 	var rows []costfeatures.Row
@@ -26,7 +26,7 @@ func ranked(t *testing.T, m *costmodel.Model, task offline.MeasuredTask) float64
 	for _, log := range times {
 		speeds = append(speeds, -log)
 	}
-	return offline.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
+	return replay.Pairwise(latencies, speeds, func(fast, slow int) bool { return latencies[slow] > 1.02*latencies[fast] }).Right
 }
 
 // TestThePriorRanksBetterThanTheAnalyticCost compares means over recorded sets that the prior was not trained on. If
@@ -39,13 +39,13 @@ func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := offline.ReadAll([]string{"testdata", filepath.Join("..", "lab", "bench", "offline", "testdata")})
+	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "lab", "bench", "offline", "testdata")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	prior, analytic := 0.0, 0.0
 	for _, s := range sets {
-		task, err := offline.FromSet(s)
+		task, err := replay.FromSet(s)
 		if err != nil {
 			t.Fatal(err)
 		}
