@@ -79,7 +79,7 @@ func TestJobsOfANumberAreFoundOnAllPages(t *testing.T) {
 	}
 }
 
-func TestPagesWithoutEndAreNotFollowedForEver(t *testing.T) {
+func TestEndlessPagesAreNotFollowed(t *testing.T) {
 	wanted, _ := parseJobText("job-1")
 	_, err := wanted.among(func(string) (*tilthv1.ListJobsResponse, error) {
 		return &tilthv1.ListJobsResponse{NextPageToken: "more"}, nil

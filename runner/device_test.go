@@ -204,9 +204,8 @@ func TestCandidatesRunOnADevice(t *testing.T) {
 	}
 }
 
-// TestBoxesOfTheWorkspaceAreCopied checks a tensor map of the workspace, whose address changes when the workspace
-// grows.
-func TestBoxesOfTheWorkspaceAreCopied(t *testing.T) {
+// TestTMACopiesReadTheWorkspace checks a tensor map of the workspace, whose address changes when the workspace grows.
+func TestTMACopiesReadTheWorkspace(t *testing.T) {
 	w, err := expr.Parse("tilth-workload 1\n" + kerneltest.WarpgroupAfterMap)
 	if err != nil {
 		t.Fatal(err)

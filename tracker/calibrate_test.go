@@ -323,7 +323,7 @@ func TestTheBestOfAnEndedJobIsInDoubtToo(t *testing.T) {
 	}
 }
 
-func TestCalibrationsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidCalibrationsAreRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	session := f.calibratingRunner().GetSession()
 	report := func(session string, r *tilthv1.CalibrationReport) error {

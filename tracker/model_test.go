@@ -265,7 +265,7 @@ func TestTheTasksOfAModelAreNoMoreThanItsOwnerMayHave(t *testing.T) {
 	f.wantFailed(job.GetId(), `owner "anna" has open jobs of`)
 }
 
-func TestModelsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidModelsAreRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	submit := func(change func(s *tilthv1.JobSpec)) error {
 		s := f.modelSpec()

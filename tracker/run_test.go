@@ -118,7 +118,7 @@ func TestACancelledRunIsDropped(t *testing.T) {
 	wantStale(t, err)
 }
 
-func TestRunsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidRunsAreRefused(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	submit := func(change func(s *tilthv1.JobSpec)) error {
 		s := f.runSpec("")

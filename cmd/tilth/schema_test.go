@@ -196,7 +196,7 @@ func breaks(t *testing.T, before, now []byte) (broken []string) {
 	return broken
 }
 
-func TestABrokenPromiseIsSeen(t *testing.T) {
+func TestIncompatibleSchemasAreDetected(t *testing.T) {
 	type nested struct {
 		Kept int `json:"kept"`
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// TestBoxesHaveTheLimitsOfTensorMaps: 256 elements along a dimension, and rows that can be swizzled, of a tensor that
-// still lies in global memory when everything is decided.
-func TestBoxesHaveTheLimitsOfTensorMaps(t *testing.T) {
+// TestTMACopiesHaveTheLimitsOfTensorMaps: 256 elements along a dimension, and rows that can be swizzled, of a tensor
+// that still lies in global memory when everything is decided.
+func TestTMACopiesHaveTheLimitsOfTensorMaps(t *testing.T) {
 	const (
 		product = "input t0 f16[512,64]\ninput t1 f16[64,24]\nsum t2 f32[512,24] over 64 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))\noutput t2\n"
 		copied  = "input t0 f16[64,64]\ninput t1 f16[64,24]\nmap t2 f16[64,64] = (add [t0 i0 i1] [t0 i0 i1])\n" +

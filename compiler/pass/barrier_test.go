@@ -21,9 +21,9 @@ func TestThreadsWaitBeforeAndBehindSharedMemory(t *testing.T) {
 	kerneltest.Golden(t, "barrier/after", pass.Barrier(f))
 }
 
-// TestBoxesNeedNoBarrierBehindTheirPhase: box copies need neither barrier nor fence after their phase. Only copies
+// TestTMACopiesNeedNoBarrierAfterTheirPhase: box copies need neither barrier nor fence after their phase. Only copies
 // that overwrite them wait for their readers, and the end of the phases for the waiting threads.
-func TestBoxesNeedNoBarrierBehindTheirPhase(t *testing.T) {
+func TestTMACopiesNeedNoBarrierAfterTheirPhase(t *testing.T) {
 	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProducts, kerneltest.WarpgroupLoop))
 	if err != nil {
 		t.Fatal(err)

@@ -28,9 +28,9 @@ func TestProductsOfWarpgroupsLeaveAStepOfTheRing(t *testing.T) {
 	kerneltest.Golden(t, "pipeline/warpgroup", pass.Pipeline(pass.Wide(f)))
 }
 
-// TestBoxesAreCopiedAhead: one thread begins those of a step for all, whether or not all threads copy beside them, and
-// all wait for the phase of the step's mbarrier.
-func TestBoxesAreCopiedAhead(t *testing.T) {
+// TestTMACopiesArePipelined: one thread begins those of a step for all, whether or not all threads copy beside them,
+// and all wait for the phase of the step's mbarrier.
+func TestTMACopiesArePipelined(t *testing.T) {
 	for name, trace := range map[string]string{"boxes": kerneltest.WarpgroupBoxes, "boxes_and_copies": kerneltest.WarpgroupBoxAndCopy} {
 		f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, trace))
 		if err != nil {
@@ -40,8 +40,8 @@ func TestBoxesAreCopiedAhead(t *testing.T) {
 	}
 }
 
-// TestBoxesOfOneStepAreWaitedForAtOnce, since there is nothing to do meanwhile.
-func TestBoxesOfOneStepAreWaitedForAtOnce(t *testing.T) {
+// TestTMACopiesOfAStepShareAWait: there is nothing to compute between them.
+func TestTMACopiesOfAStepShareAWait(t *testing.T) {
 	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.WarpgroupProduct, strings.Replace(kerneltest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -105,9 +105,9 @@ func TestSlotsOfRingsAreAligned(t *testing.T) {
 	}
 }
 
-// TestRingsBeginAnewWithEachTile: a barrier separates the readers of a tile from the copies of the next one, and a
-// share of steps is fetched from its first step on, before its end.
-func TestRingsBeginAnewWithEachTile(t *testing.T) {
+// TestRingsRestartWithEachTile: a barrier separates the readers of a tile from the copies of the next one, and a share
+// of steps is fetched from its first step on, before its end.
+func TestRingsRestartWithEachTile(t *testing.T) {
 	f, err := pass.Threads(kerneltest.Replayed(t, kerneltest.TileProduct, kerneltest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nstreamk 1 1\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -139,9 +139,9 @@ func TestStepsOfABlockAreCounted(t *testing.T) {
 	}
 }
 
-// TestPhasesGoOnFromTileToTile: after an odd number of uses of an mbarrier in a tile, the next tile starts with the
+// TestPhasesContinueAcrossTiles: after an odd number of uses of an mbarrier in a tile, the next tile starts with the
 // other parity.
-func TestPhasesGoOnFromTileToTile(t *testing.T) {
+func TestPhasesContinueAcrossTiles(t *testing.T) {
 	tiles := strings.ReplaceAll(kerneltest.WarpgroupProduct, "[64,64]", "[256,64]")
 	f, err := pass.Threads(kerneltest.Replayed(t, strings.Replace(tiles, "f32[64,16]", "f32[256,16]", 1), kerneltest.WarpgroupBoxes+"persist 0 2\n"))
 	if err != nil {

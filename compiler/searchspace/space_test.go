@@ -90,8 +90,8 @@ func TestDescentKeepsTheAlgorithm(t *testing.T) {
 	}
 }
 
-// TestAPointTellsItsAlgorithm, and a part of the space has one.
-func TestAPointTellsItsAlgorithm(t *testing.T) {
+// TestPointsIdentifyTheirAlgorithm also checks that a part of the space has one.
+func TestPointsIdentifyTheirAlgorithm(t *testing.T) {
 	s := counted()
 	if all := s.Algorithms(); !slices.Equal(all, []Algorithm{Direct, two, four}) {
 		t.Errorf("the algorithms are %v", all)

@@ -52,7 +52,7 @@ func TestRunOnPinsThreadsAndChildren(t *testing.T) {
 	}
 }
 
-func TestProcessorsThatAreNotThere(t *testing.T) {
+func TestMissingProcessorsAreRefused(t *testing.T) {
 	err := RunOn([]int{1022, 1023}, func() error { t.Error("called"); return nil })
 	if err == nil || !strings.Contains(err.Error(), "processors 1022-1023") {
 		t.Errorf("the error is %v", err)

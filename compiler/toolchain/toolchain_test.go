@@ -66,7 +66,7 @@ func TestBuildMakesWhatIsAsked(t *testing.T) {
 // slow takes the compiler long.
 const slow = "#define A(x) x x x x x x x x x x\n#define B A(A(A(A(A(A(A(A(x++;))))))))\nint f(int x) { B return x; }"
 
-func TestBuildTellsWhoseFaultItIs(t *testing.T) {
+func TestBuildErrorsAreAttributed(t *testing.T) {
 	tc, machine := here(t)
 	unloaded := *tc
 	unloaded.servers = nil
@@ -221,7 +221,7 @@ func TestMessagesAreInEnglish(t *testing.T) {
 	}
 }
 
-func TestFullDiskIsInfraWhateverElseIsSaid(t *testing.T) {
+func TestAFullDiskIsAnInfraError(t *testing.T) {
 	for range 20 {
 		if kind := kindOf("cannot allocate room for x.o: No space left on device"); kind != Infra {
 			t.Fatalf("got kind %d", kind)

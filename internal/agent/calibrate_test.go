@@ -8,8 +8,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// TestAnAgentHearsThatItsDeviceIsToBeCalibrated checks the requests at joining, and in heartbeats until the report.
-func TestAnAgentHearsThatItsDeviceIsToBeCalibrated(t *testing.T) {
+// TestAgentsReceiveCalibrationRequests checks the requests at joining, and in heartbeats until the report.
+func TestAgentsReceiveCalibrationRequests(t *testing.T) {
 	f := newFarm(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := make(chan string)

@@ -112,7 +112,7 @@ func TestRetryHonoursTheServersDelay(t *testing.T) {
 	})
 }
 
-func TestCallsThatArePutOffAreMadeAgainWithinTheirTime(t *testing.T) {
+func TestDeferredCallsAreRetriedWithinTheirTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []error
 		want    error

@@ -115,7 +115,7 @@ func upload(ctx context.Context, c tilthv1.ArtifactServiceClient, pieces ...stri
 	return err
 }
 
-func TestAnUploadThatIsPutOffIsBegunAnew(t *testing.T) {
+func TestDeferredUploadsRestart(t *testing.T) {
 	var small, large []string
 	for i := range 5 {
 		small = append(small, fmt.Sprint("piece ", i))
@@ -151,7 +151,7 @@ func download(ctx context.Context, c tilthv1.ArtifactServiceClient) (got []strin
 	return got, err
 }
 
-func TestADownloadThatIsPutOffIsBegunAnew(t *testing.T) {
+func TestDeferredDownloadsRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		of      *pieces
 		within  time.Duration

@@ -22,7 +22,7 @@ func TestSettingsAreRead(t *testing.T) {
 	}
 }
 
-func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		other  map[string]string
 		grants []string

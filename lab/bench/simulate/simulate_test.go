@@ -111,7 +111,7 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"devices is 0: at least 1 is needed":                                     func(o *Options) { o.Devices = 0 },
 		"jobs is -1: at least 1 is needed":                                       func(o *Options) { o.Jobs = -1 },

@@ -108,7 +108,7 @@ func TestFailingPackagesWaitTheirTurn(t *testing.T) {
 	}
 }
 
-func TestAFailureBeginsTheCountAnewAndIsRemembered(t *testing.T) {
+func TestFailuresResetTheCountAndAreRecorded(t *testing.T) {
 	var e entry
 	for _, r := range []result{{Revision: "1"}, {Revision: "2", Failed: []string{"TestB"}}, {Revision: "3"}, {Revision: "4"}} {
 		e.add(r)

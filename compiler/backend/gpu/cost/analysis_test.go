@@ -75,9 +75,9 @@ func TestMatricesAreLoadedAtOnce(t *testing.T) {
 	}
 }
 
-// TestABoxIsOneCopy checks that a TMA copy moves as much as the copies of all threads, for two operands in four
-// steps.
-func TestABoxIsOneCopy(t *testing.T) {
+// TestTMACopiesAreCountedOnce checks that a TMA copy moves as much as the copies of all threads, for two operands in
+// four steps.
+func TestTMACopiesAreCountedOnce(t *testing.T) {
 	each := analysed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupTile).Launches[0]
 	boxes := analysed(t, kerneltest.WarpgroupProduct, kerneltest.WarpgroupBoxes).Launches[0]
 	if each.Copies != 4*(128+32) || boxes.Copies != 4*2 || boxes.Asynchronous != boxes.Copies || boxes.Stages != each.Stages {
