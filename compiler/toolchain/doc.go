@@ -1,3 +1,3 @@
 // Package toolchain compiles C: it finds a compiler, runs it in a sandbox within limits, and classifies failures.
-// Find and Toolchain are the entry points.
+// Start with Find and Toolchain.
 package toolchain

@@ -1,3 +1,3 @@
-// Package userkernel defines kernels that users write by hand: a directory with C source, knobs with their values,
-// a legality condition on these values, and the workloads that the kernel computes. Read is the entry point.
+// Package userkernel defines kernels that users write by hand: a directory with C source, knobs with their values, a
+// legality condition on these values, and the workloads that the kernel computes. Start with Read.
 package userkernel

@@ -1,3 +1,2 @@
-// Package profile breaks down a model's execution time by kernel call, against the machine's limits. Of is the
-// entry point.
+// Package profile breaks down a model's execution time by kernel call, against the machine's limits. Start with Of.
 package profile
