@@ -97,10 +97,10 @@ race: ## the quick tier of the packages with concurrency, under the race detecto
 	@scripts/packages.sh test
 	@CGO_ENABLED=1 scripts/test.sh -short -race -vet=off -timeout $(TIMEOUT) $$(scripts/concurrent.sh)
 
-RUNS ?= 20
-soak: ## all tests over and over on loaded processors, plain and race; calls add up; RUNS=20 SOAK='-limit 1h ./tracker'
+RUNS ?= 10
+soak: ## the quick tier again and again beside two busy loops; RUNS=10 SOAK='-race ./tracker'
 	@scripts/packages.sh test
-	ulimit -c 0 && CGO_ENABLED=1 $(GO) run ./lab soak -runs $(RUNS) $(SOAK)
+	scripts/soak.sh $(RUNS) $(SOAK)
 
 mutate: ## break one promise after the other, and see whether its test notices; MUTATE='-only lease'
 	@scripts/packages.sh test

@@ -18,8 +18,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
 )
 

@@ -10,7 +10,6 @@
 //	go run ./lab operators               compare single operators with the machine's limits
 //	go run ./lab gpu                     run everything that needs an NVIDIA GPU
 //	go run ./lab mutate                  mutation testing: break each guarantee; its test must fail
-//	go run ./lab soak                    repeat all tests on a loaded machine
 //
 // The main package only wires. record, search and costmodel are implemented by package replay, scale by package
 // simulate, and each other command by the package of its name.

@@ -17,7 +17,6 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/operators"
 	"github.com/tilth-dev/tilth/lab/bench/simulate"
 	"github.com/tilth-dev/tilth/lab/chaos/mutate"
-	"github.com/tilth-dev/tilth/lab/chaos/soak"
 	"github.com/tilth-dev/tilth/lab/gpu"
 )
 
@@ -46,7 +45,6 @@ func newRoot() *cobra.Command {
 		program("operators", "Compare single operators with the machine's limits", operators.Main),
 		program("gpu", "Run everything that needs an NVIDIA GPU", gpu.Main),
 		program("mutate", "Break one promise after the other; its test must fail", mutate.Main),
-		program("soak", "Repeat all tests on a loaded machine", soak.Main),
 	)
 	return root
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/stats"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

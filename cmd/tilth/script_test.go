@@ -27,10 +27,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/accesstest"
 	"github.com/tilth-dev/tilth/lab/testkit/fakedriver"
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // TestMain lets this binary act as the program, in scripts and in the processes of a farm.

@@ -14,8 +14,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // Extents of the test model: x[rows, width] through layers of width x width.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // TestPackagesDoNotDependOnTheCompilersUsed: with Apart, equal schedules give equal packages, with or without cached

@@ -20,8 +20,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/evaluate"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // casesDir has a folder for each case: model.onnx, input.npz and expected.npz, or input0.npz, expected0.npz and so on

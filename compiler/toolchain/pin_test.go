@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // kernel returns one that calls a library.

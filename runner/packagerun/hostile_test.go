@@ -24,8 +24,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // Attacks of testdata/hostile.c: those that fail in a sandbox, those that are limited, and those that end their

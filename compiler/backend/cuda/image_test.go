@@ -19,8 +19,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // card returns this machine with a named GPU model.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // rateKernels writes the kernels that measure a GPU's matrix products, each to its own file.

@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 	"pgregory.net/rapid"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/tolerance"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // TestErrorsOfFormatsAreBounded checks that products of random numbers in each format differ from those in doubles by

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // runLimit bounds a compilation or run. Sanitizers take seconds on a loaded machine; a hung kernel never ends.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // TestThreadsMayShareModels runs threads on one model and on models of their own, under ThreadSanitizer.

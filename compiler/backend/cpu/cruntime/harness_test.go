@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // runHarness compiles testdata/NAME.c, which includes the tested part of the harness, and runs it.

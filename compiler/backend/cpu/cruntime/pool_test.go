@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // poolProgram compiles testdata/pool_test.c with the pool.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // mathErrors holds the largest errors of the functions for doubles and floats, in units in the last place.

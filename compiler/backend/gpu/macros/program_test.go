@@ -11,7 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/lab/testkit/toolchaintest"
 )
 
 // build is one way to compile and run simulations.
