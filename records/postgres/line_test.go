@@ -31,12 +31,14 @@ type line struct {
 	mu     sync.Mutex
 	server *pgserver.Server
 	// lost marks the directions in which data is dropped.
-	lost   [2]bool
-	delay  time.Duration // latency
-	passed int           // number of connections
-	asked  int           // number of messages from clients
-	ends   map[net.Conn]bool
-	isCut  bool
+	lost [2]bool
+	// unaware holds the ends that did not see the other end close.
+	unaware []net.Conn
+	delay   time.Duration // latency
+	passed  int           // number of connections
+	asked   int           // number of messages from clients
+	ends    map[net.Conn]bool
+	isCut   bool
 	// onCommit, if set, breaks the connection at the next commit. Its value decides whether the server receives the
 	// commit.
 	onCommit *bool
@@ -158,6 +160,17 @@ func (l *line) slow(delay time.Duration) {
 	l.delay = delay
 }
 
+// close closes the end that data in a direction goes to, at once or when the line is mended.
+func (l *line) close(to net.Conn, way direction) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost[way] {
+		l.unaware = append(l.unaware, to)
+	} else {
+		to.Close()
+	}
+}
+
 // arrives waits for the latency of the line, and reports whether the data arrives.
 func (l *line) arrives(way direction) bool {
 	l.mu.Lock()
@@ -175,10 +188,10 @@ func (l *line) arrives(way direction) bool {
 // commitMessage is the driver's message for a commit.
 var commitMessage = []byte("Q\x00\x00\x00\x0bcommit\x00")
 
-// carry copies data in one direction until either end closes.
+// carry copies data in one direction until either end closes. While data is lost, the other end does not see that.
 func (l *line) carry(from, to net.Conn, way direction, silenced *atomic.Bool) {
 	defer from.Close()
-	defer to.Close()
+	defer l.close(to, way)
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -241,6 +254,10 @@ func (l *line) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut, l.lost = false, [2]bool{}
+	for _, end := range l.unaware {
+		end.Close()
+	}
+	l.unaware = nil
 }
 
 // connect opens a connection for the test itself.
