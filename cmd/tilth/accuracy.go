@@ -63,6 +63,10 @@ func (k *compileCommand) measure(ctx context.Context, t *target.Target, plain fu
 		return nil, fmt.Errorf("--check: %w", err)
 	}
 	return func(m *aot.Model) (*aot.Accuracy, error) {
+		inputs, err := m.Manifest().Adapt(inputs)
+		if err != nil {
+			return nil, fmt.Errorf("--check %s: %w", k.accuracy.inputs, err)
+		}
 		got, err := m.Run(inputs)
 		if err != nil {
 			return nil, fmt.Errorf("--check %s: %w", k.accuracy.inputs, err)

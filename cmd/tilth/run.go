@@ -110,7 +110,7 @@ func newRun(a *app) *cobra.Command {
   tilth run resnet18.tar --tracker 127.0.0.1:9190 --device rack3/board7 --print-time`,
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().StringVar(&r.inputs, "inputs", "", "`.npz` file with the inputs by name (default random data)")
+	c.Flags().StringVar(&r.inputs, "inputs", "", "`.npz` file with the inputs by name, or .npy file with the only one (default random data)")
 	c.Flags().StringVar(&r.outputs, "outputs", "", "`.npz` file to write the outputs to")
 	c.Flags().BoolVar(&r.printTime, "print-time", false, "print mean, median, min, max and standard deviation in ms")
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
@@ -294,7 +294,11 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 			return nil, err
 		}
 		defer done()
-		return npz.ReadFile(file)
+		arrays, err := npz.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		return manifest.Adapt(arrays)
 	}
 	extents, err := r.extents.of(manifest)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	maxTotalBytes = 8 << 30
 )
 
-// ReadFile reads the arrays of an archive by name, without the suffix .npy.
+// ReadFile reads the arrays of an archive by name, without the suffix .npy. The array of a .npy file has an empty name.
 func ReadFile(path string) (map[string]*array.Array, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,7 +30,13 @@ func ReadFile(path string) (map[string]*array.Array, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read arrays: %w", err)
 	}
-	arrays, err := Read(f, info.Size())
+	arrays := map[string]*array.Array{}
+	begin := make([]byte, len(magic))
+	if _, short := f.ReadAt(begin, 0); short == nil && string(begin) == magic {
+		arrays[""], err = readArray(f)
+	} else {
+		arrays, err = Read(f, info.Size())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read arrays %s: %w", path, err)
 	}

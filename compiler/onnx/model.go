@@ -88,6 +88,9 @@ const (
 	AttrFloats    AttributeType = 6
 	AttrInts      AttributeType = 7
 	AttrStrings   AttributeType = 8
+
+	// attrSparseTensor is read as AttrTensor.
+	attrSparseTensor AttributeType = 11
 )
 
 // Tensor is a TensorProto.
@@ -123,7 +126,7 @@ func (m *Model) Opset(domain string) int64 { return OpsetOf(m.Opsets, domain) }
 // OpsetOf returns the version of a domain in a list of imports; 0 if it is missing.
 func OpsetOf(imports []Opset, domain string) int64 {
 	for _, o := range imports {
-		if o.Domain == domain || domain == "" && o.Domain == "ai.onnx" {
+		if o.Domain == domain {
 			return o.Version
 		}
 	}

@@ -136,23 +136,6 @@ func (n *Node) needed(needed, cut map[string]bool) bool {
 	return slices.ContainsFunc(n.Outputs, func(name string) bool { return name != "" && needed[name] && !cut[name] })
 }
 
-// reads appends the names that a node reads, including those in its graph attributes, local names among them.
-func (n *Node) reads(to []string) []string {
-	to = append(to, n.Inputs...)
-	for _, a := range n.Attributes {
-		if a.Graph == nil {
-			continue
-		}
-		for _, inner := range a.Graph.Nodes {
-			to = inner.reads(to)
-		}
-		for _, v := range a.Graph.Outputs {
-			to = append(to, v.Name)
-		}
-	}
-	return to
-}
-
 // computes returns an error if a graph does not compute one of its outputs.
 func (g *Graph) computes() error {
 	known := names(g.Inputs)

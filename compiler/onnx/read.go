@@ -185,7 +185,9 @@ func (m *Model) check() error {
 
 // reader checks the input against the limits.
 type reader struct {
-	parts  int
+	parts int
+	// sparse is the size of the dense tensors for sparse ones, in bytes.
+	sparse int64
 	beside *folder // with external data, or nil
 }
 
@@ -209,7 +211,7 @@ func (r *reader) opset(to *[]Opset, f field) error {
 	err = eachField(b, func(f field) error {
 		switch f.number {
 		case 1:
-			return f.text(&o.Domain)
+			return f.domain(&o.Domain)
 		case 2:
 			return f.int(&o.Version)
 		}
@@ -237,6 +239,7 @@ func (r *reader) graph(data []byte, depth int) (*Graph, error) {
 		}
 		return nil
 	})
+	g.Nodes = sorted(g.Nodes)
 	return g, err
 }
 
@@ -260,7 +263,11 @@ func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth in
 	case 13:
 		g.values = append(g.values, b)
 	case 15:
-		return unsupportedf("sparse initializers are not supported: store them dense")
+		t, err := r.sparseTensor(b)
+		if err != nil {
+			return err
+		}
+		g.Initializers = append(g.Initializers, t)
 	default:
 		v, err := readValueInfo(b)
 		if err != nil {
@@ -293,7 +300,7 @@ func (r *reader) node(data []byte, depth int) (*Node, error) {
 		case 4:
 			return f.text(&n.Op)
 		case 7:
-			return f.text(&n.Domain)
+			return f.domain(&n.Domain)
 		case 5:
 			b, err := f.message()
 			if err != nil {
@@ -351,10 +358,14 @@ func (r *reader) attributePart(a *Attribute, f field, depth int) (err error) {
 	case 9:
 		a.Strings = append(a.Strings, string(f.bytes))
 		return f.want(protowire.BytesType)
+	case 22:
+		a.Tensor, err = r.sparseTensor(f.bytes)
 	case 21:
 		return f.text(&a.Ref)
 	case 20:
-		a.Type = AttributeType(f.value)
+		if a.Type = AttributeType(f.value); a.Type == attrSparseTensor {
+			a.Type = AttrTensor
+		}
 		return f.want(protowire.VarintType)
 	}
 	return err

@@ -13,6 +13,7 @@ func (r *reader) function(m *Model, f field) error {
 	}
 	fn := &Function{}
 	err = eachField(b, func(f field) error { return r.functionPart(fn, f) })
+	fn.Nodes = sorted(fn.Nodes)
 	if err != nil {
 		return fmt.Errorf("function %q: %w", fn.Name, err)
 	}
@@ -50,7 +51,7 @@ func (r *reader) functionPart(fn *Function, f field) error {
 	case 9:
 		return r.opset(&fn.Opsets, f)
 	case 10:
-		return f.text(&fn.Domain)
+		return f.domain(&fn.Domain)
 	case 11:
 		b, err := f.message()
 		if err != nil {

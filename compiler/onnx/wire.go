@@ -64,6 +64,15 @@ func (f field) text(to *string) error {
 	return f.want(protowire.BytesType)
 }
 
+// domain reads the name of an operator set, which is empty for ONNX's own.
+func (f field) domain(to *string) error {
+	err := f.text(to)
+	if *to == "ai.onnx" {
+		*to = ""
+	}
+	return err
+}
+
 func (f field) int(to *int64) error {
 	*to = int64(f.value)
 	return f.want(protowire.VarintType)

@@ -44,8 +44,10 @@ func evalShape(n *Node) (*array.Array, error) {
 }
 
 func evalConstant(n *Node) (*array.Array, error) {
-	if a := n.Tensor("value"); a != nil {
-		return a, nil
+	for _, name := range []string{"value", "sparse_value"} {
+		if a := n.Tensor(name); a != nil {
+			return a, nil
+		}
 	}
 	switch {
 	case n.Attrs["value_float"] != nil:

@@ -99,6 +99,9 @@ func (r Request) execute(m *aot.Model, keep bool) error {
 		if inputs, err = npz.ReadFile(r.Inputs); err != nil {
 			return err
 		}
+		if inputs, err = m.Manifest().Adapt(inputs); err != nil {
+			return err
+		}
 	}
 	outputs, err := m.Run(inputs)
 	if err != nil || !keep {

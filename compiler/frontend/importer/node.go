@@ -71,9 +71,6 @@ func (s *scope) operands(name string, n *onnx.Node) ([]*op.Item, error) {
 // operatorOf returns the operator of a node. It is nil for an unsupported standard operator: the error then follows
 // when a result is added.
 func operatorOf(n op.Node, domain string) (*op.Def, error) {
-	if domain == "ai.onnx" {
-		domain = ""
-	}
 	d := op.Find(domain, n.Op)
 	switch {
 	case d == nil && domain != "":
