@@ -50,6 +50,20 @@ func TestArchivesSurviveARoundTrip(t *testing.T) {
 	}
 }
 
+func TestAFileOfOneArrayHasNoName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.npy")
+	var data bytes.Buffer
+	if err := writeArray(&data, array.FromInt64([]int64{1, 2}, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadFile(path); err != nil || len(got) != 1 || got[""].Int(1) != 2 {
+		t.Errorf("%v with error %v", got, err)
+	}
+}
+
 func TestWriteRefusesWhatNumpyLacks(t *testing.T) {
 	err := Write(io.Discard, map[string]*array.Array{"x": array.New(array.BFloat16, 1)})
 	if err == nil || !strings.Contains(err.Error(), `array "x": numpy has no type for bf16`) {
