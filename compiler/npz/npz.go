@@ -19,7 +19,8 @@ const (
 	maxTotalBytes = 8 << 30
 )
 
-// ReadFile reads the arrays of an archive by name, without the suffix .npy. The array of a .npy file has an empty name.
+// ReadFile reads the arrays of an archive by name, without the suffix .npy. The array of a .npy file has an empty
+// name.
 func ReadFile(path string) (map[string]*array.Array, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNodesAreReadInAnOrderInWhichTheyRun includes reads by the graphs in attributes, whose own names may occur outside.
+// TestNodesAreReadInAnOrderInWhichTheyRun includes reads by graphs in attributes, whose own names may occur outside.
 func TestNodesAreReadInAnOrderInWhichTheyRun(t *testing.T) {
 	same := chain()
 	same.Graph.Nodes[2].Outputs = []string{"s"} // also a name in then_branch
