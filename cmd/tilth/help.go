@@ -44,15 +44,15 @@ var flagSections = []struct {
 var rareFlags = map[string][]string{
 	"tilth tune": {
 		"board", "compiler", "cost-model", "early-stop", "from", "kernels", "log-level", "name", "no-transfer", "objective", "plot", "priority", "private",
-		"sandbox", "seed", "storage", "task-weights", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "tuner", "weight", "weights", "wide",
+		"sandbox", "seed", "set", "storage", "task-weights", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "tuner", "weight", "weights", "wide",
 	},
 	"tilth jobs submit": {
-		"compiler", "early-stop", "from", "kernels", "log-level", "name", "no-transfer", "objective", "priority", "private", "seed", "storage", "task-weights",
+		"compiler", "early-stop", "from", "kernels", "log-level", "name", "no-transfer", "objective", "priority", "private", "seed", "set", "storage", "task-weights",
 		"tls-ca", "tls-cert", "tls-key", "to", "token-file", "tuner", "weight", "weights",
 	},
 	"tilth compile": {
 		"allow-http", "compiler", "confirm", "cost-model", "format", "from", "kernels", "log-level", "max-error", "max-flash", "max-ram", "no-cache",
-		"locked", "objective", "own-kernels", "prefix", "storage", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "unchecked-indices", "untuned", "verify-key", "weights",
+		"locked", "objective", "own-kernels", "prefix", "set", "storage", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "unchecked-indices", "untuned", "verify-key", "weights",
 	},
 	"tilth run": {"cpus", "emulator", "limit", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "verify-key", "wide"},
 	"tilth runner": {
@@ -65,7 +65,7 @@ var rareFlags = map[string][]string{
 		"shards", "tls-client-ca",
 	},
 	"tilth records sync": {"allow-http", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "from-tls-ca", "from-tls-cert", "from-tls-key", "from-token-file", "shape", "weights"},
-	"tilth tasks":        {"from", "schedule", "storage", "to", "weights", "wide"},
+	"tilth tasks":        {"from", "schedule", "set", "storage", "to", "weights", "wide"},
 }
 
 // helpAllFlag is the name of the flag that explains the rare flags, too.

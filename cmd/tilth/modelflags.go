@@ -20,6 +20,8 @@ import (
 // modelFlags configures how a model is read.
 type modelFlags struct {
 	shapes map[string]string
+	// values fixes inputs of one element.
+	values map[string]string
 	// from and to delimit a part of the model by values; empty means the whole model.
 	from, to []string
 	// stdin provides a model named -.
@@ -40,6 +42,7 @@ type modelFlags struct {
 func (f *modelFlags) add(c *cobra.Command) {
 	f.stdin = c.InOrStdin
 	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "open dimensions: `name=dims` such as batch=1 or data=1x3x64x64, or bounds such as batch=1..8")
+	c.Flags().StringToStringVar(&f.values, "set", nil, "inputs of one element that become constants: `name=value` such as sr=16000")
 	c.Flags().StringSliceVar(&f.from, "from", nil, "use only the part of the model after these `values`, which become inputs")
 	c.Flags().StringSliceVar(&f.to, "to", nil, "use only the part of the model that computes these `values`")
 }
@@ -165,7 +168,7 @@ func (f *modelFlags) keep(path string, o frontend.Options) {
 
 // shapesFor returns the shapes that apply to a model.
 func shapesFor(m *onnx.Model, o frontend.Options) frontend.Options {
-	own := frontend.Options{Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}}
+	own := frontend.Options{Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Values: map[string]float64{}}
 	keep := func(name string) {
 		if shape, given := o.Shapes[name]; given {
 			own.Shapes[name] = shape
@@ -176,6 +179,9 @@ func shapesFor(m *onnx.Model, o frontend.Options) frontend.Options {
 	}
 	for _, input := range m.Graph.Inputs {
 		keep(input.Name)
+		if value, given := o.Values[input.Name]; given {
+			own.Values[input.Name] = value
+		}
 		for _, dim := range input.Shape {
 			keep(dim.Param)
 		}
@@ -185,7 +191,12 @@ func shapesFor(m *onnx.Model, o frontend.Options) frontend.Options {
 
 // parse parses the shapes.
 func (f *modelFlags) parse() (o frontend.Options, err error) {
-	o.Shapes, o.Open = map[string][]int64{}, map[string]frontend.Bounds{}
+	o.Shapes, o.Open, o.Values = map[string][]int64{}, map[string]frontend.Bounds{}, map[string]float64{}
+	for name, text := range f.values {
+		if o.Values[name], err = strconv.ParseFloat(text, 64); err != nil {
+			return o, usagef("--set %s=%s: want a number", name, text)
+		}
+	}
 	for name, text := range f.shapes {
 		if lo, hi, isOpen := strings.Cut(text, ".."); isOpen {
 			if o.Open[name], err = parseBounds(lo, hi); err != nil {

@@ -41,8 +41,8 @@ extern "C" {
 extern uint8_t %[1]s_arena[%[2]s_ARENA_BYTES];
 extern const uint8_t %[1]s_weights[];
 
-/* Computes the outputs from the inputs, which stay as they are. One call at a time. Returns 0, or the number of an input,
- * counted from 1, with an index out of range; then it computes nothing. */
+/* Computes the outputs from the inputs, which stay as they are. One call at a time. Returns 0; the number of an input, counted
+ * from 1, with an index out of range, for which it computes nothing; or -1 if a branch is taken that does not fit. */
 int %[1]s_run(void);
 `, s.prefix, upper, comment(s.program.Name), s.options.Target.Model(), s.arenaBytes, s.sizes.Stack, s.ramBytes(), s.weightsBytes, s.sizes.Code, s.flashBytes())
 	s.tensorMacros(&b, "input", s.program.Inputs)

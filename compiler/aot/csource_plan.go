@@ -50,9 +50,9 @@ int %[1]s_run(void) {
   const struct tilth_runtime *const rt = &runtime;
   char *const arena = (char *)%[1]s_arena, *const weights = (char *)(uintptr_t)%[1]s_weights;
   (void)arena, (void)weights, (void)rt;
-%[3]s  return 0;
+%[3]s%[5]s  return 0;
 }
-`, s.prefix, upper, calls, s.inputChecks())
+`, s.prefix, upper, calls, s.inputChecks(), s.requirements())
 	return b.String()
 }
 
@@ -83,6 +83,15 @@ func (s *source) inputChecks() string {
 		}
 		fmt.Fprintf(&b, "  for (int64_t i = %d; i < %d; i += %d) {\n    const %s *const in = %s_input_%d();\n    if (!(%sin[i] < %d)) return %d;\n  }\n",
 			c.First, array.Elements(s.program.MemoryOf(v)), c.Step, cTypes[value.DType], s.prefix, c.Input, above, c.Plus, c.Input+1)
+	}
+	return b.String()
+}
+
+// requirements returns the checks of the results that must be true.
+func (s *source) requirements() string {
+	var b strings.Builder
+	for _, r := range s.program.Required {
+		fmt.Fprintf(&b, "  if (!*(const uint8_t *)(%s)) return -1; /* %s */\n", s.value(r.Value), comment(r.Why))
 	}
 	return b.String()
 }

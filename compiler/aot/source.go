@@ -26,6 +26,7 @@ func (l *layout) planSource() string {
 	l.openOutputs(&b, results)
 	l.extents(&b)
 	l.checks(&b)
+	l.required(&b, len(results))
 	l.names(&b)
 	fmt.Fprintf(&b, "const struct tilth_plan tilth_plan = {\n  .threads = %d, .arena_bytes = %d, .weights_bytes = %d,\n", l.workers, l.arenaBytes, l.weightsBytes)
 	fmt.Fprintf(&b, "  .n_inputs = %d, .n_outputs = %d, .n_counts = %d, .n_calls = %d, .n_open = %d, .open = open_outputs,\n",
@@ -33,7 +34,7 @@ func (l *layout) planSource() string {
 	b.WriteString("  .inputs = inputs, .outputs = outputs, .input_places = inputs_places, .output_places = outputs_places,\n")
 	fmt.Fprintf(&b, "  .n_extents = %d, .n_varying_inputs = %d, .n_varying_outputs = %d,\n",
 		len(l.program.Extents), len(l.varying(l.program.Inputs)), len(l.varying(l.program.Outputs)))
-	fmt.Fprintf(&b, "  .n_checks = %d, .checks = checks,\n", len(l.program.Checks))
+	fmt.Fprintf(&b, "  .n_checks = %d, .checks = checks, .n_required = %d, .required = required,\n", len(l.program.Checks), len(l.program.Required))
 	decoding := "0, .past = -1, .step = -1"
 	if d, ok := l.program.Decoding(); ok {
 		decoding = fmt.Sprintf("1, .past = %d, .step = %d", d.Past, d.Step)
@@ -177,6 +178,19 @@ func (l *layout) checks(b *strings.Builder) {
 	}
 	b.WriteString("{0, 0, 0, 0, 0}};\n")
 }
+
+// required prints the table of results that must be true.
+func (l *layout) required(b *strings.Builder, results int) {
+	b.WriteString("static const struct tilth_requirement required[] = {")
+	for k, r := range l.program.Required {
+		why := r.Why[:min(len(r.Why), maxWhy)]
+		fmt.Fprintf(b, "{%d, %s}, ", results-len(l.program.Required)+k, quote(strings.ToValidUTF8(why, "")))
+	}
+	b.WriteString("{0, 0}};\n")
+}
+
+// maxWhy is the room for a message in the runtime.
+const maxWhy = 500
 
 // varying returns the open axes of values.
 func (l *layout) varying(values []int) (list []program.Varying) {

@@ -126,7 +126,7 @@ func TestKnownWeightsStayInBytes(t *testing.T) {
 
 func TestAnErrorOfImportIsShort(t *testing.T) {
 	m := modeltest.New().Input("in", 1).Known("s", array.New(array.Int64, 1<<16)).Node("y = Reshape in s").Output("y")
-	if _, err := frontend.Import(m, frontend.Options{Verify: true}); err == nil || len(err.Error()) > frontend.MaxError+4 {
+	if _, err := frontend.Import(m, frontend.Options{Verify: true}); err == nil || len(err.Error()) > frontend.MaxError+5 {
 		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 	}
 }

@@ -19,6 +19,8 @@ type Options struct {
 	// Shapes fixes open extents of the model: a shape for the name of an input, or a single number for the symbol
 	// of an extent, wherever the symbol occurs.
 	Shapes map[string][]int64
+	// Values fixes inputs of one element, by name, which are then no inputs of the program.
+	Values map[string]float64
 	// Open holds the bounds of extents, by symbol, that stay open: each execution chooses them.
 	Open map[string]Bounds
 	// Storage selects how float32 factors of products are stored; see placement.Narrow and rewrite.QuantiseWeights.
@@ -56,13 +58,14 @@ func short(err error) error {
 }
 
 // maxError limits the length of Import's errors in bytes, since names and lists of a model have any length.
-const maxError = 2000
+const maxError = 600
 
-// shortened is an error with a truncated text.
+// shortened is an error without the middle of its text.
 type shortened struct{ cause error }
 
 func (s shortened) Error() string {
-	return strings.ToValidUTF8(s.cause.Error()[:maxError], "") + " ..."
+	text := s.cause.Error()
+	return strings.ToValidUTF8(text[:maxError*2/3], "") + " ... " + strings.ToValidUTF8(text[len(text)-maxError/3:], "")
 }
 func (s shortened) Unwrap() error { return s.cause }
 
@@ -86,7 +89,7 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 // kernelsOf returns the kernels of a model.
 func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
 	defer budget.Catch(&err)
-	g, err = importer.Build(m, opts.Shapes, opts.examples, budget)
+	g, err = importer.Build(m, importer.Given{Shapes: opts.Shapes, Open: opts.examples, Values: opts.Values}, budget)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,6 +16,9 @@ type Graph struct {
 	// Open lists outputs with data-dependent extents. Their counts are the last of Outputs, and not outputs of the
 	// model.
 	Open []OpenOutput
+	// Required has a message for each bool that must be true in an execution. These are the last of Outputs, after the
+	// counts, and not outputs of the model.
+	Required []string
 	// Varying maps inputs to the axes whose extents each execution chooses.
 	Varying map[*Value][]int
 	// Results maps nodes of the model, by name, to their results in order, including constants; nil if no extent is

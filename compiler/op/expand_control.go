@@ -1,6 +1,7 @@
 package op
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -56,11 +57,21 @@ func (e *expansion) branch() []*Item {
 	case known:
 		return e.body(otherwise, nil)
 	}
-	a, b := e.body(then, nil), e.body(otherwise, nil)
+	cond = e.reshape(cond)
 	if e.failed() {
 		return nil
 	}
-	if len(a) != len(b) {
+	a, wrong := e.Branch(then, cond, true)
+	b, wrongToo := e.Branch(otherwise, cond, false)
+	switch {
+	case wrong != nil && wrongToo != nil:
+		e.fail("neither branch fits: %w; %w", wrong, wrongToo)
+		return nil
+	case wrong != nil:
+		return e.only(b, cond, false, "then_branch", wrong)
+	case wrongToo != nil:
+		return e.only(a, cond, true, "else_branch", wrongToo)
+	case len(a) != len(b):
 		e.fail("the branches have %d and %d outputs", len(a), len(b))
 		return nil
 	}
@@ -69,12 +80,21 @@ func (e *expansion) branch() []*Item {
 		x, y := a[k].Tensor, b[k].Tensor
 		if x == nil || y == nil || x.DType != y.DType || !slices.Equal(x.Shape, y.Shape) {
 			e.fail("the condition is computed from data, and output %d is not a tensor of the same type in both branches: "+
-				"export the model with a constant condition", k)
+				"fix the input that decides it, as by --set NAME=VALUE", k)
 			return nil
 		}
-		outs[k] = tensorItem(e.op(Where, nil, e.reshape(cond), x, y))
+		outs[k] = tensorItem(e.op(Where, nil, cond, x, y))
 	}
 	return outs
+}
+
+// only returns the results of one branch. Runs fail if they take the other one, which cannot be compiled.
+func (e *expansion) only(results []*Item, cond *Value, is bool, other string, wrong error) []*Item {
+	why := fmt.Sprintf("node %q (If) takes its %s, which does not fit the shapes that the model was compiled for: %v", e.node.Name, other, wrong)
+	if err := e.Require(cond, is, why); err != nil {
+		e.fail("%w", err)
+	}
+	return results
 }
 
 // loop unrolls Loop. The number of iterations must be known when the model is read.

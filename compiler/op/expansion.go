@@ -38,6 +38,10 @@ type Builder interface {
 	// Body adds the nodes of a graph attribute, and returns its outputs. Its names include those around the node;
 	// in holds its inputs.
 	Body(g *onnx.Graph, in []*Item) ([]*Item, error)
+	// Branch adds the nodes of a graph that runs only if a condition, computed from data, has a value.
+	Branch(g *onnx.Graph, cond *Value, is bool) ([]*Item, error)
+	// Require makes runs fail if a condition, computed from data, does not have a value; why is the message.
+	Require(cond *Value, is bool, why string) error
 	// Budget returns the budget; Add, Constant and Body charge it themselves.
 	Budget() *Budget
 }

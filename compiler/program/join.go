@@ -46,6 +46,9 @@ func (j *joiner) add(k int, p *Program) {
 	for _, o := range p.Open {
 		j.joined.Open = append(j.joined.Open, Open{Output: o.Output + len(j.joined.Outputs), Axis: o.Axis, Count: o.Count + first})
 	}
+	for _, r := range p.Required {
+		j.joined.Required = append(j.joined.Required, Requirement{Value: r.Value + first, Why: r.Why})
+	}
 	for _, c := range p.Checks {
 		c.Input += len(j.joined.Inputs)
 		c.Times = append(make([]int64, extents), c.Times...)

@@ -16,6 +16,8 @@ type Program struct {
 	Inputs, Outputs []int
 	// Open lists outputs with data-dependent extents.
 	Open []Open
+	// Required lists scalar bools that must be true after an execution, which otherwise fails.
+	Required []Requirement
 	// Extents lists those that each execution chooses, Varying the axes of inputs and outputs that depend on them.
 	Extents []Extent
 	Varying []Varying
@@ -36,13 +38,23 @@ type Open struct {
 	Count int
 }
 
-// Results returns the values that an execution produces: the outputs, and then the counts of open ones, each once.
+// Requirement is a scalar bool by its index in Values, and the message of an execution for which it is false.
+type Requirement struct {
+	Value int
+	Why   string
+}
+
+// Results returns the values that an execution produces: the outputs, then the counts of open ones, each once, and
+// then the requirements.
 func (p *Program) Results() []int {
 	results := slices.Clone(p.Outputs)
 	for _, o := range p.Open {
 		if !slices.Contains(results[len(p.Outputs):], o.Count) {
 			results = append(results, o.Count)
 		}
+	}
+	for _, r := range p.Required {
+		results = append(results, r.Value)
 	}
 	return results
 }

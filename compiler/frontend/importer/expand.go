@@ -104,6 +104,50 @@ func (s *site) Body(g *onnx.Graph, in []*op.Item) ([]*op.Item, error) {
 	return out, nil
 }
 
+// Branch adds the nodes of a graph. Conditions that they require matter only if the branch is taken.
+func (s *site) Branch(g *onnx.Graph, cond *op.Value, is bool) ([]*op.Item, error) {
+	b := s.builder
+	before := len(b.required)
+	out, err := s.Body(g, nil)
+	if err != nil {
+		b.required = b.required[:before]
+		return nil, err
+	}
+	for k := before; k < len(b.required); k++ {
+		ok, always := b.required[k].ok, s.truth(true)
+		taken, other := ok, always
+		if !is {
+			taken, other = always, ok
+		}
+		if b.required[k].ok, err = s.Add(op.Node{Name: "required", Op: op.Where, Opset: requiredOpset}, cond, taken, other); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// requiredOpset is the operator set of nodes that compute what runs require.
+const requiredOpset = 17
+
+// Require adds a condition of the graph's execution.
+func (s *site) Require(cond *op.Value, is bool, why string) error {
+	same := "Equal"
+	if !is {
+		same = "Xor"
+	}
+	ok, err := s.Add(op.Node{Name: "required", Op: same, Opset: requiredOpset}, cond, s.truth(true))
+	s.builder.required = append(s.builder.required, requirement{ok, why})
+	return err
+}
+
+func (s *site) truth(is bool) *op.Value {
+	a := array.New(array.Bool)
+	if is {
+		a.SetInt(0, 1)
+	}
+	return s.Constant("required", a)
+}
+
 // valuesOf returns the graph values of operands; nil for omitted ones.
 func (b *builder) valuesOf(operands []*op.Value) []*graph.Value {
 	values := make([]*graph.Value, len(operands))

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -18,17 +19,34 @@ type builder struct {
 	values map[*op.Value]*graph.Value
 	// used holds the names read by the nodes of a graph or function, by its address.
 	used map[any]map[string]usage
+	// required lists conditions without which an execution fails.
+	required []requirement
 	// open lists the symbols of extents that each execution chooses; varying records how values depend on them.
 	open    []string
 	varying map[*graph.Value]varies
 }
 
-// Build reads a model. shapes fixes open extents: a shape for the name of an input, or one number for a symbol. For
-// the symbols in open, the number is only a sample.
-func Build(m *onnx.Model, shapes map[string][]int64, open []string, budget *op.Budget) (*graph.Graph, error) {
+// requirement is a scalar bool that must be true in an execution, and the message if it is false.
+type requirement struct {
+	ok  *op.Value
+	why string
+}
+
+// Given holds what the user fixes of a model.
+type Given struct {
+	// Shapes fixes open extents: a shape for the name of an input, or one number for a symbol. For the symbols in
+	// Open, the number is only a sample.
+	Shapes map[string][]int64
+	Open   []string
+	// Values fixes inputs of one element.
+	Values map[string]float64
+}
+
+// Build reads a model.
+func Build(m *onnx.Model, given Given, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
 		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Varying: map[*graph.Value][]int{}, Results: map[string][]*graph.Value{}}, functions: functionsOf(m),
-		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, open: open, varying: map[*graph.Value]varies{},
+		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, open: given.Open, varying: map[*graph.Value]varies{},
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {
@@ -38,7 +56,7 @@ func Build(m *onnx.Model, shapes map[string][]int64, open []string, budget *op.B
 	for _, t := range m.Graph.Initializers {
 		s.items[t.Name] = b.item(b.Constant(t.Name, t.Value))
 	}
-	if err := b.addInputs(s, m.Graph.Inputs, shapes); err != nil {
+	if err := b.addInputs(s, m.Graph.Inputs, given); err != nil {
 		return nil, err
 	}
 	if err := b.addNodes(s, m.Graph.Nodes); err != nil {
@@ -51,22 +69,49 @@ func Build(m *onnx.Model, shapes map[string][]int64, open []string, budget *op.B
 }
 
 // addInputs adds the inputs that are not initializers.
-func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string][]int64) error {
+func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given Given) error {
 	infos = slices.DeleteFunc(slices.Clone(infos), func(info *onnx.ValueInfo) bool { return s.items[info.Name] != nil })
-	shapes, err := resolveShapes(infos, given)
+	shapes, err := resolveShapes(infos, given.Shapes)
 	if err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(given.Values)) {
+		if !slices.ContainsFunc(infos, func(info *onnx.ValueInfo) bool { return info.Name == name }) {
+			return fmt.Errorf("there is no input %q to give a value: the model's inputs are %s", name, new(shapeResolver).describe(infos))
+		}
 	}
 	for k, info := range infos {
 		v := b.NewValue(info.Name, op.Type{DType: info.DType, Shape: shapes[k]})
 		if graph.IsEmpty(shapes[k]) {
 			v.Const = array.New(info.DType, shapes[k]...)
 		}
+		value, fixed := given.Values[info.Name]
+		if fixed {
+			if v.Const, err = fixedAt(v.Type, value); err != nil {
+				return fmt.Errorf("input %q: %w", info.Name, err)
+			}
+		}
 		b.inputVaries(v, info)
 		s.items[info.Name] = b.item(v)
-		b.Inputs = append(b.Inputs, v)
+		if !fixed {
+			b.Inputs = append(b.Inputs, v)
+		}
 	}
 	return nil
+}
+
+// fixedAt returns the constant for an input with a value.
+func fixedAt(t op.Type, value float64) (*array.Array, error) {
+	if array.Elements(t.Shape) != 1 {
+		return nil, fmt.Errorf("%v has %d elements, and only an input of one can be given a value", t, array.Elements(t.Shape))
+	}
+	a := array.New(t.DType, t.Shape...)
+	if t.DType.IsFloat() {
+		a.SetFloat(0, value)
+	} else if a.SetInt(0, int64(value)); a.Float(0) != value {
+		return nil, fmt.Errorf("%v cannot be %v", t, value)
+	}
+	return a, nil
 }
 
 // addOutputs resolves the graph's outputs and gives each a value of its own with the output's name: a copy if the
@@ -104,7 +149,19 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		}
 		b.Outputs = append(b.Outputs, v)
 	}
-	return b.addCounts(counts)
+	if err := b.addCounts(counts); err != nil {
+		return err
+	}
+	for k, r := range b.required {
+		n, err := b.Apply(op.Node{Name: "required", Op: op.Copy}, fmt.Sprintf("required.%d", k), b.values[r.ok])
+		if err != nil {
+			return err
+		}
+		b.Nodes = append(b.Nodes, n)
+		b.Outputs = append(b.Outputs, n.Result)
+		b.Required = append(b.Required, r.why)
+	}
+	return nil
 }
 
 // addCounts adds the counts of open outputs, each once, after the outputs.

@@ -77,7 +77,11 @@ func (r *shapeResolver) fix(name string, shape []int64) error {
 
 func (r *shapeResolver) fixInput(info *onnx.ValueInfo, shape []int64) error {
 	if info.HasShape && len(shape) != len(info.Shape) {
-		return fmt.Errorf("input %s has rank %d and cannot take shape %s", r.describe([]*onnx.ValueInfo{info}), len(info.Shape), extents(shape))
+		remedy := ""
+		if len(info.Shape) == 0 && len(shape) == 1 {
+			remedy = fmt.Sprintf(": if it is a value, give it by --set %s=%d", info.Name, shape[0])
+		}
+		return fmt.Errorf("input %s has rank %d and cannot take shape %s%s", r.describe([]*onnx.ValueInfo{info}), len(info.Shape), extents(shape), remedy)
 	}
 	for k, d := range info.Shape {
 		switch {

@@ -48,9 +48,13 @@ func newEmitter(g *graph.Graph) *emitter {
 	return &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
 }
 
-// open removes the counts of open outputs from the end of the outputs.
+// open removes requirements and the counts of open outputs from the end of the outputs.
 func (e *emitter) open(g *graph.Graph) {
 	outputs := e.program.Outputs
+	for k, why := range g.Required {
+		e.program.Required = append(e.program.Required, program.Requirement{Value: outputs[len(outputs)-len(g.Required)+k], Why: why})
+	}
+	outputs = outputs[:len(outputs)-len(g.Required)]
 	own := len(outputs)
 	for _, o := range g.Open {
 		e.program.Open = append(e.program.Open, program.Open{Output: o.Output, Axis: o.Axis, Count: outputs[o.Count]})

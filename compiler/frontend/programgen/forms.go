@@ -41,6 +41,11 @@ func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) e
 // alike is the number of graphs before these.
 func CheckResults(extents []program.Extent, at [][]int64, graphs []*graph.Graph, alike int) error {
 	o := &opener{extents: extents, at: at}
+	for s, g := range graphs {
+		if len(g.Required) != len(graphs[0].Required) {
+			return fmt.Errorf("a branch of an If fits with %s but not with %s: give %s other bounds, or fix it by --shape", o.say(s), o.say(0), o.names())
+		}
+	}
 	for k, v := range graphs[0].Outputs {
 		shapes := make([][]int64, len(graphs))
 		for s, g := range graphs {

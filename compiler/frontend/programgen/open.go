@@ -53,6 +53,7 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 		for _, v := range s.Graph.Outputs {
 			o.emitters[k].program.Outputs = append(o.emitters[k].program.Outputs, o.emitters[k].value(v))
 		}
+		o.emitters[k].open(s.Graph)
 	}
 	if err := o.values(); err != nil {
 		return nil, err

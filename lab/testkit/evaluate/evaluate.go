@@ -63,6 +63,11 @@ func Calls(p *program.Program, inputs map[string]*array.Array,
 		}
 		visit(c, args, results)
 	}
+	for _, r := range p.Required {
+		if m.read(r.Value, nil).Int(0) == 0 {
+			return nil, fmt.Errorf("evaluate %q: %s", p.Name, r.Why)
+		}
+	}
 	outputs := map[string]*array.Array{}
 	for _, k := range p.Outputs {
 		outputs[p.Values[k].Name] = m.read(k, p.Values[k].Shape).Corner(shapeOf(p, k, extents))

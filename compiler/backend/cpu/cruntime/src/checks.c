@@ -1,5 +1,5 @@
-/* Checks that inputs which index an axis lie within it. Kernels clamp indices, so that no input makes them read outside
- * their operands; the answer for a clamped index would be wrong. */
+/* What runs require of their inputs. Those that index an axis must lie within it: kernels clamp indices, so that no input
+ * makes them read outside their operands, and the answer for a clamped index would be wrong. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,4 +80,11 @@ int tilth_check(struct tilth_model *m) {
     if (scan_part(&r, shape, 0, tilth_engine_input(m->engine, c->input))) return -1;
   }
   return 0;
+}
+
+void tilth_require(struct tilth_model *m) {
+  for (int32_t k = 0; k < tilth_plan.n_required && !*tilth_last_error(); k++) {
+    const struct tilth_requirement *r = &tilth_plan.required[k];
+    if (!*(const uint8_t *)tilth_engine_result(m->engine, r->output)) tilth_fail("%s", r->why);
+  }
 }

@@ -81,7 +81,7 @@ TILTH_API const void *tilth_output(const struct tilth_model *m, int32_t k) {
 TILTH_API void tilth_run(struct tilth_model *m) {
   tilth_lock(m);
   tilth_fail(NULL);
-  if (!tilth_check(m)) tilth_engine_run(m->engine);
+  if (!tilth_check(m)) tilth_engine_run(m->engine), tilth_require(m);
   tilth_unlock(m);
 }
 
@@ -89,7 +89,7 @@ TILTH_API void tilth_profile(struct tilth_model *m, double *seconds) {
   tilth_lock(m);
   tilth_fail(NULL);
   for (int32_t k = 0; k < tilth_plan.n_calls; k++) seconds[k] = -1;
-  if (!tilth_check(m)) tilth_engine_profile(m->engine, seconds);
+  if (!tilth_check(m)) tilth_engine_profile(m->engine, seconds), tilth_require(m);
   tilth_unlock(m);
 }
 

@@ -15,4 +15,7 @@ struct tilth_model {
 /* Checks the inputs that index axes. -1 if one is out of range, with the reason in tilth_last_error. */
 TILTH_HIDDEN int tilth_check(struct tilth_model *model);
 
+/* Reports what a run requires that was not so, unless it failed already. */
+TILTH_HIDDEN void tilth_require(struct tilth_model *model);
+
 #endif

@@ -40,10 +40,16 @@ struct tilth_check {
   const int64_t *times; /* one for each extent of the plan */
 };
 
+/* An output of the plan, a bool, that must be true after a run, and the message if it is not. */
+struct tilth_requirement {
+  int32_t output;
+  const char *why;
+};
+
 struct tilth_plan {
   int32_t threads;
   int64_t arena_bytes, weights_bytes;
-  /* The last n_counts of the outputs are counts, which the model's caller does not see. */
+  /* The last n_counts of the outputs are counts and requirements, which the model's caller does not see. */
   int32_t n_inputs, n_outputs, n_counts, n_calls;
   const struct tilth_tensor *inputs, *outputs;
   const struct tilth_place *input_places, *output_places;
@@ -54,6 +60,8 @@ struct tilth_plan {
   const struct tilth_varying *varying_inputs, *varying_outputs;
   int32_t n_checks;
   const struct tilth_check *checks;
+  int32_t n_required;
+  const struct tilth_requirement *required;
   /* The extents of a decoder, if the model is one: how many positions came before, and how many a run has. */
   int32_t decodes, past, step;
   const char *const *call_names;
