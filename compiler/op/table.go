@@ -42,15 +42,3 @@ func InferNode(n *Node) error {
 	}
 	return checkIndices(n)
 }
-
-// Supported lists the operators of a domain that models may use, in alphabetical order.
-func Supported(domain string) []string {
-	var names []string
-	for n, d := range defs {
-		if n.domain == domain && !d.Internal {
-			names = append(names, n.op)
-		}
-	}
-	slices.Sort(names)
-	return names
-}

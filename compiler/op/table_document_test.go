@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write docs/operators.md")
 func document() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Operators\n\nThese ONNX operators are supported, within the limits that errors name:\n\n")
-	writeNames(&b, Supported(""))
+	writeNames(&b, supported(""))
 	others := map[string]bool{}
 	for n := range defs {
 		others[n.domain] = true
@@ -25,7 +25,7 @@ func document() []byte {
 	delete(others, "")
 	for _, domain := range slices.Sorted(maps.Keys(others)) {
 		fmt.Fprintf(&b, "\nOf the domain `%s`:\n\n", domain)
-		writeNames(&b, Supported(domain))
+		writeNames(&b, supported(domain))
 	}
 	b.WriteString("\nRefused:\n\n| operators | reason and remedy |\n|---|---|\n")
 	byReason := map[string][]string{}
@@ -63,4 +63,16 @@ func TestTheDocumentationListsTheOperators(t *testing.T) {
 	if err != nil || !bytes.Equal(got, document()) {
 		t.Errorf("docs/operators.md does not list the table's operators: go test ./compiler/op -update (%v)", err)
 	}
+}
+
+// supported lists the operators of a domain that models may use, in alphabetical order.
+func supported(domain string) []string {
+	var names []string
+	for n, d := range defs {
+		if n.domain == domain && !d.Internal {
+			names = append(names, n.op)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

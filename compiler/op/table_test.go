@@ -39,7 +39,7 @@ func TestNamesOfInternalOperatorsAreNoneOfONNX(t *testing.T) {
 }
 
 func TestNoOperatorIsSupportedAndRefused(t *testing.T) {
-	names := Supported("")
+	names := supported("")
 	if !slices.IsSorted(names) || len(names) < 150 {
 		t.Errorf("the operators are %v", names)
 	}

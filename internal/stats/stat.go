@@ -35,18 +35,6 @@ func Of(samples []float64) Summary {
 	return s
 }
 
-// GeometricMean returns the geometric mean of positive ratios, or 0 without ratios.
-func GeometricMean(ratios []float64) float64 {
-	if len(ratios) == 0 {
-		return 0
-	}
-	logs := 0.0
-	for _, r := range ratios {
-		logs += math.Log(r)
-	}
-	return math.Exp(logs / float64(len(ratios)))
-}
-
 // Quartiles returns the quartiles of samples, interpolated between them, or zeros without samples.
 func Quartiles(samples []float64) (low, median, high float64) {
 	if len(samples) == 0 {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/internal/humanize"
-	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -104,7 +103,7 @@ func (l limit) measured(of func(step string) *result) (f figures) {
 		}
 		f.count++
 	}
-	f.geomean = stats.GeometricMean(values)
+	f.geomean = bench.GeometricMean(values)
 	return f
 }
 

@@ -65,20 +65,6 @@ func (l *Lock) On(device string) *Lock {
 	return &own
 }
 
-// Timed runs work while no agent of this host and user computes. It uses the lock in DefaultDir.
-func Timed(ctx context.Context, work func() error) error {
-	lock, err := New(DefaultDir())
-	if err != nil {
-		return err
-	}
-	release, err := lock.Time(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return work()
-}
-
 func (l *Lock) acquire(ctx context.Context, how int) (release func(), err error) {
 	l.notices.enter()
 	defer func() { l.notices.leave(err) }()

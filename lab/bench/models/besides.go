@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/humanize"
-	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -46,9 +45,9 @@ func besidesOf(out *strings.Builder, rows []result, threads int, other, own stri
 	}
 	table.Write(out, bench.Threads(threads))
 	if len(peers) > 0 {
-		fmt.Fprintf(out, "\nGeometric means: %.2f × ONNX Runtime, the least %.2f", stats.GeometricMean(peers), slices.Min(peers))
+		fmt.Fprintf(out, "\nGeometric means: %.2f × ONNX Runtime, the least %.2f", bench.GeometricMean(peers), slices.Min(peers))
 		if len(others) > 0 {
-			fmt.Fprintf(out, "; %.2f × %s", stats.GeometricMean(others), other)
+			fmt.Fprintf(out, "; %.2f × %s", bench.GeometricMean(others), other)
 		}
 		out.WriteString(".\n")
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -96,7 +95,7 @@ func (c *comparison) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return hostlock.Timed(ctx, func() error {
+	return bench.Timed(ctx, func() error {
 		if err := c.startAll(ctx, spec); err != nil {
 			return err
 		}

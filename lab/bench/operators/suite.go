@@ -183,7 +183,7 @@ func (b *suite) measureFew(ctx context.Context, workloads []workload) ([]row, er
 		}
 		tasks = append(tasks, t)
 	}
-	if err := hostlock.Timed(ctx, func() error {
+	if err := bench.Timed(ctx, func() error {
 		for _, t := range tasks {
 			if err := b.time(ctx, t); err != nil {
 				return err
@@ -196,7 +196,7 @@ func (b *suite) measureFew(ctx context.Context, workloads []workload) ([]row, er
 	var list []row
 	for _, t := range tasks {
 		r := b.finished(t)
-		if err := hostlock.Timed(ctx, func() (err error) {
+		if err := bench.Timed(ctx, func() (err error) {
 			r.Against, err = b.compare(ctx, t)
 			return err
 		}); err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/humanize"
-	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/lab/bench"
 )
 
@@ -77,6 +76,6 @@ func addMean(table *bench.Table, library string, list []row) {
 		}
 	}
 	if len(ratios) > 0 {
-		table.Rowf("%s | %s | %d | %.2f | %.2f | %s", list[0].Operator, library, len(ratios), stats.GeometricMean(ratios), least, of)
+		table.Rowf("%s | %s | %d | %.2f | %.2f | %s", list[0].Operator, library, len(ratios), bench.GeometricMean(ratios), least, of)
 	}
 }

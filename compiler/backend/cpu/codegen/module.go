@@ -80,19 +80,6 @@ func LinkIn(u *Unit, w *expr.Workload, kernels []backend.Printed) (string, error
 	return u.Source(), nil
 }
 
-// Module prints candidates and links them. Every schedule must implement w.
-func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (string, error) {
-	list := make([]backend.Printed, len(kernels))
-	for i, k := range kernels {
-		p, err := Print(fmt.Sprintf("k%d", i), k, t)
-		if err != nil {
-			return "", err
-		}
-		list[i] = p
-	}
-	return Link(w, list, t)
-}
-
 // ModuleTable returns the C table tilth_module with the initialisers of its kernels.
 func ModuleTable(w *expr.Workload, kernels []string) string {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}

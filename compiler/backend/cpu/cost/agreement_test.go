@@ -119,7 +119,7 @@ func samples(t *testing.T, s *searchspace.Space, rng *rand.Rand) map[string][]sa
 			t.Fatal(err)
 		}
 		kind := kindOf(s, p)
-		list[kind] = append(list[kind], sample{s.Cost(p), cost.Of(applied, s.Target).Cycles()})
+		list[kind] = append(list[kind], sample{s.Cost(p), analyse(applied, s.Target).Cycles()})
 	}
 	return list
 }

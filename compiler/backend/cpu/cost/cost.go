@@ -27,13 +27,6 @@ type Analysis struct {
 	quotients []quotient
 }
 
-// Of returns the analysis of a schedule on a target. It does not change the schedule.
-func Of(s *schedule.Schedule, t *target.Target) *Analysis {
-	a := new(Analysis)
-	a.Run(s, t)
-	return a
-}
-
 // Cycles returns the time of the kernel in cycles of one core: the time of each statement's busiest worker, plus that
 // of starting parallel regions. A parallel loop that runs once starts none.
 func (a *Analysis) Cycles() float64 {

@@ -63,7 +63,7 @@ func analysed(t testing.TB, w *expr.Workload, on *target.Target, point string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cost.Of(s, on)
+	return analyse(s, on)
 }
 
 // TestTwiceTheRowsAreTwiceTheArithmetic checks that instructions, iterations and cycles grow with the work, and that
@@ -140,7 +140,7 @@ func wasted(t *testing.T, model, has, point string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total := cost.Of(s, on).Total
+		total := analyse(s, on).Total
 		if more := total.Iterations / total.Useful; more > 4./3 {
 			t.Errorf("%s computes %.2f times as much as there is", point, more)
 		}
@@ -168,7 +168,7 @@ func TestATileThatCrossesRowsPadsThemWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			total := cost.Of(s, on).Total
+			total := analyse(s, on).Total
 			return total.Iterations / total.Useful
 		}
 		if whole, crossing := waste(7), waste(5); !(crossing > 4*whole) {
@@ -194,7 +194,7 @@ func TestCodeGrowsWithTheTileAndItsBorders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return cost.Of(s, m).Code()
+			return analyse(s, m).Code()
 		}
 		const rest = " hb=1 cb=1 outer=0 inner=0 ku=9 pf=0 joint=0 feed="
 		small, large, borders := code("tv=1 tw=1 th=1"+rest+"1"), code("tv=2 tw=2 th=1"+rest+"1"), code("tv=1 tw=1 th=1"+rest+"0")
@@ -236,4 +236,10 @@ func TestARegionCostsWhereSeveralWorkersShareALoop(t *testing.T) {
 			t.Errorf("%s: %.0f cycles, want %.0f", c.name, got, want)
 		}
 	}
+}
+
+func analyse(s *schedule.Schedule, t *target.Target) *cost.Analysis {
+	a := new(cost.Analysis)
+	a.Run(s, t)
+	return a
 }

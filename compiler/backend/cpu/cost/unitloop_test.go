@@ -3,7 +3,6 @@ package cost_test
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -20,7 +19,7 @@ func TestALoopOfOneIterationCostsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return cost.Of(s, on).Cycles()
+		return analyse(s, on).Cycles()
 	}
 	plain, vectors := cycles("reorder 0 0 1\n"), cycles("split 0 1 8 0\nvectorize 0 3\n")
 	for trace, want := range map[string]float64{

@@ -36,8 +36,3 @@ func SPIRFlags(extensions string) []string {
 	}
 	return flags
 }
-
-// AMDFlags returns clang's flags to compile such text to object code for an AMD GPU, such as gfx90a.
-func AMDFlags(arch string) []string {
-	return append([]string{"--target=amdgcn-amd-amdhsa", "-nogpulib", "-mcpu=" + arch}, openclFlags...)
-}

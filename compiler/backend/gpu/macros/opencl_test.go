@@ -78,11 +78,16 @@ func TestKernelsAssembleForAMD(t *testing.T) {
 			}
 			t.Run(arch+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				made := compileOpenCL(t, read(t, "kernels", name+".c"), AMDFlags(arch))
+				made := compileOpenCL(t, read(t, "kernels", name+".c"), amdFlags(arch))
 				if !strings.HasPrefix(string(made), "\x7fELF") || !strings.Contains(string(made), ".kd\x00") {
 					t.Errorf("the object of %d bytes has no kernel", len(made))
 				}
 			})
 		}
 	}
+}
+
+// amdFlags returns clang's flags to compile such text to object code for an AMD GPU, such as gfx90a.
+func amdFlags(arch string) []string {
+	return append([]string{"--target=amdgcn-amd-amdhsa", "-nogpulib", "-mcpu=" + arch}, openclFlags...)
 }
