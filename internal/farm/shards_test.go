@@ -24,7 +24,7 @@ func (l *lonely) Meet(context.Context, records.Member) ([]records.Member, error)
 		l.met = true
 		return []records.Member{{}}, nil
 	}
-	return nil, errors.New("the database is away")
+	return nil, errors.New("the database is unavailable")
 }
 
 func (l *lonely) Leave() {}
@@ -52,6 +52,7 @@ func TestATrackerWithoutPeersKeepsItsShards(t *testing.T) {
 		host.Add(one, prometheus.NewRegistry())
 		s.giveUp = append(s.giveUp, make(chan struct{}, 1))
 	}
+	s.began.Store(true)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*giveUpAfter*countEvery+time.Millisecond)
 		defer cancel()
