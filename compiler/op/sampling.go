@@ -80,6 +80,8 @@ func cubicWeight(d, a float64) float64 {
 
 // placeOf maps position o of the result to one of the operand; false if the transformation is unknown. Products are
 // converted so that no processor adds to them before they are rounded.
+//
+//nolint:unconvert // a conversion rounds: it prevents a fused multiply-add
 func placeOf[F float32 | float64](transformation string, o F, a resizedAxis) (F, bool) {
 	in, out, scale, start, end := F(a.in), F(a.out), F(a.scale), F(a.start), F(a.end)
 	half := (o+0.5)/scale - 0.5
