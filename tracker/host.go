@@ -269,7 +269,7 @@ func (h *Host) pages() *web.Site {
 // alive returns an error if the store of any hosted shard has failed, since its tracker is stopping.
 func (h *Host) alive() error {
 	for _, one := range h.all() {
-		if err := one.engine.Alive(); err != nil {
+		if err := one.coordinator.Alive(); err != nil {
 			return err
 		}
 	}
@@ -283,7 +283,7 @@ func (h *Host) ready(ctx context.Context) error {
 		return h.why.why()
 	}
 	for _, one := range all {
-		if err := one.engine.Ready(ctx); err != nil {
+		if err := one.coordinator.Ready(ctx); err != nil {
 			return fmt.Errorf("shard %d: %w", one.cfg.Shard.Index, err)
 		}
 	}
@@ -338,7 +338,7 @@ func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	<-ctx.Done()
 	h.health.Shutdown()
 	for _, one := range h.all() {
-		one.engine.Close() // ends long polls and streams
+		one.coordinator.Close() // ends long polls and streams
 	}
 	stopServer(server)
 	site.Close()
@@ -362,7 +362,7 @@ func (h *Host) updateHealth(ctx context.Context) error {
 		cancel()
 		h.health.SetServingStatus("", status)
 		if all := h.all(); len(all) > 0 { // agents have a session with every shard
-			rpc.UpdateServiceHealth(all[0].engine, h.health)
+			rpc.UpdateServiceHealth(all[0].coordinator, h.health)
 		}
 		select {
 		case <-ticker.C:

@@ -168,7 +168,7 @@ type hostHoldings struct{ *Host }
 // JobOwner implements authz.Holdings.
 func (h hostHoldings) JobOwner(id string) (owner authz.Owner, is bool, err error) {
 	for _, one := range h.all() {
-		owner, is, failed := (holdings{one.engine}).JobOwner(id)
+		owner, is, failed := (holdings{one.coordinator}).JobOwner(id)
 		if is {
 			return owner, true, nil
 		}
@@ -180,7 +180,7 @@ func (h hostHoldings) JobOwner(id string) (owner authz.Owner, is bool, err error
 // Session implements authz.Holdings.
 func (h hostHoldings) Session(session string) (out authz.Session, ok bool) {
 	for _, one := range h.all() {
-		if out, ok = (holdings{one.engine}).Session(session); ok {
+		if out, ok = (holdings{one.coordinator}).Session(session); ok {
 			return out, true
 		}
 	}
@@ -190,7 +190,7 @@ func (h hostHoldings) Session(session string) (out authz.Session, ok bool) {
 // Sessions implements authz.Holdings. Agents have a session with each shard.
 func (h hostHoldings) Sessions(identity string) (count int) {
 	for _, one := range h.all() {
-		count += one.engine.Members().Of(identity)
+		count += one.coordinator.Members().Of(identity)
 	}
 	return count
 }

@@ -71,7 +71,7 @@ func (s Security) guardWeb(lis net.Listener, refused func(net.Addr)) net.Listene
 func (t *Tracker) newGate() *authz.Gate {
 	s := t.cfg.Security
 	return authz.New(authz.Config{
-		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t.engine}, Logger: t.log, Now: t.cfg.Now,
+		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t.coordinator}, Logger: t.log, Now: t.cfg.Now,
 		CallsPerSecond: s.CallsPerSecond,
 		Refused:        t.metrics.RefusedCaller,
 	})
@@ -112,7 +112,7 @@ func (t *Tracker) refusedPeer(addr net.Addr) {
 }
 
 // holdings answers the gate's questions about jobs and sessions.
-type holdings struct{ *coordinator.Engine }
+type holdings struct{ *coordinator.Coordinator }
 
 // Sessions implements authz.Holdings.
 func (h holdings) Sessions(identity string) int { return h.Members().Of(identity) }

@@ -126,7 +126,7 @@ func (t *Tracker) Serve(ctx context.Context, calls, pages net.Listener) error {
 	}
 	go run("tracker", func() error { return t.Run(ctx) })
 	go run("serve health", func() error {
-		rpc.ServeHealth(ctx, t.engine, t.health)
+		rpc.ServeHealth(ctx, t.coordinator, t.health)
 		return nil
 	})
 	go run("serve gRPC", func() error {

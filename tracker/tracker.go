@@ -129,14 +129,14 @@ func (c *Config) state() state.Config {
 // use.
 type Tracker struct {
 	*rpc.Services
-	cfg     Config
-	log     *slog.Logger
-	engine  *coordinator.Engine
-	upkeep  *Upkeep
-	metrics *telemetry.Metrics
-	bounds  *wire.Checker
-	guard   atomic.Pointer[connlimit.Guard] // of the newest server; nil before the first
-	health  *health.Server                  // the gRPC health service
+	cfg         Config
+	log         *slog.Logger
+	coordinator *coordinator.Coordinator
+	upkeep      *Upkeep
+	metrics     *telemetry.Metrics
+	bounds      *wire.Checker
+	guard       atomic.Pointer[connlimit.Guard] // of the newest server; nil before the first
+	health      *health.Server                  // the gRPC health service
 }
 
 // New returns a tracker that resumes from the state in the store.
@@ -156,7 +156,7 @@ func New(cfg Config) (*Tracker, error) {
 	t := &Tracker{cfg: cfg, log: cfg.Logger, bounds: checker, health: health.NewServer()}
 	artifacts := cfg.Artifacts
 	artifacts.Dir = cfg.ArtifactsDir
-	t.engine, err = coordinator.New(coordinator.Config{
+	t.coordinator, err = coordinator.New(coordinator.Config{
 		State: cfg.state(), Store: cfg.Store, Artifacts: artifacts, Calls: cfg.Limits.Calls, Watches: cfg.Limits.Watches,
 		Observe: func(f state.Fact) { t.metrics.Observe(f) }, Failing: cfg.Failing,
 	})
@@ -176,8 +176,8 @@ func New(cfg Config) (*Tracker, error) {
 		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
 		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
 	})
-	t.Services = rpc.New(t.engine, cfg.Shard, t.upkeep, t.metrics, &rpc.Releases{Dir: cfg.ReleasesDir}, cfg.Logger)
-	if err := t.engine.Recover(); err != nil {
+	t.Services = rpc.New(t.coordinator, cfg.Shard, t.upkeep, t.metrics, &rpc.Releases{Dir: cfg.ReleasesDir}, cfg.Logger)
+	if err := t.coordinator.Recover(); err != nil {
 		return nil, fmt.Errorf("recover the tracker's state: %w", err)
 	}
 	return t, nil
@@ -187,18 +187,18 @@ func New(cfg Config) (*Tracker, error) {
 func (t *Tracker) sources() telemetry.Sources {
 	from := telemetry.Sources{
 		State: func() (f state.Figures) {
-			t.engine.Read(func(m *state.Machine) { f = m.Figures() })
+			t.coordinator.Read(func(m *state.Machine) { f = m.Figures() })
 			return f
 		},
 		Jobs: func(limit int) (jobs []state.JobFigures) {
-			t.engine.Read(func(m *state.Machine) { jobs = m.OldestJobs(limit) })
+			t.coordinator.Read(func(m *state.Machine) { jobs = m.OldestJobs(limit) })
 			return jobs
 		},
 		Devices: func(limit int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures) {
-			t.engine.Read(func(m *state.Machine) { states, warned, furthest = m.Devices(limit) })
+			t.coordinator.Read(func(m *state.Machine) { states, warned, furthest = m.Devices(limit) })
 			return states, warned, furthest
 		},
-		Streams: t.engine.Watches().Count, Store: t.cfg.Store, Artifacts: t.engine.Artifacts().Stats, FreeBytes: t.engine.FreeBytes,
+		Streams: t.coordinator.Watches().Count, Store: t.cfg.Store, Artifacts: t.coordinator.Artifacts().Stats, FreeBytes: t.coordinator.FreeBytes,
 		RequestBytes: t.held((*connlimit.Guard).HeldBytes), AnswerBytes: t.held((*connlimit.Guard).AnswerBytes),
 	}
 	if file, ok := t.cfg.Store.(records.File); ok {
@@ -238,12 +238,12 @@ func (t *Tracker) Run(ctx context.Context) error {
 	defer keeping.Wait()
 	defer stop()
 	keeping.Go(func() { t.upkeep.Run(ctx) })
-	return t.engine.Run(ctx)
+	return t.coordinator.Run(ctx)
 }
 
 // Close ends long polls and streams, so that a server can stop gracefully.
 func (t *Tracker) Close() {
-	t.engine.Close()
+	t.coordinator.Close()
 	t.health.Shutdown()
 }
 
@@ -257,7 +257,7 @@ func (t *Tracker) HTTPHandler() http.Handler {
 func (t *Tracker) pages(g *authz.Gate) *web.Site {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
 	return web.New(web.Config{
-		Conn: t.newInProcess(g), Door: g, Checks: wire.HealthChecks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer,
+		Conn: t.newInProcess(g), Door: g, Checks: wire.HealthChecks{Live: t.coordinator.Alive, Ready: t.coordinator.Ready}, Metrics: gatherer,
 		Logger: t.log, Now: t.cfg.Now,
 	})
 }

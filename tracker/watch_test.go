@@ -45,7 +45,7 @@ func TestWatchesOfEndedJobsUseNoMemory(t *testing.T) {
 	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-2"}, silent{ctx: t.Context()}); status.Code(err) != codes.NotFound {
 		t.Errorf("a job that is not there: %v", err)
 	}
-	if n := tracker.engine.Watches().Count(); n != 0 {
+	if n := tracker.coordinator.Watches().Count(); n != 0 {
 		t.Errorf("%d subscriptions are kept", n)
 	}
 }

@@ -3,6 +3,6 @@
 // receives events.
 //
 // Every operation follows one path (see Update). Under one lock the machine checks it, changes memory and returns the
-// rows to store. The engine commits them and answers once they are on disk. Changes reach the disk in the order in
-// which they were made, so no answer can depend on lost state.
+// rows to store. The coordinator commits them and answers once they are on disk. Changes reach the disk in the order
+// in which they were made, so no answer can depend on lost state.
 package coordinator

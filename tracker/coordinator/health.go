@@ -15,7 +15,7 @@ import (
 const minFreeBytes = 64 << 20
 
 // Alive returns an error once the store has failed, since memory is then ahead of it for good.
-func (e *Engine) Alive() error {
+func (e *Coordinator) Alive() error {
 	select {
 	case <-e.failed:
 		if e.remote != nil {
@@ -29,7 +29,7 @@ func (e *Engine) Alive() error {
 
 // Ready returns an error unless a write would succeed now. The presence of agents does not matter: they reach the
 // tracker through the load balancer that asks this.
-func (e *Engine) Ready(ctx context.Context) error {
+func (e *Coordinator) Ready(ctx context.Context) error {
 	if err := e.Alive(); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 }
 
 // FreeBytes returns the free space for records or artifacts, whichever is less.
-func (e *Engine) FreeBytes() (int64, error) {
+func (e *Coordinator) FreeBytes() (int64, error) {
 	artifacts, err := filesystem.FreeBytes(e.cfg.Artifacts.Dir)
 	file, ok := e.store.(records.File)
 	if err != nil || !ok {

@@ -23,7 +23,7 @@ type wait struct {
 }
 
 // answer completes a pending request. The caller must hold the lock.
-func (e *Engine) answer(w *state.Waiter, l lease) {
+func (e *Coordinator) answer(w *state.Waiter, l lease) {
 	if waiting := e.waits[w]; waiting != nil {
 		waiting.lease = l
 		close(waiting.answered)
@@ -33,7 +33,7 @@ func (e *Engine) answer(w *state.Waiter, l lease) {
 
 // Lease leases work to the agent of a session. If nothing is queued, it waits up to patience, or until EndWait names
 // the request. The response is empty if no work was available.
-func (e *Engine) Lease(ctx context.Context, session, name string, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
+func (e *Coordinator) Lease(ctx context.Context, session, name string, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
 	if err := e.refuseAway(); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (e *Engine) Lease(ctx context.Context, session, name string, patience time.
 }
 
 // await waits until the request is granted, its patience runs out, or its call ends.
-func (e *Engine) await(ctx context.Context, waiter *state.Waiter, w *wait, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
+func (e *Coordinator) await(ctx context.Context, waiter *state.Waiter, w *wait, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -92,7 +92,7 @@ func (e *Engine) await(ctx context.Context, waiter *state.Waiter, w *wait, patie
 }
 
 // EndWait ends a pending request for work. It reports whether one of that name was pending.
-func (e *Engine) EndWait(session, name string) (bool, error) {
+func (e *Coordinator) EndWait(session, name string) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	waiter, err := e.machine.FindWait(session, name)
@@ -105,7 +105,7 @@ func (e *Engine) EndWait(session, name string) (bool, error) {
 }
 
 // granted returns a lease once it is on disk. If the caller has gone, it returns the lease.
-func (e *Engine) granted(ctx context.Context, response *tilthv1.LeaseWorkResponse, p *records.Pending) (*tilthv1.LeaseWorkResponse, error) {
+func (e *Coordinator) granted(ctx context.Context, response *tilthv1.LeaseWorkResponse, p *records.Pending) (*tilthv1.LeaseWorkResponse, error) {
 	err := e.wait(ctx, p)
 	if err == nil {
 		err = ctx.Err()
@@ -126,7 +126,7 @@ func (e *Engine) granted(ctx context.Context, response *tilthv1.LeaseWorkRespons
 
 // Heartbeat renews an agent's session and the leases that it lists, and takes back leases that it should have listed.
 // wanted reports that work for the agent waits in another shard.
-func (e *Engine) Heartbeat(ctx context.Context, session string, listed []*tilthv1.LeaseToken, wanted bool) (*tilthv1.HeartbeatResponse, error) {
+func (e *Coordinator) Heartbeat(ctx context.Context, session string, listed []*tilthv1.LeaseToken, wanted bool) (*tilthv1.HeartbeatResponse, error) {
 	e.mu.Lock()
 	response, lost, err := e.machine.Heartbeat(session, listed, wanted)
 	if err != nil || len(lost) == 0 {

@@ -6,7 +6,7 @@ import (
 )
 
 // followRemote logs when the store's server goes away and returns.
-func (e *Engine) followRemote() {
+func (e *Coordinator) followRemote() {
 	remote, ok := e.store.(records.Remote)
 	if !ok {
 		return
@@ -24,10 +24,10 @@ func (e *Engine) followRemote() {
 
 // away reports whether the store's server is unavailable. No change may be made then, since memory would only run
 // further ahead. Earlier commits wait.
-func (e *Engine) away() bool { return e.remote != nil && e.remote.Away() != nil }
+func (e *Coordinator) away() bool { return e.remote != nil && e.remote.Away() != nil }
 
 // refuseAway refuses a call while the store's server is unavailable. Only the log names the server and the cause.
-func (e *Engine) refuseAway() error {
+func (e *Coordinator) refuseAway() error {
 	if e.away() {
 		return state.Refuse(state.StoreAway, "%v: try again later", records.ErrAway)
 	}

@@ -10,7 +10,7 @@ import (
 
 // Run runs periodic work until ctx ends or the store fails; it returns the store's error. When Run returns, long polls
 // and streams have ended.
-func (e *Engine) Run(ctx context.Context) error {
+func (e *Coordinator) Run(ctx context.Context) error {
 	defer e.Close()
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -41,7 +41,7 @@ func (e *Engine) Run(ctx context.Context) error {
 const minTick = 10 * time.Millisecond
 
 // untilTick returns the time until the next tick: one second, or less if a time budget runs out earlier.
-func (e *Engine) untilTick() time.Duration {
+func (e *Coordinator) untilTick() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := min(time.Second, e.cfg.State.LeaseTimeout/4)
@@ -53,7 +53,7 @@ func (e *Engine) untilTick() time.Duration {
 
 // tick runs the periodic operations, each in a change of its own. It skips ticks while the store's server is away; the
 // tracker counts as stopped during that time.
-func (e *Engine) tick(ctx context.Context) {
+func (e *Coordinator) tick(ctx context.Context) {
 	if e.away() {
 		return
 	}
@@ -81,7 +81,7 @@ func (e *Engine) tick(ctx context.Context) {
 }
 
 // storeTime stores the time counted since it was last stored.
-func (e *Engine) storeTime() {
+func (e *Coordinator) storeTime() {
 	err := e.Update(context.Background(), func(c *state.Change) error {
 		c.StoreTime()
 		return nil
@@ -91,7 +91,7 @@ func (e *Engine) storeTime() {
 	}
 }
 
-func (e *Engine) wakeSweeper() {
+func (e *Coordinator) wakeSweeper() {
 	select {
 	case e.sweep <- struct{}{}:
 	default:
@@ -99,7 +99,7 @@ func (e *Engine) wakeSweeper() {
 }
 
 // sweeper removes leftover rows of dropped jobs until ctx ends.
-func (e *Engine) sweeper(ctx context.Context) {
+func (e *Coordinator) sweeper(ctx context.Context) {
 	e.wakeSweeper() // an earlier process may have left some
 	for {
 		select {

@@ -11,7 +11,7 @@ import (
 // Update runs one operation. The step must check everything before it modifies anything: if it returns an error,
 // nothing has changed. Update returns once the change, and everything before it, is on disk. Its errors are refusals
 // or the context's.
-func (e *Engine) Update(ctx context.Context, step func(c *state.Change) error) error {
+func (e *Coordinator) Update(ctx context.Context, step func(c *state.Change) error) error {
 	if n := e.calls.Add(1); n > int64(e.cfg.Calls) {
 		e.calls.Add(-1)
 		return state.RefuseOf(state.Overloaded, "calls", "%d calls wait for the tracker's disk: try again", n-1)
@@ -36,14 +36,14 @@ func (e *Engine) Update(ctx context.Context, step func(c *state.Change) error) e
 }
 
 // apply makes a change and carries out its effects and those of the leases that follow. The caller must hold the lock.
-func (e *Engine) apply(step func(c *state.Change) error) (*records.Pending, error) {
+func (e *Coordinator) apply(step func(c *state.Change) error) (*records.Pending, error) {
 	own, err := e.machine.Apply(step)
 	return e.carryOut(own), err
 }
 
 // carryOut carries out all pending effects of the machine. It returns the pending write of own. The caller must hold
 // the lock.
-func (e *Engine) carryOut(own *state.Effects) (pending *records.Pending) {
+func (e *Coordinator) carryOut(own *state.Effects) (pending *records.Pending) {
 	for _, effects := range e.machine.Effects() {
 		p := e.commit(effects)
 		if effects == own {
@@ -57,7 +57,7 @@ func (e *Engine) carryOut(own *state.Effects) (pending *records.Pending) {
 }
 
 // commit hands a change to the store.
-func (e *Engine) commit(effects *state.Effects) *records.Pending {
+func (e *Coordinator) commit(effects *state.Effects) *records.Pending {
 	for _, fact := range effects.Facts {
 		e.cfg.Observe(fact)
 	}
@@ -74,7 +74,7 @@ func (e *Engine) commit(effects *state.Effects) *records.Pending {
 }
 
 // wait waits for the store.
-func (e *Engine) wait(ctx context.Context, p *records.Pending) error {
+func (e *Coordinator) wait(ctx context.Context, p *records.Pending) error {
 	err := p.Wait(ctx)
 	if err == nil {
 		return nil

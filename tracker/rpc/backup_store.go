@@ -27,7 +27,7 @@ var errSlowBackup = errors.New("the receiver read nothing for too long")
 
 // BackupStore implements tilthv1.AdminServiceServer.
 func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.ServerStreamingServer[tilthv1.BackupStoreResponse]) error {
-	file, ok := s.engine.Store().(records.File)
+	file, ok := s.coordinator.Store().(records.File)
 	if !ok {
 		return status.Error(codes.FailedPrecondition,
 			"the tracker keeps its records in no file, so there is no file to back up: a database is backed up with pg_dump")
@@ -39,7 +39,7 @@ func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.Server
 	defer end()
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	chunks := &chunkWriter{ctx: ctx, closing: s.engine.Closing(), out: make(chan []byte)}
+	chunks := &chunkWriter{ctx: ctx, closing: s.coordinator.Closing(), out: make(chan []byte)}
 	var size int64
 	var err error
 	go func() {

@@ -93,7 +93,7 @@ func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*til
 		}
 	}
 	limit := cmp.Or(int(req.GetPageSize()), math.MaxInt)
-	page, next, err := s.engine.Store().BestPage(within, string(mark), limit, maxListBytes)
+	page, next, err := s.coordinator.Store().BestPage(within, string(mark), limit, maxListBytes)
 	if next == "" && !private {
 		next = first
 	}
@@ -122,7 +122,7 @@ func marks(mark, owner, target string) bool {
 // firstPrivate returns the mark of the first page of an owner's private records, or "".
 func (s *Services) firstPrivate(owner, target string) (mark string, err error) {
 	of := records.Private(target, owner)
-	groups, _, err := s.engine.Store().GroupPage(of, "", 1)
+	groups, _, err := s.coordinator.Store().GroupPage(of, "", 1)
 	if len(groups) == 0 {
 		return "", err
 	}
@@ -138,7 +138,7 @@ func (s *Services) addBest(page *tilthv1.BestRecordsResponse, r *tilthv1.Record,
 		return nil
 	}
 	if whose != "" {
-		_, err := s.engine.Store().BestAllowed(target, r.GetWorkloadDigest(), "")
+		_, err := s.coordinator.Store().BestAllowed(target, r.GetWorkloadDigest(), "")
 		if err == nil {
 			return nil // it was on an earlier page
 		}

@@ -28,6 +28,6 @@ func (s *Services) CheckFarm(_ context.Context, req *tilthv1.CheckFarmRequest) (
 		}
 	}
 	response := &tilthv1.CheckFarmResponse{}
-	s.engine.Read(func(m *state.Machine) { response.Wait = m.CheckFarm(spec) })
+	s.coordinator.Read(func(m *state.Machine) { response.Wait = m.CheckFarm(spec) })
 	return response, nil
 }

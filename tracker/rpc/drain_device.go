@@ -34,7 +34,7 @@ func (s *Services) awaitDrain(ctx context.Context, name string, wait time.Durati
 		var out *tilthv1.Device
 		var changed <-chan struct{}
 		var err error
-		s.engine.Read(func(m *state.Machine) { out, changed, err = m.Device(name) })
+		s.coordinator.Read(func(m *state.Machine) { out, changed, err = m.Device(name) })
 		if err != nil { // forgotten in the meantime
 			return nil, s.status(err)
 		}
@@ -45,7 +45,7 @@ func (s *Services) awaitDrain(ctx context.Context, name string, wait time.Durati
 		case <-changed:
 		case <-timer.C:
 			over = true
-		case <-s.engine.Closing():
+		case <-s.coordinator.Closing():
 			over = true
 		case <-ctx.Done():
 			return nil, status.FromContextError(ctx.Err()).Err()

@@ -12,7 +12,7 @@ import (
 
 // finishedBy reports whether an ended job was finished under this lease, so that the call is a repetition.
 func (s *Services) finishedBy(token *tilthv1.LeaseToken) bool {
-	row, err := s.engine.Store().JobRow(token.GetSubject())
+	row, err := s.coordinator.Store().JobRow(token.GetSubject())
 	if err != nil {
 		if !errors.Is(err, records.ErrNotFound) {
 			s.log.Error("read job", "job", token.GetSubject(), "error", err)

@@ -8,7 +8,7 @@ import (
 
 // EndWait implements tilthv1.AgentServiceServer.
 func (s *Services) EndWait(_ context.Context, req *tilthv1.EndWaitRequest) (*tilthv1.EndWaitResponse, error) {
-	ended, err := s.engine.EndWait(req.GetSession(), req.GetName())
+	ended, err := s.coordinator.EndWait(req.GetSession(), req.GetName())
 	if err != nil {
 		return nil, s.status(err)
 	}

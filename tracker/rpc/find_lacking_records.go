@@ -14,7 +14,7 @@ func (s *Services) FindLackingRecords(_ context.Context, req *tilthv1.FindLackin
 	if err != nil {
 		return nil, err
 	}
-	lacking, err := exchange.Lacking(s.engine.Store(), of, keys)
+	lacking, err := exchange.Lacking(s.coordinator.Store(), of, keys)
 	return &tilthv1.FindLackingRecordsResponse{Keys: records.PackKeys(lacking)}, StoreError(err)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // GetAgent implements tilthv1.AgentServiceServer.
 func (s *Services) GetAgent(_ context.Context, req *tilthv1.GetAgentRequest) (response *tilthv1.GetAgentResponse, err error) {
-	s.engine.Read(func(m *state.Machine) {
+	s.coordinator.Read(func(m *state.Machine) {
 		var a *tilthv1.Agent
 		if a, err = m.Agent(req.GetName()); err == nil {
 			response = &tilthv1.GetAgentResponse{Agent: a}

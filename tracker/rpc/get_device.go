@@ -9,7 +9,7 @@ import (
 
 // GetDevice implements tilthv1.DeviceServiceServer.
 func (s *Services) GetDevice(ctx context.Context, req *tilthv1.GetDeviceRequest) (response *tilthv1.GetDeviceResponse, err error) {
-	s.engine.Read(func(m *state.Machine) {
+	s.coordinator.Read(func(m *state.Machine) {
 		var d *tilthv1.Device
 		if d, _, err = m.Device(req.GetName()); err == nil {
 			viewerOf(ctx).hideWork(m, d)

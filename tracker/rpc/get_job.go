@@ -11,7 +11,7 @@ import (
 
 // GetJob implements tilthv1.JobServiceServer. It reads the store, so the answer cannot be lost in a crash.
 func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
-	j, err := s.engine.Store().Job(req.GetJobId())
+	j, err := s.coordinator.Store().Job(req.GetJobId())
 	if errors.Is(err, records.ErrNotFound) || err == nil && !viewerOf(ctx).sees(ownerOf(j.GetSpec())) {
 		return nil, notFound("job", req.GetJobId())
 	}
@@ -19,7 +19,7 @@ func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*til
 		return nil, StoreError(err)
 	}
 	response := &tilthv1.GetJobResponse{Job: j}
-	s.engine.Read(func(m *state.Machine) {
+	s.coordinator.Read(func(m *state.Machine) {
 		m.AddWaits(true, j)
 		response.Outage = m.Outage()
 	})

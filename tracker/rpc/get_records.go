@@ -16,7 +16,7 @@ func (s *Services) GetRecords(req *tilthv1.GetRecordsRequest, stream grpc.Server
 	if err != nil {
 		return err
 	}
-	err = exchange.Get(s.engine.Store(), of, keys, func(r *tilthv1.Record) error {
+	err = exchange.Get(s.coordinator.Store(), of, keys, func(r *tilthv1.Record) error {
 		if err := records.TooLarge(r); err != nil {
 			s.log.Warn("record left out of an exchange", "error", err)
 			return nil

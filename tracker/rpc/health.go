@@ -24,7 +24,7 @@ const healthInterval = time.Second
 
 // ServeHealth updates a gRPC health server until ctx ends. The empty name is the tracker's own health; services that
 // need agents have their own.
-func ServeHealth(ctx context.Context, e *coordinator.Engine, server *health.Server) {
+func ServeHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server) {
 	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -36,7 +36,7 @@ func ServeHealth(ctx context.Context, e *coordinator.Engine, server *health.Serv
 	}
 }
 
-func updateHealth(ctx context.Context, e *coordinator.Engine, server *health.Server) {
+func updateHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server) {
 	ctx, cancel := context.WithTimeout(ctx, 2*healthInterval)
 	defer cancel()
 	server.SetServingStatus("", serving(e.Ready(ctx) == nil))
@@ -44,7 +44,7 @@ func updateHealth(ctx context.Context, e *coordinator.Engine, server *health.Ser
 }
 
 // UpdateServiceHealth updates the health of the services that need agents.
-func UpdateServiceHealth(e *coordinator.Engine, server *health.Server) {
+func UpdateServiceHealth(e *coordinator.Coordinator, server *health.Server) {
 	var present map[tilthv1.AgentKind]bool
 	e.Read(func(m *state.Machine) { present = m.Kinds() })
 	for kind, name := range needs {

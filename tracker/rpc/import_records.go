@@ -15,7 +15,7 @@ import (
 
 // ImportRecords implements tilthv1.RecordServiceServer.
 func (s *Services) ImportRecords(stream grpc.ClientStreamingServer[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]) error {
-	imported, skipped, err := s.engine.Store().Import(stream.Context(), func() (*tilthv1.Record, error) {
+	imported, skipped, err := s.coordinator.Store().Import(stream.Context(), func() (*tilthv1.Record, error) {
 		m, err := stream.Recv()
 		return m.GetRecord(), err
 	})

@@ -22,7 +22,7 @@ func (s *Services) control(ctx context.Context, id string, step func(*state.Chan
 	if err != nil {
 		return nil, err
 	}
-	j, err := s.engine.Store().Job(id)
+	j, err := s.coordinator.Store().Job(id)
 	switch {
 	case errors.Is(err, records.ErrNotFound):
 		return nil, notFound("job", id)

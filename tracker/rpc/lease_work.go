@@ -13,6 +13,6 @@ func (s *Services) LeaseWork(ctx context.Context, req *tilthv1.LeaseWorkRequest)
 	if wait < 0 || wait > wire.LongestWait {
 		return nil, invalid("wait", "is %v, not between 0 and %v", wait, wire.LongestWait)
 	}
-	response, err := s.engine.Lease(ctx, req.GetSession(), req.GetName(), wait)
+	response, err := s.coordinator.Lease(ctx, req.GetSession(), req.GetName(), wait)
 	return response, s.status(err)
 }

@@ -20,6 +20,6 @@ func (s *Services) ListAgents(_ context.Context, req *tilthv1.ListAgentsRequest)
 		return nil, err
 	}
 	response := &tilthv1.ListAgentsResponse{Agents: agents, NextPageToken: next}
-	s.engine.Read(func(m *state.Machine) { response.Outage = m.Outage() })
+	s.coordinator.Read(func(m *state.Machine) { response.Outage = m.Outage() })
 	return response, nil
 }

@@ -23,7 +23,7 @@ func (s *Services) ListJobs(ctx context.Context, req *tilthv1.ListJobsRequest) (
 	}
 	response, err := s.listJobs(viewerOf(ctx), req)
 	if err == nil {
-		s.engine.Read(func(m *state.Machine) { m.AddWaits(false, response.GetJobs()...) })
+		s.coordinator.Read(func(m *state.Machine) { m.AddWaits(false, response.GetJobs()...) })
 	}
 	return response, err
 }
@@ -37,11 +37,11 @@ func (s *Services) listJobs(v viewer, req *tilthv1.ListJobsRequest) (*tilthv1.Li
 	if !v.all {
 		q.Sees = v.sees
 	}
-	jobs, next, err := s.engine.Store().Jobs(q)
+	jobs, next, err := s.coordinator.Store().Jobs(q)
 	if err != nil {
 		return nil, StoreError(err)
 	}
 	response := &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next}
-	s.engine.Read(func(m *state.Machine) { response.Missing = m.Missing() })
+	s.coordinator.Read(func(m *state.Machine) { response.Missing = m.Missing() })
 	return response, nil
 }

@@ -10,7 +10,7 @@ import (
 // ListOwners implements tilthv1.JobServiceServer. Owners are sorted by name.
 func (s *Services) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) (*tilthv1.ListOwnersResponse, error) {
 	var waiting map[string]int
-	s.engine.Read(func(m *state.Machine) { waiting = m.Waiting() })
+	s.coordinator.Read(func(m *state.Machine) { waiting = m.Waiting() })
 	owners, next, err := page(s, (*state.Machine).OwnerNames, req, func(m *state.Machine, name string) (*tilthv1.Owner, bool) {
 		o := m.Owner(name, waiting)
 		return o, o != nil

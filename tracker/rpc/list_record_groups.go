@@ -22,7 +22,7 @@ func (s *Services) ListRecordGroups(_ context.Context, req *tilthv1.ListRecordGr
 		return nil, invalidPageToken(req.GetPageToken())
 	}
 	filter := exchange.Filter{Target: req.GetTarget(), Workloads: slices.Sorted(slices.Values(req.GetWorkloadDigests()))}
-	page, next, err := exchange.Summaries(s.engine.Store(), filter, string(after), int(req.GetPageSize()))
+	page, next, err := exchange.Summaries(s.coordinator.Store(), filter, string(after), int(req.GetPageSize()))
 	if err != nil {
 		return nil, StoreError(err)
 	}

@@ -21,6 +21,6 @@ func (s *Services) ListRecordKeys(_ context.Context, req *tilthv1.ListRecordKeys
 	if size := int(req.GetPageSize()); size > 0 {
 		limit = min(limit, size)
 	}
-	keys, err := s.engine.Store().KeyPage(records.Group{Target: req.GetTarget(), Workload: req.GetWorkloadDigest()}, from, limit)
+	keys, err := s.coordinator.Store().KeyPage(records.Group{Target: req.GetTarget(), Workload: req.GetWorkloadDigest()}, from, limit)
 	return &tilthv1.ListRecordKeysResponse{Keys: records.PackKeys(keys)}, StoreError(err)
 }

@@ -26,9 +26,9 @@ func (s *Services) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.Serv
 		}
 		return stream.Send(&tilthv1.ListRecordsResponse{Record: r})
 	}
-	err = s.engine.Store().List(stream.Context(), req.GetTarget(), req.GetWorkloadDigest(), send)
+	err = s.coordinator.Store().List(stream.Context(), req.GetTarget(), req.GetWorkloadDigest(), send)
 	if err == nil && owner != "" {
-		err = s.engine.Store().List(stream.Context(), records.Private(req.GetTarget(), owner), req.GetWorkloadDigest(), send)
+		err = s.coordinator.Store().List(stream.Context(), records.Private(req.GetTarget(), owner), req.GetWorkloadDigest(), send)
 	}
 	if errors.Is(err, records.ErrDamaged) || errors.Is(err, records.ErrAway) {
 		return StoreError(err)

@@ -29,9 +29,9 @@ func page[M proto.Message](
 		return nil, "", invalidPageToken(token)
 	}
 	var names []string
-	s.engine.Read(func(m *state.Machine) { names = all(m) })
+	s.coordinator.Read(func(m *state.Machine) { names = all(m) })
 	names = namesAfter(names, req.GetPageToken()) // sort without holding the lock
-	s.engine.Read(func(m *state.Machine) {
+	s.coordinator.Read(func(m *state.Machine) {
 		limit, bytes := int(req.GetPageSize()), 0
 		for i, name := range names {
 			item, ok := show(m, name)

@@ -17,11 +17,11 @@ func checkTarget(target string) error {
 
 // best returns the best record that the owner may see. With an empty owner it considers shared records only.
 func (s *Services) best(owner, target, workload, numerics string) (*tilthv1.Record, error) {
-	shared, err := s.engine.Store().BestAllowed(target, workload, numerics)
+	shared, err := s.coordinator.Store().BestAllowed(target, workload, numerics)
 	if owner == "" || err != nil && !errors.Is(err, records.ErrNotFound) {
 		return shared, err
 	}
-	own, otherwise := s.engine.Store().BestAllowed(records.Private(target, owner), workload, numerics)
+	own, otherwise := s.coordinator.Store().BestAllowed(records.Private(target, owner), workload, numerics)
 	switch {
 	case errors.Is(otherwise, records.ErrNotFound):
 		return shared, err
@@ -36,7 +36,7 @@ func (s *Services) best(owner, target, workload, numerics string) (*tilthv1.Reco
 
 // known returns a lookup of the records that the owner may see.
 func (s *Services) known(owner string) lookUp {
-	store := s.engine.Store()
+	store := s.coordinator.Store()
 	if owner == "" {
 		return store.Known
 	}

@@ -34,7 +34,7 @@ func (s *Services) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRe
 	if proposal.Closed == "" {
 		return proposal.ProposeBatchResponse, nil
 	}
-	id, row, err := s.engine.Store().ClosedProposal(proposal.Closed)
+	id, row, err := s.coordinator.Store().ClosedProposal(proposal.Closed)
 	if err != nil {
 		return nil, StoreError(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // PruneRecords implements tilthv1.AdminServiceServer.
 func (s *Services) PruneRecords(ctx context.Context, req *tilthv1.PruneRecordsRequest) (*tilthv1.PruneRecordsResponse, error) {
-	removed, kept, err := s.engine.Store().Prune(ctx, records.PruneOptions{
+	removed, kept, err := s.coordinator.Store().Prune(ctx, records.PruneOptions{
 		KeepBest: int(req.GetKeepBest()), KeepRecent: int(req.GetKeepRecent()), Target: req.GetTarget(), Workload: req.GetWorkloadDigest(),
 	})
 	if err != nil {

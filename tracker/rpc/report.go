@@ -20,7 +20,7 @@ func (s *Services) report(ctx context.Context, call string, token *tilthv1.Lease
 	if err != nil || known {
 		return err
 	}
-	row, err := s.engine.Store().ClosedBatch(token.GetSubject())
+	row, err := s.coordinator.Store().ClosedBatch(token.GetSubject())
 	if err != nil && !errors.Is(err, records.ErrNotFound) {
 		return StoreError(err)
 	}

@@ -53,7 +53,7 @@ func checkModelReport(req *tilthv1.ReportModelRequest) error {
 // longer held.
 func (s *Services) reading(ctx context.Context, req *tilthv1.ReportModelRequest) (*state.Reading, error) {
 	var job *tilthv1.JobSpec
-	s.engine.Read(func(m *state.Machine) { job = m.ReadBy(req.GetLease()) })
+	s.coordinator.Read(func(m *state.Machine) { job = m.ReadBy(req.GetLease()) })
 	if job == nil || len(req.GetTasks()) == 0 {
 		return state.FailedReading(req), nil
 	}

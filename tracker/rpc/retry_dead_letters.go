@@ -41,7 +41,7 @@ func (s *Services) deadBatches(letters []*tilthv1.DeadLetter, ids []string) (out
 		if len(ids) > 0 && !named[letter.GetBatchId()] {
 			continue
 		}
-		stored, err := s.engine.Store().DeadBatch(letter.GetBatchId())
+		stored, err := s.coordinator.Store().DeadBatch(letter.GetBatchId())
 		if errors.Is(err, records.ErrNotFound) {
 			continue // a letter of an older version, or a concurrent retry
 		}

@@ -25,11 +25,11 @@ type Services struct {
 	tilthv1.UnimplementedRunServiceServer
 	tilthv1.UnimplementedAdminServiceServer
 
-	engine  *coordinator.Engine
-	backups Backups
-	counts  Counts
-	log     *slog.Logger
-	shard   Shard
+	coordinator *coordinator.Coordinator
+	backups     Backups
+	counts      Counts
+	log         *slog.Logger
+	shard       Shard
 	// releases serves agents' updates.
 	releases *Releases
 }
@@ -48,9 +48,9 @@ type Backups interface {
 	Begin() (end func(), ok bool)
 }
 
-// New returns the services of an engine for one shard.
-func New(e *coordinator.Engine, shard Shard, backups Backups, counts Counts, releases *Releases, log *slog.Logger) *Services {
-	return &Services{engine: e, shard: shard, backups: backups, counts: counts, releases: releases, log: log}
+// New returns the services of a coordinator for one shard.
+func New(e *coordinator.Coordinator, shard Shard, backups Backups, counts Counts, releases *Releases, log *slog.Logger) *Services {
+	return &Services{coordinator: e, shard: shard, backups: backups, counts: counts, releases: releases, log: log}
 }
 
 // Register registers the services with a server.
@@ -65,7 +65,7 @@ func (s *Services) Register(r grpc.ServiceRegistrar) {
 	tilthv1.RegisterRunServiceServer(r, s)
 	tilthv1.RegisterAdminServiceServer(r, s)
 	tilthv1.RegisterReleaseServiceServer(r, s.releases)
-	tilthv1.RegisterArtifactServiceServer(r, artifact.NewService(s.engine.Artifacts(), callerName))
+	tilthv1.RegisterArtifactServiceServer(r, artifact.NewService(s.coordinator.Artifacts(), callerName))
 }
 
 // update runs an operation of the state machine that cannot fail.
@@ -80,7 +80,7 @@ func (s *Services) update(ctx context.Context, step func(c *state.Change)) error
 // nothing requires that the tracker still owns the store: one that lost it without noticing might report a job as
 // paused that another tracker has resumed.
 func (s *Services) tryUpdate(ctx context.Context, step func(c *state.Change) error) error {
-	return s.status(s.engine.Update(ctx, func(c *state.Change) error {
+	return s.status(s.coordinator.Update(ctx, func(c *state.Change) error {
 		c.Confirm()
 		return step(c)
 	}))

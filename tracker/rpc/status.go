@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// status converts an error of the engine or the state machine to a gRPC status. It counts refusals.
+// status converts an error of the coordinator or the state machine to a gRPC status. It counts refusals.
 func (s *Services) status(err error) error {
 	var r *state.Refusal
 	switch {

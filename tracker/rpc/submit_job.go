@@ -33,7 +33,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 		return nil, err
 	}
 	submission := state.NewSubmission(req.GetRequestId(), req.GetSpec(), progress)
-	if err := s.engine.LookUp(submission); err != nil {
+	if err := s.coordinator.LookUp(submission); err != nil {
 		return nil, s.status(err)
 	}
 	var job *tilthv1.Job
@@ -43,7 +43,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 		return err
 	})
 	if err == nil && before != "" {
-		if job, err = s.engine.Store().Job(before); err != nil {
+		if job, err = s.coordinator.Store().Job(before); err != nil {
 			err = StoreError(err)
 		}
 	}

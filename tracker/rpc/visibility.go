@@ -35,11 +35,11 @@ func ownerOf(spec *tilthv1.JobSpec) records.Owner {
 // jobOwner returns the owner of an open or ended job.
 func (s *Services) jobOwner(id string) (owner records.Owner, err error) {
 	var open bool
-	s.engine.Read(func(m *state.Machine) { owner, open = m.JobOwner(id) })
+	s.coordinator.Read(func(m *state.Machine) { owner, open = m.JobOwner(id) })
 	if open {
 		return owner, nil
 	}
-	owner, err = s.engine.Store().JobOwner(id)
+	owner, err = s.coordinator.Store().JobOwner(id)
 	if errors.Is(err, records.ErrNotFound) {
 		return owner, notFound("job", id)
 	}

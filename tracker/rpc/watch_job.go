@@ -27,11 +27,11 @@ func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 	}
 	w := &watcher{Services: s, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), statuses: req.GetStatus(), stream: stream}
 	// Subscribe before reading the log, so that no event is lost between the two.
-	if w.events = s.engine.Watches().Subscribe(w.jobID); w.events == nil {
+	if w.events = s.coordinator.Watches().Subscribe(w.jobID); w.events == nil {
 		return s.status(state.RefuseOf(state.Overloaded, "watches", "the tracker sends %d streams of events, and has no room for more: try again",
-			s.engine.Watches().Max()))
+			s.coordinator.Watches().Max()))
 	}
-	defer s.engine.Watches().End(w.jobID, w.events)
+	defer s.coordinator.Watches().End(w.jobID, w.events)
 	if err := w.checkHistory(req.GetAfter()); err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 	if after == nil || w.next == 1 {
 		return nil
 	}
-	events, err := w.engine.Store().Events(w.jobID, w.next-1, 1)
+	events, err := w.coordinator.Store().Events(w.jobID, w.next-1, 1)
 	if err != nil {
 		return StoreError(err)
 	}
 	if len(events) > 0 && proto.Equal(events[0].GetAt(), after) {
 		return nil
 	}
-	if _, err := w.engine.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
+	if _, err := w.coordinator.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
 		return notFound("job", w.jobID)
 	}
 	return w.Services.status(state.Refuse(state.OtherHistory,
@@ -84,14 +84,14 @@ func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 func (w *watcher) catchUp() error {
 	for {
 		// Read the state first: if the job has ended, the events read afterwards are the last.
-		row, err := w.engine.Store().JobRow(w.jobID)
+		row, err := w.coordinator.Store().JobRow(w.jobID)
 		if errors.Is(err, records.ErrNotFound) {
 			return notFound("job", w.jobID)
 		}
 		if err != nil {
 			return StoreError(err)
 		}
-		events, err := w.engine.Store().Events(w.jobID, w.next, eventsPerRead)
+		events, err := w.coordinator.Store().Events(w.jobID, w.next, eventsPerRead)
 		if err != nil {
 			return StoreError(err)
 		}
@@ -102,7 +102,7 @@ func (w *watcher) catchUp() error {
 			continue
 		}
 		// A job dropped in the meantime has no events either.
-		if _, err := w.engine.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
+		if _, err := w.coordinator.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
 			return notFound("job", w.jobID)
 		}
 		w.ended = records.Final(row.GetJob().GetState())
@@ -131,10 +131,10 @@ func (w *watcher) follow() error {
 		case <-w.events.Wake():
 		case <-w.stream.Context().Done():
 			return status.FromContextError(w.stream.Context().Err()).Err()
-		case <-w.engine.Closing():
+		case <-w.coordinator.Closing():
 			return wire.Refuse(codes.Unavailable, wire.ReasonStopping, "tracker is stopping")
 		}
-		events, missed := w.engine.Watches().Take(w.events)
+		events, missed := w.coordinator.Watches().Take(w.events)
 		if len(events) > 0 && events[0].GetSequence() > w.next {
 			missed = true
 		}

@@ -16,7 +16,7 @@ const statusEvery = time.Second
 // every handover, so that state is sent only if it lasts.
 func (w *watcher) sendStatus() error {
 	var now *tilthv1.JobStatus
-	w.engine.Read(func(m *state.Machine) { now = m.Status(w.jobID) })
+	w.coordinator.Read(func(m *state.Machine) { now = m.Status(w.jobID) })
 	if now == nil && w.shard.elsewhere(w.jobID) { // this shard has no further status
 		now = &tilthv1.JobStatus{}
 	}

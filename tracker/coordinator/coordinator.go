@@ -12,24 +12,25 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Config configures an engine. All fields except Failing are required.
+// Config configures a coordinator. All fields except Failing are required.
 type Config struct {
 	// State configures the machine. New sets Artifacts, Requested and Life.
 	State state.Config
-	// Store must be open. The caller closes it after all users of the engine have stopped.
+	// Store must be open. The caller closes it after all users of the coordinator have stopped.
 	Store records.Store
 	// Artifacts configures the artifact store. New sets Damaged, Logger and Now.
 	Artifacts artifact.Options
 	// Calls bounds the calls that wait for the disk, Watches the event streams.
 	Calls, Watches int
-	// Observe receives the facts of each change. It is called with the engine's lock held and must not block.
+	// Observe receives the facts of each change. It is called with the coordinator's lock held and must not block.
 	Observe func(state.Fact)
-	// Failing is called once when the store cannot be written; the engine stops then. If nil, the error is logged.
+	// Failing is called once when the store cannot be written; the coordinator stops then. If nil, the error is
+	// logged.
 	Failing func(error)
 }
 
-// Engine runs a state machine. Its methods are safe for concurrent use.
-type Engine struct {
+// Coordinator runs a state machine. Its methods are safe for concurrent use.
+type Coordinator struct {
 	cfg       Config
 	log       *slog.Logger
 	store     records.Store
@@ -53,9 +54,9 @@ type Engine struct {
 	waits   map[*state.Waiter]*wait
 }
 
-// New returns an engine for an empty farm.
-func New(cfg Config) (*Engine, error) {
-	e := &Engine{
+// New returns a coordinator for an empty farm.
+func New(cfg Config) (*Coordinator, error) {
+	e := &Coordinator{
 		cfg: cfg, log: cfg.State.Logger, store: cfg.Store, watches: newWatches(cfg.Watches),
 		sweep: make(chan struct{}, 1), closing: make(chan struct{}), failed: make(chan struct{}),
 		waits: map[*state.Waiter]*wait{},
@@ -77,7 +78,7 @@ func New(cfg Config) (*Engine, error) {
 }
 
 // Recover loads the state from the store. It must be called before Run.
-func (e *Engine) Recover() error {
+func (e *Coordinator) Recover() error {
 	file, isFile := e.store.(records.File)
 	if isFile {
 		file.OnDamage(e.logDamage)
@@ -98,7 +99,7 @@ func (e *Engine) Recover() error {
 }
 
 // applyNow makes a change and waits until it is stored. The caller must hold the lock.
-func (e *Engine) applyNow(step func(c *state.Change) error) error {
+func (e *Coordinator) applyNow(step func(c *state.Change) error) error {
 	pending, err := e.apply(step)
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func (e *Engine) applyNow(step func(c *state.Change) error) error {
 
 // retainAll enforces the retention rules on a store that another tracker, or this one with other rules, has written.
 // The caller must hold the lock.
-func (e *Engine) retainAll() (err error) {
+func (e *Coordinator) retainAll() (err error) {
 	ended, owners := e.machine.Ended()
 	for _, owner := range append(owners, "") {
 		for before := -1; before != ended; {
@@ -124,39 +125,39 @@ func (e *Engine) retainAll() (err error) {
 }
 
 // Read calls look with the lock held. look must not retain the machine.
-func (e *Engine) Read(look func(m *state.Machine)) {
+func (e *Coordinator) Read(look func(m *state.Machine)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	look(e.machine)
 }
 
 // LookUp reads what a submission needs from the store, without holding the lock.
-func (e *Engine) LookUp(s *state.Submission) error {
+func (e *Coordinator) LookUp(s *state.Submission) error {
 	var lapsed uint64
 	e.Read(func(m *state.Machine) { lapsed = m.Lapsed() })
 	return s.LookUp(e.store.JobByRequest, lapsed)
 }
 
 // Members returns the session counts by identity. They need no lock.
-func (e *Engine) Members() *state.Members { return e.machine.Members() }
+func (e *Coordinator) Members() *state.Members { return e.machine.Members() }
 
 // Store returns the store.
-func (e *Engine) Store() records.Store { return e.store }
+func (e *Coordinator) Store() records.Store { return e.store }
 
 // Artifacts returns the artifact store.
-func (e *Engine) Artifacts() *artifact.Store { return e.artifacts }
+func (e *Coordinator) Artifacts() *artifact.Store { return e.artifacts }
 
 // Watches returns the subscriptions to events.
-func (e *Engine) Watches() *Watches { return e.watches }
+func (e *Coordinator) Watches() *Watches { return e.watches }
 
 // Closing returns a channel that is closed when long polls and streams must end.
-func (e *Engine) Closing() <-chan struct{} { return e.closing }
+func (e *Coordinator) Closing() <-chan struct{} { return e.closing }
 
 // Close ends long polls and streams, so that a server can stop gracefully.
-func (e *Engine) Close() { e.closeOnce.Do(func() { close(e.closing) }) }
+func (e *Coordinator) Close() { e.closeOnce.Do(func() { close(e.closing) }) }
 
 // fail records that the store cannot be written. From then on memory is ahead of the store for good.
-func (e *Engine) fail(err error) {
+func (e *Coordinator) fail(err error) {
 	e.failOnce.Do(func() {
 		e.cfg.Failing(err)
 		e.failure = err
@@ -165,7 +166,7 @@ func (e *Engine) fail(err error) {
 }
 
 // damaged handles a damaged artifact that was set aside.
-func (e *Engine) damaged(digest string) {
+func (e *Coordinator) damaged(digest string) {
 	err := e.Update(context.Background(), func(c *state.Change) error {
 		c.Damaged(digest)
 		return nil
@@ -176,6 +177,6 @@ func (e *Engine) damaged(digest string) {
 }
 
 // logDamage logs a damaged row of the records file.
-func (e *Engine) logDamage(d *records.Damage) {
+func (e *Coordinator) logDamage(d *records.Damage) {
 	e.log.Error("row of the records file damaged", "bucket", d.Bucket, "key", string(d.Key), "error", d.Err)
 }
