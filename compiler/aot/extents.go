@@ -82,8 +82,7 @@ func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 	return t.ShapeWith(all)
 }
 
-// ExtentsOf derives the named extents from the shapes of named inputs. The error names an input with an invalid
-// shape.
+// ExtentsOf derives the named extents from the shapes of named inputs. Errors name the input with a wrong shape.
 func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error) {
 	list := make([]program.Extent, len(m.Extents))
 	for k, e := range m.Extents {

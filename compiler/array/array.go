@@ -126,8 +126,7 @@ func (a *Array) Head(axis int, count int64) *Array {
 	return head
 }
 
-// Corner returns the first elements along each axis, as many as shape has there, which must not exceed the array's
-// shape.
+// Corner returns the first elements along each axis, as many as shape has. shape must not exceed the array's.
 func (a *Array) Corner(shape []int64) *Array {
 	for axis, n := range shape {
 		a = a.Head(axis, n)

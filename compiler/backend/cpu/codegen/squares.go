@@ -38,8 +38,7 @@ func hasSquares(rows, columns array.DType, terms int64) (turned, ok bool) {
 	return true, squareInstructions[squareTypes{columns, rows}].terms == terms
 }
 
-// squares prints the exchange of lanes between two vectors. The exchange is its own inverse for squares stored row by
-// row.
+// squares prints the exchange of lanes between two vectors. It is its own inverse for squares stored row by row.
 func (p *printer) squares(n *ir.Squares) {
 	first, second := []int64{0, 1, 4, 5}, []int64{2, 3, 6, 7}
 	switch {
