@@ -39,7 +39,7 @@ func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "lab", "bench", "offline", "testdata")})
+	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "lab", "bench", "replay", "testdata")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type options struct {
 }
 
 func parse(args []string) (o options, err error) {
-	flags := flag.NewFlagSet("card", flag.ContinueOnError)
+	flags := flag.NewFlagSet("gpu", flag.ContinueOnError)
 	flags.StringVar(&o.tilth, "tilth", "bin/tilth", "the program")
 	flags.StringVar(&o.python, "python", "python3", "a Python that has PyTorch; '' compares with nothing")
 	flags.StringVar(&o.version, "version", "unknown", "version of the tree; steps that it did are not done again")

@@ -24,7 +24,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("dist", flag.ContinueOnError)
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	root := flags.String("root", ".", "folder of the repository")
 	out := flags.String("out", "dist", "folder for the release; its contents are removed")
 	archs := flags.String("arch", strings.Join(architectures, ","), "comma-separated architectures")
