@@ -1,6 +1,6 @@
 //go:build race
 
-package job
+package jobclient
 
 // raced is true with the race detector, which changes the exit status of a process that runs out of memory.
 const raced = true
