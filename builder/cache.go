@@ -88,8 +88,7 @@ func OpenObjectCache(dir string) (*ObjectCache, error) {
 	return &ObjectCache{files}, nil
 }
 
-// add stores the object of some candidates under their keys. Failures are ignored: the object is then built
-// again.
+// add stores the object of some candidates under their keys. Failures cost another build.
 func (k *ObjectCache) add(object string, keys []string) {
 	if k == nil {
 		return

@@ -90,8 +90,7 @@ func ownDigest(s *schedule.Schedule) string {
 	return s.Own.Kernel.Digest()
 }
 
-// printed returns the code of a candidate. It recovers from panics, so that compiler bugs do not crash the
-// agent.
+// printed returns the code of a candidate. It recovers from panics, so that bugs do not crash the agent.
 func (j *job) printed(k replayed) (p backend.Printed, err error) {
 	defer schedule.RecoverAs(&err)
 	return j.backend.Print(fmt.Sprintf("k%d", k.index), k.Kernel, j.batch.Target)

@@ -44,8 +44,7 @@ func (m *Model) WithDigest(digest string) *Model {
 }
 
 // Times predicts the base-2 logarithm of the candidates' nanoseconds. For unknown tasks it is correct up to a
-// constant. Each row describes one candidate. It returns an error if the rows have other features than the
-// model.
+// constant. Each row describes one candidate. It returns an error if the rows have other features.
 func (m *Model) Times(rows []costfeatures.Row) ([]float64, error) {
 	times := make([]float64, len(rows))
 	for k, r := range rows {
@@ -92,8 +91,7 @@ func setName(set *costfeatures.Set) string {
 	return set.Name
 }
 
-// Read reads a model written by Write or LightGBM. It must predict gains from the features of one of the
-// sets.
+// Read reads a model written by Write or LightGBM. It must predict gains from a known feature set.
 func Read(r io.Reader, sets ...*costfeatures.Set) (*Model, error) {
 	trees, err := gbdt.Read(r)
 	if err != nil {

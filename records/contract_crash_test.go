@@ -83,7 +83,7 @@ func (k storeKind) checkWithKills(t *testing.T, name string) {
 
 // killed starts a writing process, kills it after a number of stored writes, and returns the number of the last
 // acknowledged write.
-func killed(t *testing.T, store string, writes int) (told int) {
+func killed(t *testing.T, store string, writes int) (acknowledged int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), crashEnv+"="+store)
@@ -98,7 +98,7 @@ func killed(t *testing.T, store string, writes int) (told int) {
 	count := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); count++ {
 		if n, err := strconv.Atoi(lines.Text()); err == nil {
-			told = n
+			acknowledged = n
 		}
 		if count == writes {
 			_ = cmd.Process.Kill()
@@ -108,5 +108,5 @@ func killed(t *testing.T, store string, writes int) (told int) {
 	if count <= writes {
 		t.Fatalf("the process ended by itself after %d writes", count)
 	}
-	return told
+	return acknowledged
 }

@@ -71,7 +71,7 @@ type claunch struct {
 	occupancy, seconds  float64
 }
 
-// loadObject maps a shared object from a file in memory where possible, so that no file system shows it.
+// loadObject maps a shared object from a file in memory where possible, which appears in no folder.
 func (l Loader) loadObject(object []byte) (*capi, error) {
 	path, done, err := l.unpack(object)
 	if err != nil {

@@ -118,6 +118,39 @@ func TestIndicesBeyondTheExtentsOfARunAreNotRead(t *testing.T) {
 	}
 }
 
+// TestIndicesWithoutElementsAreNotScanned: the input has no element at any length.
+func TestIndicesWithoutElementsAreNotScanned(t *testing.T) {
+	m := modeltest.New().Constant("table", 4, 2).Input("i", 0, 6).Node("y = Gather table i").Output("y")
+	m.Graph.Inputs[0].DType, m.Graph.Inputs[0].Shape[1] = array.Int64, onnx.Dim{Value: -1, Param: "length"}
+	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"length": {Min: 1, Max: 6, Caps: []int64{1}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Checks) > 0 {
+		t.Errorf("checks %v", p.Checks)
+	}
+}
+
+// TestIndicesJoinedWithThemselvesAreCheckedOnce bounds the work of an import: the indices double in each of many
+// nodes.
+func TestIndicesJoinedWithThemselvesAreCheckedOnce(t *testing.T) {
+	s := modeltest.New().Constant("table", 4, 2).Input("i", 1)
+	s.Graph.Inputs[0].DType = array.Int64
+	name := "i"
+	for k := range 20 {
+		next := fmt.Sprintf("i%d", k)
+		s = s.Node(fmt.Sprintf("%s = Concat %s %s", next, name, name), modeltest.Int("axis", 0))
+		name = next
+	}
+	p, err := frontend.Import(s.Node("y = Gather table "+name).Output("y"), frontend.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Checks) != 1 {
+		t.Errorf("%d checks, want 1", len(p.Checks))
+	}
+}
+
 // TestIndicesOfEachType checks the scans of all types of inputs that can become indices.
 func TestIndicesOfEachType(t *testing.T) {
 	s := modeltest.New().Constant("table", 100, 1)

@@ -218,8 +218,7 @@ func (l *layout) names(b *strings.Builder) {
 	b.WriteString("  0};\n")
 }
 
-// quote returns a C string: all but plain characters are in octal, which, unlike hexadecimal, ends after three
-// digits.
+// quote returns a C string. All but plain characters are in octal, which ends after three digits.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -159,7 +159,7 @@ func float64ToFloat16(v float64) uint16 {
 	return sign | (uint16(exp+13)<<10 + m) // m's implicit bit carries into the exponent
 }
 
-// float64ToBFloat16 rounds once: float32 is rounded to odd, so that no tie appears where v has none.
+// float64ToBFloat16 rounds once: the intermediate float32 is rounded to odd, which creates no ties.
 func float64ToBFloat16(v float64) uint16 {
 	near := float64(float32(v))
 	bits := math.Float32bits(float32(v))

@@ -16,8 +16,7 @@ type Storage struct {
 	// Bytes is the 8-bit type of integers that are multiplied by known ones; Invalid keeps the model's types.
 	// Results are the same.
 	Bytes DType
-	// RowBytes is the desired alignment of rows of constant factors, if an axis order provides it; 0 if it does not
-	// matter.
+	// RowBytes is the desired alignment of rows of constant factors, if an axis order provides it, or 0.
 	RowBytes int64
 }
 

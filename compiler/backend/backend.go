@@ -82,8 +82,7 @@ const Source = "source"
 type Programs interface {
 	// Harness returns the build of the program that verifies and times the kernels of modules.
 	Harness(t *target.Target) toolchain.Build
-	// Device returns how the harness reaches a device other than its own processor, and nil if there is no such
-	// device.
+	// Device returns how the harness reaches a device other than its own processor, or nil without one.
 	Device(t *target.Target) *Device
 	// Runtime returns the sources that a package needs beside its kernels and its plan.
 	Runtime(t *target.Target) Runtime
@@ -158,8 +157,7 @@ type Features interface {
 	Set() *costfeatures.Set
 	// Describe returns the row of a candidate on a target. cycles is the space's analytic cost, or NaN if unknown.
 	Describe(s *schedule.Schedule, t *target.Target, cycles float64) costfeatures.Row
-	// Prior returns a cost model for a target without measurements, in LightGBM's text format, or "" if no model
-	// exists.
+	// Prior returns a cost model for a target without measurements, in LightGBM's text format, or "".
 	Prior(t *target.Target) string
 	// Code returns approximately how many instructions the source of a candidate has, a proxy for compile time.
 	Code(s *schedule.Schedule, t *target.Target) float64

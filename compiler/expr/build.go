@@ -94,7 +94,7 @@ func (n *Binary) rebuilt(a, b Expr) Expr {
 	return Bin(n.Op, a, b)
 }
 
-// Product returns the product that a fused sum or difference does not round; ok is false if there is none.
+// Product returns the operand of a fused sum or difference that is a product, which is not rounded.
 func (n *Binary) Product() (product *Binary, ok bool) {
 	if !n.Fused {
 		return nil, false

@@ -178,7 +178,7 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *Value) {
 }
 
 // attentionSink returns the score that takes part in each softmax besides those of keys: input 11, one for each head,
-// or zero with a smooth softmax; nil if there is none.
+// or zero with a smooth softmax. It is nil for a plain softmax.
 func (e *expansion) attentionSink(heads int64) *Value {
 	sink := e.tensor(11)
 	switch {

@@ -12,9 +12,10 @@ import (
 
 // float8Format is a type of 8-bit floats. Their values are held as float32: only casts compute with them.
 type float8Format struct {
-	// bits is the number of stored bits of the significand; least and most are the exponents of normal numbers.
-	bits, least, most int
-	largest           float64
+	// bits is the number of stored bits of the significand. Normal numbers have exponents from minExponent to
+	// maxExponent.
+	bits, minExponent, maxExponent int
+	largest                        float64
 	// beyond is the magnitude of a larger number without saturation: infinity or NaN.
 	beyond float64
 	// unsigned is set if there is no negative zero.
@@ -42,8 +43,8 @@ func cast(n *Node, to int64, x expr.Expr) expr.Expr {
 // round rounds to the nearest number of the format, ties to even. A larger number becomes the largest if it saturates.
 func (f float8Format) round(x expr.Expr, saturate bool) expr.Expr {
 	size := expr.Un(expr.Abs, x)
-	step := like(x, math.Ldexp(1, f.least-f.bits))
-	for e := f.least + 1; e <= f.most; e++ {
+	step := like(x, math.Ldexp(1, f.minExponent-f.bits))
+	for e := f.minExponent + 1; e <= f.maxExponent; e++ {
 		step = expr.Sel(expr.Bin(expr.Le, like(x, math.Ldexp(1, e)), size), like(x, math.Ldexp(1, e-f.bits)), step)
 	}
 	y := expr.MulE(expr.Un(expr.Round, expr.DivE(x, step)), step)

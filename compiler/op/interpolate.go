@@ -113,7 +113,7 @@ func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x := l.Readable(in[0])
 	d := wideType(n.Out.DType)
 	if !d.IsFloat() {
-		d = array.Float64 // so that whole results are not just below
+		d = array.Float64
 	}
 	samplers := r.samplers(l, d)
 	corners := int64(1)
@@ -128,7 +128,7 @@ func lowerResize(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}
 	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr {
 		e := at(i)
-		if !n.Out.DType.IsFloat() {
+		if !n.Out.DType.IsFloat() { // the cast truncates, and weights such as 1/3 leave a whole result just below
 			e = expr.Sel(expr.Bin(expr.Lt, e, like(e, 0)), expr.SubE(e, like(e, 0x1p-30)), expr.AddE(e, like(e, 0x1p-30)))
 		}
 		return r.fill(n, samplers, i, expr.To(n.Out.DType, e))

@@ -56,8 +56,7 @@ func (h *histogram) best(feature, bins int, total sums, p *Params) split {
 		if right.second < minWeight {
 			break
 		}
-		// The comparison of the children's scores avoids their two divisions, which would dominate the run
-		// time.
+		// The comparison of the children's scores avoids their two divisions, which would dominate.
 		l, r := left.second+l2, right.second+l2
 		if score := left.first*left.first*r + right.first*right.first*l; score > most*(l*r) {
 			most = score / (l * r)

@@ -124,8 +124,7 @@ const (
 	// connectTime is how long a call refused by a standby tracker is retried, because a connection to another
 	// address may be pending.
 	connectTime = 500 * time.Millisecond
-	// takeoverTime replaces connectTime if several trackers are known, because one of them is about to take
-	// over.
+	// takeoverTime replaces connectTime if several trackers are known, because one is about to take over.
 	takeoverTime = 5 * time.Second
 	// askEvery is the pause after all trackers have refused.
 	askEvery = 50 * time.Millisecond

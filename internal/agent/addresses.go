@@ -29,8 +29,7 @@ type addresses struct{}
 // Scheme implements resolver.Builder.
 func (addresses) Scheme() string { return trackersScheme }
 
-// OverrideAuthority implements resolver.AuthorityOverrider. A list has no authority; each address has its
-// own.
+// OverrideAuthority implements resolver.AuthorityOverrider. Each address of a list has its own.
 func (addresses) OverrideAuthority(resolver.Target) string { return "tracker" }
 
 // Build implements resolver.Builder.

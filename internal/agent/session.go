@@ -86,8 +86,7 @@ func (s *session) run(ctx context.Context) {
 	beat.Wait()
 }
 
-// drain returns when all work has ended, the grace period after the end of ctx is over, or the session is
-// void.
+// drain returns when all work has ended, the grace period after ctx is over, or the session is void.
 func (s *session) drain(ctx, life context.Context, idle <-chan struct{}) {
 	select {
 	case <-ctx.Done():

@@ -25,8 +25,7 @@ type Blob struct {
 type Blobs interface {
 	// String returns the location of the blobs, for messages.
 	String() string
-	// List calls each for all blobs in any order until it fails. A blob that is touched meanwhile is listed at least
-	// once.
+	// List calls each for all blobs in any order until it fails. A blob touched meanwhile is listed at least once.
 	List(ctx context.Context, each func(Blob) error) error
 	// Find returns the blob of a digest; if there are several, the most recently used.
 	Find(ctx context.Context, digest string) (Blob, error)

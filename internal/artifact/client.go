@@ -22,8 +22,7 @@ import (
 // maxRestarts bounds the restarts of a transfer whose bytes were corrupted in transit or evicted meanwhile.
 const maxRestarts = 3
 
-// Client transfers artifacts between this host and the tracker. It resumes interrupted transfers until the context
-// ends.
+// Client transfers artifacts between this host and the tracker. It resumes transfers until the context ends.
 type Client struct {
 	rpc   tilthv1.ArtifactServiceClient
 	cache *Store

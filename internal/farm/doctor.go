@@ -20,8 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// Doctor examines a machine for what tuning needs and what degrades measurements. Each finding has its cost and
-// remedy.
+// Doctor examines a machine for what tuning needs and what degrades measurements. Findings have a cost and a remedy.
 type Doctor struct {
 	// Root contains the kernel's proc and sys folders.
 	Root fs.FS

@@ -161,8 +161,7 @@ func (cfg RunnerConfig) device() (*backend.Device, error) {
 // CardLabel is the label with the name of a card.
 const CardLabel = "card"
 
-// nameOn returns the default name of a runner, which includes the card, so that runners of one machine
-// differ.
+// nameOn returns the default name of a runner, which includes the card, so that a machine's runners differ.
 func nameOn(device *backend.Device) string {
 	const word, enough = "runner", len("GPU-12345678")
 	if device == nil || device.ID == "" {

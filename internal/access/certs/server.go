@@ -19,8 +19,7 @@ type ServerConfig struct {
 	RequireClient bool
 }
 
-// Server is the TLS configuration of a tracker. Its files are read again when they change; new connections use the new
-// ones.
+// Server is the TLS configuration of a tracker. Its files are read again when they change, for new connections.
 type Server struct {
 	files *filesystem.Reloaded[*tls.Config]
 }

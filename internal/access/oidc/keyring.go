@@ -18,8 +18,7 @@ const (
 	refreshEvery = 10 * time.Minute
 	// retryEvery is the retry interval after a failure.
 	retryEvery = 30 * time.Second
-	// requestEvery is the minimum interval between fetches caused by tokens with unknown keys: anyone can make such
-	// tokens.
+	// requestEvery is the minimum interval between fetches caused by tokens with unknown keys, which anyone can make.
 	requestEvery = 10 * time.Second
 	// maxWait is how long a call waits for a fetch.
 	maxWait = 3 * time.Second

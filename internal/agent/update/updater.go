@@ -25,8 +25,7 @@ import (
 type Config struct {
 	// Key verifies releases.
 	Key signing.PublicKey
-	// Program is the path of the running program, which is replaced. Related files beside it start with its
-	// name.
+	// Program is the path of the running program, which is replaced. Related files start with its name.
 	Program string
 	// Version is the version of the program. Static is set for a statically linked one.
 	Version string

@@ -80,8 +80,7 @@ func withoutScopes(f *ir.Func) *ir.Func {
 	}))
 }
 
-// Dump returns a kernel after each step, and its source, for debugging. Without a target (nil) it prints plain scalar
-// C.
+// Dump returns a kernel after each step, and its source, for debugging. Without a target it prints scalar C.
 func Dump(s *schedule.Schedule, t *target.Target) (steps []backend.Step, err error) {
 	u := NewUnit(t)
 	if _, err := lowered(s, u.kernelPasses(), func(step string, f *ir.Func) {

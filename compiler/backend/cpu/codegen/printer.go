@@ -36,8 +36,7 @@ type printer struct {
 	guarded int
 }
 
-// register is a buffer in registers. A defined buffer is a variable of that name; other buffers have a variable per
-// slot.
+// register is a buffer in registers. A defined buffer is a variable of that name; others have one per slot.
 type register struct {
 	*ir.Buffer
 	name    string

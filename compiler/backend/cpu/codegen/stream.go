@@ -14,7 +14,7 @@ func (p *printer) endStreams(streams bool) {
 	}
 }
 
-// streaming declares the non-temporal store of a vector, once, and returns its name. Compilers may lack one.
+// streaming declares a vector's non-temporal store once, and returns its name. Compilers without one store as usual.
 func (u *Unit) streaming(d array.DType, lanes int64) string {
 	t := u.vector(d, lanes)
 	name := "tilth_stream_" + t

@@ -244,7 +244,7 @@ func (p *printer) multiplyAdd(n *expr.Binary) (code string, ok bool) {
 	return cprint.MultiplyAdd(p.unit.helper("fma", n.DType(), p.lanes), n.Op, p.vector(product.A), p.vector(product.B), p.vector(n.A)), true
 }
 
-// vectorExtreme returns Min or Max. An operand that cannot be NaN, such as the zero of a ReLU, goes first, which is
+// vectorExtreme returns Min or Max. An operand that cannot be NaN, such as the zero of a ReLU, goes first: it is
 // cheaper.
 func (p *printer) vectorExtreme(n *expr.Binary) string {
 	a, b := n.A, n.B

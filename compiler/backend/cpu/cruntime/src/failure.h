@@ -1,4 +1,4 @@
-/* Why a model could not be opened. */
+/* Why a call failed. */
 #ifndef TILTH_FAILURE_H
 #define TILTH_FAILURE_H
 #include "model.h"
