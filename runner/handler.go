@@ -37,8 +37,9 @@ type Config struct {
 	Report func(context.Context, *tilthv1.ReportMeasurementsRequest) error
 	// Meter measures energy for targets with that objective; nil if unavailable.
 	Meter *EnergyMeter
-	// Lock, if set, is held while timing, so that nothing else runs on this machine meanwhile.
-	Lock func(context.Context) (release func(), err error)
+	// Lock, if set, is held while timing, so that nothing else runs on this machine meanwhile. Compute, if set, is
+	// held while a reference is computed, so that nothing is timed meanwhile.
+	Lock, Compute func(context.Context) (release func(), err error)
 	// Scratch is a private folder for temporary files and reference results.
 	Scratch string
 	// Sandbox isolates harnesses; nil means limits only.
@@ -126,13 +127,6 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *ba
 		return err
 	}
 	defer files.release()
-	if h.Lock != nil {
-		release, err := h.Lock(ctx)
-		if err != nil {
-			return fmt.Errorf("runner: waiting for the machine: %w", err)
-		}
-		defer release()
-	}
 	plan := Plan{Device: h.Reach, Line: h.Line, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(),
 		CPUs: h.affinity(machine), Seed: h.Seed, Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
@@ -146,7 +140,26 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *ba
 			return errors.New("runner: the job's objective is energy, and this device has no meter")
 		}
 	}
-	if limit := batch.GetDriftLimit(); plan.Finalists && h.Watch != nil && limit > 0 {
+	if err := h.holding(ctx, h.Compute, func() error { return plan.prepare(ctx) }); err != nil {
+		return err
+	}
+	return h.holding(ctx, h.Lock, func() error { return h.time(ctx, plan, batch.GetDriftLimit(), s) })
+}
+
+// holding calls do while it holds a lock, which may be nil.
+func (h *Handler) holding(ctx context.Context, lock func(context.Context) (func(), error), do func() error) error {
+	if lock != nil {
+		release, err := lock(ctx)
+		if err != nil {
+			return fmt.Errorf("runner: waiting for the machine: %w", err)
+		}
+		defer release()
+	}
+	return do()
+}
+
+func (h *Handler) time(ctx context.Context, plan Plan, limit float64, s *batchReport) error {
+	if plan.Finalists && h.Watch != nil && limit > 0 {
 		return h.race(ctx, plan, limit, s)
 	}
 	return s.measure(ctx, plan)

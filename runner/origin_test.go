@@ -2,12 +2,16 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -33,6 +37,38 @@ func (b *bench) lyingHarness(t *testing.T) string {
 	return b.path("liar")
 }
 
+// measureGood returns the lease of a batch with the candidate good of a builder, in one of the artifacts of local.
+func measureGood(machine *target.Target, builder, harness string) *tilthv1.LeaseWorkResponse {
+	work := &tilthv1.MeasureWork{BatchId: "b", BuiltBy: builder, Target: &tilthv1.TargetSpec{Descriptor_: machine.Encode(), DeviceClass: machine.DeviceClass()},
+		Candidates: []*tilthv1.Candidate{{Digest: "good"}},
+		Artifacts:  []*tilthv1.ArtifactRef{{Role: "candidates", Digest: "candidates"}, {Role: "reference", Digest: "reference"}, {Role: "harness", Digest: harness}}}
+	return &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Measure{Measure: work}}
+}
+
+func TestReferencesAreComputedBeforeTheMachineIsReservedForTiming(t *testing.T) {
+	machine := native(t)
+	b := newBench(t, machine)
+	p := b.plan(t, "good")
+	var steps []string
+	var h *Handler
+	lock := func(name string) func(context.Context) (func(), error) {
+		return func(context.Context) (func(), error) {
+			computed, err := filepath.Glob(filepath.Join(h.Scratch, "results-*"))
+			steps = append(steps, fmt.Sprintf("%s with %d results", name, len(computed)))
+			return func() { steps = append(steps, name+" ends") }, err
+		}
+	}
+	h = NewHandler(Config{Device: "board", Classes: []*tilthv1.DeviceClass{{Name: machine.DeviceClass()}}, Scratch: t.TempDir(), Sandbox: b.box, Seed: 1,
+		Artifacts: local{"candidates": p.Candidates[0], "reference": p.Reference, "honest": p.Harness}, Logger: slog.New(slog.DiscardHandler),
+		Lock: lock("timing"), Compute: lock("computing"), Report: func(context.Context, *tilthv1.ReportMeasurementsRequest) error { return nil }})
+	if err := h.Handle(t.Context(), measureGood(machine, "alice", "honest")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"computing with 0 results", "computing ends", "timing with 1 results", "timing ends"}; !slices.Equal(steps, want) {
+		t.Errorf("%q, want %q", steps, want)
+	}
+}
+
 // TestHarnessCachesAreSeparatedByBuilder is a regression test: cached references and calibrations of a hostile
 // builder's harness failed the candidates of honest builders, on a seemingly disturbed device.
 func TestHarnessCachesAreSeparatedByBuilder(t *testing.T) {
@@ -50,11 +86,8 @@ func TestHarnessCachesAreSeparatedByBuilder(t *testing.T) {
 			return nil
 		}})
 	measure := func(builder, harness string) *tilthv1.Measurement {
-		work := &tilthv1.MeasureWork{BatchId: "b", BuiltBy: builder, Target: &tilthv1.TargetSpec{Descriptor_: machine.Encode(), DeviceClass: machine.DeviceClass()},
-			Candidates: []*tilthv1.Candidate{{Digest: "good"}},
-			Artifacts:  []*tilthv1.ArtifactRef{{Role: "candidates", Digest: "candidates"}, {Role: "reference", Digest: "reference"}, {Role: "harness", Digest: harness}}}
 		reports = nil
-		if err := h.Handle(t.Context(), &tilthv1.LeaseWorkResponse{Work: &tilthv1.LeaseWorkResponse_Measure{Measure: work}}); err != nil {
+		if err := h.Handle(t.Context(), measureGood(machine, builder, harness)); err != nil {
 			t.Fatal(err)
 		}
 		if len(reports) != 1 {

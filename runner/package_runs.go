@@ -97,15 +97,12 @@ func (h *Handler) outputs() (string, error) {
 }
 
 // alone runs packages while nothing else runs on this machine.
-func (h *Handler) alone(ctx context.Context, request packagerun.Request, limits packagerun.Limits) (*packagerun.Result, error) {
-	if h.Lock != nil {
-		release, err := h.Lock(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("runner: waiting for the machine: %w", err)
-		}
-		defer release()
-	}
-	return h.Packages.Executor.Run(ctx, request, limits)
+func (h *Handler) alone(ctx context.Context, request packagerun.Request, limits packagerun.Limits) (ran *packagerun.Result, err error) {
+	err = h.holding(ctx, h.Lock, func() error {
+		ran, err = h.Packages.Executor.Run(ctx, request, limits)
+		return err
+	})
+	return ran, err
 }
 
 // result uploads the outputs, if any, and returns the result to report.

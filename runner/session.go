@@ -88,17 +88,10 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > wire.MaxFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MaxFinalists)
 	}
-	if p.linked() {
-		p.Limits = p.Limits.forLinks()
-	}
-	p.Limits = p.Limits.withDefaults(p.BestSeconds, p.Finalists)
 	if p.Calibration == nil {
 		p.Calibration = &Calibration{}
 	}
-	if err := p.show(); err != nil {
-		return err
-	}
-	results, err := openResults(ctx, p)
+	results, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,6 +103,27 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	defer closed()
 	defer p.Pool.rest()
 	return (&objects{plan: p, results: results, report: report}).measure(ctx)
+}
+
+// open completes the plan's limits, shows its files, and reads or computes the results of its reference.
+func (p *Plan) open(ctx context.Context) (*results, error) {
+	if p.linked() {
+		p.Limits = p.Limits.forLinks()
+	}
+	p.Limits = p.Limits.withDefaults(p.BestSeconds, p.Finalists)
+	if err := p.show(); err != nil {
+		return nil, err
+	}
+	return openResults(ctx, *p)
+}
+
+// prepare stores the results of the plan's reference in its cache, for Measure.
+func (p Plan) prepare(ctx context.Context) error {
+	r, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Close()
 }
 
 // show makes the plan's files readable for others, because the harness may run as a different user.

@@ -7,8 +7,7 @@ import (
 )
 
 // budgetTime tracks the time budget of a job. The tracker counts the time and ends the job; the last status
-// that it sent is enough to plan with. With older trackers, which do not report the time left, the tuner ends
-// the job itself.
+// that it sent is enough to plan with.
 type budgetTime struct {
 	// limit is the whole budget; 0 means no limit.
 	limit time.Duration
@@ -19,28 +18,15 @@ type budgetTime struct {
 	runs       bool
 	// start is the start of the clock, shifted by the time for which the job was paused or could not proceed.
 	start time.Time
-	// endsJob is set if the tuner has to end the job.
-	endsJob bool
 }
 
 func newBudgetTime(work *tilthv1.SearchWork) budgetTime {
-	j, now := work.GetJob(), time.Now()
-	b := budgetTime{
-		limit: j.GetSpec().GetBudget().GetTime().AsDuration(), start: j.GetStartedAt().AsTime().Add(j.GetPaused().AsDuration()), reportedAt: now, runs: true,
-	}
-	if left := work.GetTimeLeft(); left != nil {
-		b.left, b.start = left.AsDuration(), now.Add(left.AsDuration()-b.limit)
-	} else {
-		b.endsJob, b.left = b.limit > 0, b.limit-now.Sub(b.start)
-	}
-	return b
+	limit, left, now := work.GetJob().GetSpec().GetBudget().GetTime().AsDuration(), work.GetTimeLeft().AsDuration(), time.Now()
+	return budgetTime{limit: limit, left: left, start: now.Add(left - limit), reportedAt: now, runs: true}
 }
 
 // applyStatus applies a status from the tracker.
 func (b *budgetTime) applyStatus(s *tilthv1.JobStatus, now time.Time) {
-	if b.endsJob || s.GetTimeSpent() == nil {
-		return
-	}
 	spent := s.GetTimeSpent().AsDuration()
 	b.left, b.reportedAt, b.runs, b.start = b.limit-spent, now, s.GetTimeRuns(), now.Add(-spent)
 }
@@ -52,13 +38,4 @@ func (b *budgetTime) leftAt(now time.Time) (left time.Duration, limited bool) {
 		left -= now.Sub(b.reportedAt)
 	}
 	return left, b.limit > 0
-}
-
-// deadline returns the time at which the tuner must end the job, or zero if the tracker ends it or the job
-// has no time budget.
-func (b *budgetTime) deadline() time.Time {
-	if !b.endsJob {
-		return time.Time{}
-	}
-	return b.start.Add(b.limit)
 }

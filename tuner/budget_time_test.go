@@ -20,8 +20,8 @@ func TestTheTrackersClockDecidesOverABudget(t *testing.T) {
 		Job: &tilthv1.Job{Spec: timed(time.Minute), StartedAt: timestamppb.New(time.Now().Add(-time.Hour))}, TimeLeft: durationpb.New(40 * time.Second),
 	})
 	at := func(d time.Duration) time.Time { return b.reportedAt.Add(d) }
-	if left, limited := b.leftAt(at(10 * time.Second)); left != 30*time.Second || !limited || !b.deadline().IsZero() {
-		t.Errorf("left are %v, and the tuner ends it at %v", left, b.deadline())
+	if left, limited := b.leftAt(at(10 * time.Second)); left != 30*time.Second || !limited {
+		t.Errorf("left are %v", left)
 	}
 	b.applyStatus(&tilthv1.JobStatus{TimeSpent: durationpb.New(35 * time.Second)}, at(15*time.Second))
 	if left, _ := b.leftAt(at(time.Hour)); left != 25*time.Second {
@@ -30,21 +30,5 @@ func TestTheTrackersClockDecidesOverABudget(t *testing.T) {
 	b.applyStatus(&tilthv1.JobStatus{TimeSpent: durationpb.New(35 * time.Second), TimeRuns: true}, at(20*time.Second))
 	if left, _ := b.leftAt(b.reportedAt.Add(5 * time.Second)); left != 20*time.Second {
 		t.Errorf("when it goes on, left are %v", left)
-	}
-}
-
-func TestATrackerThatDoesNotKeepTheTimeLeavesItToTheTuner(t *testing.T) {
-	start := time.Now().Add(-30 * time.Second)
-	b := newBudgetTime(&tilthv1.SearchWork{Job: &tilthv1.Job{
-		Spec: timed(time.Minute), StartedAt: timestamppb.New(start), Paused: durationpb.New(10 * time.Second),
-	}})
-	if want := start.Add(70 * time.Second); b.deadline().Sub(want).Abs() > time.Millisecond {
-		t.Errorf("the tuner ends it at %v, want %v", b.deadline(), want)
-	}
-	if left, limited := b.leftAt(start.Add(time.Minute)); (left-10*time.Second).Abs() > time.Millisecond || !limited {
-		t.Errorf("left are %v", left)
-	}
-	if b := newBudgetTime(&tilthv1.SearchWork{Job: &tilthv1.Job{Spec: &tilthv1.JobSpec{}}}); !b.deadline().IsZero() {
-		t.Error("a budget without time has an end")
 	}
 }

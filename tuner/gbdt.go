@@ -27,7 +27,9 @@ type learner struct {
 	// confirming holds points that were fast in earlier jobs and are measured again first.
 	confirming []searchspace.Point
 	// recalled holds points close to earlier fast ones that the current rules of the space no longer contain.
-	recalled, draft []searchspace.Point
+	recalled []searchspace.Point
+	// draft holds the result of drafted once the default schedule was proposed.
+	draft []searchspace.Point
 	// made caches the points evaluated so far, by key.
 	made map[string]*prospect
 	// begun is set once the earlier measurements were read.
@@ -87,13 +89,12 @@ func (g *learner) tryImported(list []Candidate, n int) []Candidate {
 	return g.cheapest(list, len(list)+1, fresh, g.times(fresh))
 }
 
-// begin reads the earlier measurements and drafts the first points.
+// begin reads the earlier measurements.
 func (g *learner) begin() {
 	if g.begun {
 		return
 	}
 	g.begun = true
-	g.draft = g.drafted()
 	if g.options.NoTransfer {
 		return
 	}

@@ -151,22 +151,9 @@ type round struct {
 }
 
 func (r *round) run(ctx context.Context, events <-chan update, watching <-chan error) error {
-	deadline := r.job.time.deadline()
-	var timeout <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		timeout = timer.C
-	}
 	for {
-		if !deadline.IsZero() && !time.Now().Before(deadline) { // the stream of events may never end
-			return r.end(ctx, "time spent")
-		}
 		if r.job.caughtUp() {
 			err := r.propose(ctx)
-			if errors.Is(err, errOutOfTime) {
-				return r.end(ctx, "time spent: "+err.Error())
-			}
 			var broken *brokenSearch
 			if errors.As(err, &broken) {
 				return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_FAILED, broken.Error())
@@ -188,8 +175,6 @@ func (r *round) run(ctx context.Context, events <-chan update, watching <-chan e
 				continue
 			}
 			r.job.apply(n.event)
-		case <-timeout:
-			return r.end(ctx, "time spent")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -249,9 +234,10 @@ func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 	return r.search(ctx)
 }
 
-// firstBatch is the number of candidates of a task that are measured before any task gets a second batch. It
-// covers the default schedule and a few of the most promising candidates, so that the latency of the whole
-// model is known early. Later batches are larger because the search learns less from each candidate.
+// firstBatch is the minimum size of a task's batches. Later ones are larger because the search learns less from each
+// candidate. An unknown task starts with one trial of its default schedule, so that the latency of the whole model is
+// known early, and each further trial goes where it lowers that latency most. A known one starts with the default and
+// its fastest earlier candidates.
 const firstBatch = 4
 
 // A batch has an overhead of a tenth of a second for starting the compiler and linking, so it should be
@@ -265,6 +251,9 @@ const (
 // batchSize returns the maximum size of the next batch of a task.
 func (r *round) batchSize(t *task) int {
 	limit := r.BatchSize
+	if t.proposed == 0 && t.known.best == 0 {
+		limit = 1
+	}
 	if t.seconds > 0 {
 		limit = min(limit, max(minBatch, int(batchSeconds*float64(t.recorded)/t.seconds)))
 	}
@@ -288,23 +277,10 @@ func (b *batch) mode() tilthv1.BatchMode {
 	return tilthv1.BatchMode_BATCH_MODE_SEARCH
 }
 
-// lock acquires the machine's lock. If the tuner keeps the job's time, it gives up at the deadline.
-func (r *round) lock(ctx context.Context) (release func(), err error) {
-	if deadline := r.job.time.deadline(); !deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, deadline, errOutOfTime)
-		defer cancel()
-	}
-	return r.Lock(ctx)
-}
-
-// errOutOfTime is returned if the job's time ran out while waiting for the machine.
-var errOutOfTime = errors.New("no time is left")
-
 // search draws the next batch while nothing is timed on this machine. It returns nil if nothing is left to
 // propose.
 func (r *round) search(ctx context.Context) (*batch, error) {
-	release, err := r.lock(ctx)
+	release, err := r.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}

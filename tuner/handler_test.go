@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,6 +216,41 @@ func TestAJobSpendsItsTrialsAndEnds(t *testing.T) {
 	}
 }
 
+// proposals returns the task and the size of each batch of a job that has ended, in order.
+func (f *farm) proposals(job *tilthv1.Job) (list [][2]int) {
+	stream, err := tilthv1.NewJobServiceClient(f.conn).WatchJob(f.ctx, &tilthv1.WatchJobRequest{JobId: job.GetId()})
+	check(f.t, err)
+	for {
+		response, err := stream.Recv()
+		if err != nil {
+			return list
+		}
+		if p := response.GetEvent().GetProposed(); p != nil {
+			list = append(list, [2]int{int(p.GetTaskIndex()), len(p.GetCandidates())})
+		}
+	}
+}
+
+// TestEachTaskGetsOneTrialFirstInTheOrderOfItsShare covers budgets from one trial to more than one per task.
+func TestEachTaskGetsOneTrialFirstInTheOrderOfItsShare(t *testing.T) {
+	f := newFarm(t)
+	f.start("builder", builderKind, agent.HandlerFunc(f.build))
+	f.start("runner", runnerKind, f.measure(fast))
+	f.start("tuner", tunerKind, f.tuner())
+	spec := f.spec(nil, kerneltest.Product(t, 16, 16, 16), kerneltest.Product(t, 64, 64, 64), kerneltest.Product(t, 32, 32, 32), kerneltest.Product(t, 64, 32, 32))
+	spec.Tasks[2].Weight = 16 // its share is the largest
+	order := [][2]int{{2, 1}, {1, 1}, {3, 1}, {0, 1}}
+	for _, trials := range []int{1, 3, 4, 12} {
+		spec.Budget, spec.NoTransfer = &tilthv1.Budget{Trials: uint32(trials)}, true
+		response, err := tilthv1.NewJobServiceClient(f.conn).SubmitJob(f.ctx, &tilthv1.SubmitJobRequest{RequestId: fmt.Sprint(trials), Spec: spec})
+		check(t, err)
+		got, want := f.proposals(f.wait(response.GetJob(), nil)), order[:min(trials, len(order))]
+		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("%d trials: tasks and sizes of the batches are %v, want them to begin with %v", trials, got, want)
+		}
+	}
+}
+
 func TestABatchReportsItsSearchTime(t *testing.T) {
 	f := newFarm(t)
 	f.start("tuner", tunerKind, f.tuner())
@@ -298,7 +334,7 @@ func TestAJobWithoutMeasurementsReportsTheReason(t *testing.T) {
 		return err
 	}))
 	f.start("tuner", tunerKind, f.tuner())
-	job := f.wait(f.submit(&tilthv1.Budget{Trials: 4}, kerneltest.Product(t, 64, 64, 64)), nil)
+	job := f.wait(f.submit(&tilthv1.Budget{Trials: 1}, kerneltest.Product(t, 64, 64, 64)), nil)
 	if job.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.HasPrefix(job.GetReason(), "no trial was measured: batches given up: 1, ") ||
 		!strings.HasSuffix(job.GetReason(), ": the board is off") {
 		t.Errorf("job ended %v: %s", job.GetState(), job.GetReason())

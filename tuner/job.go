@@ -73,8 +73,10 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *transfer.History, 
 	if err != nil {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
-	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
-	limited := err == nil // without rates, tasks have no limits
+	rates, unlimited := roofline.Decode(spec.GetTarget().GetMachine()) // without rates, tasks have no limits
+	if unlimited != nil {
+		rates = nominal
+	}
 	for k, ts := range spec.GetTasks() {
 		w, err := expr.Parse(string(ts.GetWorkload()))
 		if err != nil {
@@ -95,8 +97,9 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *transfer.History, 
 			return nil, err
 		}
 		task := newTask(k, search, ts.GetWeight(), newKnown(h.Latencies(s)))
-		if limited {
-			task.limit = max(rates.Limits(w, ts.GetFlop()))
+		task.estimate = max(rates.Limits(w, ts.GetFlop()))
+		if unlimited == nil {
+			task.limit = task.estimate
 		}
 		state.tasks = append(state.tasks, task)
 	}

@@ -56,6 +56,9 @@ func (g *learner) drafted() []searchspace.Point {
 // population returns the points to rank for a batch. None of them was proposed before.
 func (g *learner) population() []*prospect {
 	c := collection{learner: g, has: map[string]bool{}}
+	if g.draft == nil {
+		g.draft = g.drafted()
+	}
 	if !g.options.NoTransfer {
 		c.add(g.recalled)
 		c.add(g.view.Near())

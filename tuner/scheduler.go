@@ -1,6 +1,13 @@
 package tuner
 
-import "math"
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/roofline"
+)
+
+// nominal holds rates of a common machine, which order the tasks of an unmeasured one.
+var nominal = roofline.Rates{FlopPerSecond: 100e9, Stores: []roofline.Store{{Name: "memory", Bytes: roofline.MemoryBytes, BytesPerSecond: 10e9}}}
 
 // scheduler chooses the task that gets the next batch: the one with the largest expected decrease of the
 // weighted latency of all tasks per unit of time.
@@ -26,7 +33,8 @@ const (
 	nearLimit = 0.5
 )
 
-// next returns the task for the next batch, or nil if all are exhausted or have converged.
+// next returns the task for the next batch, or nil if all are exhausted or have converged. Of tasks with equal
+// claims, the one with the largest share of the model's time comes first.
 func (s *scheduler) next() *task {
 	var chosen *task
 	largest := 0.0
@@ -34,7 +42,7 @@ func (s *scheduler) next() *task {
 		if t.exhausted || t.converged() {
 			continue
 		}
-		if c := s.claim(t); chosen == nil || c > largest {
+		if c := s.claim(t); chosen == nil || c > largest || c == largest && t.share() > chosen.share() {
 			chosen, largest = t, c
 		}
 	}

@@ -147,14 +147,14 @@ func (p *pool) accept(c Candidate) (_ Candidate, ok bool) {
 }
 
 // start proposes the default schedule as the first candidate, so that every search measures the gain of
-// tuning. Hand-written kernels follow, up to half of the n candidates.
+// tuning. Hand-written kernels follow, up to half of the n candidates, at the latest in the second proposal.
 func (p *pool) start(n int) []Candidate {
-	if len(p.seen) > 0 {
+	if len(p.seen) > 1 {
 		return nil
 	}
 	var list []Candidate
-	if c, ok := p.take(p.space.Default()); ok {
-		list = append(list, c)
+	if len(p.seen) == 0 {
+		list = p.fill(nil, 1, []searchspace.Point{p.space.Default()})
 	}
 	if kernels := p.space.Owns(); kernels > 0 {
 		list = p.fill(list, n, p.space.Scouts(p.rng, max(1, n/2/kernels)))

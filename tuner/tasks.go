@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -17,8 +18,9 @@ type task struct {
 	search Search
 	// weight is the number of occurrences of the task's workload in the model.
 	weight float64
-	// limit is the machine's lower bound of the latency in seconds; 0 if unknown.
-	limit float64
+	// limit is the machine's lower bound of the latency in seconds; 0 if unknown. estimate is a rough one, in
+	// place of a latency, that only orders tasks.
+	limit, estimate float64
 	// known summarises the measurements of the workload before the job.
 	known known
 	// proposed and recorded count trials. best is the lowest latency in seconds so far, or 0.
@@ -43,6 +45,9 @@ type task struct {
 func newTask(index int, search Search, weight float64, k known) *task {
 	return &task{index: index, search: search, weight: max(weight, math.SmallestNonzeroFloat64), known: k}
 }
+
+// share returns the task's part of the model's latency in seconds, estimated without a trial.
+func (t *task) share() float64 { return t.weight * cmp.Or(t.best, t.known.best, t.estimate) }
 
 // known summarises the earlier trials of a task's workload on its target.
 type known struct {

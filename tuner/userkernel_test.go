@@ -87,6 +87,28 @@ func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
 	}
 }
 
+func TestKernelsAreTriedInTheSecondProposalAtTheLatest(t *testing.T) {
+	w := kerneltest.Product(t, 16, 32, 64)
+	base, err := registry.Space(w, machine(t, 1), schedule.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := add(t, base, schedule.Default, kernel(t, w, "mine", `"numerics":"strict",`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tuner.Names() {
+		search, err := tuner.NewSearch(s, nil, tuner.Options{Algorithm: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := search.Propose(1), search.Propose(8)
+		if len(first) != 1 || first[0].Point.Key() != s.Default().Key() || len(second) == 0 || !s.Own(second[0].Point) {
+			t.Errorf("%s proposes %v, then %v", name, first, second)
+		}
+	}
+}
+
 func TestUnsuitableKernelsAreNotUsed(t *testing.T) {
 	w, on := kerneltest.Product(t, 16, 32, 64), machine(t, 1)
 	other := kerneltest.Product(t, 16, 32, 65)

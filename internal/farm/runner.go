@@ -119,6 +119,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		}),
 		Meter:    cfg.Meter,
 		Lock:     base.meter.Lock(base.cfg.Lock.Time),
+		Compute:  base.meter.Lock(base.cfg.Lock.Compute),
 		Watch:    watch,
 		Packages: base.packages(ctx, cfg, device, artifacts, box),
 		Scratch:  base.scratch,
