@@ -42,7 +42,7 @@ func numbered(w *records.Write, n int) {
 	id := fmt.Sprintf("%08d", n)
 	storetest.PutNew(w, id, "ana", id)
 	w.PutBatch(id+".0", &storev1.BatchRow{JobId: id, EventSequence: 1})
-	w.AppendTrials(id, "cpu", "conv", []*tilthv1.JobEvent{{Sequence: 2, Event: &tilthv1.JobEvent_Trial{
+	w.AppendTrials(id, "cpu", &tilthv1.TaskSpec{WorkloadDigest: "conv"}, []*tilthv1.JobEvent{{Sequence: 2, Event: &tilthv1.JobEvent_Trial{
 		Trial: &tilthv1.TrialRecorded{Measurement: storetest.Record("cpu", "conv", int64(n), 1/float64(n)).GetMeasurement()},
 	}}})
 }

@@ -24,7 +24,7 @@ func eventsAreReadFromAnyAndUpToAny(t *testing.T, k storeKind) {
 		}}})
 	}
 	w.AppendEvent("job", state(1))
-	w.AppendTrials("job", "cpu", "conv", together)
+	w.AppendTrials("job", "cpu", &tilthv1.TaskSpec{WorkloadDigest: "conv"}, together)
 	w.AppendEvent("job", state(2+trials))
 	w.AppendEvent("job-2", state(1))
 	if err := db.Commit(w).Wait(t.Context()); err != nil {

@@ -111,7 +111,7 @@ func aDroppedJobLeavesItsRecords(t *testing.T, k storeKind) {
 	storetest.PutNew(w, "job-1", "ana", "r")
 	storetest.PutNew(w, "job-2", "ana", "s")
 	for _, id := range []string{"job-1", "job-2"} {
-		w.AppendTrials(id, "cpu", records.Digest([]byte("conv")), []*tilthv1.JobEvent{{Sequence: 2, Event: &tilthv1.JobEvent_Trial{
+		w.AppendTrials(id, "cpu", &tilthv1.TaskSpec{WorkloadDigest: records.Digest([]byte("conv"))}, []*tilthv1.JobEvent{{Sequence: 2, Event: &tilthv1.JobEvent_Trial{
 			Trial: &tilthv1.TrialRecorded{Measurement: storetest.Record("cpu", "conv", int64(len(id)), 1).GetMeasurement(), BatchId: id + ".0"},
 		}}})
 		w.PutBatch(id+".0", &storev1.BatchRow{JobId: id, EventSequence: 1})

@@ -103,14 +103,14 @@ func twoMeasurementsOfAnInstantAreTwo(t *testing.T, k storeKind) {
 	for i := range uint64(2) {
 		m := storetest.Record("cpu", "conv", 1, 0.5).GetMeasurement()
 		m.Candidate.Trial = uint32(i)
-		w.AppendTrials("job", "cpu", records.Digest([]byte("conv")), []*tilthv1.JobEvent{{
+		w.AppendTrials("job", "cpu", &tilthv1.TaskSpec{Name: "conv", WorkloadDigest: records.Digest([]byte("conv"))}, []*tilthv1.JobEvent{{
 			Sequence: i + 1, Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{Measurement: m, BatchId: "job.0"}},
 		}})
 	}
 	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job", State: tilthv1.JobState_JOB_STATE_RUNNING}})
 	commit(t, s, w)
-	if n := len(storetest.List(t, s, "", "")); n != 2 {
-		t.Errorf("%d records", n)
+	if all := storetest.List(t, s, "", ""); len(all) != 2 || all[0].GetName() != "conv" {
+		t.Errorf("records %v, want two of the task", all)
 	}
 	storetest.Add(t, s, storetest.Record("cpu", "conv", 1, 0.5))
 	if n := len(storetest.List(t, s, "", "")); n != 2 {

@@ -124,7 +124,7 @@ func aPrunedRecordLeavesItsEvent(t *testing.T, k storeKind) {
 			Measurement: storetest.Record("cpu", "conv", int64(i)+1, float64(i)+1).GetMeasurement(), BestSeconds: 1,
 		}}})
 	}
-	w.AppendTrials("job", "cpu", "conv", trials)
+	w.AppendTrials("job", "cpu", &tilthv1.TaskSpec{WorkloadDigest: "conv"}, trials)
 	if err := db.Commit(w).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}

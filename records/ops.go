@@ -123,13 +123,13 @@ type Entry struct {
 	Row         []byte
 }
 
-func newEntry(jobID string, m *tilthv1.Measurement) Entry {
-	return Entry{Key: KeyOf(m), Measurement: m, Row: Encode(&tilthv1.Record{Measurement: m, JobId: jobID})}
+func newEntry(jobID, name string, m *tilthv1.Measurement) Entry {
+	return Entry{Key: KeyOf(m), Measurement: m, Row: Encode(&tilthv1.Record{Measurement: m, JobId: jobID, Name: Cut(name, MaxNameBytes)})}
 }
 
 // NewAddRecord returns the change that adds a record.
 func NewAddRecord(r *tilthv1.Record) AddRecord {
 	return AddRecord{
-		Group: Group{r.GetTarget(), r.GetWorkloadDigest()}, Workload: r.GetWorkload(), Record: newEntry(r.GetJobId(), r.GetMeasurement()),
+		Group: Group{r.GetTarget(), r.GetWorkloadDigest()}, Workload: r.GetWorkload(), Record: newEntry(r.GetJobId(), r.GetName(), r.GetMeasurement()),
 	}
 }

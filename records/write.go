@@ -60,12 +60,12 @@ func (w *Write) AppendEvent(jobID string, event *tilthv1.JobEvent) (sizeBytes in
 	return int64(len(row))
 }
 
-// AppendTrials stores trials of one batch that were recorded together: their records and, in one row, their events.
-// There must be at least one event, with consecutive sequences. Nothing passed in may be modified afterwards.
-func (w *Write) AppendTrials(jobID, target, workloadDigest string, events []*tilthv1.JobEvent) {
+// AppendTrials stores trials of one batch of a task that were recorded together: their records and, in one row, their
+// events. There must be at least one event, with consecutive sequences. Nothing passed in may be modified afterwards.
+func (w *Write) AppendTrials(jobID, target string, task *tilthv1.TaskSpec, events []*tilthv1.JobEvent) {
 	first, last := events[0], events[len(events)-1]
 	op := AppendTrials{
-		JobID: jobID, Sequence: last.GetSequence(), Group: Group{target, workloadDigest}, Records: make([]Entry, len(events)),
+		JobID: jobID, Sequence: last.GetSequence(), Group: Group{target, task.GetWorkloadDigest()}, Records: make([]Entry, len(events)),
 		Row: &storev1.EventRow{
 			Event: &tilthv1.JobEvent{Sequence: first.GetSequence(), At: first.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 				TaskIndex: first.GetTrial().GetTaskIndex(), BatchId: first.GetTrial().GetBatchId(),
@@ -74,7 +74,7 @@ func (w *Write) AppendTrials(jobID, target, workloadDigest string, events []*til
 		},
 	}
 	for i, e := range events {
-		op.Records[i] = newEntry(jobID, e.GetTrial().GetMeasurement())
+		op.Records[i] = newEntry(jobID, task.GetName(), e.GetTrial().GetMeasurement())
 		op.Row.Trials[i] = &storev1.TrialRow{BestSeconds: e.GetTrial().GetBestSeconds(), PredictedSeconds: e.GetTrial().GetPredictedSeconds()}
 	}
 	w.add(op)

@@ -43,7 +43,7 @@ func hostileJob(w *records.Write, id string, tasks int) {
 	failed.Candidate, failed.At, failed.Message = candidates("a")[0], now, huge
 	failed.Error, failed.SamplesSeconds, failed.LatencySeconds = tilthv1.ErrorClass_ERROR_CLASS_COMPILE_ERROR, nil, 0
 	w.AppendEvent(id, &tilthv1.JobEvent{Sequence: 1, At: now, Event: &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{Candidates: candidates("a")}}})
-	w.AppendTrials(id, "cpu-1", s.GetTasks()[0].GetWorkloadDigest(), []*tilthv1.JobEvent{{Sequence: 2, At: now, Event: &tilthv1.JobEvent_Trial{
+	w.AppendTrials(id, "cpu-1", s.GetTasks()[0], []*tilthv1.JobEvent{{Sequence: 2, At: now, Event: &tilthv1.JobEvent_Trial{
 		Trial: &tilthv1.TrialRecorded{Measurement: failed},
 	}}})
 	w.AppendEvent(id, &tilthv1.JobEvent{Sequence: 3, At: now, Event: &tilthv1.JobEvent_State{

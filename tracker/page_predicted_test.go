@@ -50,10 +50,10 @@ func TestATaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
 	id := f.predicted()
 	wantPage(t, f.tracker.HTTPHandler(), "/jobs/"+id+"/tasks/0", []string{
 		"Predicted and measured", `<td class="name">all<td class="n">6<td class="n">0.83<td class="n">1.00x`,
-		`<td class="name">strict<td class="n">5<td class="n">1.00<td class="n">1.00x`,
+		`<td class="name">direct<td class="n">5<td class="n">1.00<td class="n">1.00x`,
 		`<td class="name">default, 25 % of multiplications<td class="n">1<td class="n">-<td class="n">2.00x`,
 		`<td class="n">6<td>default, 25 % of multiplications<td class="n">10.0 ms<td class="n">5.00 ms<td class="n">4`,
-		"on the line they are equal", "trial 4: failed: crash, predicted 3.00 ms", "trial 1: 8.00 ms; strict",
+		"on the line they are equal", "trial 4: failed: crash, predicted 3.00 ms", "trial 1: 8.00 ms; direct",
 	}, nil)
 	var told []string
 	for _, e := range f.events(id, 1, 13) {

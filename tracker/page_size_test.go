@@ -90,7 +90,7 @@ func (f *trackerFarm) storeJob(id string, trials ...int) {
 					together = append(together, trialOf(id, task, trial, sequence, began.Add(time.Duration(sequence)*time.Millisecond)))
 				}
 				if together != nil {
-					w.AppendTrials(id, "cpu-1", s.GetTasks()[task].GetWorkloadDigest(), together)
+					w.AppendTrials(id, "cpu-1", s.GetTasks()[task], together)
 				}
 			}
 		})

@@ -62,7 +62,7 @@ func TestPagesShowAJobAndEscapeItsNames(t *testing.T) {
 		"/jobs?state=done":                {"No jobs."},
 		"/jobs?owner=nobody":              {"No jobs."},
 		"/jobs/" + id:                     {"2.00 ms", `class="chart"`, `class="spark"`, "compile_error", "the best so far (trial 1)", "/actions/pause"},
-		"/jobs/" + id + "/tasks/0":        {"1.00 ms", `class="chart"`, "trial 1: 1.00 ms; strict; schedule", "failed: compile_error"},
+		"/jobs/" + id + "/tasks/0":        {"1.00 ms", `class="chart"`, "trial 1: 1.00 ms; direct; schedule", "failed: compile_error"},
 		"/jobs/" + id + "/actions/cancel": {"cannot be resumed", `name="form_token"`},
 		"/compare?a=" + id + "&b=" + id:   {"1.00x"},
 		"/devices":                        {"board/7", "builder"},

@@ -339,7 +339,9 @@ func (b *batch) wire() []*tilthv1.Candidate {
 	}
 	list := make([]*tilthv1.Candidate, len(b.candidates))
 	for k, c := range b.candidates {
-		list[k] = &tilthv1.Candidate{Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin), Numerics: c.Numerics.String(), Multiplications: c.Multiplications}
+		list[k] = &tilthv1.Candidate{
+			Digest: c.Digest, Trace: c.Trace, Origin: []byte(c.Origin), Numerics: c.Numerics.String(), Multiplications: c.Multiplications, Algorithms: c.Algorithms,
+		}
 	}
 	return list
 }

@@ -22,6 +22,8 @@ type Candidate struct {
 	Numerics schedule.Numerics
 	// Multiplications is the number of multiplications relative to direct sums.
 	Multiplications float64
+	// Algorithms names the schedule's algorithms other than direct sums.
+	Algorithms []string
 	// PredictedSeconds is the latency that the search expects, or 0.
 	PredictedSeconds float64
 }
@@ -117,7 +119,7 @@ func (p *pool) take(point searchspace.Point) (c Candidate, ok bool) {
 
 // newCandidate returns the candidate of a point whose schedule is s.
 func newCandidate(in *searchspace.Space, point searchspace.Point, s *schedule.Schedule) Candidate {
-	c := Candidate{Point: point, Trace: s.Trace(), Origin: in.Format(point), Numerics: s.Numerics(), Multiplications: s.Multiplications()}
+	c := Candidate{Point: point, Trace: s.Trace(), Origin: in.Format(point), Numerics: s.Numerics(), Multiplications: s.Multiplications(), Algorithms: s.Algorithms()}
 	c.Digest = schedule.Digest(c.Trace)
 	return c
 }

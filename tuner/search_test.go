@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -138,6 +139,25 @@ func TestEveryPartOfASearchIsOptional(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCandidatesNameTheirAlgorithms checks direct sums and others against the point that a candidate was made of.
+func TestCandidatesNameTheirAlgorithms(t *testing.T) {
+	search, s := newTestSearch(t, "random", kerneltest.Product(t, 784, 256, 512))
+	direct := 0
+	batch := search.Propose(quickOr(64, 256))
+	for _, c := range batch {
+		by := map[int64][]string{7: {"Strassen"}, 70: {"Strassen+sums"}}[s.Algorithm(c.Point).Number]
+		if by == nil {
+			direct++
+		}
+		if !slices.Equal(c.Algorithms, by) {
+			t.Errorf("the algorithms of %s are %q, want %q", c.Origin, c.Algorithms, by)
+		}
+	}
+	if direct == 0 || direct == len(batch) {
+		t.Errorf("%d of %d candidates are direct sums, want both kinds", direct, len(batch))
 	}
 }
 

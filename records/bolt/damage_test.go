@@ -47,7 +47,7 @@ func fullKinds(t testing.TB, path string) {
 				Measurement: measured(n, int64(n*8)+int64(i), 1/float64(n*8+int(i)+1)),
 			}}})
 		}
-		w.AppendTrials(id, "cpu", records.Digest(canonical), events)
+		w.AppendTrials(id, "cpu", &tilthv1.TaskSpec{WorkloadDigest: records.Digest(canonical)}, events)
 		batch := &storev1.BatchRow{JobId: id, EventSequence: 1, Recorded: []byte{0}}
 		w.PutBatch(id+".00000000", batch)
 		w.PutBatch(id+".00000001", batch)

@@ -104,7 +104,7 @@ func (h *history) trials(t *rapid.T) step {
 		for _, e := range events {
 			own = append(own, proto.CloneOf(e))
 		}
-		w.AppendTrials(job, "cpu", records.Digest([]byte(workload)), own)
+		w.AppendTrials(job, "cpu", &tilthv1.TaskSpec{WorkloadDigest: records.Digest([]byte(workload))}, own)
 		w.PutProgress(job, 1, &tilthv1.TaskProgress{Trials: uint32(len(events))})
 	})
 }

@@ -50,7 +50,7 @@ func opened(t *testing.T, address string) *postgres.DB {
 func numbered(n int) *records.Write {
 	w := &records.Write{}
 	w.PutAgent(&tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: fmt.Sprintf("%06d", n)}})
-	w.AppendTrials("job", "cpu", records.Digest([]byte("conv")), []*tilthv1.JobEvent{{Sequence: uint64(n), Event: &tilthv1.JobEvent_Trial{
+	w.AppendTrials("job", "cpu", &tilthv1.TaskSpec{WorkloadDigest: records.Digest([]byte("conv"))}, []*tilthv1.JobEvent{{Sequence: uint64(n), Event: &tilthv1.JobEvent_Trial{
 		Trial: &tilthv1.TrialRecorded{Measurement: storetest.Record("cpu", "conv", int64(n), 1).GetMeasurement(), BatchId: "job.0"},
 	}}})
 	return w

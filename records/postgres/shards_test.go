@@ -97,7 +97,7 @@ func trial(job string, workload string, n int) *records.Write {
 	w := &records.Write{}
 	// The latencies vary, so that the best record changes.
 	m := storetest.Record("cpu", workload, int64(n), 1+float64((n*7919)%1000)/1000).GetMeasurement()
-	w.AppendTrials(job, "cpu", records.Digest([]byte(workload)), []*tilthv1.JobEvent{{Sequence: uint64(n), Event: &tilthv1.JobEvent_Trial{
+	w.AppendTrials(job, "cpu", &tilthv1.TaskSpec{WorkloadDigest: records.Digest([]byte(workload))}, []*tilthv1.JobEvent{{Sequence: uint64(n), Event: &tilthv1.JobEvent_Trial{
 		Trial: &tilthv1.TrialRecorded{Measurement: m, BatchId: job + ".0"},
 	}}})
 	return w
@@ -534,7 +534,7 @@ func TestAShardSeesTheBestRecordOfAnother(t *testing.T) {
 	add := func(shard int, second int64, latency float64, more func(*records.Write)) {
 		t.Helper()
 		w := &records.Write{}
-		w.AppendTrials("job", "cpu", records.Digest([]byte("conv")), []*tilthv1.JobEvent{{Sequence: uint64(second), Event: &tilthv1.JobEvent_Trial{
+		w.AppendTrials("job", "cpu", &tilthv1.TaskSpec{WorkloadDigest: records.Digest([]byte("conv"))}, []*tilthv1.JobEvent{{Sequence: uint64(second), Event: &tilthv1.JobEvent_Trial{
 			Trial: &tilthv1.TrialRecorded{Measurement: storetest.Record("cpu", "conv", second, latency).GetMeasurement(), BatchId: "job.0"},
 		}}})
 		more(w)

@@ -186,7 +186,7 @@ const trialRowBytes = 48
 func (c *Change) storeTrials(b *batch, trials []*tilthv1.JobEvent) {
 	if len(trials) > 0 {
 		c.grow(b.job, trialRowBytes*int64(len(trials)))
-		c.write.AppendTrials(b.job.id, records.TargetOf(b.job.spec), b.spec().GetWorkloadDigest(), trials)
+		c.write.AppendTrials(b.job.id, records.TargetOf(b.job.spec), b.spec(), trials)
 	}
 	c.write.PutProgress(b.job.id, b.task, b.job.progress[b.task])
 }

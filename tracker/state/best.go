@@ -44,7 +44,7 @@ func Bare(m *tilthv1.Measurement) *tilthv1.Measurement {
 	return &tilthv1.Measurement{
 		Candidate: &tilthv1.Candidate{
 			Digest: m.GetCandidate().GetDigest(), Trial: m.GetCandidate().GetTrial(), Numerics: m.GetCandidate().GetNumerics(),
-			Multiplications: m.GetCandidate().GetMultiplications(),
+			Multiplications: m.GetCandidate().GetMultiplications(), Algorithms: m.GetCandidate().GetAlgorithms(),
 		},
 		Error: m.GetError(), SamplesSeconds: m.GetSamplesSeconds(), LatencySeconds: m.GetLatencySeconds(), Interval: m.GetInterval(),
 		CalibrationRatio: m.GetCalibrationRatio(), Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(),

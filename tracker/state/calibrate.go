@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -105,12 +106,12 @@ func (c *Change) suspect(d *device, since time.Time, reason string) {
 			if best.GetDevice() != d.name || !best.GetAt().AsTime().After(since) {
 				continue
 			}
+			candidate := proto.CloneOf(best.GetCandidate())
+			candidate.Trace = p.GetBestTrace()
 			e := c.event(j)
 			e.Event = &tilthv1.JobEvent_Suspected{Suspected: &tilthv1.MeasurementSuspected{
 				TaskIndex: uint32(i), Device: d.name, Reason: reason,
-				Candidate: &tilthv1.Candidate{
-					Digest: best.GetCandidate().GetDigest(), Numerics: best.GetCandidate().GetNumerics(), Trace: p.GetBestTrace(),
-				},
+				Candidate: candidate,
 			}}
 			c.store(j, e)
 			c.log.Warn("best measurement in doubt", "job", j.id, "task", i, "reason", reason)

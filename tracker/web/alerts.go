@@ -72,7 +72,7 @@ var alerts = []alert{
 			made, _ := v.now.only("backup_last_success_timestamp_seconds")
 			every, _ := v.now.only("backup_interval_seconds")
 			if age := unix(v.at) - made; every > 0 && age > a.Limit*every {
-				return one("", "the last good backup of the tracker's records was made %s", ago(time.Duration(age)*time.Second))
+				return one("", "the last good backup of the tracker's records was made %s", humanize.Ago(fromUnix(made), v.at))
 			}
 			return nil
 		}},
@@ -82,7 +82,7 @@ var alerts = []alert{
 		wrong: grew("", "", "", "calls were refused in 15 minutes, since their callers could not prove who they are or may not do it: %.0f")},
 	{Name: "TilthCertificateExpires", Metrics: []string{"certificate_expiry_timestamp_seconds"}, Limit: 14 * 86400, wrong: func(a alert, v view) []problem {
 		if ends, is := v.now.only("certificate_expiry_timestamp_seconds"); is && ends-unix(v.at) < a.Limit {
-			return one("", "the tracker's certificate expires %s", ago(-time.Duration(ends-unix(v.at))*time.Second))
+			return one("", "the tracker's certificate expires %s", humanize.Ago(fromUnix(ends), v.at))
 		}
 		return nil
 	}},
@@ -95,7 +95,7 @@ var alerts = []alert{
 			case read == 0:
 				return one("", "the keys of the issuer of callers' tokens could never be read")
 			default:
-				return one("", "the keys of the issuer of callers' tokens were last read %s", ago(time.Duration(age)*time.Second))
+				return one("", "the keys of the issuer of callers' tokens were last read %s", humanize.Ago(fromUnix(read), v.at))
 			}
 		}},
 	{Name: "TilthWorkWaits", Metrics: []string{"queue_depth", "leases_granted_total"}, Window: 15 * time.Minute, For: 15 * time.Minute, wrong: workWaits},
@@ -117,6 +117,8 @@ var alerts = []alert{
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+
+func fromUnix(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
 
 // one returns a single problem.
 func one(link, format string, values ...any) []problem {

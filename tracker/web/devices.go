@@ -48,23 +48,14 @@ func labelled(labels map[string]string, asked string) bool {
 
 // findDevices returns about limit matching devices from a page token on, and the next token.
 func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, limit int) (found []deviceRow, next string, err error) {
-	for looked := 0; looked < maxDevices && len(found) < limit; {
+	return search(limit, maxDevices, token, func(_ int, token string) (rows []deviceRow, next string, err error) {
 		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: uint32(min(limit, devicesOfCall)), PageToken: token})
-		if err != nil {
-			return nil, "", err
-		}
 		for _, d := range listed.GetDevices() {
 			shown, why := withDevice(d)
-			if row := (deviceRow{d, shown, why}); q.matches(row) {
-				found = append(found, row)
-			}
+			rows = append(rows, deviceRow{d, shown, why})
 		}
-		looked += max(1, len(listed.GetDevices()))
-		if token = listed.GetNextPageToken(); token == "" {
-			break
-		}
-	}
-	return found, token, nil
+		return rows, listed.GetNextPageToken(), err
+	}, q.matches)
 }
 
 // devicesPage is one page of devices, with all other agents.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -230,9 +232,18 @@ func everyOther[T any](all []T) []T {
 	return all[:n]
 }
 
-// algorithm describes the sums that a candidate computes, as far as the tracker knows.
+// tiles matches the name of a variant of Winograd's algorithm: tile, filter and stride. The last two are the task's.
+var tiles = regexp.MustCompile(`F\((\w+),\w+\)(/\w+)?`)
+
+// algorithm describes the sums that a candidate computes. Candidates of older versions have no names of algorithms.
 func algorithm(c *tilthv1.Candidate) string {
 	level := cmp.Or(c.GetNumerics(), "strict")
+	switch names := c.GetAlgorithms(); {
+	case len(names) > 0:
+		return tiles.ReplaceAllString(strings.Join(names, ", "), "Winograd $1")
+	case level == "strict":
+		return "direct"
+	}
 	if m := c.GetMultiplications(); m > 0 && m < 1 {
 		return fmt.Sprintf("%s, %.0f %% of multiplications", level, 100*m)
 	}

@@ -299,29 +299,33 @@ func distinct(jobs []jobPage) (packages []packageRow) {
 	return packages
 }
 
-// recordsPage shows the best records of one workload or of all.
+// recordsPage shows the best records of workloads.
 type recordsPage struct {
-	Workload, Target, Next string
-	Records                []*tilthv1.Record
+	// Name has words of a workload's name, such as an operator or a shape; Workload begins its digest.
+	Name, Workload, Target, Next string
+	Records                      []*tilthv1.Record
 }
 
-// recordsOfPage is the number of records per page.
-const recordsOfPage = 100
+// Bounds of a page of records: about how many it shows, and how many it searches for matches.
+const (
+	recordsOfPage = 100
+	maxRecords    = 5000
+)
 
 func (s *Site) listRecords(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	p := recordsPage{Workload: in.Get("workload"), Target: in.Get("target")}
-	request := &tilthv1.BestRecordsRequest{Target: p.Target, PageSize: recordsOfPage, PageToken: in.Get("page")}
-	if p.Workload != "" {
-		request.WorkloadDigests = []string{p.Workload}
-	}
-	best, err := s.records.BestRecords(r.Context(), request)
+	p := recordsPage{Name: in.Get("name"), Workload: in.Get("workload"), Target: in.Get("target")}
+	found, next, err := search(recordsOfPage, maxRecords, in.Get("page"), func(_ int, token string) ([]*tilthv1.Record, string, error) {
+		best, err := s.records.BestRecords(r.Context(), &tilthv1.BestRecordsRequest{Target: p.Target, PageSize: recordsOfPage, PageToken: token})
+		return best.GetRecords(), best.GetNextPageToken(), err
+	}, func(r *tilthv1.Record) bool {
+		return contains(r.GetName(), p.Name) && strings.HasPrefix(r.GetWorkloadDigest(), p.Workload)
+	})
 	if err != nil {
 		return err
 	}
-	p.Records = best.GetRecords()
-	if next := best.GetNextPageToken(); next != "" {
-		p.Next = "?" + query("workload", p.Workload, "target", p.Target, "page", next)
+	if p.Records = found; next != "" {
+		p.Next = "?" + query("name", p.Name, "workload", p.Workload, "target", p.Target, "page", next)
 	}
 	return s.render(w, r, http.StatusOK, "records", layout{Title: "Records", Section: "records", Page: p})
 }

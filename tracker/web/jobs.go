@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -73,8 +74,10 @@ func (s *Site) classesOf(ctx context.Context, q *jobsQuery) error {
 	return err
 }
 
-func contains(text, part string) bool {
-	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+// contains reports whether text contains all words, in any case and order.
+func contains(text, words string) bool {
+	text = strings.ToLower(text)
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(words)), func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // states returns the job states that match the query.
@@ -125,21 +128,8 @@ func (s *Site) findJobs(ctx context.Context, q jobsQuery, token string) (found [
 	if err != nil {
 		return nil, "", err
 	}
-	for looked := 0; looked < maxLooked; {
-		limit := jobsOfPage - len(found)
-		listed, err := s.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{States: states, PageSize: uint32(limit), PageToken: token})
-		if err != nil {
-			return nil, "", err
-		}
-		for _, j := range listed.GetJobs() {
-			if q.matches(j) {
-				found = append(found, j)
-			}
-		}
-		looked += len(listed.GetJobs()) // an empty page means the tracker reached its own scan limit
-		if token = listed.GetNextPageToken(); token == "" || len(found) == jobsOfPage || len(listed.GetJobs()) == 0 {
-			break
-		}
-	}
-	return found, token, nil
+	return search(jobsOfPage, maxLooked, token, func(want int, token string) ([]*tilthv1.Job, string, error) {
+		listed, err := s.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{States: states, PageSize: uint32(want), PageToken: token})
+		return listed.GetJobs(), listed.GetNextPageToken(), err
+	}, q.matches)
 }

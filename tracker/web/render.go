@@ -81,38 +81,13 @@ func (l layout) Ago(at interface{ AsTime() time.Time }) template.HTML {
 	if t.Unix() <= 0 {
 		return humanize.Missing
 	}
-	return timeElement(t, ago(l.Now.Sub(t)))
+	return timeElement(t, humanize.Ago(t, l.Now))
 }
 
 func timeElement(t time.Time, text string) template.HTML {
 	utc := t.UTC()
 	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" title="` + utc.Format("2006-01-02 15:04:05") + ` UTC">` +
 		template.HTMLEscapeString(text) + `</time>`)
-}
-
-// ago formats a duration as past or, if negative, future.
-func ago(d time.Duration) string {
-	before, after := "", " ago"
-	if d < 0 {
-		d, before, after = -d, "in ", ""
-	}
-	if d < time.Second {
-		return "now"
-	}
-	return before + roughly(d) + after
-}
-
-// roughly formats a duration in its largest unit.
-func roughly(d time.Duration) string {
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
-		if d >= 2*unit.of {
-			return template.HTMLEscaper(int64(d/unit.of)) + " " + unit.name
-		}
-	}
-	return template.HTMLEscaper(int64(d/time.Second)) + " s"
 }
 
 // page returns a handler that renders show, or its error.

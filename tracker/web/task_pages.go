@@ -43,5 +43,25 @@ func partOf(r *http.Request, all int) (part, error) {
 	return p, nil
 }
 
+// search lists pages from a token on until about limit elements match, most were visited, or a page is empty. list
+// gets the number of elements that are still wanted. next is the token of the following page, "" after the last.
+func search[T any](limit, most int, token string, list func(want int, token string) ([]T, string, error), matches func(T) bool) (found []T, next string, err error) {
+	for visited := 0; visited < most && len(found) < limit; {
+		var page []T
+		if page, token, err = list(limit-len(found), token); err != nil {
+			return nil, "", err
+		}
+		for _, one := range page {
+			if matches(one) {
+				found = append(found, one)
+			}
+		}
+		if visited += len(page); token == "" || len(page) == 0 {
+			break
+		}
+	}
+	return found, token, nil
+}
+
 // of returns the elements of all that belong to the part.
 func of[T any](p part, all []T) []T { return all[p.First-1 : p.Last] }

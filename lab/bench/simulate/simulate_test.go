@@ -98,7 +98,7 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 			TaskIndex: 1, Measurement: r.GetMeasurement(),
 		}}})
 	}
-	w.AppendTrials("job-00000001", r.GetTarget(), r.GetWorkloadDigest(), events)
+	w.AppendTrials("job-00000001", r.GetTarget(), &tilthv1.TaskSpec{WorkloadDigest: r.GetWorkloadDigest()}, events)
 	if err := db.Commit(w).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ func Record(target, workload string, second int64, latency float64) *tilthv1.Rec
 	}
 	return &tilthv1.Record{
 		Target:         target,
+		Name:           workload,
 		Workload:       []byte(workload),
 		WorkloadDigest: records.Digest([]byte(workload)),
 		Measurement:    m,

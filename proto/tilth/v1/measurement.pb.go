@@ -181,8 +181,11 @@ type Candidate struct {
 	// F(4x4,3x3). 0 = unknown; at numerics strict it is then 1. Set by the tuner; bounds on the arithmetic are scaled by
 	// it.
 	Multiplications float64 `protobuf:"fixed64,130,opt,name=multiplications,proto3" json:"multiplications,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Names of the schedule's algorithms other than direct sums, for display, such as F(4x4,3x3) or Strassen; empty =
+	// direct sums, or unknown. Set by the tuner.
+	Algorithms    []string `protobuf:"bytes,170,rep,name=algorithms,proto3" json:"algorithms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Candidate) Reset() {
@@ -255,6 +258,13 @@ func (x *Candidate) GetMultiplications() float64 {
 		return x.Multiplications
 	}
 	return 0
+}
+
+func (x *Candidate) GetAlgorithms() []string {
+	if x != nil {
+		return x.Algorithms
+	}
+	return nil
 }
 
 // Interval is a confidence interval of the median latency.
@@ -505,7 +515,9 @@ type Record struct {
 	Target      string       `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
 	Measurement *Measurement `protobuf:"bytes,4,opt,name=measurement,proto3" json:"measurement,omitempty"`
 	// Job of the measurement; empty if imported from elsewhere.
-	JobId         string `protobuf:"bytes,5,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	JobId string `protobuf:"bytes,5,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// Display name of the workload, as in TaskSpec; empty in records of older versions.
+	Name          string `protobuf:"bytes,170,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -575,18 +587,28 @@ func (x *Record) GetJobId() string {
 	return ""
 }
 
+func (x *Record) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 var File_tilth_v1_measurement_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16tilth/v1/options.proto\"\xcc\x01\n" +
+	"\x1atilth/v1/measurement.proto\x12\btilth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16tilth/v1/options.proto\"\xf8\x01\n" +
 	"\tCandidate\x12\x1d\n" +
 	"\x06digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x06digest\x12\x1c\n" +
 	"\x05trace\x18\x02 \x01(\fB\x06\x90\xb5\x18\x80\x80\x10R\x05trace\x12\x1e\n" +
 	"\x06origin\x18\x03 \x01(\fB\x06\x90\xb5\x18\x80\x80\x10R\x06origin\x12\x14\n" +
 	"\x05trial\x18\x04 \x01(\rR\x05trial\x12!\n" +
 	"\bnumerics\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80\x01R\bnumerics\x12)\n" +
-	"\x0fmultiplications\x18\x82\x01 \x01(\x01R\x0fmultiplications\"d\n" +
+	"\x0fmultiplications\x18\x82\x01 \x01(\x01R\x0fmultiplications\x12*\n" +
+	"\n" +
+	"algorithms\x18\xaa\x01 \x03(\tB\t\x88\xb5\x18\x10\x90\xb5\x18\x80\x02R\n" +
+	"algorithms\"d\n" +
 	"\bInterval\x12\x1f\n" +
 	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
 	"lowSeconds\x12!\n" +
@@ -611,13 +633,14 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"remeasured\x18\x1e \x01(\tB\x05\x90\xb5\x18\x80\bR\n" +
 	"remeasured\x12#\n" +
 	"\tsuspected\x18\x1f \x01(\tB\x05\x90\xb5\x18\x80\bR\tsuspected\x12$\n" +
-	"\renergy_joules\x18\xa0\x01 \x01(\x01R\fenergyJoules\"\xd2\x01\n" +
+	"\renergy_joules\x18\xa0\x01 \x01(\x01R\fenergyJoules\"\xee\x01\n" +
 	"\x06Record\x12.\n" +
 	"\x0fworkload_digest\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x0eworkloadDigest\x12\"\n" +
 	"\bworkload\x18\x02 \x01(\fB\x06\x90\xb5\x18\x80\x80@R\bworkload\x12\x1d\n" +
 	"\x06target\x18\x03 \x01(\tB\x05\x90\xb5\x18\x80 R\x06target\x127\n" +
 	"\vmeasurement\x18\x04 \x01(\v2\x15.tilth.v1.MeasurementR\vmeasurement\x12\x1c\n" +
-	"\x06job_id\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId*\xc0\x02\n" +
+	"\x06job_id\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\x12\x1a\n" +
+	"\x04name\x18\xaa\x01 \x01(\tB\x05\x90\xb5\x18\x80 R\x04name*\xc0\x02\n" +
 	"\n" +
 	"ErrorClass\x12\x1b\n" +
 	"\x17ERROR_CLASS_UNSPECIFIED\x10\x00\x12\x14\n" +
