@@ -30,13 +30,8 @@ func newBuilder(a *app) *cobra.Command {
 	c.Flags().BoolVar(&ownKernels, "own-kernels", false,
 		"compile kernels that jobs' owners wrote; their C may include any file that this builder's user can read, and those for cards may read files of the runner's user")
 	compilerFlag(c, &compiler)
-	check := func() error {
-		if parallel < 1 {
-			return usagef("--threads %d: want at least 1", parallel)
-		}
-		return flags.check()
-	}
-	return a.service(c, check, func(ctx context.Context) error {
+	atLeast(c, 1, "threads")
+	return a.service(c, flags.check, func(ctx context.Context) error {
 		config, err := flags.config(a)
 		if err != nil {
 			return err

@@ -60,6 +60,8 @@ func newCheck(a *app) *cobra.Command {
 	k.targetFlags(c)
 	c.Flags().IntVar(&k.jobs, "jobs", 0, "processes at a time (default one per processor)")
 	c.Flags().DurationVar(&k.limit, "limit", 2*time.Minute, "`time` that a case may take")
+	atLeast(c, 0, "threads", "jobs")
+	atLeast(c, 1, "limit")
 	c.Flags().BoolVar(&k.asJSON, "json", false, "print a line of JSON for each case, and the summary on stderr")
 	return a.leaf(c, k.run)
 }
@@ -74,13 +76,7 @@ func (k *checkCommand) targetFlags(c *cobra.Command) {
 }
 
 func (k *checkCommand) run(ctx context.Context, dirs []string) error {
-	if k.threads < 0 || k.jobs < 0 || k.limit <= 0 {
-		return usagef("--threads %d, --jobs %d, --limit %v: want positive numbers", k.threads, k.jobs, k.limit)
-	}
 	if err := cmp.Or(k.emulator.check(), k.emulator.find()); err != nil {
-		return err
-	}
-	if err := k.numerics.check(); err != nil {
 		return err
 	}
 	if err := k.storage.check(k.numerics.level); err != nil {
@@ -102,7 +98,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 		jobs = runtime.NumCPU()
 	}
 	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text, "--storage", k.storage.text, "--emulator", k.emulator.text)
+		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.String(), "--storage", k.storage.text, "--emulator", k.emulator.text)
 	}}
 	var summary conformance.Summary
 	err = pool.Run(ctx, cases, func(r conformance.Result) {
@@ -164,9 +160,6 @@ func newCheckServer(a *app) *cobra.Command {
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
 		if err := cmp.Or(k.emulator.check(), k.emulator.find()); err != nil {
-			return err
-		}
-		if err := k.numerics.check(); err != nil {
 			return err
 		}
 		machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)

@@ -136,6 +136,7 @@ func newCompile(a *app) *cobra.Command {
 	k.model.add(c)
 	targetFlag(c, &k.target, "target to compile for")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads of the package (default the number of cores)")
+	atLeast(c, 0, "threads")
 	k.low.add(c)
 	recordsFlag(c, &k.records)
 	k.tracker.add(c, "")
@@ -167,14 +168,8 @@ func newCompile(a *app) *cobra.Command {
 
 // check returns an error for flags that contradict each other or have impossible values.
 func (k *compileCommand) check(path string) error {
-	if k.threads < 0 {
-		return usagef("--threads %d: want a positive number", k.threads)
-	}
 	if err := aot.CheckPrefix(k.prefix); err != nil {
 		return usagef("--prefix: %w", err)
-	}
-	if err := k.numerics.check(); err != nil {
-		return err
 	}
 	if err := k.storage.check(k.numerics.level); err != nil {
 		return err
@@ -182,10 +177,7 @@ func (k *compileCommand) check(path string) error {
 	if err := k.accuracy.check(path); err != nil {
 		return err
 	}
-	if err := k.lock.check(); err != nil {
-		return err
-	}
-	return k.low.check()
+	return k.lock.check()
 }
 
 func (k *compileCommand) run(ctx context.Context, path string) error {

@@ -12,30 +12,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/runner/boards"
-	"github.com/tilth-dev/tilth/tuner"
 )
 
 // completeWithin bounds a completion that asks a tracker, because a user is waiting.
 const completeWithin = 2 * time.Second
 
 type completer = cobra.CompletionFunc
-
-// flagValues lists the flags that take one of a few values, or a comma-separated list of them.
-var flagValues = map[string][]string{
-	"dump":      {"graph", "ir", "source"},
-	"log-level": {"debug", "info", "warn", "error"},
-	"numerics":  {"strict", "default", "fast"},
-	"role":      {"read-only", "client", "agent", "admin"},
-	"sandbox":   {"required", "best-effort", "off"},
-	"state":     {"reading", "queued", "running", "paused", "done", "failed", "cancelled"},
-	"storage":   {"bfloat16", "float16", "float32"},
-	"tuner":     tuner.Names(),
-	"weights":   {"float", "int8", "int4"},
-}
 
 // fileNames maps placeholders in usage lines to file extensions. The shell completes other files.
 var fileNames = map[string][]string{
@@ -140,10 +126,15 @@ func oneOf(f *pflag.Flag, values []string) completer {
 	}
 }
 
-// targetNames completes the name of a target or a file.
-func targetNames(_ *cobra.Command, _ []string, begin string) ([]string, cobra.ShellCompDirective) {
-	known := append(append(target.Names(), "cuda", "opencl", "gpu-sim", "reference"), target.Boards()...)
-	known = slices.DeleteFunc(known, func(name string) bool { return !strings.HasPrefix(name, begin) })
+// targetNames completes the name or an alias of a target, or a file.
+func targetNames(_ *cobra.Command, _ []string, begin string) (known []string, _ cobra.ShellCompDirective) {
+	for _, t := range registry.Targets() {
+		for _, name := range append([]string{t.Name}, t.Aliases...) {
+			if strings.HasPrefix(name, begin) {
+				known = append(known, cobra.CompletionWithDesc(name, t.Description))
+			}
+		}
+	}
 	return known, cobra.ShellCompDirectiveDefault
 }
 

@@ -40,6 +40,7 @@ func TestShellsCompleteArgumentsAndValues(t *testing.T) {
 		{"jobs list --state queued,d", "queued,done", cobra.ShellCompDirectiveNoFileComp},
 		{"tune a.onnx --numerics ", "strict default fast", cobra.ShellCompDirectiveNoFileComp},
 		{"tune a.onnx --target x86-64-v", "x86-64-v2 x86-64-v3 x86-64-v4", cobra.ShellCompDirectiveDefault},
+		{"tune a.onnx --target raspberry-pi-4", "raspberry-pi-4", cobra.ShellCompDirectiveDefault},
 		{"tune a.onnx --log ", "", cobra.ShellCompDirectiveDefault},
 		{"tune a.onnx --trials ", "", cobra.ShellCompDirectiveNoFileComp},
 		{"records import ", "", cobra.ShellCompDirectiveDefault}, // logs may have any name

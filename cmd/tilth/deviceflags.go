@@ -123,25 +123,8 @@ func (f *emulatorFlag) find() error {
 type sandboxFlag struct{ mode sandbox.Mode }
 
 func (f *sandboxFlag) add(c *cobra.Command) {
-	f.mode = sandbox.BestEffort
-	c.Flags().Var(f, "sandbox", "isolation of untrusted code: required (fail if a layer is unavailable), best-effort or off")
+	c.Flags().StringVar((*string)(&f.mode), "sandbox", string(sandbox.BestEffort), "isolation of untrusted code: required (fail if a layer is unavailable), best-effort or off")
 }
-
-// Set implements pflag.Value.
-func (f *sandboxFlag) Set(text string) error {
-	mode, err := sandbox.ParseMode(text)
-	if err != nil {
-		return fmt.Errorf("want %s, %s or %s", sandbox.Required, sandbox.BestEffort, sandbox.Off)
-	}
-	f.mode = mode
-	return nil
-}
-
-// String implements pflag.Value.
-func (f *sandboxFlag) String() string { return string(f.mode) }
-
-// Type implements pflag.Value.
-func (f *sandboxFlag) Type() string { return "mode" }
 
 // threadsFlags selects the threads that run a package.
 type threadsFlags struct {
@@ -152,14 +135,12 @@ type threadsFlags struct {
 
 func (f *threadsFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.count, "threads", 0, "threads that run the package, at most those that it was compiled for (default all of them)")
+	atLeast(c, 0, "threads")
 	c.Flags().StringVar(&f.cpus, "cpus", "", "processors that they may run on: `numbers` and ranges, e.g. 0,2-5 (default any)")
 }
 
 // check parses the flags. They do not apply to a farm's device, whose runner decides.
 func (f *threadsFlags) check(onFarm bool) (err error) {
-	if f.count < 0 {
-		return usagef("--threads %d: want a positive number", f.count)
-	}
 	if onFarm && (f.count > 0 || f.cpus != "") {
 		return usagef("--threads and --cpus are for packages that run here, not on a farm")
 	}
@@ -177,10 +158,4 @@ func (f *threadsFlags) load(path string, key *signing.PublicKey) (*aot.Model, er
 	}
 	loader.Threads, loader.Key = aot.Threads{Count: f.count, CPUs: f.list}, key
 	return loader.Load(path)
-}
-
-// targetFlag adds --target, with native as the default.
-func targetFlag(c *cobra.Command, name *string, use string) {
-	c.Flags().StringVar(name, "target", "native", use+": native, a preset (x86-64-v3, sm_90a), "+
-		"cuda or cuda:CARD, opencl, gpu-sim, reference or a JSON `file`")
 }

@@ -57,10 +57,8 @@ joined. With --for, the cordon expires by itself, also across restarts of the tr
 	}
 	flags.add(c)
 	c.Flags().DurationVar(&duration, "for", 0, "how long, such as 90m (default until it is uncordoned)")
+	atLeast(c, 1, "for")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if duration < 0 || c.Flags().Changed("for") && duration == 0 {
-			return usagef("--for %v: want more than 0", duration)
-		}
 		return flags.decide(a, func(tracker *client.Client) (*tilthv1.Device, error) {
 			return tracker.Cordon(ctx, args[0], owner(), flags.reason, duration)
 		})

@@ -33,11 +33,9 @@ reason, if it is not.`,
 	c.Flags().StringVar(&addr, "http", defaultHTTP, "`address` that it serves HTTP on: host:port or unix:PATH")
 	c.Flags().BoolVar(&live, "live", false, "check only that it is alive, not that it is ready")
 	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the answer")
+	atLeast(c, 1, "timeout")
 	c.Flags().StringVar(&proof.CA, "tls-ca", "", "`file` of the authorities that may sign its certificate, or system; turns TLS on")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		if timeout <= 0 {
-			return usagef("--timeout %s: want a positive time", timeout)
-		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		var side *tls.Config

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/humanize"
@@ -130,21 +130,13 @@ func (r jobRow) time() string {
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// stamp formats a time, or returns "" if it is unknown, for example for a job with damaged rows.
-func stamp(t *timestamppb.Timestamp) string {
-	if t == nil {
-		return ""
-	}
-	return t.AsTime().Format(time.RFC3339)
-}
-
 func newJobRow(j *tilthv1.Job) jobRow {
 	spec := j.GetSpec()
 	row := jobRow{
 		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), wire.DefaultPriority)), Private: spec.GetPrivate(), State: wire.JobState(j.GetState()), Reason: j.GetReason(),
 		Target: spec.GetTarget().GetFingerprint(), Tuner: spec.GetTuner(), Tasks: len(spec.GetTasks()),
-		DeadLetters: len(j.GetDeadLetters()), Created: stamp(j.GetCreatedAt()),
-		Started: stamp(j.GetStartedAt()), Paused: stamp(j.GetPausedAt()), Ended: stamp(j.GetEndedAt()),
+		DeadLetters: len(j.GetDeadLetters()), Created: instant(j.GetCreatedAt()),
+		Started: instant(j.GetStartedAt()), Paused: instant(j.GetPausedAt()), Ended: instant(j.GetEndedAt()),
 	}
 	row.Wait = newWaitView(j.GetWait())
 	if spent := j.GetTimeSpent(); spent != nil {
@@ -159,4 +151,57 @@ func newJobRow(j *tilthv1.Job) jobRow {
 		row.Trials += int(p.GetTrials())
 	}
 	return row
+}
+
+// jobFlag accepts the latest job instead of a named one, and prefixes of ids.
+type jobFlag struct{ last bool }
+
+func (f *jobFlag) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.last, "last", false, "use the most recent job instead of JOB")
+}
+
+// args requires a job id, unless --last is given.
+func (f *jobFlag) args(c *cobra.Command, args []string) error {
+	if f.last && len(args) > 0 {
+		return usagef("%q and --last name a job each: give either JOB or --last", args[0])
+	}
+	if f.last {
+		return nil
+	}
+	return cobra.ExactArgs(1)(c, args)
+}
+
+// argsBefore is args for commands with further arguments after the job id.
+func (f *jobFlag) argsBefore(c *cobra.Command, args []string) error {
+	if !f.last {
+		return cobra.MinimumNArgs(1)(c, args)
+	}
+	for _, arg := range args {
+		if !strings.Contains(arg, ".") { // batch ids contain dots
+			return usagef("%q and --last name a job each: give either JOB or --last", arg)
+		}
+	}
+	return nil
+}
+
+// findJobs resolves ids or prefixes of ids.
+func findJobs(ctx context.Context, tracker *client.Client, texts []string) (ids []string, err error) {
+	for _, text := range texts {
+		id, err := tracker.FindJob(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// find returns the job's id and the remaining arguments.
+func (f *jobFlag) find(ctx context.Context, tracker *client.Client, args []string) (id string, rest []string, err error) {
+	if f.last {
+		id, err = tracker.LastJob(ctx)
+		return id, args, err
+	}
+	id, err = tracker.FindJob(ctx, args[0])
+	return id, args[1:], err
 }

@@ -30,13 +30,11 @@ deleted ones are counted on standard error.`,
 	flags.add(c)
 	tableFlags(a, c, &asJSON)
 	c.Flags().IntVar(&filter.Limit, "limit", 100, "number of jobs at most")
+	atLeast(c, 1, "limit")
 	c.Flags().StringVar(&filter.Name, "name", "", "only jobs with a name that contains this `text`, ignoring case")
 	c.Flags().StringVar(&filter.Owner, "owner", "", "only jobs of this `owner`; see 'tilth jobs owners'")
 	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: reading, queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		if filter.Limit < 1 {
-			return usagef("--limit %d: want at least 1", filter.Limit)
-		}
 		var err error
 		if filter.States, err = parseStates(states); err != nil {
 			return err

@@ -60,6 +60,7 @@ func newKernelsCheck(a *app) *cobra.Command {
 	c.Flags().StringVar(&k.path, "model", "", "`model` with the tasks to check the kernel for")
 	targetFlag(c, &k.target, "what the kernel is for")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads a kernel runs on (default the physical cores)")
+	atLeast(c, 0, "threads")
 	compilerFlag(c, &k.compiler)
 	k.numerics.add(c)
 	k.log.add(c, slog.LevelWarn)
@@ -67,12 +68,6 @@ func newKernelsCheck(a *app) *cobra.Command {
 }
 
 func (k *kernelsCheck) run(ctx context.Context, folder string) error {
-	if k.threads < 0 {
-		return usagef("--threads %d: want a positive number", k.threads)
-	}
-	if err := k.numerics.check(); err != nil {
-		return err
-	}
 	kernel, err := userkernel.Read(folder)
 	if err != nil {
 		return err

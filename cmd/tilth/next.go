@@ -113,7 +113,11 @@ func hereNames() []string {
 // targetName returns the value of --target for a target. found is false if only a file describes it.
 func targetName(t *target.Target) (name string, found bool) {
 	wanted := t.WithToolchain("").Fingerprint()
-	for _, name := range append(hereNames(), registry.Targets()...) {
+	names := hereNames()
+	for _, t := range registry.Targets() {
+		names = append(names, t.Name)
+	}
+	for _, name := range names {
 		named, err := registry.Target(name, t.Threads())
 		if err == nil && named.WithToolchain("").Fingerprint() == wanted {
 			return name, true

@@ -32,12 +32,10 @@ func newRecordsPrune(a *app) *cobra.Command {
 	flags.addFilter(c)
 	c.Flags().IntVar(&best, "keep-best", 0, "how many of the fastest verified `records` stay")
 	c.Flags().IntVar(&recent, "keep-recent", 0, "how many of the newest `records` stay")
+	atLeast(c, 0, "keep-best", "keep-recent")
 	_ = c.MarkFlagRequired("keep-best") // the flag exists
 	_ = c.MarkFlagRequired("keep-recent")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		if best < 0 || recent < 0 {
-			return usagef("--keep-best %d --keep-recent %d: want 0 or more", best, recent)
-		}
 		removed, kept, err := a.prune(ctx, flags, best, recent)
 		if err != nil {
 			return err

@@ -65,7 +65,11 @@ func newRoot(a *app) *cobra.Command {
 		Use: "tilth", Short: "Tune neural-network kernels on real devices", Long: rootLong, Example: rootExample,
 		Version: thisBuild().String(), SilenceErrors: true, SilenceUsage: true,
 	}
-	root.RunE = func(*cobra.Command, []string) error {
+	root.Args = cobra.ArbitraryArgs
+	root.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(root, args[0])
+		}
 		_, err := io.WriteString(a.stdout, firstSteps)
 		return err
 	}
@@ -78,7 +82,10 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupFarm, Title: "Look after a farm:"},
 		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
 	)
-	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newCheck(a), newPackage(a), newRecords(a), newKernels(a), newBench(a), newDoctor(a))
+	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a),
+		newCompare(a, "compare", "Time packages in turns, and compare them with the first", "  tilth compare untuned.tar tuned.tar"),
+		newCheck(a), newPackage(a), newRecords(a), newKernels(a), newTargets(a),
+		newCompare(a, "bench", "Time packages in turns, here or on a farm", "  tilth bench untuned.tar tuned.tar --tracker 127.0.0.1:9190 --device rack3/board7"), newDoctor(a))
 	add(root, groupFarm, newJobs(a), newDevices(a), newBoard(a))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newRunServer(a), newModelServer(a), newSign(a), newVerify(a), newVersion(a))
@@ -86,6 +93,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpFunc(help)
 	root.SetFlagErrorFunc(flagError)
 	rewordErrors(root)
+	checkValues(root)
 	completeAll(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -141,10 +149,7 @@ func (f *logFlag) add(c *cobra.Command, level slog.Level) {
 
 // Set implements pflag.Value.
 func (f *logFlag) Set(text string) error {
-	if err := f.level.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("want debug, info, warn or error")
-	}
-	return nil
+	return f.level.UnmarshalText([]byte(text))
 }
 
 // String implements pflag.Value.

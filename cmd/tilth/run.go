@@ -117,6 +117,8 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
 	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (median of --repeat executions) and the machine's limits")
 	c.Flags().IntVar(&r.decode, "decode", 0, "decode `n` tokens greedily, and print them and their time (decoders)")
+	atLeast(c, 1, "repeat", "number")
+	atLeast(c, 0, "decode")
 	tableFlags(a, c, &r.asJSON)
 	r.threads.add(c)
 	r.emulator.add(c, "`command` that runs programs of the machines that the package was compiled for")
@@ -129,12 +131,6 @@ func newRun(a *app) *cobra.Command {
 		c.MarkFlagsMutuallyExclusive("emulator", other)
 	}
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if r.repeat < 1 || r.number < 1 {
-			return usagef("--repeat %d, --number %d: want at least 1", r.repeat, r.number)
-		}
-		if r.decode < 0 {
-			return usagef("--decode %d: want a number of tokens", r.decode)
-		}
 		if err := cmp.Or(r.emulator.check(), r.emulator.find()); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/packagerun"
 )
 
 // runFarmFlags selects the farm and the device for packages.
@@ -31,14 +32,13 @@ func (f *runFarmFlags) add(c *cobra.Command) {
 	f.trackerFlags.add(c, "")
 	c.Flags().StringVar(&f.device, "device", "", "`device`, device class or label of the farm, such as rack=3 (default any that matches)")
 	c.Flags().DurationVar(&f.limit, "limit", 0, "longest time on the farm's device (default 10m)")
+	atLeast(c, 0, "limit")
 	f.wait.add(c)
 	f.log.add(c, slog.LevelWarn)
 }
 
 func (f *runFarmFlags) check() error {
 	switch {
-	case f.limit < 0:
-		return usagef("--limit %v: want more than 0", f.limit)
 	case f.addr == "" && (f.device != "" || f.limit != 0):
 		return usagef("--device and --limit are for farms: name one with --tracker")
 	case f.addr == "" && f.wait.waits:
@@ -182,4 +182,19 @@ func (r *runCommand) farmResult(path string, job *tilthv1.Job) (runResult, error
 		}
 	}
 	return result, nil
+}
+
+// runServerName is the hidden command of a runner's child processes.
+const runServerName = "run-packages"
+
+// runServer returns the name and arguments of such a process.
+func runServer() []string { return []string{"tilth", runServerName} }
+
+// newRunServer returns the command that runs the packages requested on standard input.
+func newRunServer(a *app) *cobra.Command {
+	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true, Args: cobra.NoArgs}
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		a.serves = true
+		return packagerun.Serve(ctx, a.stdin, a.stdout)
+	})
 }

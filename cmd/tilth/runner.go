@@ -76,7 +76,7 @@ func newRunner(a *app) *cobra.Command {
 	}
 	flags.add(c)
 	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all, up to the physical cores)")
-	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, cuda, cuda:CARD, or a JSON `file`")
+	targetFlag(c, &name, "what this device is")
 	emulator.add(c, "`command` that runs programs of the target; the device gets the label emulator")
 	c.Flags().StringToStringVar(&labels, "label", nil, "labels by which devices can be chosen, e.g. `rack=3`")
 	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: it asks for a calibration of some 0.1 s every few minutes")

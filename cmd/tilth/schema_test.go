@@ -62,6 +62,7 @@ var outputs = map[string]reflect.Type{
 	"records sync":        reflect.TypeFor[syncResult](),
 	"run":                 reflect.TypeFor[runResult](),
 	"sign":                reflect.TypeFor[[]signedRow](),
+	"targets":             reflect.TypeFor[[]target.Named](),
 	"tasks":               reflect.TypeFor[[]taskRow](),
 	"tracker token list":  reflect.TypeFor[[]tokenRow](),
 	"tune":                reflect.TypeFor[progress.Summary](),

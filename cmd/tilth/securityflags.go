@@ -58,27 +58,16 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.IntVar(&f.requestMiB, "max-request-mib", int(d.RequestBytes/mib), "memory limit, in MiB, for requests until they are answered, and as much for answers until they are read; a caller may use a quarter of it, a connection an eighth")
 	flags.Float64Var(&f.callsPerSecond, "max-calls-per-second", 1000, "calls a second of an identity, on average; each session of its agents adds 50 (0 = no limit)")
 	flags.DurationVar(&f.limits.Stall, "max-stall", d.Stall, "how long a peer may take to send or read the next message")
+	atLeast(c, 1, "audit-max-bytes", "audit-keep", "max-connections", "max-connections-per-host", "max-streams", "max-stall")
 }
 
 // check validates the flags for a tracker listening on some addresses.
 func (f *securityFlags) check(addrs ...string) error {
 	switch {
-	case f.auditBytes < 1:
-		return usagef("--audit-max-bytes %d: want at least 1", f.auditBytes)
-	case f.auditKeep < 1:
-		return usagef("--audit-keep %d: want at least 1", f.auditKeep)
-	case f.limits.Connections < 1:
-		return usagef("--max-connections %d: want at least 1", f.limits.Connections)
-	case f.limits.PerHost < 1:
-		return usagef("--max-connections-per-host %d: want at least 1", f.limits.PerHost)
-	case f.limits.Streams < 1:
-		return usagef("--max-streams %d: want at least 1", f.limits.Streams)
 	case f.requestMiB < minRequestMiB:
 		return usagef("--max-request-mib %d: want at least %d, an eighth of which holds the longest message", f.requestMiB, minRequestMiB)
 	case !(f.callsPerSecond >= 0) || math.IsInf(f.callsPerSecond, 1) || f.callsPerSecond > 0 && f.callsPerSecond < 1:
 		return usagef("--max-calls-per-second %v: want 0 or at least 1", f.callsPerSecond)
-	case f.limits.Stall <= 0:
-		return usagef("--max-stall %s: want a positive time", f.limits.Stall)
 	case f.clientCA != "" && f.cert == "":
 		return usagef("--tls-client-ca %s: client certificates come with TLS: give --tls-cert and --tls-key too", f.clientCA)
 	}

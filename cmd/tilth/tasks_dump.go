@@ -40,6 +40,7 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
 	targetFlag(c, &d.target, "what to list the tasks of, or dump, for")
 	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
+	atLeast(c, 0, "threads")
 	d.numerics.add(c)
 	d.stored.add(c)
 	d.stored.addWeights(c)
@@ -56,9 +57,6 @@ func (d *dumpFlags) storage() (array.Storage, error) {
 
 // check rejects flags without effect and unknown values.
 func (d *dumpFlags) check(c *cobra.Command) error {
-	if err := d.numerics.check(); err != nil {
-		return err
-	}
 	if err := d.stored.check(d.numerics.level); err != nil {
 		return err
 	}
@@ -74,16 +72,12 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 	if c.Flags().Changed("json") {
 		return usagef("--dump prints programs, --json a list of tasks: leave out one of them")
 	}
-	switch d.what {
-	case dumpGraph:
+	if d.what == dumpGraph {
 		for _, name := range ofPrograms {
 			if c.Flags().Changed(name) {
 				return usagef("--%s needs --dump %s or %s: a graph has no tasks yet", name, dumpIR, dumpSource)
 			}
 		}
-	case dumpIR, dumpSource:
-	default:
-		return usagef("--dump %s: want %s, %s or %s", d.what, dumpGraph, dumpIR, dumpSource)
 	}
 	return nil
 }

@@ -2,15 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/internal/artifact/s3"
 	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
@@ -54,4 +61,134 @@ func newTrackerBackup(a *app) *cobra.Command {
 		_, err = fmt.Fprintf(a.statusWriter(output), "wrote %s, %s\n", fileName(output), humanize.Bytes(int64(size)))
 		return err
 	})
+}
+
+const restoreLong = `Replace a tracker's records file by a backup, and report what is lost.
+
+The tracker must be stopped. The backup is verified first and stays where it is; the
+replaced file is kept beside the new one. When the tracker starts, all agents join
+again, leases of the lost life are refused, open jobs continue from the state in the
+backup, and missing artifacts are built again.`
+
+func newTrackerRestore(a *app) *cobra.Command {
+	var data string
+	c := &cobra.Command{
+		Use: "restore FILE", Short: "Restore a stopped tracker's records file from a backup", Long: restoreLong,
+		Example: "  tilth tracker restore /backup/tilth-20260131T120000Z.db --data /var/lib/tilth/tracker",
+		Args:    cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		dir, err := orDefault(data, "tracker")
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, recordsName)
+		done, err := bolt.Restore(ctx, args[0], path, time.Now())
+		if err != nil {
+			return err
+		}
+		return showRestoration(a.stdout, args[0], path, done)
+	})
+}
+
+// showRestoration prints what was restored and what is lost.
+func showRestoration(w io.Writer, backup, path string, r *bolt.Restoration) error {
+	lines := []string{fmt.Sprintf("restored %s from %s: %s, %d rows, no damage", path, backup, humanize.Bytes(r.Report.SizeBytes), r.Report.Rows)}
+	if r.Aside != "" {
+		lines = append(lines, "the file that was there is kept as "+r.Aside)
+	}
+	switch lost := r.Lost; {
+	case r.Unreadable != nil:
+		lines = append(lines, fmt.Sprintf("what is lost is not known, that file cannot be read: %v", r.Unreadable))
+	case lost != nil && lost.JobCount+lost.Records == 0:
+		lines = append(lines, "no job and no record is lost")
+	case lost != nil:
+		lines = append(lines, fmt.Sprintf("lost since the backup: %d jobs, %d records of %d workloads", lost.JobCount, lost.Records, lost.Workloads))
+		if n := len(lost.Jobs); n > 0 {
+			more := ""
+			if lost.JobCount > uint64(n) {
+				more = fmt.Sprintf(" and %d more", lost.JobCount-uint64(n))
+			}
+			lines = append(lines, "lost jobs, to be submitted again: "+strings.Join(lost.Jobs, " ")+more)
+		}
+	}
+	lines = append(lines, "start the tracker: agents rejoin, open jobs continue, and missing artifacts are built again")
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+const trackerVerifyLong = `Read a tracker's artifacts and compare each with its sha256, then its records file as
+'tilth records verify' does. Nothing is changed.
+
+The tracker may run meanwhile, but locks its records file: verify a backup instead. A
+tracker checks artifacts when they are used, and the rest in the background
+('tilth tracker --scrub-rate'). It moves damaged ones to artifacts/damaged and has them
+built again.`
+
+func newTrackerVerify(a *app) *cobra.Command {
+	var data, address string
+	c := &cobra.Command{
+		Use: "verify", Short: "Check a tracker's artifacts and records on its disk", Long: trackerVerifyLong,
+		Example: "  tilth tracker verify --data /var/lib/tilth/tracker", Args: cobra.NoArgs,
+	}
+	c.Flags().StringVar(&address, "artifacts", "", "`address` of the tracker's object store; see tilth tracker (default the artifacts in --data)")
+	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		dir, err := orDefault(data, "tracker")
+		if err != nil {
+			return err
+		}
+		err = a.verifyArtifacts(ctx, filepath.Join(dir, "artifacts"), address)
+		if errors.Is(err, fs.ErrNotExist) {
+			return err // not a tracker's folder
+		}
+		return errors.Join(err, a.verifyRecords(ctx, filepath.Join(dir, recordsName)))
+	})
+}
+
+// verifyRecords checks a records file, unless a tracker holds it.
+func (a *app) verifyRecords(ctx context.Context, path string) error {
+	report, err := bolt.Verify(ctx, path)
+	if errors.Is(err, records.ErrLocked) {
+		_, err = fmt.Fprintf(a.stdout, "%s: not checked, a tracker has it: verify a backup of it\n", path)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(showReport(a.stdout, path, report), report.Failure(path))
+}
+
+func (a *app) verifyArtifacts(ctx context.Context, dir, address string) error {
+	blobs, where := artifact.Folder(dir), dir
+	if address != "" {
+		at, err := s3.ParseAddress(address)
+		if err != nil {
+			return usagef("--artifacts: %v", err)
+		}
+		if blobs, err = s3.Open(at); err != nil {
+			return err
+		}
+		where = at.String()
+	}
+	v, err := artifact.Verify(ctx, blobs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: name the tracker's folder with --data", err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, digest := range v.Damaged {
+		if _, err := fmt.Fprintf(a.stdout, "damaged artifact %s\n", digest); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintf(a.stdout, "artifacts checked: %d, %s; damaged: %d\n", v.Files, humanize.Bytes(v.Bytes), len(v.Damaged)); err != nil {
+		return err
+	}
+	if n := len(v.Damaged); n > 0 {
+		return fmt.Errorf("%d of %d artifacts in %s are damaged: start the tracker, which replaces what is needed, and check the disk", n, v.Files, where)
+	}
+	return nil
 }

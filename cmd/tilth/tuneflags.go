@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +59,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", "))
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "random seed of the search")
 	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "disable transfer learning: ignore earlier records and imported seeds")
+	atLeast(c, 0, "threads", "trials", "time", "early-stop")
 	f.low.add(c)
 	f.numerics.add(c)
 	f.storage.add(c)
@@ -75,30 +74,13 @@ func (f *tuneFlags) add(c *cobra.Command) {
 
 // check completes and validates the flags for a number of models.
 func (f *tuneFlags) check(models int) error {
-	switch {
-	case f.trials < 0 || f.trials > math.MaxInt32:
-		return usagef("--trials %d: want a positive number", f.trials)
-	case f.earlyStop < 0 || f.earlyStop > math.MaxInt32:
-		return usagef("--early-stop %d: want a positive number", f.earlyStop)
-	case f.time < 0:
-		return usagef("--time %s: want a positive time", f.time)
-	case f.priority < 1 || f.priority > wire.MaxPriority:
+	if f.priority < 1 || f.priority > wire.MaxPriority {
 		return usagef("--priority %d: want 1 to %d", f.priority, wire.MaxPriority)
-	case f.threads < 0:
-		return usagef("--threads %d: want a positive number", f.threads)
-	case !slices.Contains(tuner.Names(), f.tuner):
-		return usagef("--tuner %s: want one of %s", f.tuner, strings.Join(tuner.Names(), ", "))
 	}
 	if f.trials == 0 && f.time == 0 {
 		f.time = defaultTime
 	}
-	if err := f.low.check(); err != nil {
-		return err
-	}
 	if err := f.objective.check(models); err != nil {
-		return err
-	}
-	if err := f.numerics.check(); err != nil {
 		return err
 	}
 	if err := f.storage.check(f.numerics.level); err != nil {

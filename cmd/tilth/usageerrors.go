@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tilth-dev/tilth/internal/config"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Cobra's annotations of required and mutually exclusive flags.
@@ -92,19 +95,36 @@ func givenOf(flags *pflag.FlagSet, names []string) (given []string) {
 	return given
 }
 
-// flagError rewords an error of parsing flags.
-func flagError(_ *cobra.Command, err error) error {
+// flagError rewords an error of parsing flags. A flag that no command has may belong to a mistyped subcommand.
+func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
 	switch {
+	case errors.As(err, &unknown) && len(c.Flags().Args()) > 0 && c.HasSubCommands():
+		return unknownCommand(c, c.Flags().Arg(0))
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
-		return fmt.Errorf("there is no flag --%s", unknown.GetSpecifiedName())
+		return fmt.Errorf("there is no flag --%s%s", unknown.GetSpecifiedName(), similarFlag(c, unknown.GetSpecifiedName()))
 	case errors.As(err, &unknown):
-		return fmt.Errorf("there is no flag -%s", unknown.GetSpecifiedName())
+		return fmt.Errorf("there is no flag -%s%s", unknown.GetSpecifiedName(), similarFlag(c, unknown.GetSpecifiedShortnames()))
 	case errors.As(err, &bare):
 		return fmt.Errorf("%s wants a value", flagNames(bare.GetFlag()))
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		return fmt.Errorf("%s %w", flagNames(f), config.Unfit(f, invalid.GetValue(), errors.Unwrap(invalid)))
 	}
 	return err
+}
+
+// similarFlag returns a hint at the flag that a mistyped name most likely stands for.
+func similarFlag(c *cobra.Command, name string) string {
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return humanize.DidYouMean("--", name, names)
 }
 
 // flagNames formats the names of a flag: -o/--output.
@@ -115,27 +135,18 @@ func flagNames(f *pflag.Flag) string {
 	return "-" + f.Shorthand + "/--" + f.Name
 }
 
-// suggestionSeparator separates cobra's error from its list of similar commands.
-const suggestionSeparator = "\n\nDid you mean this?\n"
-
 // usageMessage formats a usage error on one line.
 func usageMessage(c *cobra.Command, err error) string {
-	text, similar, found := strings.Cut(err.Error(), suggestionSeparator)
-	if found {
-		text += ": did you mean " + strings.Join(strings.Fields(similar), " or ") + "?"
-	}
-	return fmt.Sprintf("%s (see '%s --help')", oneLine(errors.New(text)), c.CommandPath())
+	return fmt.Sprintf("%s (see '%s --help')", oneLine(err), c.CommandPath())
 }
 
-// suggestedWithin is the maximum edit distance of suggested commands, like cobra's.
-const suggestedWithin = 2
-
-// unknownCommand returns the error for an unknown subcommand, in cobra's words for the root command.
+// unknownCommand returns the error for an unknown subcommand.
 func unknownCommand(c *cobra.Command, name string) error {
-	c.SuggestionsMinimumDistance = max(c.SuggestionsMinimumDistance, suggestedWithin)
-	text := fmt.Sprintf("unknown command %q for %q", name, c.CommandPath())
-	if similar := c.SuggestionsFor(name); len(similar) > 0 {
-		text += suggestionSeparator + strings.Join(similar, " ")
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
 	}
-	return errors.New(text)
+	return fmt.Errorf("unknown command %q for %q%s", name, c.CommandPath(), humanize.DidYouMean("", name, names))
 }

@@ -35,8 +35,8 @@ type Backend interface {
 type Devices interface {
 	// Name returns the backend's name in targets.
 	Name() string
-	// Targets returns the target names that Target accepts.
-	Targets() []string
+	// Targets describes the targets that Target accepts.
+	Targets() []target.Named
 	// Target returns the target with the given name. Zero threads selects the target's default.
 	Target(name string, threads int) (*target.Target, error)
 	// Present returns an error that explains why this machine has no device for a target, and nil if it has one.

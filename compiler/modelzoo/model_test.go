@@ -68,8 +68,8 @@ func TestModelsHaveTheOperatorsOfTheirSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, node := range b.graph.Nodes {
-			if since := sinceOpset[node.Op]; node.Domain == "" && since > m.Opset("") {
-				t.Errorf("%s is of operator set %d, %s of %d", name, m.Opset(""), node.Op, since)
+			if since := sinceOpset[node.Op]; node.Domain == "" && since > onnx.OpsetOf(m.Opsets, "") {
+				t.Errorf("%s is of operator set %d, %s of %d", name, onnx.OpsetOf(m.Opsets, ""), node.Op, since)
 				break
 			}
 		}

@@ -120,9 +120,6 @@ type Dim struct {
 	Param string
 }
 
-// Opset returns the version of a domain that the model imports; 0 if it does not.
-func (m *Model) Opset(domain string) int64 { return OpsetOf(m.Opsets, domain) }
-
 // OpsetOf returns the version of a domain in a list of imports; 0 if it is missing.
 func OpsetOf(imports []Opset, domain string) int64 {
 	for _, o := range imports {

@@ -64,7 +64,7 @@ func TestModelsSurviveARoundTrip(t *testing.T) {
 	if !bytes.Equal(got.Encode(), data) {
 		t.Error("a second encoding differs from the first")
 	}
-	if got.Opset("") != 13 || got.Opset("ai.onnx.ml") != 2 || got.Opset("other") != 0 {
+	if OpsetOf(got.Opsets, "") != 13 || OpsetOf(got.Opsets, "ai.onnx.ml") != 2 || OpsetOf(got.Opsets, "other") != 0 {
 		t.Error("wrong opset versions")
 	}
 }

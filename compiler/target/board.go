@@ -27,7 +27,7 @@ func Board(name, backend string, threads int) (*Target, error) {
 	}
 	c, ok := boards[name]
 	if !ok {
-		return nil, fmt.Errorf("target: unknown target %q: want one of %s", name, strings.Join(Boards(), ", "))
+		return nil, fmt.Errorf("target: unknown target %q", name)
 	}
 	if threads > 1 {
 		return nil, fmt.Errorf("target: %d threads asked for, but %s runs one; leave --threads out", threads, name)

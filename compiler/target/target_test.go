@@ -170,7 +170,7 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	if _, err := Parse("pentium", 0); err == nil || !strings.Contains(err.Error(), `unknown target "pentium": want one of native, a64fx, arm32, arm64,`) {
+	if _, err := Parse("pentium", 0); err == nil || !strings.Contains(err.Error(), `unknown target "pentium"`) {
 		t.Errorf("an unknown name: %v", err)
 	}
 	if _, err := Parse("arm64", -1); err == nil {

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Flags of this package, which are not settings.
@@ -83,7 +86,7 @@ func set(f *pflag.Flag, values values, lookup func(string) (string, bool)) (sour
 	}
 	if text, _ := lookup(Variable(f.Name)); text != "" {
 		if err := f.Value.Set(text); err != nil {
-			return "", fmt.Errorf("%s: %w", Variable(f.Name), unfit(f, text, err))
+			return "", fmt.Errorf("%s: %w", Variable(f.Name), Unfit(f, text, err))
 		}
 		f.Changed = true
 		return Variable(f.Name), nil
@@ -99,25 +102,24 @@ func set(f *pflag.Flag, values values, lookup func(string) (string, bool)) (sour
 	return v.where, nil
 }
 
-// unfit describes what a flag expects instead of a rejected text.
-func unfit(f *pflag.Flag, text string, cause error) error {
-	switch f.Value.Type() {
-	case "bool":
-		return fmt.Errorf("%q: want true or false", text)
-	case "int", "int64", "intSlice":
-		return fmt.Errorf("%q: want a whole number", text)
-	case "uint32", "uint64":
-		return fmt.Errorf("%q: want a whole number >= 0", text)
-	case "float64":
-		return fmt.Errorf("%q: want a number", text)
-	case "duration":
-		return fmt.Errorf("%q: want a time such as 90s or 10m", text)
-	case "stringToString":
-		return fmt.Errorf("%q: want names and values, such as rack: 3", text)
-	case "stringToInt", "stringToInt64":
-		return fmt.Errorf("%q: want names and whole numbers, such as ci: 50", text)
+// wants describes the values of flags by type, for texts that are no such values at all.
+var wants = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "intSlice": "a whole number", "uint32": "a whole number >= 0",
+	"uint64": "a whole number >= 0", "float64": "a number", "stringToString": "names and values, such as rack: 3",
+	"stringToInt": "names and whole numbers, such as ci: 50", "stringToInt64": "names and whole numbers, such as ci: 50",
+}
+
+// Unfit describes what a flag expects instead of a rejected text.
+func Unfit(f *pflag.Flag, text string, cause error) error {
+	kind := f.Value.Type()
+	var number *strconv.NumError
+	if want := wants[kind]; want != "" && (errors.As(cause, &number) || strings.HasPrefix(kind, "stringTo")) {
+		return fmt.Errorf("%.100q: want %s", text, want)
 	}
-	return fmt.Errorf("%q: %w", text, cause)
+	if kind == "duration" && strings.HasPrefix(cause.Error(), "time: ") {
+		cause = humanize.ErrDuration
+	}
+	return fmt.Errorf("%.100q: %w", text, cause)
 }
 
 // Errors for values of the wrong shape.

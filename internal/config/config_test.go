@@ -135,7 +135,7 @@ func TestBadFiles(t *testing.T) {
 func TestBadVariables(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"TILTH_SLOTS":     {"many", `TILTH_SLOTS: "many": want a whole number`},
-		"TILTH_MAX_STALL": {"10", `TILTH_MAX_STALL: "10": want a time such as 90s or 10m`},
+		"TILTH_MAX_STALL": {"10", `TILTH_MAX_STALL: "10": want a time such as 90s, 5m, 1h, 5min, 1h30m or 2d`},
 		"TILTH_INSECURE":  {"yes", `TILTH_INSECURE: "yes": want true or false`},
 		"TILTH_CONFIG":    {"none.yaml", `configuration: open none.yaml: no such file or directory`},
 	} {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // maxFileBytes bounds a configuration file.
@@ -112,10 +115,8 @@ func (v values) checkKeys(flags *pflag.FlagSet) error {
 			names = append(names, f.Name)
 		}
 	})
-	if name := nearest(key, names); distance(key, name) <= len(key)/2 {
-		return fmt.Errorf("%s: unknown key %q: did you mean %s?", v[key].where, key, name)
-	}
-	return fmt.Errorf("%s: unknown key %q: keys are the command's flags, see --help-all", v[key].where, key)
+	hint := cmp.Or(humanize.DidYouMean("", key, names), ": keys are the command's flags, see --help-all")
+	return fmt.Errorf("%s: unknown key %q%s", v[key].where, key, hint)
 }
 
 // set sets a flag to the value.
@@ -130,7 +131,7 @@ func (v value) set(f *pflag.Flag) error {
 			return errNoValue
 		}
 		if err := f.Value.Set(v.node.Value); err != nil {
-			return unfit(f, v.node.Value, err)
+			return Unfit(f, v.node.Value, err)
 		}
 		return nil
 	}
@@ -147,7 +148,7 @@ func setList(f *pflag.Flag, node *yaml.Node) error {
 		return err
 	}
 	if err := list.Replace(items); err != nil {
-		return unfit(f, strings.Join(items, ", "), err)
+		return Unfit(f, strings.Join(items, ", "), err)
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func setMap(f *pflag.Flag, node *yaml.Node) error {
 		text = quoted(pairs)
 	}
 	if err := f.Value.Set(text); err != nil {
-		return unfit(f, strings.Join(pairs, ", "), err)
+		return Unfit(f, strings.Join(pairs, ", "), err)
 	}
 	return nil
 }
@@ -198,30 +199,4 @@ func scalars(nodes []*yaml.Node) (out []string, err error) {
 		out = append(out, n.Value)
 	}
 	return out, nil
-}
-
-// nearest returns the name with the smallest edit distance to a word, the first among equals.
-func nearest(word string, names []string) string {
-	return slices.MinFunc(names, func(a, b string) int { return distance(word, a) - distance(word, b) })
-}
-
-// distance returns the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,6 +1,7 @@
 package humanize
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sort"
@@ -194,4 +195,25 @@ func Counts(counts map[string]int) string {
 	}
 	sort.Strings(parts)
 	return strings.Join(parts, ", ")
+}
+
+// ErrDuration is the error for a text that is not a duration. It lists the accepted forms.
+var ErrDuration = errors.New("want a time such as 90s, 5m, 1h, 5min, 1h30m or 2d")
+
+// ParseDuration parses a duration like time.ParseDuration. It also accepts min for minutes, and days as the first
+// unit.
+func ParseDuration(text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(strings.ReplaceAll(text, "min", "m"), "d")
+	if !found {
+		days, rest = "0", days
+	} else if rest == "" {
+		rest = "0"
+	}
+	n, notDays := strconv.ParseUint(days, 10, 16)
+	d, err := time.ParseDuration(rest)
+	whole := time.Duration(n) * 24 * time.Hour
+	if notDays != nil || err != nil || found && (d < 0 || whole+d < whole) {
+		return 0, ErrDuration
+	}
+	return whole + d, nil
 }

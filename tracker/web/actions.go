@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -187,8 +188,8 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, actions []action, nam
 		f.by = id.Name
 	}
 	if text := r.PostForm.Get("duration"); a.Duration && text != "" {
-		if f.duration, err = time.ParseDuration(text); err != nil || f.duration <= 0 {
-			return status.Errorf(codes.InvalidArgument, "duration %q is not one such as 90m or 12h", text)
+		if f.duration, err = humanize.ParseDuration(text); err != nil || f.duration <= 0 {
+			return status.Errorf(codes.InvalidArgument, "duration %q: %v, above 0", text, humanize.ErrDuration)
 		}
 	}
 	if err := a.do(s, r.Context(), f); err != nil {

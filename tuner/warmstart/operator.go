@@ -84,9 +84,6 @@ func Products(batch, m, n, k int64, transposed bool) (*Operator, error) {
 // String returns the name used in listings of tasks.
 func (o *Operator) String() string { return o.name }
 
-// Result returns the shape of the result.
-func (o *Operator) Result() []int64 { return o.node.Out.Shape }
-
 func (o *Operator) infer() (err error) {
 	defer schedule.RecoverAs(&err)
 	for _, shape := range [][]int64{o.data, o.weights} {

@@ -22,7 +22,12 @@ type Backend struct{ cpu.Backend }
 func (Backend) Name() string { return name }
 
 // Targets implements backend.Devices.
-func (Backend) Targets() []string { return target.Boards() }
+func (Backend) Targets() (list []target.Named) {
+	for _, board := range target.Boards() {
+		list = append(list, target.Named{Name: board, Description: "microcontroller, compiled to C source"})
+	}
+	return list
+}
 
 // Target implements backend.Devices.
 func (Backend) Target(of string, threads int) (*target.Target, error) {

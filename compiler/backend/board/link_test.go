@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 )
@@ -41,7 +42,7 @@ func TestTheHarnessAndModulesCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, board := range (Backend{}).Targets() {
+	for _, board := range target.Boards() {
 		buildModule(t, tc, board, kerneltest.Product(t, 8, 12, 16))
 		on, err := Backend{}.Target(board, 0)
 		if err != nil {

@@ -26,7 +26,7 @@ type Backend struct{}
 func (Backend) Name() string { return target.Default }
 
 // Targets implements backend.Devices.
-func (Backend) Targets() []string { return target.Names() }
+func (Backend) Targets() []target.Named { return target.Presets() }
 
 // Target implements backend.Devices.
 func (Backend) Target(name string, threads int) (*target.Target, error) {

@@ -24,7 +24,7 @@ type Backend struct{ devicemodule.Driven }
 func (Backend) Name() string { return name }
 
 // Targets implements backend.Devices.
-func (Backend) Targets() []string { return targets() }
+func (Backend) Targets() []target.Named { return targets() }
 
 // Target implements backend.Devices.
 func (Backend) Target(named string, threads int) (*target.Target, error) { return find(named, threads) }

@@ -40,13 +40,22 @@ func chip(arch, model string, multiprocessors, threads int, blockShared, shared,
 	}
 }
 
-// targets returns the names of the available targets.
-func targets() []string {
-	list := []string{name}
+// targets describes the available targets.
+func targets() []target.Named {
+	list := []target.Named{{Name: name, Description: "this machine's first NVIDIA GPU; " + name + ":1 or " + name + ":NAME is another", Aliases: []string{"nvidia"}}}
 	for _, c := range chips {
-		list = append(list, c.Arch)
+		list = append(list, target.Named{Name: c.Arch, Description: "NVIDIA " + c.Model, Aliases: []string{strings.ReplaceAll(strings.ToLower(c.Model), " ", "-")}})
 	}
 	return list
+}
+
+// chipNames lists the instruction sets of chips.
+func chipNames() string {
+	var names []string
+	for _, c := range chips {
+		names = append(names, c.Arch)
+	}
+	return strings.Join(names, ", ")
 }
 
 // find returns a target by name: this machine with its first GPU, or with a named model.
@@ -60,7 +69,7 @@ func find(named string, threads int) (*target.Target, error) {
 	}
 	k := slices.IndexFunc(chips, func(c target.GPU) bool { return c.Arch == named })
 	if k < 0 {
-		return nil, fmt.Errorf("target: unknown target %q: want one of %s", named, strings.Join(targets(), ", "))
+		return nil, fmt.Errorf("target: unknown target %q", named)
 	}
 	gpu := chips[k]
 	t.GPU = &gpu
@@ -84,10 +93,10 @@ func choose(device string, threads int) (*target.Target, error) {
 	}
 	if t.GPU, err = choice(t, device); err != nil {
 		return nil, fmt.Errorf("target: describing the GPU of this machine: %w; for a card elsewhere, compile for its chip (%s), or tune on a farm with --tracker",
-			err, strings.Join(targets()[1:], ", "))
+			err, chipNames())
 	}
 	if err := checkArch(t.GPU); err != nil {
-		return nil, fmt.Errorf("target: %w; choose another card (%s:NUMBER), or name a chip to compile for one elsewhere: %s", err, name, strings.Join(targets()[1:], ", "))
+		return nil, fmt.Errorf("target: %w; choose another card (%s:NUMBER), or name a chip to compile for one elsewhere: %s", err, name, chipNames())
 	}
 	return t, t.Check()
 }

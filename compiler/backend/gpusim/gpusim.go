@@ -39,7 +39,9 @@ type Backend struct{ cpu.Backend }
 func (Backend) Name() string { return name }
 
 // Targets implements backend.Devices.
-func (Backend) Targets() []string { return []string{targetName} }
+func (Backend) Targets() []target.Named {
+	return []target.Named{{Name: targetName, Description: "a simulated GPU, which finds mistakes in kernels"}}
+}
 
 // Target implements backend.Devices.
 func (Backend) Target(_ string, threads int) (*target.Target, error) {

@@ -23,7 +23,9 @@ type Backend struct{ devicemodule.Driven }
 func (Backend) Name() string { return name }
 
 // Targets implements backend.Devices.
-func (Backend) Targets() []string { return []string{name} }
+func (Backend) Targets() []target.Named {
+	return []target.Named{{Name: name, Description: "this machine's OpenCL device"}}
+}
 
 // Target implements backend.Devices.
 func (Backend) Target(_ string, threads int) (*target.Target, error) { return find(threads) }

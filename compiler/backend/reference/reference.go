@@ -21,7 +21,9 @@ type Backend struct{ cpu.Backend }
 func (Backend) Name() string { return name }
 
 // Targets implements backend.Devices.
-func (Backend) Targets() []string { return []string{name} }
+func (Backend) Targets() []target.Named {
+	return []target.Named{{Name: name, Description: "this machine, with slow scalar code"}}
+}
 
 // Target implements backend.Devices.
 func (Backend) Target(_ string, threads int) (*target.Target, error) {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // All returns the backends.
@@ -63,21 +65,28 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) (arra
 	return b.Storage(t, numerics, as), nil
 }
 
-// Target finds a target by name: that of a backend, with a device after a colon if the backend supports several, or
-// the path of a JSON file written by Target.Encode. Zero threads selects the target's default; another number
-// overrides the file's.
+// Target finds a target by name or alias: that of a backend, with a device after a colon if the backend supports
+// several, or the path of a JSON file written by Target.Encode. Zero threads selects the target's default; another
+// number overrides the file's.
 func Target(name string, threads int) (*target.Target, error) {
+	resolved, err := Resolve(name)
+	if err != nil {
+		return nil, fmt.Errorf("target %.40q: %w", name, err)
+	}
+	name = resolved
 	kind, device, chosen := strings.Cut(name, ":")
 	for _, b := range All() {
-		if slices.Contains(b.Targets(), name) {
-			return b.Target(name, threads)
+		if !slices.ContainsFunc(b.Targets(), func(n target.Named) bool { return n.Name == kind }) {
+			continue
 		}
-		if by, ok := b.(backend.Chooser); ok && chosen && slices.Contains(b.Targets(), kind) {
+		by, ok := b.(backend.Chooser)
+		switch {
+		case !chosen:
+			return b.Target(name, threads)
+		case ok:
 			return by.Choose(kind, device, threads)
 		}
-	}
-	if !target.IsFile(name) {
-		return nil, fmt.Errorf("target: %q is not known; use %s, or the path of a .json file", name, strings.Join(Targets(), ", "))
+		return nil, fmt.Errorf("target: %s has no devices to choose from: leave :%.40s out", kind, device)
 	}
 	t, err := target.Read(name, threads)
 	if err != nil {
@@ -89,9 +98,34 @@ func Target(name string, threads int) (*target.Target, error) {
 	return t, nil
 }
 
-// Targets returns the names of all targets.
-func Targets() []string {
-	var list []string
+// Resolve returns the name that a target's name or alias stands for. Paths of files stay as they are.
+func Resolve(name string) (string, error) {
+	if target.IsFile(name) {
+		return name, nil
+	}
+	kind, device, chosen := strings.Cut(name, ":")
+	wanted := plain(kind)
+	var known []string
+	for _, n := range Targets() {
+		for _, as := range append([]string{n.Name}, n.Aliases...) {
+			if known = append(known, as); plain(as) != wanted {
+				continue
+			}
+			if chosen {
+				return n.Name + ":" + device, nil
+			}
+			return n.Name, nil
+		}
+	}
+	return "", fmt.Errorf("unknown target%s 'tilth targets' lists all; a .json file describes another", cmp.Or(humanize.DidYouMean("", kind, known), ":"))
+}
+
+// plain returns a name without the differences that Resolve ignores: case, and underscores for hyphens.
+func plain(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
+
+// Targets describes all targets by backend.
+func Targets() []target.Named {
+	var list []target.Named
 	for _, b := range All() {
 		list = append(list, b.Targets()...)
 	}

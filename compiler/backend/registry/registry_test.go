@@ -126,7 +126,7 @@ func TestEveryBackendComputesTheSame(t *testing.T) {
 		if _, ok := b.(backend.Chooser); ok { // a device that this machine may lack; package aot's tests simulate one
 			continue
 		}
-		on, err := b.Target(b.Targets()[0], threadsOf(b, machine))
+		on, err := b.Target(b.Targets()[0].Name, threadsOf(b, machine))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,13 +204,52 @@ func TestTargetsOfABackendThatIsNotThereAreRefused(t *testing.T) {
 	if _, err := registry.Target(path, 0); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a file with such a target: %v", err)
 	}
-	if _, err := registry.Target("nonsense", 0); err == nil || !strings.Contains(err.Error(), "native, a64fx, arm32, arm64") {
-		t.Errorf("a name that is not known: %v", err)
-	}
 	if _, err := registry.Target("native:99", 0); err == nil || !strings.Contains(err.Error(), `no class of cores "99"`) {
 		t.Errorf("a class of cores that is not there: %v", err)
 	}
 	if _, err := registry.Target("arm64:1", 0); err == nil || !strings.Contains(err.Error(), "only native has") {
 		t.Errorf("a class of cores of another machine: %v", err)
+	}
+}
+
+func TestTargetsAreKnownByTheNamesThatPeopleUse(t *testing.T) {
+	for name, want := range map[string]string{
+		"native": "native", "native:1": "native:1", "cuda:1": "cuda:1", "board.json": "board.json",
+		"x86_64": "x86-64-v2", "AMD64": "x86-64-v2", "avx2": "x86-64-v3", "AVX512": "x86-64-v4",
+		"aarch64": "arm64", "arm64": "arm64", "armv7": "arm32", "riscv64": "riscv64",
+		"raspberry-pi-3": "arm64", "raspberry_pi_4": "arm64", "cortex-a72": "arm64", "raspberry-pi-5": "cortex-a76",
+		"sm_90a": "sm_90a", "H100": "sm_90a", "cortex-m4": "cortex-m4",
+	} {
+		if got, err := registry.Resolve(name); got != want || err != nil {
+			t.Errorf("%s is %s (%v), want %s", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"rasberry-pi-4": ": did you mean raspberry-pi-4? 'tilth targets' lists all",
+		"x86-64-v5":     ": did you mean x86-64-v2?",
+		"nonsense":      `"nonsense": unknown target: 'tilth targets' lists all; a .json file describes another`,
+		"opencl:1":      "opencl has no devices to choose from: leave :1 out",
+	} {
+		if _, err := registry.Target(name, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestNoTwoTargetsShareAName(t *testing.T) {
+	all := map[string]string{}
+	for _, named := range registry.Targets() {
+		if named.Description == "" {
+			t.Errorf("%s has no description", named.Name)
+		}
+		for _, name := range append([]string{named.Name}, named.Aliases...) {
+			if got, err := registry.Resolve(name); got != named.Name || err != nil {
+				t.Errorf("%s is %s (%v), want %s", name, got, err, named.Name)
+			}
+			if other, twice := all[name]; twice {
+				t.Errorf("%s is both %s and %s", name, named.Name, other)
+			}
+			all[name] = named.Name
+		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // error that names the limit.
 func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	b := gpusim.Backend{}
-	on, err := b.Target(b.Targets()[0], 1)
+	on, err := b.Target(b.Targets()[0].Name, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 // TestAttentionFitsTheRegistersOfItsCard checks that a GPU with few registers gets fewer threads or smaller tiles.
 func TestAttentionFitsTheRegistersOfItsCard(t *testing.T) {
 	b := gpusim.Backend{}
-	on, err := b.Target(b.Targets()[0], 1)
+	on, err := b.Target(b.Targets()[0].Name, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

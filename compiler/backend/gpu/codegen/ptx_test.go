@@ -49,7 +49,7 @@ func card(t *testing.T, b gpusim.Backend) *target.Target {
 	if targets, err := exec.CommandContext(t.Context(), "clang-19", "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "nvptx64") {
 		t.Skip("there is no clang-19 with the target nvptx64")
 	}
-	on, err := b.Target(b.Targets()[0], 1)
+	on, err := b.Target(b.Targets()[0].Name, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestWarpgroupOperandsArriveByTMA(t *testing.T) {
 // TestInvalidTMACopiesAreRefused checks that they are refused before compilation: on GPUs without tensor maps, and for
 // tensors that the launch itself writes.
 func TestInvalidTMACopiesAreRefused(t *testing.T) {
-	on, err := gpusim.Backend{}.Target(gpusim.Backend{}.Targets()[0], 1)
+	on, err := gpusim.Backend{}.Target(gpusim.Backend{}.Targets()[0].Name, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

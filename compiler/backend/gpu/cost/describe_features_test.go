@@ -22,7 +22,7 @@ import (
 func describeCard(t testing.TB) *target.Target {
 	t.Helper()
 	b := gpusim.Backend{}
-	on, err := b.Target(b.Targets()[0], 1)
+	on, err := b.Target(b.Targets()[0].Name, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
@@ -49,6 +50,7 @@ expire (--retire) or revoke them.`,
 	_ = c.MarkFlagRequired("role")
 	c.Flags().DurationVar(&request.Lifetime, "lifetime", tokenLifetime, "how long it is valid; 0 = for ever")
 	c.Flags().DurationVar(&request.Retire, "retire", 0, "have earlier tokens of the name expire after this time")
+	atLeast(c, 0, "lifetime", "retire")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write it to, for --token-file (default standard output)")
 	return a.leaf(c, func(_ context.Context, args []string) (err error) {
 		request.Name = args[0]
@@ -57,9 +59,6 @@ expire (--retire) or revoke them.`,
 		}
 		if err := access.CheckName(request.Name); err != nil {
 			return usagef("%w", err)
-		}
-		if request.Lifetime < 0 || request.Retire < 0 {
-			return usagef("--lifetime and --retire: want positive times")
 		}
 		text, _, err := access.CreateToken(file, request, time.Now())
 		if err != nil {
@@ -144,6 +143,47 @@ func newTokenRevoke(a *app) *cobra.Command {
 		gone, err := access.RevokeTokens(file, func(t access.Token) bool { return slices.Contains(ids, t.ID) || name != "" && t.Name == name })
 		for _, t := range gone {
 			fmt.Fprintf(a.stdout, "revoked %s of %s\n", t.ID, t.Name)
+		}
+		return err
+	})
+}
+
+func newTrackerCerts(a *app) *cobra.Command {
+	var dir string
+	var clients map[string]string
+	var order certs.Order
+	c := &cobra.Command{
+		Use: "certs", Short: "Make a farm's certificates: an authority's, the tracker's, and those of callers",
+		Long: `Make a farm's certificates: an authority's, the tracker's, and those of callers.
+
+The authority (ca.crt, ca.key) is created if it is missing, and signs the others.
+Callers need ca.crt for --tls-ca. A certificate of --client NAME=ROLE identifies a
+caller without a token; the roles are read-only, client, agent and admin. Keep ca.key
+secret: it can create any identity. A running tracker and its callers reload renewed
+files without a restart.`,
+		Example: `  tilth tracker certs --dir certs --host tracker.example.com,10.0.0.5
+  tilth tracker certs --dir certs --client alice=admin --client board-7=agent
+  tilth tracker --listen :9190 --tls-cert certs/tracker.crt --tls-key certs/tracker.key \
+    --tls-client-ca certs/ca.crt`,
+		Args: cobra.NoArgs,
+	}
+	c.Flags().StringVar(&dir, "dir", ".", "`folder` of the certificates")
+	c.Flags().StringSliceVar(&order.Hosts, "host", nil, "make tracker.crt and tracker.key for these host `names` and addresses, and for localhost")
+	c.Flags().StringToStringVar(&clients, "client", nil, "make NAME.crt and NAME.key for a caller `NAME=ROLE`")
+	c.Flags().DurationVar(&order.Lifetime, "lifetime", certs.LeafLifetime, "how long they are valid; an authority is for 10 years")
+	atLeast(c, 1, "lifetime")
+	return a.leaf(c, func(context.Context, []string) error {
+		order.Clients = map[string]access.Role{}
+		for name, text := range clients {
+			role, err := access.ParseRole(text)
+			if err != nil {
+				return usagef("--client %s: %w", name, err)
+			}
+			order.Clients[name] = role
+		}
+		made, err := order.Make(dir, time.Now())
+		for _, file := range made {
+			fmt.Fprintln(a.stdout, file)
 		}
 		return err
 	})

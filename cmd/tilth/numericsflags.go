@@ -1,9 +1,8 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -13,24 +12,24 @@ import (
 )
 
 // numericsFlag bounds the algorithms that a command may use.
-type numericsFlag struct {
-	text string
-	// level is the parsed text, set by check.
-	level schedule.Numerics
-}
+type numericsFlag struct{ level schedule.Numerics }
 
 func (f *numericsFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.text, "numerics", schedule.Default.String(),
-		"algorithms: strict (direct sums), default (also Winograd, Strassen, split TF32) or fast (also bfloat16)")
+	f.level = schedule.Default
+	c.Flags().Var(f, "numerics", "algorithms: strict (direct sums), default (also Winograd, Strassen, split TF32) or fast (also bfloat16)")
 }
 
-// check parses the flag.
-func (f *numericsFlag) check() (err error) {
-	if f.level, err = schedule.ParseNumerics(f.text); err != nil {
-		return usagef("--numerics %s: want strict, default or fast", f.text)
-	}
-	return nil
+// Set implements pflag.Value.
+func (f *numericsFlag) Set(text string) (err error) {
+	f.level, err = schedule.ParseNumerics(text)
+	return err
 }
+
+// String implements pflag.Value.
+func (f *numericsFlag) String() string { return f.level.String() }
+
+// Type implements pflag.Value.
+func (f *numericsFlag) Type() string { return "string" }
 
 // storageFlag selects the storage type of float32 factors: a smaller float type with fast numerics, or
 // integer weights.
@@ -50,18 +49,9 @@ func (f *storageFlag) addWeights(c *cobra.Command) {
 // weightBits maps values of --weights to array.Storage.WeightBits.
 var weightBits = map[string]int64{"": 0, "float": 0, "int8": 8, "int4": 4}
 
-// check rejects unknown types and types without effect.
+// check rejects a type without effect.
 func (f *storageFlag) check(numerics schedule.Numerics) error {
-	if _, known := weightBits[f.weights]; !known {
-		return usagef("--weights %s: want float, int8 or int4", f.weights)
-	}
-	if f.text == "" {
-		return nil
-	}
-	if !slices.Contains([]string{"bfloat16", "float16", "float32"}, f.text) {
-		return usagef("--storage %s: want bfloat16, float16 or float32", f.text)
-	}
-	if numerics < schedule.Fast {
+	if f.text != "" && numerics < schedule.Fast {
 		return usagef("--storage needs --numerics fast: other numerics keep float32")
 	}
 	return nil
@@ -96,4 +86,33 @@ func (f *storageFlag) kept(count [2]int) *aot.Weights {
 		return nil
 	}
 	return &aot.Weights{Type: f.weights, Quantised: count[0], All: count[1]}
+}
+
+// objectiveFlag is --objective, the quantity to minimize.
+type objectiveFlag struct {
+	name  string
+	given *pflag.Flag
+}
+
+const latency = "latency"
+
+func (f *objectiveFlag) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "objective", latency, "what to minimize: latency, or energy (the device needs a meter)")
+	f.given = c.Flags().Lookup("objective")
+}
+
+// objective returns the name used by targets.
+func (f *objectiveFlag) objective() string {
+	if f.name == latency {
+		return ""
+	}
+	return f.name
+}
+
+// of returns a target with the objective. The objective of a target file applies unless the flag is given.
+func (f *objectiveFlag) of(t *target.Target) (*target.Target, error) {
+	if f.given.Changed || t.Objective == "" {
+		t = t.WithObjective(f.objective())
+	}
+	return t, t.Check()
 }

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+func newJobsPause(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "pause JOB", Short: "Stop starting work of a job until it is resumed",
+		Long: `Stop starting work of a job until it is resumed. What is being built or measured
+finishes and counts; the time budget is suspended. A paused job stays paused when the
+tracker restarts.`,
+		Example: "  tilth jobs pause job-00000001 --reason 'the board is needed'",
+	}
+	return a.control(c, "paused by "+owner(), (*client.Client).Pause)
+}
+
+func newJobsResume(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "resume JOB", Short: "Resume a paused job",
+		Example: "  tilth jobs resume job-00000001",
+	}
+	return a.control(c, "resumed by "+owner(), (*client.Client).Resume)
+}
+
+// inBrackets formats a reason as a suffix, or returns "".
+func inBrackets(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// control sets up a command that changes a job's state for a reason.
+func (a *app) control(c *cobra.Command, why string, change func(*client.Client, context.Context, string, string) (*tilthv1.Job, error)) *cobra.Command {
+	var flags clientFlags
+	var job jobFlag
+	var reason string
+	var asJSON bool
+	c.Args = job.args
+	job.add(c)
+	jsonFlag(c, &asJSON)
+	c.Flags().StringVar(&reason, "reason", why, "reason, shown to others")
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
+		id, _, err := job.find(ctx, tracker, args)
+		if err != nil {
+			return err
+		}
+		j, err := change(tracker, ctx, id, reason)
+		if err != nil {
+			return err
+		}
+		row := newJobRow(j)
+		if asJSON {
+			return writeJSON(a.stdout, row)
+		}
+		_, err = fmt.Fprintf(a.stdout, "job %s: %s%s\n", row.Job, row.State, inBrackets(row.Reason))
+		return err
+	})
+}
+
+func newJobsCancel(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "cancel JOB", Short: "End a job; its measurements are kept",
+		Example: "  tilth jobs cancel job-00000001 --reason 'wrong model'",
+	}
+	return a.control(c, "cancelled by "+owner(), (*client.Client).Cancel)
+}
+
+// retryView lists the retried batches.
+type retryView struct {
+	Job     string   `json:"job"`
+	Batches []string `json:"batches"`
+}
+
+func newJobsRetry(a *app) *cobra.Command {
+	var flags clientFlags
+	var job jobFlag
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "retry JOB [BATCH...]", Short: "Retry batches that the farm gave up",
+		Long: `Retry batches that the farm gave up: all of the job's, or those named. 'tilth jobs show'
+lists them. A job that has ended is not retried.`,
+		Example: "  tilth jobs retry job-00000001\n  tilth jobs retry job-00000001 job-00000001.00000007",
+		Args:    job.argsBefore,
+	}
+	job.add(c)
+	jsonFlag(c, &asJSON)
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
+		id, named, err := job.find(ctx, tracker, args)
+		if err != nil {
+			return err
+		}
+		batches, err := tracker.Retry(ctx, id, named...)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(a.stdout, retryView{Job: id, Batches: append([]string{}, batches...)})
+		}
+		_, err = fmt.Fprintf(a.stdout, "job %s: %d batches are tried again\n", id, len(batches))
+		return err
+	})
+}
+
+// deleteView lists the deleted jobs.
+type deleteView struct {
+	Jobs []string `json:"jobs"`
+}
+
+func newJobsDelete(a *app) *cobra.Command {
+	var flags clientFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "delete JOB...", Short: "Remove jobs that have ended, with their events; records stay",
+		Long: `Remove jobs that have ended, with their events. Their records stay, because they belong to
+the workload and the target. A job that has not ended must be cancelled first; one that is
+already deleted is skipped. The command stops at the first job that it cannot delete.`,
+		Example: "  tilth jobs delete job-00000001-abcdef\n  tilth jobs list --state failed --json | jq -r .[].job | xargs tilth jobs delete",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	jsonFlag(c, &asJSON)
+	return a.onTracker(c, &flags, func(ctx context.Context, tracker *client.Client, args []string) error {
+		var deleted []string
+		ids, err := findJobs(ctx, tracker, args) // resolve all ids before deleting the first job
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if err := tracker.Delete(ctx, id); err != nil {
+				return err
+			}
+			deleted = append(deleted, id)
+			if !asJSON {
+				fmt.Fprintf(a.stdout, "job %s: deleted\n", id)
+			}
+		}
+		if asJSON {
+			return writeJSON(a.stdout, deleteView{Jobs: deleted})
+		}
+		return nil
+	})
+}
