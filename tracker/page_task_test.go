@@ -69,7 +69,7 @@ func TestATaskShowsItsKnobsItsNeighboursAndItsLimit(t *testing.T) {
 		f.report(work.GetLease(), ok(left[i], latency))
 	}
 	wantPage(t, pages, "/jobs/"+id+"/tasks/0", []string{
-		">1.00 ms<", "<span class=\"dim\">tile</span> <b>8</b>", "limit of memory</span> <b>500 µs</b>", "of limit</span> <b>50 % bytes</b>", "Neighbours of the best",
+		">1.00 ms<", "<dt>tile <b>8</b>", "limit of memory</span> <b>500 µs</b>", "of limit</span> <b>50 % bytes</b>", "Neighbours of the best",
 		`<td class="name">tile<td class="n">8<td class="n">4<td class="n">0<td class="n">4.00 ms<td class="n">4.00x`,
 		`<td class="name">unroll<td class="n">1<td class="n">9<td class="n">4<td class="n bad">compile_error<td class="n">-`,
 		"tilth tasks MODEL --dump source",

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,13 +31,14 @@ type action struct {
 	// onJob and onDevice report whether the action applies in the current state.
 	onJob    func(*tilthv1.Job) bool
 	onDevice func(*tilthv1.Device) bool
-	do       func(s *Site, ctx context.Context, f filled) error
+	// do performs it and returns the page to show next; "" for that of the job or device.
+	do func(s *Site, ctx context.Context, f filled) (next string, err error)
 }
 
 // filled is a submitted form.
 type filled struct {
-	name, reason, by string
-	duration         time.Duration // 0 means no end
+	name, reason, by, request string
+	duration                  time.Duration // 0 means no end
 }
 
 func open(j *tilthv1.Job) bool { return slices.Contains(openStates, j.GetState()) }
@@ -47,26 +50,37 @@ var jobActions = []action{
 	{Name: "pause", Method: tilthv1.JobService_PauseJob_FullMethodName, Reason: true,
 		Effect: "The job gets no more leases until it is resumed; measurements in progress continue. Its time budget stops.",
 		onJob:  func(j *tilthv1.Job) bool { return open(j) && !paused(j) },
-		do: func(s *Site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			_, err := s.jobs.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: f.name, Reason: f.reason})
-			return err
+			return "", err
 		}},
 	{Name: "resume", Method: tilthv1.JobService_ResumeJob_FullMethodName, Reason: true, Effect: "The job is queued again.", onJob: paused,
-		do: func(s *Site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			_, err := s.jobs.ResumeJob(ctx, &tilthv1.ResumeJobRequest{JobId: f.name, Reason: f.reason})
-			return err
+			return "", err
 		}},
 	{Name: "retry", Method: tilthv1.JobService_RetryDeadLetters_FullMethodName, Effect: "Batches that were given up are queued again.",
 		onJob: func(j *tilthv1.Job) bool { return open(j) && len(j.GetDeadLetters()) > 0 },
-		do: func(s *Site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			_, err := s.jobs.RetryDeadLetters(ctx, &tilthv1.RetryDeadLettersRequest{JobId: f.name})
-			return err
+			return "", err
 		}},
 	{Name: "cancel", Method: tilthv1.JobService_CancelJob_FullMethodName, Reason: true,
 		Effect: "The job ends and cannot be resumed. Its measurements are kept.", onJob: open,
-		do: func(s *Site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			_, err := s.jobs.CancelJob(ctx, &tilthv1.CancelJobRequest{JobId: f.name, Reason: f.reason})
-			return err
+			return "", err
+		}},
+	{Name: "clone", Method: tilthv1.JobService_SubmitJob_FullMethodName,
+		Effect: "A new job with the same tasks, target, search, seed and budget is queued under your name. It reuses earlier measurements.",
+		onJob:  func(*tilthv1.Job) bool { return true },
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
+			j, err := s.getJob(ctx, f.name)
+			if err != nil {
+				return "", err
+			}
+			made, err := s.jobs.SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: f.request, Spec: j.GetSpec()})
+			return "/jobs/" + url.PathEscape(made.GetJob().GetId()), err
 		}},
 }
 
@@ -77,26 +91,26 @@ var deviceActions = []action{
 	{Name: "cordon", Method: tilthv1.DeviceService_CordonDevice_FullMethodName, Reason: true, Duration: true,
 		Effect:   "The device gets no more work; work in progress continues.",
 		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
-		do: func(s *Site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			req := &tilthv1.CordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason}
 			if f.duration > 0 {
 				req.Duration = durationpb.New(f.duration)
 			}
 			_, err := s.devices.CordonDevice(ctx, req)
-			return err
+			return "", err
 		}},
 	{Name: "drain", Method: tilthv1.DeviceService_DrainDevice_FullMethodName, Reason: true,
 		Effect:   "The device gets no more work until it is uncordoned. It is drained once work in progress has ended.",
 		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
-		do: func(s *Site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			_, err := s.devices.DrainDevice(ctx, &tilthv1.DrainDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})
-			return err
+			return "", err
 		}},
 	{Name: "uncordon", Method: tilthv1.DeviceService_UncordonDevice_FullMethodName, Reason: true, Effect: "The device gets work again.",
 		onDevice: cordoned,
-		do: func(s *Site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) (string, error) {
 			_, err := s.devices.UncordonDevice(ctx, &tilthv1.UncordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})
-			return err
+			return "", err
 		}},
 }
 
@@ -106,9 +120,6 @@ func (s *Site) jobActions(r *http.Request, j *tilthv1.Job) (out []string) {
 		if a.onJob(j) && s.Door.May(r, a.Method, j.GetSpec().GetOwner()) {
 			out = append(out, a.Name)
 		}
-	}
-	if s.Door.May(r, clone.Method, "") {
-		out = append(out, clone.Name)
 	}
 	return out
 }
@@ -134,8 +145,8 @@ func find(actions []action, r *http.Request) (action, error) {
 // confirmPage asks for confirmation of an action.
 type confirmPage struct {
 	action
-	What, Name, Back string
-	// Request is a request id for actions that must not happen twice; empty for others.
+	Name, Back string
+	// Request identifies the form, so that sending it twice submits one job.
 	Request string
 }
 
@@ -148,7 +159,7 @@ func (s *Site) confirmJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := confirmPage{action: a, What: "job", Name: j.GetSpec().GetName() + " (" + j.GetId() + ")", Back: "/jobs/" + j.GetId()}
+	p := confirmPage{action: a, Name: j.GetSpec().GetName() + " (" + j.GetId() + ")", Back: "/jobs/" + j.GetId(), Request: rand.Text()}
 	return s.render(w, r, http.StatusOK, "confirm", layout{Title: a.Name + " the job", Section: "jobs", Page: p})
 }
 
@@ -161,7 +172,7 @@ func (s *Site) confirmDevice(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.devices.GetDevice(r.Context(), &tilthv1.GetDeviceRequest{Name: name}); err != nil {
 		return err
 	}
-	p := confirmPage{action: a, What: "device", Name: name, Back: "/device?" + query("name", name)}
+	p := confirmPage{action: a, Name: name, Back: "/device?" + query("name", name)}
 	return s.render(w, r, http.StatusOK, "confirm", layout{Title: a.Name + " the device", Section: "devices", Page: p})
 }
 
@@ -183,7 +194,7 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, actions []action, nam
 	if err := s.form(w, r); err != nil {
 		return err
 	}
-	f := filled{name: name, reason: r.PostForm.Get("reason"), by: "page"}
+	f := filled{name: name, reason: r.PostForm.Get("reason"), by: "page", request: r.PostForm.Get("request")}
 	if id, is := access.From(r.Context()); is {
 		f.by = id.Name
 	}
@@ -192,10 +203,11 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, actions []action, nam
 			return status.Errorf(codes.InvalidArgument, "duration %q: %v, above 0", text, humanize.ErrDuration)
 		}
 	}
-	if err := a.do(s, r.Context(), f); err != nil {
+	next, err := a.do(s, r.Context(), f)
+	if err != nil {
 		return err
 	}
-	http.Redirect(w, r, back, http.StatusSeeOther)
+	http.Redirect(w, r, cmp.Or(next, back), http.StatusSeeOther)
 	return nil
 }
 

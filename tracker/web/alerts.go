@@ -103,7 +103,7 @@ var alerts = []alert{
 	{Name: "TilthDeadLetters", Metrics: []string{"dead_letters_total"}, Window: 15 * time.Minute, wrong: deadLetters},
 	{Name: "TilthTrialsFail", Metrics: []string{"trials_total"}, Limit: 0.2, Window: 30 * time.Minute, For: 15 * time.Minute, wrong: trialsFail},
 	{Name: "TilthOutage", Metrics: []string{"outage_silent_agents"},
-		wrong: aboveAnywhere("/devices", "agents that fell silent at once, and are waited for: %.0f")},
+		wrong: above("/devices", "agents that fell silent at once, and are waited for: %.0f")},
 	{Name: "TilthLeasesExpire", Metrics: []string{"leases_expired_total"}, Limit: 3, Window: 15 * time.Minute,
 		wrong: grewBy("kind", "/devices", "leases of a %s that were lost in 15 minutes: %.0f")},
 	{Name: "TilthDevicesQuarantined", Metrics: []string{"devices"}, For: 30 * time.Minute, wrong: func(a alert, v view) []problem {
@@ -113,7 +113,7 @@ var alerts = []alert{
 		return nil
 	}},
 	{Name: "TilthDevicesWarned", Metrics: []string{"warned_devices"}, For: 30 * time.Minute,
-		wrong: aboveAnywhere("/devices?state=warned", "devices that measure badly and have no replacement: %.0f")},
+		wrong: above("/devices?state=warned", "devices that measure badly and have no replacement: %.0f")},
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
@@ -125,18 +125,9 @@ func one(link, format string, values ...any) []problem {
 	return []problem{{Text: fmt.Sprintf(format, values...), Link: link}}
 }
 
-// above fires while the sum of a gauge exceeds the limit. text may contain a verb for it.
+// above fires while a gauge exceeds the limit; of shards, each of which may report it for the whole farm, the largest
+// counts. text may contain a verb for it.
 func above(link, text string) func(alert, view) []problem {
-	return func(a alert, v view) []problem {
-		if n := v.now.sum(a.Metrics[0]); n > a.Limit {
-			return []problem{{Text: fill(text, n), Link: link}}
-		}
-		return nil
-	}
-}
-
-// aboveAnywhere is like above for a gauge that every shard reports for the whole farm: it uses the maximum.
-func aboveAnywhere(link, text string) func(alert, view) []problem {
 	return func(a alert, v view) []problem {
 		if n := v.now.max(a.Metrics[0], "", ""); n > a.Limit {
 			return []problem{{Text: fill(text, n), Link: link}}

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/humanize"
@@ -19,8 +20,7 @@ const (
 	marginTop, marginBottom         = 14, 30
 	sparkWidth, sparkHeight         = 96, 20
 	maxDrawn                        = 1500
-	ticks                           = 4
-	logarithmicFrom         float64 = 8
+	logarithmicFrom         float64 = 3
 )
 
 // scale maps values to positions on an axis.
@@ -41,16 +41,64 @@ func (s scale) at(v float64) float64 {
 	return s.from + (v-low)/(high-low)*(s.to-s.from)
 }
 
-// tick returns the value at a fraction of the axis.
-func (s scale) tick(part float64) float64 {
-	if s.log {
-		return s.low * math.Pow(s.high/s.low, part)
+// ticks returns the round values on the axis. step returns the next round distance between linear ones.
+func (s scale) ticks(step func(least float64) float64) (out []float64) {
+	if !s.log {
+		each := step((s.high - s.low) / 5)
+		for n := math.Ceil(s.low/each-1e-9) + 0; n*each <= s.high+1e-9*each; n++ {
+			out = append(out, n*each)
+		}
+		return out
 	}
-	return s.low + part*(s.high-s.low)
+	digits := []float64{1, 2, 3, 4, 5, 6, 8}
+	if ratio := s.high / s.low; ratio > 1000 {
+		digits = digits[:1]
+	} else if ratio > 10 {
+		digits = []float64{1, 2, 5}
+	}
+	for decade := decadeOf(s.low); decade <= s.high; decade *= 10 {
+		for _, digit := range digits {
+			if v := digit * decade; v >= s.low && v <= s.high {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
-// latencies returns the vertical axis for latencies. It is logarithmic if they span a wide range.
-func latencies(low, high float64) scale {
+func decadeOf(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(v)+1e-9)) }
+
+// roundStep returns 1, 2 or 5 times a power of ten.
+func roundStep(least float64) float64 {
+	decade := decadeOf(least)
+	for _, digit := range []float64{1, 2, 5} {
+		if digit*decade >= least*(1-1e-9) {
+			return digit * decade
+		}
+	}
+	return 10 * decade
+}
+
+// wholeStep is roundStep for numbers of trials.
+func wholeStep(least float64) float64 { return max(1, roundStep(least)) }
+
+// clockStep is roundStep for seconds on a clock.
+func clockStep(least float64) float64 {
+	const minute, hour = 60, 3600
+	for _, step := range []float64{30, minute, 2 * minute, 5 * minute, 10 * minute, 30 * minute, hour, 3 * hour, 6 * hour, 12 * hour, 24 * hour} {
+		if least > 20 && step >= least {
+			return step
+		}
+	}
+	return roundStep(least)
+}
+
+// latencies returns the vertical axis for latencies, logarithmic if they span a wide range. It includes the machine's
+// limit, 0 if unknown, unless that would leave half of the chart empty.
+func latencies(low, high, limit float64) scale {
+	if drawable(limit) && high/limit <= max(2, high/low*high/low) {
+		low, high = min(low, limit), max(high, limit)
+	}
 	s := scale{low: low, high: high, from: chartHeight - marginBottom, to: marginTop, log: high/low > logarithmicFrom}
 	if !s.log {
 		room := max((high-low)*0.08, high*0.01)
@@ -79,36 +127,65 @@ func (d *drawing) label(class string, x, y float64, anchor, text string) {
 	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, anchor, template.HTMLEscapeString(text))
 }
 
-// axes draws the axes, with latencies on the vertical one.
-func (d *drawing) axes(x, y scale, name string, text func(float64) string) {
-	d.grid(x, y, name, text, humanize.Seconds)
+// axis formats the values of an axis, and returns round distances between them.
+type axis struct {
+	text func(float64) string
+	step func(float64) float64
 }
 
-// grid draws the axes. text formats horizontal values, upwards vertical ones.
-func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) string) {
-	shown := ""
-	for i := range ticks + 1 {
-		part := float64(i) / ticks
-		v := y.tick(part)
+// The axes of charts.
+var (
+	latencyAxis = axis{axisSeconds, roundStep}
+	clockAxis   = axis{spanText, clockStep}
+	trialAxis   = axis{func(v float64) string { return fmt.Sprintf("%.0f", v) }, wholeStep}
+)
+
+// axisSeconds formats a round latency.
+func axisSeconds(v float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1, " s"}, {1e-3, " ms"}, {1e-6, " µs"}} {
+		if v >= unit.size*(1-1e-9) {
+			return strconv.FormatFloat(v/unit.size, 'g', 6, 64) + unit.name
+		}
+	}
+	return strconv.FormatFloat(v*1e9, 'g', 6, 64) + " ns"
+}
+
+// limit draws the machine's limit; below the chart's range, at its lower edge.
+func (d *drawing) limit(y scale, seconds float64) {
+	if !drawable(seconds) {
+		return
+	}
+	text, cy := "limit "+humanize.Seconds(seconds), y.from
+	if seconds < y.low {
+		text += ", below"
+	} else {
+		cy = y.at(seconds)
+	}
+	fmt.Fprintf(d, `<path class="limit" d="M%d %.1fH%d"/>`, marginLeft, cy, chartWidth-marginRight)
+	d.label("tick limit-text", marginLeft+4, cy-4, "start", text)
+}
+
+// grid draws the axes with round values.
+func (d *drawing) grid(x, y scale, name string, across, upwards axis) {
+	for _, v := range y.ticks(upwards.step) {
 		fmt.Fprintf(d, `<path class="grid" d="M%d %.1fH%d"/>`, marginLeft, y.at(v), chartWidth-marginRight)
-		d.label("tick", marginLeft-6, y.at(v)+4, "end", upwards(v))
+		d.label("tick", marginLeft-6, y.at(v)+4, "end", upwards.text(v))
+	}
+	for _, v := range x.ticks(across.step) {
 		anchor := "middle"
-		switch i {
-		case 0:
-			anchor = "start" // keep clear of the vertical axis
-		case ticks:
-			anchor = "end"
+		if x.at(v) > chartWidth-marginRight-marginBottom {
+			anchor = "end" // keep within the chart
 		}
-		if label := text(x.tick(part)); label != shown { // with few trials, several ticks coincide
-			d.label("tick", x.at(x.tick(part)), chartHeight-marginBottom+14, anchor, label)
-			shown = label
-		}
+		d.label("tick", x.at(v), chartHeight-marginBottom+14, anchor, across.text(v))
 	}
 	d.label("axis", chartWidth-marginRight, chartHeight-3, "end", name)
 }
 
-// curveOf plots a model's latency over time or trials; empty without data.
-func curveOf(c progress.Curve, name string, at func(progress.Point) float64) template.HTML {
+// curveOf plots a model's latency over time or trials from the first value on; empty without data.
+func curveOf(c progress.Curve, limit float64, name string, across axis, at func(progress.Point) float64) template.HTML {
 	c = thin(slices.DeleteFunc(slices.Clone(c), func(p progress.Point) bool { return !drawable(p.Seconds) }))
 	if len(c) == 0 {
 		return ""
@@ -117,15 +194,12 @@ func curveOf(c progress.Curve, name string, at func(progress.Point) float64) tem
 	for _, p := range c {
 		low, high = min(low, p.Seconds), max(high, p.Seconds)
 	}
-	x := scale{low: 0, high: max(at(c[len(c)-1]), 1), from: marginLeft, to: chartWidth - marginRight}
-	y := latencies(low, high)
-	text := func(v float64) string { return fmt.Sprintf("%.0f", v) }
-	if name == "time" {
-		text = spanText
-	}
+	x := scale{low: at(c[0]), high: max(at(c[len(c)-1]), at(c[0])+1), from: marginLeft, to: chartWidth - marginRight}
+	y := latencies(low, high, limit)
 	d := &drawing{}
 	d.open("chart", "Latency of the model over "+name, chartWidth, chartHeight)
-	d.axes(x, y, name, text)
+	d.grid(x, y, name, across, latencyAxis)
+	d.limit(y, limit)
 	d.WriteString(`<path class="curve" d="`)
 	for i, p := range c {
 		if i == 0 {
@@ -146,11 +220,11 @@ func curveOf(c progress.Curve, name string, at func(progress.Point) float64) tem
 func spanText(seconds float64) string {
 	switch {
 	case seconds < 120:
-		return fmt.Sprintf("%.0f s", seconds)
+		return fmt.Sprintf("%.4g s", seconds)
 	case seconds < 7200:
-		return fmt.Sprintf("%.0f min", seconds/60)
+		return fmt.Sprintf("%.3g min", seconds/60)
 	}
-	return fmt.Sprintf("%.1f h", seconds/3600)
+	return fmt.Sprintf("%.3g h", seconds/3600)
 }
 
 // thin drops elements until all can be drawn.
@@ -161,8 +235,8 @@ func thin[T any](all []T) []T {
 	return all
 }
 
-// scatter plots the latencies of a task's trials by algorithm. Failures appear at the top.
-func scatter(points []point) template.HTML {
+// scatter plots the latencies of a task's trials by algorithm, and the machine's limit. Failures appear at the top.
+func scatter(points []point, limit float64) template.HTML {
 	algorithms := algorithmsOf(points)
 	points = thin(points)
 	low, high, last := math.Inf(1), 0.0, 1.0
@@ -176,10 +250,11 @@ func scatter(points []point) template.HTML {
 		return ""
 	}
 	x := scale{low: 0, high: last, from: marginLeft, to: chartWidth - marginRight}
-	y := latencies(low, high)
+	y := latencies(low, high, limit)
 	d := &drawing{}
 	d.open("chart", "Latency of trials", chartWidth, chartHeight)
-	d.axes(x, y, "trial", func(v float64) string { return fmt.Sprintf("%.0f", v) })
+	d.grid(x, y, "trial", trialAxis, latencyAxis)
+	d.limit(y, limit)
 	for _, p := range points {
 		d.trial(p, algorithms, x.at(float64(p.trial)), y)
 	}

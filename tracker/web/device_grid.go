@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -97,17 +98,13 @@ func labelKeys(devices []deviceRow) []string {
 
 // byNumber orders numbers by value, before other strings.
 func byNumber(a, b string) int {
-	x, errA := strconv.Atoi(a)
-	y, errB := strconv.Atoi(b)
-	switch {
-	case errA == nil && errB == nil:
-		return cmp.Or(cmp.Compare(x, y), strings.Compare(a, b))
-	case errA == nil:
-		return -1
-	case errB == nil:
-		return 1
+	number := func(text string) float64 {
+		if n, err := strconv.Atoi(text); err == nil {
+			return float64(n)
+		}
+		return math.Inf(1)
 	}
-	return strings.Compare(a, b)
+	return cmp.Or(cmp.Compare(number(a), number(b)), strings.Compare(a, b))
 }
 
 // tileOf returns a device's tile.

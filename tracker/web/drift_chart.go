@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 	"time"
 
@@ -37,19 +38,19 @@ func courseOf(label string, at []int64, values []float64, room float64, format s
 	}
 	text := func(v float64) string { return fmt.Sprintf(format, v) }
 	first, last := at[0], at[len(at)-1]
-	x := scale{low: 0, high: max(1, float64(last-first)), from: marginLeft, to: chartWidth - marginRight}
+	x := scale{low: -max(1, float64(last-first)), high: 0, from: marginLeft, to: chartWidth - marginRight}
 	y := scale{low: slices.Min(values) - room, high: slices.Max(values) + room, from: chartHeight - marginBottom, to: marginTop}
 	d := &drawing{}
 	d.open("chart", label, chartWidth, chartHeight)
-	d.grid(x, y, "before the last", func(v float64) string { return spanText(float64(last-first) - v) }, text)
+	d.grid(x, y, "before the last", axis{func(v float64) string { return spanText(math.Abs(v)) }, clockStep}, axis{text, roundStep})
 	d.WriteString(`<path class="curve" d="`)
 	for i, v := range values {
-		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(float64(at[i]-first)), y.at(v))
+		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(float64(at[i]-last)), y.at(v))
 	}
 	d.WriteString(`"/>`)
 	for i, v := range values {
 		fmt.Fprintf(d, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.5"><title>%s at %s UTC</title></circle>`,
-			x.at(float64(at[i]-first)), y.at(v), text(v), time.Unix(at[i], 0).UTC().Format("2006-01-02 15:04"))
+			x.at(float64(at[i]-last)), y.at(v), text(v), time.Unix(at[i], 0).UTC().Format("2006-01-02 15:04"))
 	}
 	return d.done()
 }

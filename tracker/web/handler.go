@@ -112,8 +112,6 @@ func New(cfg Config) *Site {
 		"GET /jobs/{id}/tasks/{task}":      s.task,
 		"GET /jobs/{id}/actions/{action}":  s.confirmJob,
 		"POST /jobs/{id}/actions/{action}": s.actOnJob,
-		"GET /jobs/{id}/actions/clone":     s.confirmClone,
-		"POST /jobs/{id}/actions/clone":    s.cloneJob,
 		"GET /compare":                     s.compare,
 		"GET /devices":                     s.listDevices,
 		"GET /device":                      s.device,

@@ -130,10 +130,10 @@ func (m metrics) only(name string) (v float64, is bool) {
 	return 0, false
 }
 
-// where sums the series of a metric whose label has the prefix; an empty label matches all.
+// where sums the series of a metric whose label has the prefix; an empty prefix matches all.
 func (m metrics) where(name, label, prefix string) (total float64) {
 	for _, one := range m[name].GetMetric() {
-		if label == "" || hasLabel(one, label, prefix) {
+		if strings.HasPrefix(labelOf(one, label), prefix) {
 			total += value(one)
 		}
 	}
@@ -144,8 +144,8 @@ func (m metrics) where(name, label, prefix string) (total float64) {
 func (m metrics) max(name, label, prefix string) (largest float64) {
 	byShard := map[string]float64{}
 	for _, one := range m[name].GetMetric() {
-		if label == "" || hasLabel(one, label, prefix) {
-			byShard[shardOf(one)] += value(one)
+		if strings.HasPrefix(labelOf(one, label), prefix) {
+			byShard[labelOf(one, "shard")] += value(one)
 		}
 	}
 	for _, total := range byShard {
@@ -154,10 +154,10 @@ func (m metrics) max(name, label, prefix string) (largest float64) {
 	return largest
 }
 
-// shardOf returns the shard label of a metric, or "".
-func shardOf(m *dto.Metric) string {
+// labelOf returns the value of a metric's label, or "".
+func labelOf(m *dto.Metric, label string) string {
 	for _, pair := range m.GetLabel() {
-		if pair.GetName() == "shard" {
+		if pair.GetName() == label {
 			return pair.GetValue()
 		}
 	}
@@ -178,13 +178,4 @@ func (m metrics) slower(name string, limit float64) (all, slow float64) {
 		slow += float64(h.GetSampleCount() - within)
 	}
 	return all, slow
-}
-
-func hasLabel(m *dto.Metric, label, prefix string) bool {
-	for _, pair := range m.GetLabel() {
-		if pair.GetName() == label {
-			return strings.HasPrefix(pair.GetValue(), prefix)
-		}
-	}
-	return false
 }

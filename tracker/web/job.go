@@ -119,8 +119,8 @@ func (p *jobPage) fill(f *follow) {
 	p.Shares = t.Spent().Shares(t.Elapsed())
 	p.Told = slices.Clone(f.told)
 	slices.Reverse(p.Told)
-	p.ByTime = curveOf(t.Curve, "time", func(c progress.Point) float64 { return c.Elapsed.Seconds() })
-	p.ByTrials = curveOf(t.Curve, "trials", func(c progress.Point) float64 { return float64(c.Trials) })
+	p.ByTime = curveOf(t.Curve, p.Limit, "time", clockAxis, func(c progress.Point) float64 { return c.Elapsed.Seconds() })
+	p.ByTrials = curveOf(t.Curve, p.Limit, "trials", trialAxis, func(c progress.Point) float64 { return float64(c.Trials) })
 	bests := f.bests()
 	for i := range t.Tasks {
 		p.Tasks = append(p.Tasks, rowOf(f, i, bests[i]))
@@ -209,7 +209,7 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 		best := f.knobsOf(i, humanize.Digest(t.Best.GetCandidate().GetDigest()))
 		p.Knobs, p.Neighbours = f.forms.show(best), f.neighbours(i, best)
 		own := slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i })
-		p.Chart, p.Predicted = scatter(own), predictionsOf(own)
+		p.Chart, p.Predicted = scatter(own, p.LimitSeconds), predictionsOf(own)
 		for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
 			p.Failures = append(p.Failures, failure{class, t.Messages[class], t.Name, t.Errors[class]})
 		}

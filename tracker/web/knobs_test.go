@@ -2,6 +2,9 @@ package web
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -49,5 +52,33 @@ func TestNeighboursDifferInOneKnob(t *testing.T) {
 	}
 	if n := len(f.neighbours(0, f.points[0].knobs)); n != maxNeighbours {
 		t.Errorf("there are %d neighbours, want %d", n, maxNeighbours)
+	}
+}
+
+// TestEachKnobHasASentence renders the explanation of every knob in the sources of the sketches.
+func TestEachKnobHasASentence(t *testing.T) {
+	files, err := filepath.Glob("../../compiler/backend/*/sketch/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`[kK]nob(?:\(| = )"(\w+)"`)
+	found := map[string]bool{"alg": true}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range named.FindAllStringSubmatch(string(text), -1) {
+			found[match[1]] = true
+		}
+	}
+	if len(found) < 50 {
+		t.Errorf("%d knobs are found, want 50 or more", len(found))
+	}
+	for name := range found {
+		var sentence strings.Builder
+		if err := templates()["task"].ExecuteTemplate(&sentence, "knob", name); err != nil || !strings.HasSuffix(strings.TrimSpace(sentence.String()), ".") {
+			t.Errorf("knob %s is explained by %q, %v", name, sentence.String(), err)
+		}
 	}
 }

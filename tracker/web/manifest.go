@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Bounds on what a page reads from packages, which clients upload.
@@ -33,18 +31,18 @@ type manifest struct {
 		CPU       json.RawMessage `json:"cpu"`
 		Toolchain json.RawMessage `json:"toolchain"`
 	} `json:"target"`
-	Inputs       count   `json:"inputs"`
-	Outputs      count   `json:"outputs"`
-	Tasks        kernels `json:"tasks"`
-	Calls        count   `json:"calls"`
-	ArenaBytes   int64   `json:"arena_bytes"`
-	WeightsBytes int64   `json:"weights_bytes"`
+	Inputs       count             `json:"inputs"`
+	Outputs      count             `json:"outputs"`
+	Tasks        list[packageTask] `json:"tasks"`
+	Calls        count             `json:"calls"`
+	ArenaBytes   int64             `json:"arena_bytes"`
+	WeightsBytes int64             `json:"weights_bytes"`
 	Weights      *struct {
 		Type      string `json:"type"`
 		Quantised int    `json:"quantised"`
 		All       int    `json:"all"`
 	} `json:"weights"`
-	Members members `json:"members"`
+	Members list[packageMember] `json:"members"`
 }
 
 // packageTask is a kernel of a package.
@@ -80,39 +78,25 @@ func readManifest(r io.Reader) (*manifest, error) {
 	return &m, nil
 }
 
-// kernels is a list of at most maxKernels.
-type kernels []packageTask
+// listed is an item of a bounded list.
+type listed interface {
+	limit() (what string, most int)
+}
+
+func (packageTask) limit() (string, int)   { return "tasks", maxKernels }
+func (packageMember) limit() (string, int) { return "members", maxMembers }
+
+// list is a bounded list.
+type list[T listed] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (k *kernels) UnmarshalJSON(data []byte) error {
-	*k = nil
-	return eachItem(data, func(item packageTask) error {
-		if len(*k) == maxKernels {
-			return &tooManyError{what: "tasks", max: maxKernels}
+func (l *list[T]) UnmarshalJSON(data []byte) error {
+	*l = nil
+	return eachItem(data, func(item T) error {
+		if what, most := item.limit(); len(*l) == most {
+			return &tooManyError{what, most}
 		}
-		*k = append(*k, item)
-		return nil
-	})
-}
-
-// members is a list of at most maxMembers.
-type members struct {
-	list []packageMember
-	// sizes maps names to formatted sizes.
-	sizes map[string]string
-}
-
-// UnmarshalJSON implements json.Unmarshaler. The first of several members with one name wins.
-func (m *members) UnmarshalJSON(data []byte) error {
-	*m = members{sizes: map[string]string{}}
-	return eachItem(data, func(item packageMember) error {
-		if len(m.list) == maxMembers {
-			return &tooManyError{what: "members", max: maxMembers}
-		}
-		if _, is := m.sizes[item.Name]; !is {
-			m.sizes[item.Name] = humanize.Bytes(item.SizeBytes)
-		}
-		m.list = append(m.list, item)
+		*l = append(*l, item)
 		return nil
 	})
 }

@@ -56,7 +56,7 @@ func (s *Site) overview(w http.ResponseWriter, r *http.Request) error {
 	p := overviewPage{
 		Queues: families.figures("queue_depth", "kind", "class"), Jobs: families.figures("open_jobs", "state"),
 		Devices: families.figures("devices", "state"), Agents: families.figures("agents", "kind", "state"),
-		Open: rows(listed.GetJobs()), Trials: families.sum("trials_total"),
+		Open: rows(listed.GetJobs()), Trials: families.where("trials_total", "", ""),
 	}
 	p.Rate = s.rates.of(p.Trials, s.Now())
 	p.Problems = s.problems(view{now: families, at: s.Now(), jobs: listed.GetJobs(), notReady: s.Checks.Ready(r.Context())})
@@ -82,22 +82,13 @@ func value(m *dto.Metric) float64 {
 	return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
 }
 
-func (m metrics) sum(name string) (total float64) {
-	for _, one := range m[name].GetMetric() {
-		total += value(one)
-	}
-	return total
-}
-
 // figures returns the nonzero values of a metric, named by their labels.
 func (m metrics) figures(name string, labels ...string) (out []figure) {
 	for _, one := range m[name].GetMetric() {
 		var parts []string
 		for _, label := range labels {
-			for _, pair := range one.GetLabel() {
-				if pair.GetName() == label && pair.GetValue() != "" {
-					parts = append(parts, pair.GetValue())
-				}
+			if of := labelOf(one, label); of != "" {
+				parts = append(parts, of)
 			}
 		}
 		if v := value(one); v != 0 {

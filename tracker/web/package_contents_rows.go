@@ -32,10 +32,17 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 	})
 	listed := map[string]bool{}
 	for _, m := range both { // members of the first package first
-		for _, member := range m.Members.list {
+		for _, member := range m.Members {
 			if !listed[member.Name] {
 				listed[member.Name] = true
-				add(member.Name, func(m *manifest) string { return m.Members.sizes[member.Name] })
+				add(member.Name, func(m *manifest) string {
+					for _, other := range m.Members { // of members with one name, the first counts
+						if other.Name == member.Name {
+							return humanize.Bytes(other.SizeBytes)
+						}
+					}
+					return ""
+				})
 			}
 		}
 	}

@@ -103,12 +103,12 @@ func predictedOf(points []point) template.HTML {
 			low, high = min(low, p.latency), max(high, p.latency)
 		}
 	}
-	y := latencies(low, high)
+	y := latencies(low, high, 0)
 	x := y
 	x.from, x.to = marginLeft, chartWidth-marginRight
 	d := &drawing{}
 	d.open("chart", "Measured latency over predicted latency", chartWidth, chartHeight)
-	d.axes(x, y, "predicted", humanize.Seconds)
+	d.grid(x, y, "predicted", latencyAxis, latencyAxis)
 	fmt.Fprintf(d, `<path class="equal" d="M%.1f %.1fL%.1f %.1f"/>`, x.at(x.low), y.at(y.low), x.at(x.high), y.at(y.high))
 	for _, p := range points {
 		d.trial(p, algorithms, x.at(float64(p.predicted)), y)

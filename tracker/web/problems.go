@@ -75,7 +75,7 @@ func deadLetters(_ alert, v view) (out []problem) {
 
 // trialsFail fires while too many trials fail on devices.
 func trialsFail(a alert, v view) []problem {
-	failed, all := 0.0, v.now.sum("trials_total")-v.before.sum("trials_total")
+	failed, all := 0.0, v.now.where("trials_total", "", "")-v.before.where("trials_total", "", "")
 	for _, class := range []string{"wrong_result", "crash", "timeout"} {
 		failed += v.now.where("trials_total", "error", class) - v.before.where("trials_total", "error", class)
 	}

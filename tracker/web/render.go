@@ -30,7 +30,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 func parse(pages ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}
 	for _, page := range pages {
-		out[page] = template.Must(template.New("layout.html").Funcs(templateFuncs).ParseFS(templateFiles, "templates/layout.html", "templates/"+page+".html"))
+		out[page] = template.Must(template.New("layout.html").Funcs(templateFuncs).ParseFS(templateFiles, "templates/layout.html", "templates/knobs.html", "templates/"+page+".html"))
 	}
 	return out
 }
