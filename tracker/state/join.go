@@ -3,6 +3,8 @@ package state
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -56,4 +58,65 @@ func (c *Change) checkTakeover(name, identity string) error {
 		return nil
 	}
 	return Refuse(Denied, "agent %q is joined by another identity: choose another --name, or stop the other", name)
+}
+
+// Members counts sessions by identity. Its methods are safe for concurrent use, so callers need not lock the machine.
+type Members struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// Members returns the machine's counts.
+func (m *Machine) Members() *Members { return &m.members }
+
+// Of returns the number of sessions of an identity.
+func (m *Members) Of(identity string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts[identity]
+}
+
+func (m *Members) add(identity string, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.counts == nil {
+		m.counts = map[string]int{}
+	}
+	if m.counts[identity] += n; m.counts[identity] == 0 {
+		delete(m.counts, identity)
+	}
+}
+
+// offersOf returns the classes of work that an agent accepts, without duplicates.
+func offersOf(spec *tilthv1.AgentSpec) (out []class) {
+	known := map[class]bool{}
+	add := func(c class) {
+		if !known[c] {
+			known[c] = true
+			out = append(out, c)
+		}
+	}
+	for _, name := range slices.Concat(spec.GetTuners(), spec.GetToolchains()) {
+		add(class{kind: spec.GetKind(), name: name})
+	}
+	switch {
+	case spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_TUNER && slices.Contains(spec.GetCapabilities(), wire.ReadsModels):
+		add(readers)
+	case spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_BUILDER && len(spec.GetToolchains()) > 0:
+		add(anyBuilder)
+	}
+	runs := slices.Contains(spec.GetCapabilities(), wire.RunsPackages)
+	for _, d := range spec.GetDeviceClasses() {
+		add(class{kind: spec.GetKind(), name: d.GetName()})
+		if runs {
+			add(class{kind: spec.GetKind(), name: d.GetName(), runs: true})
+			add(class{kind: spec.GetKind(), name: d.GetName(), runs: true, device: spec.GetName()})
+		}
+	}
+	return out
+}
+
+// offered returns the largest number of toolchains, device classes or tuners in a spec.
+func offered(spec *tilthv1.AgentSpec) int {
+	return max(len(spec.GetTuners()), len(spec.GetToolchains()), len(spec.GetDeviceClasses()))
 }

@@ -1,6 +1,13 @@
 package state
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
@@ -48,4 +55,63 @@ func (c *Change) dropEnded(j *policy.RetainedJob, why string) {
 	c.effects.Dropped = true
 	c.addFact(Dropped(why))
 	c.log.Info("ended job dropped", "job", j.ID, "owner", j.Owner, "why", why, "ended", j.Ended, "bytes", j.Bytes)
+}
+
+// archived adds an ended job to the archive and schedules retention for its owner.
+func (c *Change) archived(j *job) {
+	c.keepEnded(&policy.RetainedJob{ID: j.id, Owner: j.spec.GetOwner(), Ended: j.meta.GetEndedAt().AsTime(), Bytes: j.storedBytes})
+	c.retainOf(j.spec.GetOwner())
+}
+
+// keepEnded adds an ended job to the archive, in memory and in the store.
+func (c *Change) keepEnded(j *policy.RetainedJob) {
+	c.write.EndJob(j.ID, &storev1.EndedRow{Owner: j.Owner, EndedAt: timestamppb.New(j.Ended), StoredBytes: uint64(j.Bytes)})
+	c.archive.Add(j)
+}
+
+// recoverArchive loads the ended jobs from the store.
+func (m *Machine) recoverArchive(rows Rows) error {
+	var all []*policy.RetainedJob
+	err := rows.EndedJobs(func(id string, row *storev1.EndedRow) {
+		all = append(all, &policy.RetainedJob{ID: id, Owner: row.GetOwner(), Ended: row.GetEndedAt().AsTime(), Bytes: int64(row.GetStoredBytes())})
+	})
+	slices.SortFunc(all, func(a, b *policy.RetainedJob) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.ID, b.ID)) })
+	for _, j := range all {
+		m.archive.Add(j)
+	}
+	return err
+}
+
+// everMade reports whether a job may once have had the id, in this generation of the store or an earlier one.
+func (m *Machine) everMade(id string) bool {
+	var n uint64
+	_, err := fmt.Sscanf(id, "job-%d", &n)
+	return err == nil && IsJobID(id) && n > 0 && n <= m.nextJob
+}
+
+// Missing returns the number of jobs that were created and have since been dropped or deleted.
+func (m *Machine) Missing() uint64 {
+	there := uint64(len(m.jobs) + m.archive.Len())
+	return m.nextJob - min(there, m.nextJob)
+}
+
+// Delete drops an ended job. Repeating the call changes nothing.
+func (c *Change) Delete(id string) error {
+	if c.jobs[id] != nil {
+		return Refuse(NotNow, "job %s has not ended: cancel it first", id)
+	}
+	if j := c.archive.Job(id); j != nil {
+		c.dropEnded(j, policy.Deleted)
+		return nil
+	}
+	return c.DeleteGone(id)
+}
+
+// DeleteGone handles Delete for a job that no longer exists or that the caller may not see.
+func (c *Change) DeleteGone(id string) error {
+	if !c.everMade(id) {
+		return refuseUnknown("job", id)
+	}
+	c.Repeated("DeleteJob")
+	return nil
 }
