@@ -60,7 +60,7 @@ func TestTunersAreSharedByTurns(t *testing.T) {
 		},
 		"an owner's jobs by priority": {
 			submit: func(f *timed) { f.submitAs("ana", "a", 10); f.submitAs("ana", "b", 30) },
-			want:   "a a b b b b b b",
+			want:   "b b a a b b b b",
 		},
 		"an owner of two jobs and one of one": {
 			submit: func(f *timed) { f.submitAs("ana", "a", 0); f.submitAs("ana", "b", 0); f.submitAs("eva", "e", 0) },

@@ -105,7 +105,7 @@ func TestAJobSaysBehindWhomItWaits(t *testing.T) {
 	owned("r3", "ana")
 	last := owned("r4", "ci")
 	f.wantWait(last.GetId(), tilthv1.WaitReason_WAIT_REASON_TURN, false,
-		"queued for a tuner with random: 1 in progress, of ci; ahead of it are 2 of ana")
+		"queued for a tuner with random at position 3 of 3: in progress are 1 of ci; ahead of it are 2 of ana")
 }
 
 // TestAJobSaysThatItsOwnerHasTooMuchWaitingForDevices covers builds held up by another job's artifacts.

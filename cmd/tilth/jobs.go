@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
 const jobsLong = `Submit, list, show, watch, pause, cancel and delete a farm's jobs.
@@ -80,6 +82,11 @@ type jobRow struct {
 	TimeSpent *float64 `json:"time_spent_s,omitempty"`
 	// TimeBudget is the time budget; absent without a limit.
 	TimeBudget *float64 `json:"time_budget_s,omitempty"`
+	// Progress is the spent share of the budget, from 0 to 1; absent without one.
+	Progress float64 `json:"progress,omitempty"`
+	// BestSeconds is the model's latency, UntunedSeconds that with default schedules; absent while a task lacks one.
+	BestSeconds    float64 `json:"best_s,omitempty"`
+	UntunedSeconds float64 `json:"untuned_s,omitempty"`
 }
 
 // waitView is why a job makes no progress.
@@ -89,13 +96,27 @@ type waitView struct {
 	Since   string `json:"since,omitempty"`
 	// NothingCanRun is set if the job does not merely wait for its turn. Its time budget is then suspended.
 	NothingCanRun bool `json:"nothing_can_run"`
+	// Position is the place in the queue of QueueLength; absent unless the job waits for its turn.
+	Position    int `json:"position,omitempty"`
+	QueueLength int `json:"queue_length,omitempty"`
 }
 
 func newWaitView(w *tilthv1.Wait) *waitView {
 	if w == nil {
 		return nil
 	}
-	return &waitView{Reason: wire.WaitReason(w.GetReason()), Message: w.GetMessage(), Since: instant(w.GetSince()), NothingCanRun: w.GetNothingCanRun()}
+	return &waitView{
+		Reason: wire.WaitReason(w.GetReason()), Message: w.GetMessage(), Since: instant(w.GetSince()), NothingCanRun: w.GetNothingCanRun(),
+		Position: int(w.GetPosition()), QueueLength: int(w.GetQueueLength()),
+	}
+}
+
+// position formats the place in the queue, or returns "".
+func (w *waitView) position() string {
+	if w == nil || w.Position == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", w.Position, w.QueueLength)
 }
 
 // text returns the reason, or "".
@@ -147,8 +168,10 @@ func newJobRow(j *tilthv1.Job) jobRow {
 		s := limit.AsDuration().Seconds()
 		row.TimeBudget = &s
 	}
-	for _, p := range j.GetProgress() {
-		row.Trials += int(p.GetTrials())
+	tally := progress.OfProgress(j, nil)
+	row.Trials, row.Progress = tally.Trials(), progress.Done(j)
+	if !j.GetTruncated() {
+		row.BestSeconds, row.UntunedSeconds = tally.BestSeconds(), tally.UntunedSeconds()
 	}
 	return row
 }

@@ -23,7 +23,8 @@ func newJobsList(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List jobs, newest first",
 		Long: `List jobs, newest first. Ended jobs are kept for a time ('tilth tracker --keep-jobs');
-deleted ones are counted on standard error.`,
+deleted ones are counted on standard error. POSITION is the place of a job that waits for
+its turn, by its owner's share of the farm and its priority.`,
 		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json\n  tilth jobs list --name resnet",
 		Args:    cobra.NoArgs,
 	}
@@ -52,12 +53,15 @@ deleted ones are counted on standard error.`,
 		for _, j := range jobs {
 			rows = append(rows, newJobRow(j))
 		}
-		table := humanize.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON").Times("CREATED").States("STATE")
+		table := humanize.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", "POSITION", ">PROGRESS", ">TRIALS", ">LATENCY", ">SPEED-UP", "CREATED", "REASON").Times("CREATED").States("STATE")
 		if missing > 0 && !asJSON {
 			fmt.Fprintf(a.stderr, "%d jobs that had ended are no longer kept ('tilth tracker --keep-jobs', 'tilth jobs delete'); their records are\n", missing)
 		}
 		return list(a.stdout, asJSON, rows, table, func(r jobRow) []string {
-			return []string{r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, strconv.Itoa(r.Tasks), strconv.Itoa(r.Trials), cmp.Or(r.Created, humanize.Missing), r.why()}
+			return []string{
+				r.Job, r.Name, r.Owner, strconv.Itoa(r.Priority), r.State, r.Wait.position(), humanize.Percent(r.Progress, 1), strconv.Itoa(r.Trials),
+				humanize.Seconds(r.BestSeconds), humanize.Ratio(r.UntunedSeconds, r.BestSeconds), cmp.Or(r.Created, humanize.Missing), r.why(),
+			}
 		})
 	})
 }

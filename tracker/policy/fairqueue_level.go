@@ -2,14 +2,19 @@ package policy
 
 import "container/heap"
 
-// level is start-time fair queueing among the flows of one level.
+// level is weighted fair queueing among the flows of one level.
 type level[V any] struct {
-	waiting heapOf[V]
-	// The tag of the item served last. It never decreases.
+	// The flows that wait, by the end of their next item and by its start.
+	next, tags Heap[*node[V]]
+	// Virtual time: the least tag among the waiting flows when an item was last taken. It never decreases.
 	virtual float64
-	// The highest tag so far.
+	// The highest tag so far, and the highest at which flows of each weight were forgotten.
 	highest float64
-	begun   uint64
+	left    map[float64]float64
+	// The typical length of an item in seconds, and the moving average that it follows. Lengths beyond maxItem count
+	// as maxItem.
+	item, average, maxItem float64
+	begun                  uint64
 }
 
 // node is a flow.
@@ -18,81 +23,112 @@ type node[V any] struct {
 	weight float64
 	// Virtual start time of the flow's next item.
 	tag float64
-	// Breaks ties between equal tags: the flow that began to wait first wins.
-	order uint64
-	place int // in the heap; -1 while the flow does not wait
+	// Breaks ties: the flow that began to wait first wins.
+	order   uint64
+	waiting bool
+	place   [2]int // in next and tags, while waiting
 }
 
-func newNode[V any](value V) *node[V] { return &node[V]{value: value, weight: 1, place: -1} }
+func newLevel[V any](maxItem float64) *level[V] {
+	l := &level[V]{item: 1, average: 1, maxItem: maxItem}
+	l.next = NewHeap(l.sooner, func(n *node[V]) *int { return &n.place[0] })
+	l.tags = NewHeap(func(a, b *node[V]) bool { return a.tag < b.tag }, func(n *node[V]) *int { return &n.place[1] })
+	return l
+}
 
-func (n *node[V]) setWeight(w float64) {
+// newFlow returns a flow. It continues where the last flow of its weight ended, since otherwise a succession of heavy
+// flows would keep light ones waiting for ever.
+func (l *level[V]) newFlow(value V, weight float64) *node[V] {
+	n := &node[V]{value: value}
+	l.setWeight(n, weight)
+	n.tag = l.left[n.weight]
+	return n
+}
+
+// forget notes where an ended flow has got to.
+func (l *level[V]) forget(n *node[V]) {
+	if l.left == nil {
+		l.left = map[float64]float64{}
+	}
+	l.left[n.weight] = max(l.left[n.weight], n.tag)
+}
+
+// finish returns the virtual time at which a flow's next item would end if it were of typical length.
+func (l *level[V]) finish(n *node[V]) float64 { return n.tag + l.item/n.weight }
+
+// sooner reports whether waiting flow a is served before b.
+func (l *level[V]) sooner(a, b *node[V]) bool {
+	if x, y := l.finish(a), l.finish(b); x != y {
+		return x < y
+	}
+	return a.order < b.order
+}
+
+func (l *level[V]) setWeight(n *node[V], w float64) {
 	if !(w > 0) {
 		w = 1
 	}
 	n.weight = w
+	l.moved(n)
 }
 
 // begin makes a flow wait, unless it already does.
 func (l *level[V]) begin(n *node[V]) {
-	if n.place >= 0 {
+	if n.waiting {
 		return
 	}
 	n.tag = max(n.tag, l.virtual)
 	l.begun++
 	n.order = l.begun
-	heap.Push(&l.waiting, n)
+	l.resume(n)
 }
 
 // resume makes a flow wait again with its old tag.
-func (l *level[V]) resume(n *node[V]) { heap.Push(&l.waiting, n) }
+func (l *level[V]) resume(n *node[V]) {
+	n.waiting = true
+	heap.Push(&l.next, n)
+	heap.Push(&l.tags, n)
+}
 
 // end stops a flow from waiting.
 func (l *level[V]) end(n *node[V]) {
-	if n.place >= 0 {
-		heap.Remove(&l.waiting, n.place)
+	if n.waiting {
+		heap.Remove(&l.next, n.place[0])
+		heap.Remove(&l.tags, n.place[1])
+		n.waiting = false
 	}
 }
 
-// serve advances virtual time for a taken item.
-func (l *level[V]) serve(n *node[V]) { l.virtual = max(l.virtual, n.tag) }
+// moved restores the order after a change of a flow's tag or weight.
+func (l *level[V]) moved(n *node[V]) {
+	if n.waiting {
+		heap.Fix(&l.next, n.place[0])
+		heap.Fix(&l.tags, n.place[1])
+	}
+}
+
+// serve advances virtual time before an item is taken.
+func (l *level[V]) serve() { l.virtual = max(l.virtual, l.tags.All[0].tag) }
 
 // charge bills a flow for seconds, or refunds them if negative.
 func (l *level[V]) charge(n *node[V], seconds float64) {
 	n.tag += seconds / n.weight
 	l.highest = max(l.highest, n.tag)
-	if n.place >= 0 {
-		heap.Fix(&l.waiting, n.place)
+	l.moved(n)
+}
+
+// learn adapts the typical length to an item that ended. It reorders the flows only after a considerable change.
+func (l *level[V]) learn(seconds float64) {
+	const rate, change = 0.2, 2
+	l.average += rate * (min(seconds, l.maxItem) - l.average)
+	if l.average > change*l.item || l.average < l.item/change {
+		l.item = l.average
+		heap.Init(&l.next)
 	}
 }
 
 // forgive starts a new busy period, in which all flows are even.
-func (l *level[V]) forgive() { l.virtual = max(l.virtual, l.highest) }
-
-// heapOf is a heap with the next flow to serve in front.
-type heapOf[V any] []*node[V]
-
-func (h heapOf[V]) Len() int { return len(h) }
-
-func (h heapOf[V]) Less(i, j int) bool { return sooner(h[i], h[j]) }
-
-func (h heapOf[V]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (h *heapOf[V]) Push(x any) {
-	n := x.(*node[V])
-	n.place = len(*h)
-	*h = append(*h, n)
-}
-
-// Pop implements heap.Interface.
-func (h *heapOf[V]) Pop() any {
-	last := len(*h) - 1
-	n := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	n.place = -1
-	return n
+func (l *level[V]) forgive() {
+	l.virtual = max(l.virtual, l.highest)
+	clear(l.left)
 }

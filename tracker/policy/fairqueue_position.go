@@ -1,67 +1,56 @@
 package policy
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
-// Waiting is the number of items that an owner has waiting.
-type Waiting struct {
-	Owner string
-	Items int
+// Order returns the waiting items in the order in which they will be taken if nothing is added and each is of
+// typical length. It takes time log-linear in their number.
+func (q *Queue[T]) Order() []T {
+	c := &Queue[T]{length: q.length, owners: q.owners.clone(func(o *owner[T]) *owner[T] {
+		return &owner[T]{name: o.name, length: o.length, jobs: o.jobs.clone(slices.Clone[[]T])}
+	})}
+	out := make([]T, 0, q.length)
+	for {
+		item, charge, ok := c.Pop(Filter[T]{})
+		if !ok {
+			return out
+		}
+		charge.Set(q.owners.item)
+		out = append(out, item)
+	}
 }
 
-// Before returns what would be taken before the items of a flow: items of other owners, largest number first, and
-// items of the same owner. It takes time linear in the owners and the owner's jobs.
-func (q *Queue[T]) Before(f Flow) (others []Waiting, own int) {
-	n := q.byName[f.Owner]
-	if n == nil || n.place < 0 {
-		return nil, 0
+// clone returns a copy of a level with copies of the flows that wait.
+func (l *level[V]) clone(value func(V) V) *level[V] {
+	c := newLevel[V](l.maxItem)
+	c.virtual, c.item, c.average, c.begun = l.virtual, l.item, l.average, l.begun
+	for _, n := range l.next.All {
+		c.resume(&node[V]{value: value(n.value), weight: n.weight, tag: n.tag, order: n.order})
 	}
-	for _, other := range q.owners.waiting {
-		if other != n && sooner(other, n) {
-			others = append(others, Waiting{other.value.name, other.value.length})
-		}
-	}
-	slices.SortFunc(others, func(a, b Waiting) int { return cmp.Or(cmp.Compare(b.Items, a.Items), cmp.Compare(a.Owner, b.Owner)) })
-	if job := n.value.byName[f.Job]; job != nil && job.place >= 0 {
-		for _, other := range n.value.jobs.waiting {
-			if other != job && sooner(other, job) {
-				own += len(other.value)
-			}
-		}
-	}
-	return others, own
-}
-
-// sooner reports whether waiting flow a is served before b.
-func sooner[V any](a, b *node[V]) bool {
-	if a.tag != b.tag {
-		return a.tag < b.tag
-	}
-	return a.order < b.order
+	return c
 }
 
 // Ahead reports whether a waiting item would be taken before the next item of a flow that began to wait now.
 func (q *Queue[T]) Ahead(f Flow) bool {
-	if len(q.owners.waiting) == 0 {
+	if len(q.owners.next.All) == 0 {
 		return false
 	}
-	first, own := q.owners.waiting[0], q.byName[f.Owner]
+	first, own := q.owners.next.All[0], q.byName[f.Owner]
 	if own != first {
-		return !q.owners.before(own, first)
+		return !q.owners.before(own, f.OwnerWeight, first)
 	}
-	return !first.value.jobs.before(own.value.byName[f.Job], first.value.jobs.waiting[0])
+	jobs := first.value.jobs
+	return !jobs.before(own.value.byName[f.Job], f.JobWeight, jobs.next.All[0])
 }
 
 // before reports whether a flow that began to wait now would be served before one that waits. A nil n is a flow that
 // was never served.
-func (l *level[V]) before(n, waiting *node[V]) bool {
-	tag := l.virtual
+func (l *level[V]) before(n *node[V], weight float64, waiting *node[V]) bool {
+	next := l.newFlow(*new(V), weight)
 	if n != nil {
-		tag = max(n.tag, tag)
+		next.tag = n.tag
 	}
-	return tag < waiting.tag
+	next.tag = max(next.tag, l.virtual)
+	return l.finish(next) < l.finish(waiting)
 }
 
 // Begin begins the charge of an item that was taken before the queue existed.

@@ -2,11 +2,12 @@
 // part among its jobs in proportion to theirs, regardless of demand. It has no clock: callers report the time that
 // servers spent.
 //
-// It implements start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on two levels with multiple servers (as
-// in SFQ(D) by Jin, Chase and Kaur, SIGMETRICS 2004). A flow's tag is the virtual start time of its next item; each
-// item served advances it by cost/weight. The flow with the smallest tag is served next, and virtual time is the tag
-// of the item served last. A flow that starts to wait starts at virtual time, so idling earns no credit. Costs are
-// estimated when an item is taken and corrected when it is done.
+// It implements weighted fair queueing (Demers, Keshav and Shenker, SIGCOMM 1989) on two levels with multiple servers.
+// A flow's tag is the virtual start time of its next item; each item served advances it by cost/weight. The flow whose
+// next item would end first is served next: of flows that are even, the heaviest. Virtual time is the least tag among
+// those that wait, as in WF2Q+ (Bennett and Zhang, IEEE/ACM Transactions on Networking 1997). A flow that starts to
+// wait starts at virtual time, so idling earns no credit. Costs are estimated when an item is taken and corrected when
+// it is done.
 //
 // Between two flows that wait throughout an interval, the seconds served per unit of weight differ by at most the sum
 // of their longest items over their weights, times the number of servers.
@@ -28,10 +29,12 @@ type Flow struct {
 // Queue holds items until they are taken. Operations take time logarithmic in the number of flows, and results depend
 // only on the order of calls. A Queue is not safe for concurrent use.
 type Queue[T any] struct {
-	owners level[*owner[T]]
+	owners *level[*owner[T]]
 	byName map[string]*node[*owner[T]]
-	jobs   int
-	length int
+	// Items that take longer, in seconds, count as that long when the next are ordered.
+	maxItem float64
+	jobs    int
+	length  int
 	// Taken items whose charges have not ended.
 	served int
 	// The number of owners that triggers a sweep of idle ones.
@@ -41,7 +44,7 @@ type Queue[T any] struct {
 // owner is the state of an owner's flow.
 type owner[T any] struct {
 	name   string
-	jobs   level[[]T]
+	jobs   *level[[]T]
 	byName map[string]*node[[]T]
 	length int
 	served int
@@ -49,9 +52,9 @@ type owner[T any] struct {
 
 const minSweep = 16
 
-// NewQueue returns an empty queue.
-func NewQueue[T any]() *Queue[T] {
-	return &Queue[T]{byName: map[string]*node[*owner[T]]{}, sweepAt: minSweep}
+// NewQueue returns an empty queue of items that take maxItem seconds at most while others wait.
+func NewQueue[T any](maxItem float64) *Queue[T] {
+	return &Queue[T]{owners: newLevel[*owner[T]](maxItem), maxItem: maxItem, byName: map[string]*node[*owner[T]]{}, sweepAt: minSweep}
 }
 
 // Len returns the number of waiting items.
@@ -59,7 +62,7 @@ func (q *Queue[T]) Len() int { return q.length }
 
 // EachWaiting calls visit for every owner with waiting items.
 func (q *Queue[T]) EachWaiting(visit func(owner string, items int)) {
-	for _, n := range q.owners.waiting {
+	for _, n := range q.owners.next.All {
 		visit(n.value.name, n.value.length)
 	}
 }
@@ -84,14 +87,14 @@ func (q *Queue[T]) Push(f Flow, item T, front bool) {
 // enter registers a flow and updates its weights.
 func (q *Queue[T]) enter(f Flow) *node[*owner[T]] {
 	n := q.owner(f.Owner)
-	n.setWeight(f.OwnerWeight)
+	q.owners.setWeight(n, f.OwnerWeight)
 	job := n.value.byName[f.Job]
 	if job == nil {
-		job = newNode[[]T](nil)
+		job = n.value.jobs.newFlow(nil, f.JobWeight)
 		n.value.byName[f.Job] = job
 		q.jobs++
 	}
-	job.setWeight(f.JobWeight)
+	n.value.jobs.setWeight(job, f.JobWeight)
 	return n
 }
 
@@ -117,41 +120,35 @@ type Filter[T any] struct {
 // Pop takes the next allowed item and begins its charge; ok is false if no item is allowed. Skipped items cost time
 // each. An item that is not allowed keeps its place, while an owner that is not allowed counts as not waiting.
 func (q *Queue[T]) Pop(allowed Filter[T]) (item T, charge *Charge, ok bool) {
-	var passed, barred []*node[*owner[T]]
-	for !ok && len(q.owners.waiting) > 0 {
-		n := q.owners.waiting[0]
+	var skipped, barred []*node[*owner[T]]
+	var n *node[*owner[T]]
+	var job *node[[]T]
+	for !ok && len(q.owners.next.All) > 0 {
+		n = q.owners.next.All[0]
 		if allowed.Owner != nil && !allowed.Owner(n.value.name) {
 			q.owners.end(n)
 			barred = append(barred, n)
-			continue
-		}
-		if item, charge, ok = q.popFrom(n, allowed.Item); !ok {
+		} else if item, job, ok = n.value.pop(allowed.Item); !ok {
 			q.owners.end(n)
-			passed = append(passed, n)
+			skipped = append(skipped, n)
 		}
 	}
-	for _, n := range passed {
+	for _, n := range skipped {
 		q.owners.resume(n)
+	}
+	if ok {
+		q.owners.serve()
+		q.length--
+		q.served++
+		if n.value.length == 0 {
+			q.owners.end(n)
+		}
+		charge = q.charge(n, job)
 	}
 	for _, n := range barred {
 		q.owners.begin(n)
 	}
 	return item, charge, ok
-}
-
-func (q *Queue[T]) popFrom(n *node[*owner[T]], allowed func(T) bool) (item T, charge *Charge, ok bool) {
-	o := n.value
-	item, job, ok := o.pop(allowed)
-	if !ok {
-		return item, nil, false
-	}
-	q.owners.serve(n)
-	q.length--
-	q.served++
-	if o.length == 0 {
-		q.owners.end(n)
-	}
-	return item, q.charge(n, job), true
 }
 
 func (q *Queue[T]) charge(n *node[*owner[T]], job *node[[]T]) *Charge {
@@ -161,35 +158,41 @@ func (q *Queue[T]) charge(n *node[*owner[T]], job *node[[]T]) *Charge {
 			q.owners.charge(n, seconds)
 			o.jobs.charge(job, seconds)
 		},
-		end: func() { q.served--; o.served-- },
+		end: func(total float64) {
+			q.served--
+			o.served--
+			q.owners.learn(total)
+			o.jobs.learn(total)
+		},
 	}
 }
 
 func (o *owner[T]) pop(allowed func(T) bool) (item T, job *node[[]T], ok bool) {
-	var passed []*node[[]T]
-	for !ok && len(o.jobs.waiting) > 0 {
-		n := o.jobs.waiting[0]
-		i := 0
-		if allowed != nil {
-			i = slices.IndexFunc(n.value, allowed)
+	var skipped []*node[[]T]
+	i := -1
+	for i < 0 && len(o.jobs.next.All) > 0 {
+		if job, i = o.jobs.next.All[0], 0; allowed != nil {
+			i = slices.IndexFunc(job.value, allowed)
 		}
 		if i < 0 {
-			o.jobs.end(n)
-			passed = append(passed, n)
-			continue
+			o.jobs.end(job)
+			skipped = append(skipped, job)
 		}
-		item, job, ok = n.value[i], n, true
-		o.take(n, i)
 	}
-	for _, n := range passed {
+	for _, n := range skipped {
 		o.jobs.resume(n)
 	}
-	return item, job, ok
+	if i < 0 {
+		return item, nil, false
+	}
+	item = job.value[i]
+	o.take(job, i)
+	return item, job, true
 }
 
 // take removes an item from its job.
 func (o *owner[T]) take(n *node[[]T], i int) {
-	o.jobs.serve(n)
+	o.jobs.serve()
 	o.length--
 	o.served++
 	if i == 0 {
@@ -202,4 +205,84 @@ func (o *owner[T]) take(n *node[[]T], i int) {
 		n.value = nil
 		o.jobs.end(n)
 	}
+}
+
+// Charge is what the flows of a taken item pay for it. It must be used under the same synchronization as its queue.
+type Charge struct {
+	pay   func(seconds float64)
+	end   func(total float64)
+	paid  float64
+	ended bool
+}
+
+// Set sets the total charge in seconds: first an estimate, later the actual cost.
+func (c *Charge) Set(seconds float64) {
+	if c.ended || !(seconds >= 0) {
+		return
+	}
+	c.pay(seconds - c.paid)
+	c.paid = seconds
+}
+
+// Paid returns the charge so far in seconds.
+func (c *Charge) Paid() float64 { return c.paid }
+
+// End marks the item as done at its last charge. Repeating the call changes nothing.
+func (c *Charge) End() {
+	if !c.ended {
+		c.ended = true
+		c.end(c.paid)
+	}
+}
+
+// Remove drops the waiting items of a job and returns them in the order in which they would have been taken. The job
+// keeps its charges.
+func (q *Queue[T]) Remove(owner, job string) []T {
+	n := q.byName[owner]
+	if n == nil || n.value.byName[job] == nil {
+		return nil
+	}
+	o, j := n.value, n.value.byName[job]
+	items := j.value
+	j.value = nil
+	o.jobs.end(j)
+	o.length -= len(items)
+	q.length -= len(items)
+	if o.length == 0 {
+		q.owners.end(n)
+	}
+	return items
+}
+
+// Forget removes an ended job. Charges of its unfinished items stay with the owner.
+func (q *Queue[T]) Forget(owner, job string) {
+	q.Remove(owner, job)
+	if n := q.byName[owner]; n != nil && n.value.byName[job] != nil {
+		n.value.jobs.forget(n.value.byName[job])
+		delete(n.value.byName, job)
+		q.jobs--
+	}
+}
+
+// owner returns an owner's flow. Owners outlive their last job, since otherwise a new job would start even. They are
+// removed once the other owners have caught up.
+func (q *Queue[T]) owner(name string) *node[*owner[T]] {
+	if n := q.byName[name]; n != nil {
+		return n
+	}
+	if len(q.byName) >= q.sweepAt {
+		q.sweep()
+	}
+	n := q.owners.newFlow(&owner[T]{name: name, jobs: newLevel[[]T](q.maxItem), byName: map[string]*node[[]T]{}}, 1)
+	q.byName[name] = n
+	return n
+}
+
+func (q *Queue[T]) sweep() {
+	for name, n := range q.byName {
+		if len(n.value.byName) == 0 && n.value.served == 0 && n.tag <= q.owners.virtual {
+			delete(q.byName, name)
+		}
+	}
+	q.sweepAt = max(minSweep, 2*len(q.byName))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // order pops n items of one second each and returns their owners.
-func order(t testing.TB, q *policy.Queue[string], n int) string {
+func order(t rapid.TB, q *policy.Queue[string], n int) string {
 	t.Helper()
 	var out []string
 	for range n {
@@ -49,12 +49,13 @@ func TestTurns(t *testing.T) {
 	}{
 		"equal owners":                       {[]policy.Flow{{Owner: "a"}, {Owner: "b"}}, "a b a b a b a b"},
 		"an owner of many jobs":              {[]policy.Flow{{Owner: "a", Job: "1"}, {Owner: "a", Job: "2"}, {Owner: "a", Job: "3"}, {Owner: "b", Job: "1"}}, "a1 b1 a2 b1 a3 b1 a1 b1"},
-		"an owner of three times the weight": {[]policy.Flow{{Owner: "a", OwnerWeight: 3}, {Owner: "b"}}, "a b a a a b a a"},
-		"a job of three times the priority":  {[]policy.Flow{{Owner: "a", Job: "1", JobWeight: 30}, {Owner: "a", Job: "2", JobWeight: 10}}, "a1 a2 a1 a1 a1 a2 a1 a1"},
+		"an owner of three times the weight": {[]policy.Flow{{Owner: "a", OwnerWeight: 3}, {Owner: "b"}}, "a a a b a a a b"},
+		"a heavier owner that came later":    {[]policy.Flow{{Owner: "a"}, {Owner: "b", OwnerWeight: 2}}, "b a b b a b b a"},
+		"a job of three times the priority":  {[]policy.Flow{{Owner: "a", Job: "1", JobWeight: 30}, {Owner: "a", Job: "2", JobWeight: 10}}, "a1 a1 a1 a2 a1 a1 a1 a2"},
 		"weights that make no sense":         {[]policy.Flow{{Owner: "a", OwnerWeight: math.NaN()}, {Owner: "b", OwnerWeight: -1}}, "a b a b a b a b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := policy.NewQueue[string]()
+			q := policy.NewQueue[string](60)
 			for _, f := range c.flows {
 				fill(q, f, 8)
 			}
@@ -65,8 +66,69 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestTheHeaviestFlowStartsFirst is a regression test: jobs that had not started yet went first in, first out.
+func TestTheHeaviestFlowStartsFirst(t *testing.T) {
+	for _, served := range []int{0, 1, 10, 23} {
+		q := policy.NewQueue[string](60)
+		for i := range 24 {
+			fill(q, policy.Flow{Owner: "a", Job: fmt.Sprint(i), JobWeight: 10}, 1)
+		}
+		for range served {
+			_, charge, _ := q.Pop(policy.Filter[string]{})
+			charge.Set(120)
+			charge.End()
+		}
+		fill(q, policy.Flow{Owner: "a", Job: "urgent", JobWeight: 100}, 1)
+		if got := order(t, q, 1); got != "aurgent" {
+			t.Errorf("after %d jobs, %s was taken first", served, got)
+		}
+	}
+}
+
+// TestASuccessionOfHeavyFlowsDoesNotStarveLightOnes submits a heavy job whenever the last one was taken.
+func TestASuccessionOfHeavyFlowsDoesNotStarveLightOnes(t *testing.T) {
+	q := policy.NewQueue[string](60)
+	for i := range 5 {
+		fill(q, policy.Flow{Owner: "a", Job: fmt.Sprint("light", i), JobWeight: 10}, 1)
+	}
+	for i := range 100 {
+		heavy := policy.Flow{Owner: "a", Job: fmt.Sprint("heavy", i), JobWeight: 100}
+		fill(q, heavy, 1)
+		order(t, q, 1)
+		q.Forget("a", heavy.Job)
+	}
+	heavy := 0
+	for _, item := range q.Order() {
+		heavy += strings.Count(item, "heavy")
+	}
+	if got := fmt.Sprint(q.Len()-heavy, " light"); got != "0 light" {
+		t.Errorf("%s jobs still wait after 100 heavy ones", got)
+	}
+}
+
+// TestOrderIsTheOrderInWhichItemsAreTaken compares it with the queue itself, for items of equal length.
+func TestOrderIsTheOrderInWhichItemsAreTaken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := policy.NewQueue[string](60)
+		for i := range rapid.IntRange(0, 40).Draw(t, "steps") {
+			if rapid.IntRange(0, 2).Draw(t, "step") == 0 {
+				order(t, q, min(q.Len(), 1))
+				continue
+			}
+			q.Push(policy.Flow{
+				Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), Job: rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "job"),
+				OwnerWeight: float64(rapid.IntRange(1, 3).Draw(t, "owner's weight")), JobWeight: float64(rapid.IntRange(1, 100).Draw(t, "job's weight")),
+			}, fmt.Sprint(i), false)
+		}
+		want := strings.Join(q.Order(), " ")
+		if got := order(t, q, q.Len()); got != want {
+			t.Fatalf("took %s, the order was %s", got, want)
+		}
+	})
+}
+
 func TestIdleOwnersEarnNoCredit(t *testing.T) {
-	q := policy.NewQueue[string]()
+	q := policy.NewQueue[string](60)
 	fill(q, policy.Flow{Owner: "a"}, 20)
 	order(t, q, 10)
 	fill(q, policy.Flow{Owner: "b"}, 20)
@@ -76,7 +138,7 @@ func TestIdleOwnersEarnNoCredit(t *testing.T) {
 }
 
 func TestIdlePeriodsResetShares(t *testing.T) {
-	q := policy.NewQueue[string]()
+	q := policy.NewQueue[string](60)
 	fill(q, policy.Flow{Owner: "a"}, 10)
 	order(t, q, 10)
 	fill(q, policy.Flow{Owner: "a"}, 10)
@@ -87,7 +149,7 @@ func TestIdlePeriodsResetShares(t *testing.T) {
 }
 
 func TestChargesAreCorrectedToTheActualCost(t *testing.T) {
-	q := policy.NewQueue[string]()
+	q := policy.NewQueue[string](60)
 	fill(q, policy.Flow{Owner: "a"}, 20)
 	fill(q, policy.Flow{Owner: "b"}, 20)
 	_, charge, _ := q.Pop(policy.Filter[string]{}) // of owner a
@@ -105,7 +167,7 @@ func TestChargesAreCorrectedToTheActualCost(t *testing.T) {
 }
 
 func TestFilteredItemsKeepTheirTurn(t *testing.T) {
-	q := policy.NewQueue[string]()
+	q := policy.NewQueue[string](60)
 	q.Push(policy.Flow{Owner: "a", Job: "1"}, "retry", false)
 	q.Push(policy.Flow{Owner: "a", Job: "1"}, "next", false)
 	q.Push(policy.Flow{Owner: "b", Job: "1"}, "other", false)
@@ -137,7 +199,7 @@ func TestFilteredItemsKeepTheirTurn(t *testing.T) {
 // TestAnOwnerThatWasBarredDoesNotCatchUp is a regression test: an owner that was barred for long was then served
 // alone for as long.
 func TestAnOwnerThatWasBarredDoesNotCatchUp(t *testing.T) {
-	q := policy.NewQueue[string]()
+	q := policy.NewQueue[string](60)
 	fill(q, policy.Flow{Owner: "a"}, 20)
 	fill(q, policy.Flow{Owner: "b"}, 20)
 	for range 10 {
@@ -154,7 +216,7 @@ func TestAnOwnerThatWasBarredDoesNotCatchUp(t *testing.T) {
 }
 
 func TestAJobThatIsRemovedWaitsNoMore(t *testing.T) {
-	q := policy.NewQueue[string]()
+	q := policy.NewQueue[string](60)
 	fill(q, policy.Flow{Owner: "a", Job: "1"}, 3)
 	fill(q, policy.Flow{Owner: "a", Job: "2"}, 1)
 	q.Push(policy.Flow{Owner: "a", Job: "1"}, "first", true)
@@ -174,7 +236,7 @@ func TestAJobThatIsRemovedWaitsNoMore(t *testing.T) {
 // TestAheadAgreesWithTheQueue compares it with the queue itself.
 func TestAheadAgreesWithTheQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := policy.NewQueue[string]()
+		q := policy.NewQueue[string](60)
 		flow := func(label string) policy.Flow {
 			return policy.Flow{
 				Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label), Job: rapid.SampledFrom([]string{"1", "2"}).Draw(t, label),
@@ -202,7 +264,7 @@ func TestAheadAgreesWithTheQueue(t *testing.T) {
 
 // TestOwnersThatCameAndWentAreForgotten checks that only waiting owners use memory.
 func TestOwnersThatCameAndWentAreForgotten(t *testing.T) {
-	q := policy.NewQueue[string]()
+	q := policy.NewQueue[string](60)
 	for i := range 10_000 {
 		f := policy.Flow{Owner: fmt.Sprint("owner", i), Job: "1"}
 		fill(q, f, 1)
@@ -218,7 +280,7 @@ func TestOwnersThatCameAndWentAreForgotten(t *testing.T) {
 // only known at the end.
 func TestSharesFollowWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := policy.NewQueue[int]()
+		q := policy.NewQueue[int](60)
 		weights := rapid.SliceOfN(rapid.Float64Range(0.5, 8), 2, 5).Draw(t, "weights")
 		servers := rapid.IntRange(1, 8).Draw(t, "servers")
 		const longest = 10.0
@@ -274,7 +336,7 @@ func TestSharesFollowWeights(t *testing.T) {
 func BenchmarkTakeAndPush(b *testing.B) {
 	for _, flows := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint(flows), func(b *testing.B) {
-			q := policy.NewQueue[int]()
+			q := policy.NewQueue[int](60)
 			flow := func(i int) policy.Flow {
 				return policy.Flow{Owner: fmt.Sprint(i % 100), Job: fmt.Sprint(i)}
 			}

@@ -175,11 +175,11 @@ func TestAHugeJobDoesNotStarveASmallOne(t *testing.T) {
 	}{
 		{"one job of 5000 batches", huge, "first come, first served", &inOrder{}, 1, 1e9},
 		{"", huge, "jobs take turns", &jobsTakeTurns{waiting: map[string][]batch{}}, 1, 1e9},
-		{"", huge, "fair", fair{policy.NewQueue[batch]()}, 1, 100},
+		{"", huge, "fair", fair{policy.NewQueue[batch](60)}, 1, 100},
 		{"50 jobs of 100 batches", many, "first come, first served", &inOrder{}, 1, 1e9},
 		{"", many, "jobs take turns", &jobsTakeTurns{waiting: map[string][]batch{}}, 1, 1e9},
-		{"", many, "fair", fair{policy.NewQueue[batch]()}, 1, 100},
-		{"", many, "fair, with three times the weight", fair{policy.NewQueue[batch]()}, 3, 80},
+		{"", many, "fair", fair{policy.NewQueue[batch](60)}, 1, 100},
+		{"", many, "fair, with three times the weight", fair{policy.NewQueue[batch](60)}, 3, 80},
 	} {
 		line, waits := row(c.busy, c.how, c.policy, append(c.bursts(), small(c.weight)))
 		t.Log(line)

@@ -44,10 +44,12 @@ type supplies struct {
 	of map[class]*supply
 	// All known agents, by kind.
 	all map[tilthv1.AgentKind]*unavailableAgents
+	// Positions of queued work.
+	order map[class]map[work]uint32
 }
 
 func newSupplies() *supplies {
-	return &supplies{of: map[class]*supply{}, all: map[tilthv1.AgentKind]*unavailableAgents{}}
+	return &supplies{of: map[class]*supply{}, all: map[tilthv1.AgentKind]*unavailableAgents{}, order: map[class]map[work]uint32{}}
 }
 
 // supply returns the cached supply of a class, computing it on first use.

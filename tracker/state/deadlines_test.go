@@ -12,7 +12,7 @@ func TestEndedLeasesLeaveTheDeadlineQueue(t *testing.T) {
 	const leases = 200
 	rng := rand.New(rand.NewPCG(1, 2))
 	begin := time.Unix(0, 0)
-	var d deadlines
+	d := newDeadlines()
 	d.agent(&agent{deadline: begin.Add(leases / 2 * time.Second)})
 	var kept int
 	for i := range leases {
@@ -35,7 +35,7 @@ func TestEndedLeasesLeaveTheDeadlineQueue(t *testing.T) {
 			d.drop(due.lease) // already removed
 		}
 	}
-	if kept != 0 || len(d) != 0 {
-		t.Errorf("%d leases did not come, %d deadlines are left", kept, len(d))
+	if kept != 0 || d.Len() != 0 {
+		t.Errorf("%d leases did not come, %d deadlines are left", kept, d.Len())
 	}
 }

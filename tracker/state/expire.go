@@ -40,7 +40,7 @@ func (c *Change) Expire() {
 // overdue returns the sessions and leases past their deadlines, sorted, and drops data whose retention has ended.
 // Entries still overdue are checked again at the next tick, in case they are spared now.
 func (c *Change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
-	var again deadlines
+	var again []*deadline
 	for due, ok := c.deadlines.next(now); ok; due, ok = c.deadlines.next(now) {
 		switch a, l := due.agent, due.lease; {
 		case due.closed != nil:
@@ -48,12 +48,14 @@ func (c *Change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 		case a != nil && a.gone:
 			c.forgetAgent(a, now)
 		case a != nil && c.sessions[a.session] == a:
-			again = append(again, deadline{at: a.deadline, agent: a})
+			due.at = a.deadline
+			again = append(again, due)
 			if now.After(a.deadline) {
 				sessions = append(sessions, a)
 			}
 		case l != nil:
-			again = append(again, deadline{at: l.deadline, lease: l})
+			due.at = l.deadline
+			again = append(again, due)
 			if now.After(l.deadline) {
 				leases = append(leases, l)
 			}

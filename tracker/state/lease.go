@@ -21,8 +21,7 @@ type lease struct {
 	listed bool
 	// Heartbeats that omitted it since.
 	missed int
-	// Its index in Machine.deadlines.
-	place int
+	due    *deadline
 	cost
 }
 

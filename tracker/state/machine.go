@@ -92,7 +92,7 @@ func New(cfg Config) *Machine {
 		jobs: map[string]*job{}, requests: map[request]*job{}, batches: map[string]*batch{},
 		agents: map[string]*agent{}, sessions: map[string]*agent{},
 		queues: map[class]*queue{}, leases: map[string]*lease{}, owners: map[string]*usage{}, supplies: newSupplies(),
-		devices: map[string]*device{}, timed: map[*device]time.Time{}, archive: policy.NewArchive(),
+		devices: map[string]*device{}, timed: map[*device]time.Time{}, archive: policy.NewArchive(), deadlines: newDeadlines(), retries: newRetries(),
 	}
 }
 

@@ -79,7 +79,7 @@ type queue struct {
 func (m *Machine) queue(c class) *queue {
 	q := m.queues[c]
 	if q == nil {
-		q = &queue{class: c, work: policy.NewQueue[work](), waiters: list.New(), offering: map[*agent]struct{}{}}
+		q = &queue{class: c, work: policy.NewQueue[work](m.cfg.SearchTurn.Seconds()), waiters: list.New(), offering: map[*agent]struct{}{}}
 		m.queues[c] = q
 	}
 	return q

@@ -16,7 +16,11 @@ type retry struct {
 }
 
 // retries is a heap ordered by due time.
-type retries []*retry
+type retries = policy.Heap[*retry]
+
+func newRetries() retries {
+	return policy.NewHeap(func(a, b *retry) bool { return a.due.Before(b.due) }, func(r *retry) *int { return &r.place })
+}
 
 // retryLater queues failed work after a delay that doubles with each failure. Without it, the attempts would be used
 // up before a transient problem could pass.
@@ -47,7 +51,7 @@ func (c *Change) cancelRetry(w work) {
 // retryDue queues the work whose retry is due.
 func (m *Machine) retryDue() {
 	now := m.cfg.Clock()
-	for len(m.retries) > 0 && !now.Before(m.retries[0].due) {
+	for m.retries.Len() > 0 && !now.Before(m.retries.All[0].due) {
 		w := heap.Pop(&m.retries).(*retry).work
 		w.held().retry = nil
 		m.push(w, true)
@@ -76,28 +80,4 @@ func (*Machine) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 		}
 	}
 	return false
-}
-
-func (r retries) Len() int           { return len(r) }
-func (r retries) Less(i, j int) bool { return r[i].due.Before(r[j].due) }
-
-func (r retries) Swap(i, j int) {
-	r[i], r[j] = r[j], r[i]
-	r[i].place, r[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (r *retries) Push(x any) {
-	item := x.(*retry)
-	item.place = len(*r)
-	*r = append(*r, item)
-}
-
-// Pop implements heap.Interface.
-func (r *retries) Pop() any {
-	last := len(*r) - 1
-	item := (*r)[last]
-	(*r)[last] = nil
-	*r = (*r)[:last]
-	return item
 }

@@ -45,7 +45,7 @@ type AgentState struct {
 // Figures returns the current counts. The caller owns the result.
 func (m *Machine) Figures() Figures {
 	f := Figures{
-		Leases: len(m.leases), Retries: len(m.retries), Silent: int(m.Outage().GetSilent()),
+		Leases: len(m.leases), Retries: m.retries.Len(), Silent: int(m.Outage().GetSilent()),
 		SpecBytes: m.load.specBytes, CandidateBytes: m.load.candidateBytes,
 		Ended: m.archive.Len(), EndedBytes: m.archive.Bytes(), Owners: make(map[string]policy.Usage, len(m.owners)),
 		Queues: make(map[Need]int, len(m.queues)), Agents: map[AgentState]int{}, Jobs: map[tilthv1.JobState]int{},

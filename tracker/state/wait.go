@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -23,7 +24,7 @@ func (m *Machine) waits(known *supplies, j *job, detail bool) *tilthv1.Wait {
 		}
 		return w
 	}
-	return m.waitsForOthers(j, detail)
+	return m.waitsForOthers(known, j, detail)
 }
 
 // waitReason returns only the reason; 0 while something is running.
@@ -146,4 +147,35 @@ func (m *Machine) JobOwner(jobID string) (owner records.Owner, ok bool) {
 		return records.Owner{}, false
 	}
 	return records.Owner{Name: j.spec.GetOwner(), Private: j.spec.GetPrivate()}, true
+}
+
+// noteBlocked records why nothing of a job can run, and since when.
+func (c *Change) noteBlocked(j *job, known *supplies) {
+	_, reason := c.blocked(known, j)
+	if j.paused() {
+		reason = 0
+	}
+	if reason != j.blocked {
+		j.blocked, j.blockedSince = reason, c.cfg.Now()
+	}
+}
+
+// logLacks logs the classes of work that became unserviceable, or serviceable again, since the previous tick.
+func (c *Change) logLacks(before, now *supplies) {
+	for of, s := range now.of {
+		was := false
+		if old := before.of[of]; old != nil {
+			was = old.lacking(nil) != 0
+		}
+		reason := s.lacking(nil)
+		if reason != 0 {
+			c.describeLack(now, s, reason) // with the agents of this tick; the text is reused until the next
+		}
+		switch {
+		case reason != 0 && !was:
+			c.log.Warn("jobs wait", "for", of.describe(), "reason", wire.WaitReason(reason), "message", c.describeLack(now, s, reason))
+		case reason == 0 && was:
+			c.log.Info("jobs no longer wait", "for", of.describe())
+		}
+	}
 }

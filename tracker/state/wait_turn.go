@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,15 +11,38 @@ import (
 )
 
 // waitsForOthers explains why nothing of a job is running although suitable agents exist; nil while something is.
-func (m *Machine) waitsForOthers(j *job, detail bool) *tilthv1.Wait {
+func (m *Machine) waitsForOthers(known *supplies, j *job, detail bool) *tilthv1.Wait {
 	reason, w := m.idleReason(j)
 	if reason == 0 {
 		return nil
 	}
-	return &tilthv1.Wait{Reason: reason, Message: oneLine(m.describeHeld(reason, w, detail)), Since: m.sinceQueued(w.held())}
+	wait := &tilthv1.Wait{Reason: reason, Since: m.sinceQueued(w.held())}
+	if reason == tilthv1.WaitReason_WAIT_REASON_TURN {
+		order := m.order(known, w.class())
+		wait.Position, wait.QueueLength = order[w], uint32(len(order))
+		wait.Message = oneLine(m.describeTurn(order, w, detail))
+	} else {
+		wait.Message = oneLine(m.describeHeld(reason, w))
+	}
+	return wait
 }
 
-func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) string {
+// order returns the cached position of each piece of queued work of a class, from 1.
+func (m *Machine) order(known *supplies, of class) map[work]uint32 {
+	if order, is := known.order[of]; is {
+		return order
+	}
+	order := map[work]uint32{}
+	if q := m.queues[of]; q != nil {
+		for i, w := range q.work.Order() {
+			order[w] = uint32(i) + 1
+		}
+	}
+	known.order[of] = order
+	return order
+}
+
+func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work) string {
 	h, owner := w.held(), w.parent().spec.GetOwner()
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_SILENT:
@@ -37,53 +61,52 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
 			clip(owner, maxQuoted), m.usageOf(owner).ArtifactBytes, m.cfg.Shares.Of(owner).ArtifactBytes)
 	}
-	return m.describeTurn(w, detail)
+	return ""
 }
 
 // describeTurn explains whose work the agents are doing, and whose is next.
-func (m *Machine) describeTurn(w work, detail bool) string {
-	text := fmt.Sprintf("queued for a %s", w.class().describe())
+func (m *Machine) describeTurn(order map[work]uint32, w work, detail bool) string {
+	text := "queued for a " + w.class().describe()
+	if order[w] > 0 {
+		text += fmt.Sprintf(" at position %d of %d", order[w], len(order))
+	}
 	q := m.queues[w.class()]
 	if !detail || q == nil {
 		return text
 	}
-	busy, owners := 0, map[string]int{}
+	busy, before := map[string]int{}, map[string]int{}
 	for a := range q.offering {
 		for _, l := range a.leases {
 			if l.queue == q {
-				busy++
-				owners[l.work.parent().spec.GetOwner()]++
+				busy[l.work.parent().spec.GetOwner()]++
 			}
 		}
 	}
-	if busy > 0 {
-		text += fmt.Sprintf(": %d in progress, of %s", busy, listed(len(owners), slices.Sorted(maps.Keys(owners))))
+	for other, position := range order {
+		if position < order[w] {
+			before[other.parent().spec.GetOwner()]++
+		}
 	}
-	others, own := q.work.Before(m.flow(w))
-	var before []string
-	for _, o := range others[:min(len(others), maxNamed)] {
-		before = append(before, fmt.Sprintf("%d of %s", o.Items, clip(o.Owner, maxQuoted)))
+	if len(busy) > 0 {
+		text += ": in progress are " + countsOf(busy)
 	}
-	if len(others) > maxNamed {
-		before = append(before, fmt.Sprintf("those of %d more owners", len(others)-maxNamed))
-	}
-	if own > 0 {
-		before = append(before, fmt.Sprintf("%d of other jobs of %s", own, clip(w.parent().spec.GetOwner(), maxQuoted)))
-	}
-	if before != nil {
-		text += "; ahead of it are " + strings.Join(before, ", ")
+	if len(before) > 0 {
+		text += "; ahead of it are " + countsOf(before)
 	}
 	return text
 }
 
-// listed joins the first few names and counts the rest.
-func listed(count int, names []string) string {
+// countsOf formats the largest counts by owner.
+func countsOf(byOwner map[string]int) string {
 	var out []string
-	for _, name := range names[:min(len(names), maxNamed)] {
-		out = append(out, clip(name, maxQuoted))
+	owners := slices.SortedFunc(maps.Keys(byOwner), func(a, b string) int {
+		return cmp.Or(cmp.Compare(byOwner[b], byOwner[a]), cmp.Compare(a, b))
+	})
+	for _, owner := range owners[:min(len(owners), maxNamed)] {
+		out = append(out, fmt.Sprintf("%d of %s", byOwner[owner], clip(owner, maxQuoted)))
 	}
-	if more := count - len(out); more > 0 {
-		out = append(out, fmt.Sprintf("%d more owners", more))
+	if more := len(owners) - maxNamed; more > 0 {
+		out = append(out, fmt.Sprintf("those of %d more owners", more))
 	}
 	return strings.Join(out, ", ")
 }

@@ -24,7 +24,7 @@ const (
 type jobRow struct {
 	*tilthv1.Job
 	Trials, Budget uint32
-	// Done is the spent fraction of the trial budget; 0 without one.
+	// Done is the spent fraction of the budget; 0 without one.
 	Done float64
 	// BestSeconds is the model's latency, UntunedSeconds that with default schedules; 0 while a task lacks one.
 	BestSeconds, UntunedSeconds float64
@@ -34,12 +34,9 @@ type jobRow struct {
 func rows(jobs []*tilthv1.Job) (out []jobRow) {
 	for _, j := range jobs {
 		t := progress.OfProgress(j, nil)
-		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: remainingTime(j, uint32(t.Trials()))}
+		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: remainingTime(j, uint32(t.Trials())), Done: progress.Done(j)}
 		if !j.GetTruncated() {
 			row.BestSeconds, row.UntunedSeconds = t.BestSeconds(), t.UntunedSeconds()
-		}
-		if row.Budget > 0 {
-			row.Done = min(1, float64(row.Trials)/float64(row.Budget))
 		}
 		out = append(out, row)
 	}

@@ -97,6 +97,21 @@ func (t *Tally) Trials() (n int) {
 	return n
 }
 
+// Done returns the spent part of a job's budget, from 0 to 1; 0 without a budget.
+func Done(job *tilthv1.Job) (part float64) {
+	trials, budget := 0.0, job.GetSpec().GetBudget()
+	for _, p := range job.GetProgress() {
+		trials += float64(p.GetTrials())
+	}
+	if n := budget.GetTrials(); n > 0 {
+		part = trials / float64(n)
+	}
+	if limit := budget.GetTime().AsDuration(); limit > 0 {
+		part = max(part, job.GetTimeSpent().AsDuration().Seconds()/limit.Seconds())
+	}
+	return min(part, 1)
+}
+
 // KnownTrials counts the trials of earlier jobs that this one continues from.
 func (t *Tally) KnownTrials() (n int) {
 	for i := range t.Tasks {

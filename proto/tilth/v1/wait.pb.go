@@ -120,6 +120,10 @@ type Wait struct {
 	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	// The job cannot proceed at present, whatever its turn; the budget's time is stopped.
 	NothingCanRun bool `protobuf:"varint,4,opt,name=nothing_can_run,json=nothingCanRun,proto3" json:"nothing_can_run,omitempty"`
+	// For reason TURN: the place in the order in which queued work of the class starts, from 1, if nothing is added.
+	// queue_length is the last place.
+	Position      uint32 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`
+	QueueLength   uint32 `protobuf:"varint,6,opt,name=queue_length,json=queueLength,proto3" json:"queue_length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -180,6 +184,20 @@ func (x *Wait) GetNothingCanRun() bool {
 		return x.NothingCanRun
 	}
 	return false
+}
+
+func (x *Wait) GetPosition() uint32 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *Wait) GetQueueLength() uint32 {
+	if x != nil {
+		return x.QueueLength
+	}
+	return 0
 }
 
 // JobStatus is the present status of a job, in addition to its events.
@@ -250,12 +268,14 @@ var File_tilth_v1_wait_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_wait_proto_rawDesc = "" +
 	"\n" +
-	"\x13tilth/v1/wait.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa8\x01\n" +
+	"\x13tilth/v1/wait.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x01\n" +
 	"\x04Wait\x12,\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x14.tilth.v1.WaitReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12&\n" +
-	"\x0fnothing_can_run\x18\x04 \x01(\bR\rnothingCanRun\"\x86\x01\n" +
+	"\x0fnothing_can_run\x18\x04 \x01(\bR\rnothingCanRun\x12\x1a\n" +
+	"\bposition\x18\x05 \x01(\rR\bposition\x12!\n" +
+	"\fqueue_length\x18\x06 \x01(\rR\vqueueLength\"\x86\x01\n" +
 	"\tJobStatus\x12\"\n" +
 	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\x128\n" +
 	"\n" +
