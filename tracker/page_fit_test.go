@@ -84,3 +84,30 @@ func TestPagesFitAPhoneAndADesk(t *testing.T) {
 		t.Errorf("the browser complains: %s", heard)
 	}
 }
+
+// TestAPhoneShowsProgressLatencyAndSpeedUp checks that these columns of lists of jobs need no scrolling.
+func TestAPhoneShowsProgressLatencyAndSpeedUp(t *testing.T) {
+	f, _ := shown(t)
+	server := httptest.NewServer(f.tracker.HTTPHandler())
+	defer func() {
+		server.CloseClientConnections() // event streams would last as long as the browser
+		server.Close()
+	}()
+	ctx, _ := browser(t)
+	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // detects a hang
+	defer cancel()
+	for _, path := range []string{"/", "/jobs"} {
+		if err := chromedp.Do(limited, chromedp.EmulateViewport(390, 844), chromedp.Navigate(server.URL+path), chromedp.WaitVisible(`.jobs progress`)); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		right := must[string](t)(chromedp.Run(limited, chromedp.Evaluate[string](`["Progress", "Latency", "Speed-up"].map((name) => {
+			const head = [...document.querySelectorAll(".jobs th")].find((th) => th.textContent === name);
+			const cells = [...document.querySelectorAll(".jobs tr")].map((row) => row.cells[head.cellIndex]);
+			const right = Math.max(...cells.map((cell) => cell.getBoundingClientRect().right));
+			return right <= innerWidth ? "" : name + " ends at " + right + "; ";
+		}).join("")`)))
+		if right != "" {
+			t.Errorf("%s: of 390 pixels, %s", path, right)
+		}
+	}
+}

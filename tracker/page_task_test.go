@@ -88,8 +88,8 @@ func TestTheListTellsTheTimeLeftAndWhatAJobWaitsFor(t *testing.T) {
 	s.Budget = &tilthv1.Budget{Time: seconds(3600)}
 	f.submit("r", s)
 	wantPage(t, f.tracker.HTTPHandler(), "/jobs", []string{">1:00:00<", "no device of class x86 is joined"}, nil)
-	wantPage(t, f.tracker.HTTPHandler(), "/", []string{"resnet18 is waiting: no device of class x86", "TilthJobsCannotRun, pending",
-		"docs/operations.md#tilthjobscannotrun"}, nil)
+	wantPage(t, f.tracker.HTTPHandler(), "/", []string{"resnet18 is waiting: no device of class x86", "pending: ",
+		`<a href="https://github.com/tilth-dev/tilth/blob/main/docs/operations.md#tilthjobscannotrun" title="What to do">TilthJobsCannotRun</a>`}, nil)
 }
 
 // TestDevicesAreGroupedByLabel checks that numeric values are in order, and that each device has a tile.

@@ -22,7 +22,9 @@ import (
 // rule is an alerting rule of Prometheus.
 type rule struct {
 	Alert, Expr, For string
-	Annotations      struct{ Runbook string }
+	Annotations      struct {
+		Runbook string `yaml:"runbook_url"`
+	}
 }
 
 func rules(t *testing.T) (out []rule) {

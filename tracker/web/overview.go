@@ -25,8 +25,10 @@ type problem struct {
 	Pending bool
 }
 
-// Runbook returns the location of the runbook in the repository.
-func (p problem) Runbook() string { return "docs/operations.md#" + strings.ToLower(p.Alert) }
+// Runbook returns the address of the section on the alert.
+func (p problem) Runbook() string {
+	return "https://github.com/tilth-dev/tilth/blob/main/docs/operations.md#" + strings.ToLower(p.Alert)
+}
 
 // figure is a named count.
 type figure struct {
