@@ -113,7 +113,7 @@ func (k *compileCommand) judgeError(got, want map[string]*array.Array) (*aot.Acc
 		remedy += " or --weights"
 	}
 	switch {
-	case math.IsInf(worst, 1) && tolerance.Zeros(want[output]):
+	case math.IsInf(worst, 1) && want[output].IsZero():
 		return nil, fmt.Errorf("with strict numerics, output %q is all zeros on the inputs of --check, so errors are relative to nothing: name other inputs", output)
 	case math.IsInf(worst, 1):
 		return nil, fmt.Errorf("output %q has values that are not finite where strict numerics have finite ones: %s", output, remedy)

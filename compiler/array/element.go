@@ -14,6 +14,13 @@ func FromFloat32(values []float32, shape ...int64) *Array {
 	return a
 }
 
+// Scalar returns an array of one element without axes.
+func Scalar(d DType, v float64) *Array {
+	a := New(d)
+	a.SetFloat(0, v)
+	return a
+}
+
 // FromInt64 returns an int64 array of the values; len(values) must be the product of the shape.
 func FromInt64(values []int64, shape ...int64) *Array {
 	a := New(Int64, shape...)
@@ -42,6 +49,16 @@ func (a *Array) As(d DType) *Array {
 		made.SetFloat(i, a.Float(i))
 	}
 	return made
+}
+
+// IsZero reports whether all elements are zero.
+func (a *Array) IsZero() bool {
+	for i := range a.Len() {
+		if a.Float(i) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Float reads element i (row-major) as a float64. 64-bit integers beyond 2^53 are rounded; use Int for those.

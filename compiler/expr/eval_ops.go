@@ -20,11 +20,7 @@ func rounding(d array.DType) func(float64) float64 {
 	case array.Float32:
 		return func(v float64) float64 { return float64(float32(v)) }
 	case array.Float16, array.BFloat16:
-		return func(v float64) float64 {
-			a := array.New(d)
-			a.SetFloat(0, v)
-			return a.Float(0)
-		}
+		return func(v float64) float64 { return array.Scalar(d, v).Float(0) }
 	}
 	return func(v float64) float64 { return v }
 }

@@ -91,6 +91,12 @@ func (g *Graph) Insert(at int, nodes ...*Node) {
 	g.Nodes = slices.Insert(g.Nodes, at, nodes...)
 }
 
+// Splice replaces node k by others, of which the last one computes its result.
+func (g *Graph) Splice(k int, nodes ...*Node) {
+	g.Replace(g.Nodes[k].Result, nodes[len(nodes)-1].Result)
+	g.Nodes = slices.Replace(g.Nodes, k, k+1, nodes...)
+}
+
 // Number sets the order of every node.
 func (g *Graph) Number() {
 	for k, n := range g.Nodes {

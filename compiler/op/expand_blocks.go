@@ -33,15 +33,16 @@ func oneZero(zero *array.Array) *array.Array {
 			return zero
 		}
 	}
-	one := array.New(array.Float32)
-	if zero.Len() > 0 {
-		one.SetFloat(0, zero.Float(0))
+	if zero.Len() == 0 {
+		return array.Scalar(array.Float32, 0)
 	}
-	return one
+	return array.Scalar(array.Float32, zero.Float(0))
 }
 
 // transposed returns a transposed matrix.
-func transposed(a *array.Array) *array.Array { return Arrange(a, []int{1, 0}) }
+func (e *expansion) transposed(a *array.Array) *array.Array {
+	return e.Budget().Arrange(a, []int{1, 0})
+}
 
 // depthAxis returns the axis of a product's weights that is summed over.
 func depthAxis(n *Node) int64 {
@@ -78,7 +79,7 @@ func (e *expansion) transposeWeights() []*Item {
 	}
 	for _, v := range []**Value{&from.Integer, &from.Scale, &from.Zero} {
 		if *v != nil && len((*v).Shape) == 2 {
-			*v = e.known(transposed((*v).Const))
+			*v = e.known(e.transposed((*v).Const))
 		}
 	}
 	if from.Axis < 0 {
@@ -166,7 +167,7 @@ func isBlockWeights(from *Dequantised) bool {
 func (e *expansion) productOfBlocks() []*Item {
 	from, depth := e.tensor(1).From, depthAxis(e.node)
 	codes, shift := unsigned(from.Integer.Const)
-	if shift > 8 && (from.Zero == nil || areZeros(from.Zero.Const)) {
+	if shift > 8 && isZero(from.Zero) {
 		codes, shift = from.Integer.Const, 0
 	}
 	block := blocksOf(from, depth)
@@ -177,7 +178,7 @@ func (e *expansion) productOfBlocks() []*Item {
 	}
 	zero = shifted(zero, shift)
 	if depth == 1 {
-		codes = transposed(codes)
+		codes = e.transposed(codes)
 	}
 	w := blockWeights{codes: codes, scale: scale, zero: zero, bits: 8, block: block}
 	if shift == 8 || codes.DType == array.Uint8 && shift == 0 && largest(codes) < 16 {
@@ -207,11 +208,10 @@ func shifted(zero *array.Array, by float64) *array.Array {
 
 // unsigned returns 8-bit integers plus a shift that makes them non-negative: 8 for those of 4 bits.
 func unsigned(a *array.Array) (codes *array.Array, shift float64) {
-	codes = array.New(array.Uint8, a.Shape...)
 	if a.DType == array.Uint8 {
-		copy(codes.Data, a.Data)
-		return codes, 0
+		return a, 0
 	}
+	codes = array.New(array.Uint8, a.Shape...)
 	by := byte(8)
 	for _, b := range a.Data {
 		if int8(b) < -8 || int8(b) > 7 {
@@ -222,15 +222,6 @@ func unsigned(a *array.Array) (codes *array.Array, shift float64) {
 		codes.Data[i] = b + by
 	}
 	return codes, float64(by)
-}
-
-func areZeros(a *array.Array) bool {
-	for i := range a.Len() {
-		if a.Float(i) != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func largest(codes *array.Array) byte {
@@ -246,7 +237,7 @@ func (e *expansion) everyBlock(a *array.Array, shape []int64, depth, block int64
 	blocks, columns := (shape[depth]-1)/block+1, shape[1-depth]
 	if a.Len() == blocks*columns && len(a.Shape) == 2 {
 		if depth == 1 {
-			return transposed(a)
+			return e.transposed(a)
 		}
 		return a
 	}

@@ -156,9 +156,5 @@ func (e *expansion) tripCount() (trips int64, endless bool) {
 }
 
 func (e *expansion) truthOf(v bool) *Value {
-	a := array.New(array.Bool)
-	if v {
-		a.SetInt(0, 1)
-	}
-	return e.known(a)
+	return e.scalar(array.Bool, map[bool]float64{true: 1}[v])
 }

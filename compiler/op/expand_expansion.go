@@ -127,9 +127,7 @@ func (e *expansion) ints(v ...int64) *Value {
 
 // scalar returns a constant of one element without axes.
 func (e *expansion) scalar(d array.DType, v float64) *Value {
-	a := array.New(d)
-	a.SetFloat(0, v)
-	return e.known(a)
+	return e.known(array.Scalar(d, v))
 }
 
 // cast converts a value, unless it has the type already.

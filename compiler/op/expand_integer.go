@@ -1,6 +1,7 @@
 package op
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -22,8 +23,9 @@ var integerDefs = []Def{
 // integerMatMul is (a-aZero) times (b-bZero) in i32. Zero points are nil, single numbers, or one per row of a and
 // column of b.
 //
-// With known b it is a times b' minus aZero times the column sums of b, where b' is b with its zero points
-// subtracted: then the product is one of narrow integers, followed by one addition per column.
+// With known b it is a times b' minus aZero times the column sums of b', where b' is b with its zero points
+// subtracted: then the product is one of narrow integers, followed by one addition per column. Where b' does not fit
+// into bytes, only a part of its zero points is subtracted, and the row sums of a times the rest from the product.
 func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	if e.failed() {
 		return nil
@@ -38,12 +40,31 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	if !isKnown(b) || !isKnown(bZero) {
 		return e.op(MatMul, nil, e.centred(a, aZero), e.centred(b, bZero))
 	}
-	b = e.narrow(b, bZero)
+	exact := len(b.Shape) == 1 || b.DType.Bytes() > 1 || e.largest(b, bZero) < 1<<7
+	centre := bZero
+	if !exact {
+		if centre = e.scalar(b.DType, 0); bZero == nil {
+			bZero = centre
+		}
+		if b.DType == array.Uint8 {
+			centre = e.scalar(b.DType, 128)
+		}
+		// One per column, so that products by other zero points have the same kernels.
+		bZero = e.op(Expand, nil, e.centred(bZero, centre), e.ints(b.Shape[len(b.Shape)-1]))
+	}
+	b = e.narrow(b, centre)
 	product := e.op(IntegerMatMul, nil, a, b)
+	if !exact {
+		product = e.lessZero(product, bZero, e.op(ReduceSum, nil, e.toInt32(a), e.ints(-1)))
+	}
 	if isZero(aZero) || e.failed() {
 		return product
 	}
-	return e.lessZero(product, aZero, e.columnSums(b, len(a.Shape) > 1))
+	sums := e.columnSums(b, len(a.Shape) > 1)
+	if !exact {
+		sums = e.lessZero(sums, bZero, e.scalar(array.Int32, float64(b.Shape[len(b.Shape)-2])))
+	}
+	return e.lessZero(product, aZero, sums)
 }
 
 // columnSums returns the column sums of b, as a row if requested. They are a row of ones times b, which needs no
@@ -53,17 +74,18 @@ func (e *expansion) columnSums(b *Value, row bool) *Value {
 		return nil
 	}
 	depth := b.Shape[max(0, len(b.Shape)-2)]
-	ones := array.New(array.Int8, depth)
 	if row && len(b.Shape) > 1 {
-		ones = array.New(array.Int8, 1, depth)
+		return e.op(IntegerMatMul, nil, e.ones(1, depth), b)
 	}
-	for i := range ones.Len() {
-		ones.SetInt(i, 1)
-	}
-	return e.op(IntegerMatMul, nil, e.known(ones), b)
+	return e.op(IntegerMatMul, nil, e.ones(depth), b)
 }
 
-// lessZero subtracts from a product the contribution of its first operand's zero point.
+// ones returns a known tensor of ones, in i8.
+func (e *expansion) ones(shape ...int64) *Value {
+	return e.known(&array.Array{DType: array.Int8, Shape: shape, Data: bytes.Repeat([]byte{1}, int(array.Elements(shape)))})
+}
+
+// lessZero subtracts from a product the contribution of an operand's zero point, which the other's sums multiply.
 func (e *expansion) lessZero(product, zero, sums *Value) *Value {
 	return e.op(Sub, nil, product, e.op(Mul, nil, e.toInt32(zero), sums))
 }
@@ -96,11 +118,8 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if e.failed() {
 		return nil
 	}
-	rest := make([]int64, len(w.Shape)-1)
-	for k := range rest {
-		rest[k] = int64(k + 1)
-	}
-	sums := e.op(ReduceSum, attributes{intOf("keepdims", 0)}, e.toInt32(w), e.ints(rest...))
+	depth := array.Elements(w.Shape[1:])
+	sums := e.op(IntegerMatMul, nil, e.reshape(w, w.Shape[0], depth), e.ones(depth))
 	sums = e.along(sums, 1, int64(len(w.Shape)))
 	return e.op(Sub, nil, sum, e.op(Mul, nil, e.reshape(e.toInt32(xZero)), sums))
 }
@@ -129,18 +148,7 @@ func isKnown(v *Value) bool { return v == nil || v.Const != nil }
 
 // isZero reports whether an operand was omitted or is a zero constant.
 func isZero(v *Value) bool {
-	if v == nil {
-		return true
-	}
-	if v.Const == nil {
-		return false
-	}
-	for i := range v.Const.Len() {
-		if v.Const.Float(i) != 0 {
-			return false
-		}
-	}
-	return true
+	return v == nil || v.Const != nil && v.Const.IsZero()
 }
 
 func (e *expansion) toInt32(v *Value) *Value { return e.cast(array.Int32, v) }
@@ -156,29 +164,62 @@ func (e *expansion) centred(v, zero *Value) *Value {
 	return e.op(Sub, nil, v, e.toInt32(zero))
 }
 
-// narrow returns known integers minus their zero point, in the smallest signed type that holds them. Most need no
-// conversion, and some take hundreds of megabytes.
+// narrow is centred in the smallest signed type that holds the differences of known integers. Most need no
+// conversion, and some take hundreds of megabytes: there is no copy in a wider type.
 func (e *expansion) narrow(v, zero *Value) *Value {
-	if v.DType == array.Int8 && isZero(zero) {
+	if e.failed() || v.DType == array.Int8 && isZero(zero) {
 		return v
 	}
-	v = e.centred(v, zero)
-	if e.failed() || v.Const == nil {
-		return v
-	}
-	largest := int64(0)
-	for i := range v.Const.Len() {
-		x := v.Const.Int(i)
-		largest = max(largest, x, -x-1)
+	if !isKnown(v) || !isKnown(zero) {
+		return e.centred(v, zero)
 	}
 	d := array.Int32
-	switch {
+	switch largest := e.largest(v, zero); {
 	case largest < 1<<7:
 		d = array.Int8
 	case largest < 1<<15:
 		d = array.Int16
 	}
-	return e.cast(d, v)
+	a := e.Budget().array(d, v.Shape...)
+	e.eachCentred(v, zero, a.SetInt)
+	return e.known(a)
+}
+
+// largest returns the largest magnitude of known integers minus their zero point, where negative ones count one less.
+func (e *expansion) largest(v, zero *Value) (magnitude int64) {
+	e.eachCentred(v, zero, func(_, x int64) { magnitude = max(magnitude, x, -x-1) })
+	return magnitude
+}
+
+// eachCentred calls visit with the position of each integer and its difference to the zero point, which broadcasts.
+func (e *expansion) eachCentred(value, zeroPoint *Value, visit func(i, x int64)) {
+	v, zero := value.Const, array.New(array.Int8)
+	if zeroPoint != nil {
+		zero = zeroPoint.Const
+	}
+	if shape, err := Broadcast(v.Shape, zero.Shape); err != nil || !slices.Equal(shape, v.Shape) {
+		e.fail("zero point %v does not fit %v", zeroPoint.Type, value.Type)
+		return
+	}
+	e.Budget().Steps(float64(v.Len()))
+	steps, axis := make([]int64, len(v.Shape)), len(v.Shape)-len(zero.Shape)
+	for k, extent := range zero.Shape {
+		if extent != 1 {
+			steps[axis+k] = array.Elements(zero.Shape[k+1:])
+		}
+	}
+	shape, row := v.Shape, len(v.Shape)-1
+	for i := int64(0); i < v.Len(); {
+		first, position := int64(0), i/array.Elements(shape[row:])
+		for k := row - 1; k >= 0; k-- {
+			first += position % shape[k] * steps[k]
+			position /= shape[k]
+		}
+		for j := range shape[row] {
+			visit(i, v.Int(i)-zero.Int(first+j*steps[row]))
+			i++
+		}
+	}
 }
 
 // requantize converts sums to integers of the zero point's type: sums times factor, rounded, plus the zero point.

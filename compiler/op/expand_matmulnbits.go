@@ -61,7 +61,7 @@ func (e *expansion) packedWeights() (w blockWeights) {
 		return w
 	}
 	w.codes = rowsOfCodes(codes.Const, (depth*w.bits+7)/8)
-	w.scale = transposed(&array.Array{DType: scales.DType, Shape: []int64{columns, blocks}, Data: scales.Const.Data})
+	w.scale = e.transposed(&array.Array{DType: scales.DType, Shape: []int64{columns, blocks}, Data: scales.Const.Data})
 	w.zero = e.packedZeros(zeros, columns, blocks, w.bits)
 	if w.bits == 2 {
 		w.bits, w.codes = 4, inFourBits(w.codes).Head(0, (depth+1)/2)
@@ -114,12 +114,10 @@ func inFourBits(codes *array.Array) *array.Array {
 // packedZeros returns the zero point of each block, (blocks, N), or a single one if the node lacks zero points.
 func (e *expansion) packedZeros(zeros *Value, columns, blocks, bits int64) *array.Array {
 	if zeros == nil {
-		middle := array.New(array.Float32)
-		middle.SetFloat(0, float64(int64(1)<<(bits-1)))
-		return middle
+		return array.Scalar(array.Float32, float64(int64(1)<<(bits-1)))
 	}
 	if zeros.DType.IsFloat() && array.Elements(zeros.Shape) == columns*blocks {
-		return transposed(&array.Array{DType: zeros.DType, Shape: []int64{columns, blocks}, Data: zeros.Const.Data})
+		return e.transposed(&array.Array{DType: zeros.DType, Shape: []int64{columns, blocks}, Data: zeros.Const.Data})
 	}
 	row := (blocks*bits + 7) / 8
 	if zeros.DType != array.Uint8 || array.Elements(zeros.Shape) != columns*row {

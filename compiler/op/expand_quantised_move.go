@@ -27,7 +27,7 @@ func movesIntegers(n *Node, in []*Item) bool {
 		return false
 	}
 	return !slices.ContainsFunc(data, func(x *Item) bool {
-		if x == nil || x.Tensor == nil || x.Tensor.From == nil || x.Tensor.Const != nil || x.Tensor.DType != array.Float32 {
+		if x == nil || x.Tensor == nil || x.Tensor.From == nil || x.Tensor.Const != nil || isLeft(x.Tensor) || x.Tensor.DType != array.Float32 {
 			return true
 		}
 		from := x.Tensor.From

@@ -57,10 +57,9 @@ func (e *expansion) windowSums(x, zero *Value, window attributes, size int64) *V
 	if isZero(zero) {
 		return e.op(WindowSum, window, x)
 	}
-	taken := array.New(array.Int32)
-	taken.SetInt(0, size*zero.Const.Int(0))
+	taken := e.scalar(array.Int32, float64(size*zero.Const.Int(0)))
 	padded := append(slices.Clone(window), intOf("fill", zero.Const.Int(0)))
-	return e.op(Sub, nil, e.op(WindowSum, padded, x), e.known(taken))
+	return e.op(Sub, nil, e.op(WindowSum, padded, x), taken)
 }
 
 // windowCounts returns the number of counted elements in each window: all size of them, or those of the image.

@@ -44,10 +44,7 @@ func (d *direction) quantisedWeights(w *Value, k int) quantisedWeights {
 	if d.failed() {
 		return quantisedWeights{}
 	}
-	codes := d.centred(w, zero)
-	if isKnown(w) && isKnown(zero) {
-		codes = d.narrow(w, zero)
-	}
+	codes := d.narrow(w, zero)
 	return quantisedWeights{codes, d.columnSums(codes, true), d.columns(k)}
 }
 

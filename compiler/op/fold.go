@@ -15,8 +15,7 @@ func Evaluate(n *Node) (*array.Array, error) {
 	case Reshaping:
 		return &array.Array{DType: n.Out.DType, Shape: n.Out.Shape, Data: n.In[0].Const.Data}, nil
 	case Permute:
-		n.Budget.reserve(n.Out.DType, n.Out.Shape)
-		return Arrange(n.In[0].Const, n.def.Perm(n)), nil
+		return n.Budget.Arrange(n.In[0].Const, n.def.Perm(n)), nil
 	}
 	size, err := array.CheckedBytes(n.Out.DType, n.Out.Shape)
 	if err != nil {

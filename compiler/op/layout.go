@@ -71,13 +71,14 @@ func dropAxes(layout []int, dropped []bool) []int {
 	return l
 }
 
-// Arrange copies a row-major array into a layout; the result has the physical shape.
-func Arrange(a *array.Array, layout []int) *array.Array {
-	out := array.New(a.DType, Physical(a.Shape, layout)...)
+// Arrange returns a row-major array in a layout, with the physical shape, and charges for a copy. Without one, where
+// the order of elements is the same, it shares them.
+func (b *Budget) Arrange(a *array.Array, layout []int) *array.Array {
+	shape := Physical(a.Shape, layout)
 	if SameLayout(a.Shape, layout, RowMajor(len(a.Shape))) {
-		copy(out.Data, a.Data)
-		return out
+		return &array.Array{DType: a.DType, Shape: shape, Data: a.Data}
 	}
+	out := b.array(a.DType, shape...)
 	stride := make([]int64, len(a.Shape))
 	step := a.DType.Bytes()
 	for k := len(a.Shape) - 1; k >= 0; k-- {

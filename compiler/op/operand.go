@@ -117,8 +117,7 @@ func (l *Lowering) evaluate(w *expr.Workload) (*array.Array, error) {
 	for k, t := range w.Constants {
 		arg := l.Args[t]
 		if args[k] = arg.Made; arg.Made == nil {
-			l.budget.reserve(t.DType, t.Shape)
-			args[k] = Arrange(l.known[arg.ID], arg.Layout)
+			args[k] = l.budget.Arrange(l.known[arg.ID], arg.Layout)
 		}
 	}
 	for _, t := range w.Stages {

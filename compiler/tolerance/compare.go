@@ -48,14 +48,4 @@ func differing(got, want *array.Array) float64 {
 	return float64(n) / float64(max(1, want.Len()))
 }
 
-// Zeros reports whether all elements are zero: relative errors are then undefined.
-func Zeros(a *array.Array) bool {
-	for i := range a.Len() {
-		if a.Float(i) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func finite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }

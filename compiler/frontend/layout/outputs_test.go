@@ -15,7 +15,7 @@ func TestOutputsOfEveryKind(t *testing.T) {
 	outs := modeltest.Run(t, modeltest.Import(t, m))
 	x := modeltest.Wave(0, 1, 2, 3)
 	for name, want := range map[string]*array.Array{
-		"x": x, "i": x, "t": op.Arrange(x, []int{1, 0}), "s": op.Arrange(x, []int{1, 0}), "k": array.FromFloat32([]float32{5}, 1),
+		"x": x, "i": x, "t": (*op.Budget)(nil).Arrange(x, []int{1, 0}), "s": (*op.Budget)(nil).Arrange(x, []int{1, 0}), "k": array.FromFloat32([]float32{5}, 1),
 	} {
 		if outs[name] == nil {
 			t.Errorf("output %q is missing", name)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend/layout"
 	"github.com/tilth-dev/tilth/compiler/graph"
@@ -94,15 +93,11 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 	if k, ok := e.index[key]; ok {
 		return k
 	}
-	shape := op.Physical(v.Shape, layout)
-	rows := op.RowMajor(len(v.Shape))
-	name, data := v.Name, &array.Array{DType: v.Const.DType, Shape: shape, Data: v.Const.Data}
-	if !op.SameLayout(v.Shape, layout, rows) {
-		e.budget.Bytes(int64(len(v.Const.Data)))
-		data = op.Arrange(v.Const, layout)
+	name, data := v.Name, e.budget.Arrange(v.Const, layout)
+	if !op.SameLayout(v.Shape, layout, op.RowMajor(len(v.Shape))) {
 		name = fmt.Sprint(name, layout)
 	}
-	e.index[key] = e.add(program.Value{Name: name, DType: data.DType, Shape: shape, Data: data, Alias: -1})
+	e.index[key] = e.add(program.Value{Name: name, DType: data.DType, Shape: data.Shape, Data: data, Alias: -1})
 	return e.index[key]
 }
 

@@ -49,10 +49,7 @@ func fuseAttention(g *graph.Graph) error {
 			}
 			nodes = []*graph.Node{fused}
 		}
-		last, k := nodes[len(nodes)-1], slices.Index(g.Nodes, n)
-		g.Nodes[k] = last
-		g.Insert(k, nodes[:len(nodes)-1]...)
-		g.Replace(n.Result, last.Result)
+		g.Splice(slices.Index(g.Nodes, n), nodes...)
 		readers = g.Users()
 	}
 	return nil

@@ -132,9 +132,7 @@ func (s *shift) zero(n *graph.Node) *graph.Value {
 
 // number returns a known byte, shifted.
 func (s *shift) number(v int64) *graph.Value {
-	a := array.New(s.to)
-	a.SetInt(0, v+s.by)
-	return s.Constant("shifted", a)
+	return s.Constant("shifted", array.Scalar(s.to, float64(v+s.by)))
 }
 
 // data returns a shifted value: by an additional kernel, if its producer cannot shift it.
@@ -142,8 +140,7 @@ func (s *shift) data(v *graph.Value, n *graph.Node) (*graph.Value, error) {
 	if made := s.shifted[v]; made != nil {
 		return made, nil
 	}
-	by := array.New(array.Int32)
-	by.SetInt(0, s.by)
+	by := array.Scalar(array.Int32, float64(s.by))
 	cast := func(to array.DType, v *graph.Value) (*graph.Value, error) {
 		return s.apply(&op.Node{Name: n.Name, Op: op.Cast, Opset: n.Opset}, map[string]*onnx.Attribute{
 			"to": {Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(to))}}, v.Name, v)

@@ -1,8 +1,6 @@
 package rewrite
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
@@ -27,8 +25,7 @@ func sliceGathers(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		g.Replace(n.Result, r.Result)
-		g.Nodes = slices.Replace(g.Nodes, k, k+1, s, r)
+		g.Splice(k, s, r)
 	}
 	return nil
 }

@@ -26,8 +26,7 @@ func fuseLayerNorms(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		g.Nodes[k] = fused
-		g.Replace(n.Result, fused.Result)
+		g.Splice(k, fused)
 	}
 	return nil
 }
@@ -40,9 +39,7 @@ func normOf(g *graph.Graph, n *graph.Node, m layerNorm) (*graph.Node, error) {
 	}
 	operands := []*graph.Value{m.x, m.scale}
 	if m.scale == nil {
-		one := array.New(m.x.DType)
-		one.SetFloat(0, 1)
-		operands[1] = g.Constant(n.Name+".one", one)
+		operands[1] = g.Constant(n.Name+".one", array.Scalar(m.x.DType, 1))
 	}
 	if m.bias != nil {
 		operands = append(operands, m.bias)

@@ -33,8 +33,7 @@ func foldPads(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		g.Nodes[k] = folded
-		g.Replace(n.Result, folded.Result)
+		g.Splice(k, folded)
 	}
 	return nil
 }

@@ -29,9 +29,7 @@ func foldQuantisations(g *graph.Graph) error {
 		if len(made) == 0 {
 			continue
 		}
-		folded := made[len(made)-1]
-		g.Nodes = slices.Replace(g.Nodes, k, k+1, made...)
-		g.Replace(n.Result, folded.Result)
+		g.Splice(k, made...)
 		k += len(made) - 1
 	}
 	return nil
@@ -67,9 +65,7 @@ func (f *quantisationFold) fold() ([]*graph.Node, error) {
 		if operands[0], err = f.scaled(x); err != nil {
 			return nil, err
 		}
-		one := array.New(array.Float32)
-		one.SetFloat(0, 1)
-		operands[1] = f.Constant(f.node.Name+".one", one)
+		operands[1] = f.Constant(f.node.Name+".one", array.Scalar(array.Float32, 1))
 	}
 	_, err := f.apply(op.Node{Name: f.node.Name, Op: f.node.Op, Opset: f.node.Opset, Attrs: attrs}, f.node.Result.Name, operands...)
 	return f.made, err

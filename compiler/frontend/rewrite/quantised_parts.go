@@ -42,8 +42,7 @@ func quantiseParts(g *graph.Graph) error {
 			return err
 		}
 		made = append(made, joined)
-		g.Nodes = slices.Replace(g.Nodes, k, k+1, made...)
-		g.Replace(n.Result, joined.Result)
+		g.Splice(k, made...)
 		k += len(made) - 1
 	}
 	return nil

@@ -27,9 +27,7 @@ func liftGemms(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		k := slices.Index(g.Nodes, n)
-		g.Nodes = slices.Replace(g.Nodes, k, k+1, lifted...)
-		g.Replace(n.Result, lifted[len(lifted)-1].Result)
+		g.Splice(slices.Index(g.Nodes, n), lifted...)
 	}
 	return nil
 }
@@ -52,8 +50,7 @@ func lift(g *graph.Graph, reshape, gemm *graph.Node) ([]*graph.Node, error) {
 	weights := gemm.Operands[1]
 	if gemm.Int("transB", 0) != 0 {
 		g.Budget.For(gemm.Name, gemm.Op)
-		g.Budget.Bytes(int64(len(weights.Const.Data)))
-		weights = g.Constant(weights.Name+".transposed", op.Arrange(weights.Const, []int{1, 0}))
+		weights = g.Constant(weights.Name+".transposed", g.Budget.Arrange(weights.Const, []int{1, 0}))
 	}
 	shape[len(shape)-1] = weights.Shape[0]
 	to := g.Constant(name+".shape", array.FromInt64(shape, int64(len(shape))))

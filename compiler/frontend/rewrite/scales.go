@@ -30,8 +30,7 @@ func hoistScales(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		g.Nodes[k] = scaled
-		g.Replace(n.Result, scaled.Result)
+		g.Splice(k, scaled)
 		readers = g.Users()
 	}
 	return nil

@@ -26,8 +26,7 @@ func shareTopK(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
-		g.Nodes = slices.Replace(g.Nodes, k, k+1, found, values)
-		g.Replace(n.Result, values.Result)
+		g.Splice(k, found, values)
 		for _, other := range g.Nodes {
 			if other != found && other.Is(op.TopK) && other.Output == 1 && slices.Equal(other.Operands, n.Operands) && maps.Equal(other.Attrs, n.Attrs) {
 				found.Result.Name = other.Result.Name

@@ -217,7 +217,7 @@ func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 		matrix = &array.Array{DType: matrix.DType, Shape: matrix.Shape[:2], Data: matrix.Data}
 	}
 	if use.form == asTransposed {
-		matrix = op.Arrange(matrix, []int{1, 0})
+		matrix = q.Budget.Arrange(matrix, []int{1, 0})
 	}
 	depth := matrix.Shape[0]
 	block, lo, hi := depth, int64(-127), int64(127)
