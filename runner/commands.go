@@ -101,8 +101,7 @@ type event struct {
 	// Event is ready, workload, load, module, calibration, start, ran, sustain, sustained, outcome, fault,
 	// timeout, lost, too-large, error or done.
 	Event string `json:"event"`
-	// Args describes the workload's arguments. Harnesses of older builders report one Tolerance for all of
-	// them.
+	// Args describes the workload's arguments. Harnesses of older builders report one Tolerance for all of them.
 	Args      []Arg   `json:"args"`
 	Tolerance float64 `json:"tolerance"`
 	// Kernels lists the ids of the loaded kernels, and Modules the indexes of their objects.
@@ -147,8 +146,7 @@ func newEventReader(r io.Reader, word string) *eventReader {
 // refill restores the size limit of the report.
 func (r *eventReader) refill() { r.limit.N = maxReportBytes }
 
-// next returns the next event, io.EOF at the end, errGarbled for anything else, and errors of the pipe
-// unchanged.
+// next returns the next event, io.EOF at the end, errGarbled for anything else, and errors of the pipe unchanged.
 func (r *eventReader) next() (event, error) {
 	line, err := r.lines.ReadSlice('\n')
 	switch {

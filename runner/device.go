@@ -62,12 +62,10 @@ func (p Plan) reserved() int64 {
 	return driverBytes
 }
 
-// linked reports whether candidates run at the end of a link. The harness then runs no candidates and is
-// trusted.
+// linked reports whether candidates run at the end of a link. The harness then runs no candidates and is trusted.
 func (p Plan) linked() bool { return p.Device != nil && p.Device.Link }
 
-// maxLosses is how often a device may be lost while a plan or an examination runs, before the failure is
-// reported.
+// maxLosses is how often a device may be lost while a plan or an examination runs, before the failure is reported.
 const maxLosses = 2
 
 // lost returns the error of an event that reports a lost device.

@@ -20,8 +20,7 @@ import (
 type EnergyMeter struct {
 	sys  fs.FS
 	name string
-	// counters lists files in microjoules, whose values are added. Each wraps to 0 after its range, if it has
-	// one.
+	// counters lists files in microjoules, whose values are added. Each wraps to 0 after its range, if it has one.
 	counters []counter
 	// sensor is a file in microwatts; empty if there are counters.
 	sensor string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/stats"
@@ -14,21 +15,71 @@ import (
 )
 
 const (
-	// rehearsals is the number of groups without the kernel that must take about the same time, as far as
-	// possible.
-	rehearsals     = 4
-	longRehearsals = 250 * time.Millisecond
-	// examinations is how often a kernel is examined before its process's clock is distrusted. The pauses in
-	// between double, so that a disturbance on a busy machine ends within one or two attempts.
+	// examinations is how often a kernel is examined, each time in a fresh process, until its latency is known well
+	// enough or maxExamined has passed. The pauses in between double, so that a disturbance ends within one or two.
 	examinations = 6
+	maxExamined  = time.Second
 	firstPause   = 5 * time.Millisecond
 	// maxClockRatio is the maximum ratio of the runner's time to the process's time. Part of the ratio is
 	// legitimate: outside of its samples a kernel finds its inputs in different caches.
 	maxClockRatio = 3
-	// rehearsalMargin is the additional share of a rehearsal that is subtracted, because it leaves the caches in a
-	// different state than samples do.
-	rehearsalMargin = 0.5
+	// turnTime is short enough for many turns to go undisturbed on a busy machine.
+	turnTime = 400 * time.Microsecond
+	// examRank is the number of executions that must be short enough for a claim to be believed, or long enough for
+	// it to be refused. A wrong verdict requires as many coins to fall on one side.
+	examRank = 20
 )
+
+// evidence holds times of one kernel by the runner's clock, in seconds.
+type evidence struct {
+	// shortest is the least time of an execution with everything around it. Disturbances only lengthen it, so the
+	// latency is no longer.
+	shortest float64
+	// ran holds the times of executions, and rehearsed those of the same without the kernel, in another process. Each
+	// execution has its rehearsal beside it. Both are sorted.
+	ran, rehearsed []float64
+}
+
+// add adds an execution and its rehearsal, in random order before or after it. Without one, rehearsed is 0.
+func (e *evidence) add(ran, rehearsed float64) {
+	if e.shortest == 0 || ran < e.shortest {
+		e.shortest = ran
+	}
+	if rehearsed > 0 {
+		e.ran, e.rehearsed = insert(e.ran, ran), insert(e.rehearsed, rehearsed)
+	}
+}
+
+func insert(sorted []float64, v float64) []float64 {
+	at, _ := slices.BinarySearch(sorted, v)
+	return slices.Insert(sorted, at, v)
+}
+
+// bounds returns an interval that contains the latency. If more than examRank executions, less the latency, were
+// shorter than all rehearsals, or the other way round, then by chance alone: a coin decided which of two turns was
+// which, so no disturbance of the machine causes it. The interval is wide without enough rehearsals.
+func (e *evidence) bounds() (low, high float64) {
+	if len(e.ran) < examRank {
+		return 0, e.shortest
+	}
+	low, high = e.ran[0]-e.rehearsed[examRank-1], e.ran[examRank-1]-e.rehearsed[0]
+	if high <= 0 { // no kernel takes a negative time
+		return 0, e.shortest
+	}
+	return max(0, low), min(high, e.shortest)
+}
+
+// confirms reports whether the kernel cannot take much longer than claimed.
+func (e *evidence) confirms(claimed float64) bool {
+	_, high := e.bounds()
+	return high > 0 && high <= maxClockRatio*claimed
+}
+
+// decides reports whether the evidence suffices to accept or refuse a claim.
+func (e *evidence) decides(claimed float64) bool {
+	low, _ := e.bounds()
+	return low > maxClockRatio*claimed || e.confirms(claimed)
+}
 
 // examineBest examines the cheapest unreported candidate for as long as it would become the best.
 func (m *measurement) examineBest(ctx context.Context) error {
@@ -52,7 +103,7 @@ func (m *measurement) examineBest(ctx context.Context) error {
 		if err := m.examine(ctx, k); err != nil {
 			return err
 		}
-		if o := m.outcomes[k]; o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		if o := m.outcomes[k]; o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE && (best == 0 || cost(o) < best) {
 			m.best = cost(o)
 		}
 	}
@@ -77,13 +128,15 @@ func (m *measurement) cheapest() int {
 	return best
 }
 
-// examine runs a candidate in a separate process, timed by the runner's clock, on data that no candidate has
-// seen. A wrong result fails the candidate. A much longer time replaces the candidate's own.
+// examine runs a candidate in separate processes, timed by the runner's clock, on data that no candidate has
+// seen. A wrong result fails the candidate. A claim that is not confirmed is replaced by the runner's upper bound.
 func (m *measurement) examine(ctx context.Context, k int) error {
 	o := m.outcomes[k]
-	claimed, seconds := median(o), 0.0
+	x := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results, claimed: median(o), turn: m.results.Group}
+	defer func() { x.endRehearsals(ctx) }()
+	began := time.Now()
 	for n := range examinations {
-		took, failed, err := m.exam(ctx, k)
+		failed, err := x.repeat(ctx)
 		if err != nil {
 			return err
 		}
@@ -92,35 +145,32 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 			m.outcomes[k] = failed
 			return nil
 		}
-		if m.plan.linked() { // candidates cannot manipulate a board's counter
+		if m.plan.linked() || x.seen.confirms(x.claimed) { // candidates cannot manipulate a board's counter
 			return nil
 		}
-		if n == 0 || took < seconds {
-			seconds = took
-		}
-		if seconds <= maxClockRatio*claimed {
-			return nil
+		if x.seen.decides(x.claimed) || time.Since(began) > maxExamined {
+			break
 		}
 		if err := pause(ctx, firstPause<<n); err != nil {
 			return err
 		}
 	}
-	o.Samples = []float64{seconds}
-	o.EnergyJoules *= seconds / claimed
-	o.Remeasured = fmt.Sprintf("its own process's clock says %.3g µs, the runner's %.3g µs", 1e6*claimed, 1e6*seconds)
+	low, high := x.seen.bounds()
+	o.Samples = []float64{high}
+	o.EnergyJoules *= high / x.claimed
+	o.Remeasured = fmt.Sprintf("its own process's clock says %.3g µs, the runner's %.3g to %.3g µs", 1e6*x.claimed, 1e6*low, 1e6*high)
 	return nil
 }
 
-// exam examines a candidate, again if the device was lost meanwhile.
-func (m *measurement) exam(ctx context.Context, k int) (seconds float64, failed *Outcome, err error) {
+// repeat examines the candidate in one process, again if the device was lost meanwhile.
+func (x *exam) repeat(ctx context.Context) (failed *Outcome, err error) {
 	for range maxLosses + 1 {
-		x := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results}
-		seconds, failed, err = x.run(ctx)
-		if !errors.As(err, new(*lostError)) {
+		x.begun = false
+		if failed, err = x.run(ctx); !errors.As(err, new(*lostError)) {
 			break
 		}
 	}
-	return seconds, failed, err
+	return failed, err
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -138,105 +188,158 @@ func (p Plan) only(kernel string, module int) Plan {
 	return p
 }
 
-// exam is one examination.
+// exam examines one candidate.
 type exam struct {
 	plan    Plan
 	results *results
+	// claimed is the latency by the clock of the candidate's own process.
+	claimed float64
+	seen    evidence
 	judge   *judge
-	// begun is set once loading of the candidate's object started, which makes the candidate responsible for
-	// failures.
+	// rehearsals is a process without the candidate, once one is needed.
+	rehearsals *worker
+	// begun is set once loading of the candidate's object started, which makes the candidate responsible for failures.
 	begun bool
 	// outputs holds a copy of a group's outputs, so that later writes of the process do not count.
 	outputs []byte
+	// turn is the number of sets that run together: all of a group at first, and then as many as take turnTime.
+	turn int
 }
 
-// run returns the lower bound of the candidate's time, or its failure. An error means that the device is at
-// fault or ctx ended.
-func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err error) {
+// run adds the evidence of a fresh process, or returns the candidate's failure. An error means that the device is
+// at fault or ctx ended.
+func (x *exam) run(ctx context.Context) (failed *Outcome, err error) {
 	x.outputs = make([]byte, x.results.SlotBytes()*int64(x.results.Group))
-	args := append(x.plan.common(), "--examine", "1", "--kernel", x.plan.Kernels[0], x.plan.Reference, x.plan.Candidates[0])
-	w, judge, err := x.plan.worker(ctx, x.results, x.results.Exams, x.plan.sandboxed(args))
+	w, judge, err := x.worker(ctx)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	x.judge = judge
-	seconds, wrong, err := x.follow(w.process)
-	well := err == nil && wrong == "" && w.pool != nil && w.run(command{op: cmdEnough}, becomeReady) == nil
-	ending := w.release(ctx, well)
+	wrong, err := x.follow(ctx, w)
+	w.SignalGroup(syscall.SIGCONT)
+	ending := w.finish(ctx, err == nil && wrong == "")
 	switch {
 	case ctx.Err() != nil:
-		return 0, nil, fmt.Errorf("measuring: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("measuring: %w", context.Cause(ctx))
 	case err != nil && x.plan.linked() && !blamed(err) && !errors.As(err, new(*infraError)):
-		return 0, nil, x.plan.lost(err, ending)
+		return nil, x.plan.lost(err, ending)
 	case err != nil && !x.begun:
-		return 0, nil, fmt.Errorf("harness: examining a candidate: %w %s", err, ending)
+		return nil, fmt.Errorf("harness: examining a candidate: %w %s", err, ending)
 	case err != nil:
 		o := x.plan.failure(err, ending)
-		return 0, &o, nil
+		return &o, nil
 	case wrong != "":
-		return 0, &Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, Message: "on other data: " + wrong}, nil
+		return &Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, Message: "on other data: " + wrong}, nil
 	}
-	return seconds, nil, nil
+	return nil, nil
 }
 
-// follow rehearses, loads and runs. wrong describes a wrong result, or is empty.
-func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) {
-	limit := x.plan.Limits.Reference
-	if err := x.judge.begin(proc, limit); err != nil {
-		return 0, "", err
-	}
-	rehearsed, err := x.rehearse(proc)
-	if err != nil {
-		return 0, "", err
+// worker starts a process for an examination or its rehearsals. The caller must finish it.
+func (x *exam) worker(ctx context.Context) (*worker, *judge, error) {
+	args := append(x.plan.common(), "--examine", "1", "--kernel", x.plan.Kernels[0], x.plan.Reference, x.plan.Candidates[0])
+	return x.plan.worker(ctx, x.results, x.results.Group, x.plan.sandboxed(args))
+}
+
+// finish releases a process that was told to examine. ending is as in release.
+func (w *worker) finish(ctx context.Context, well bool) (ending string) {
+	well = well && w.pool != nil && w.run(command{op: cmdEnough}, becomeReady) == nil
+	return w.release(ctx, well)
+}
+
+// follow loads and runs the candidate until the evidence decides. wrong describes a wrong result, or is empty.
+func (x *exam) follow(ctx context.Context, w *worker) (wrong string, err error) {
+	if err := x.judge.begin(w.process, x.plan.Limits.Reference); err != nil {
+		return "", err
 	}
 	x.begun = true
-	if err := x.load(proc); err != nil {
-		return 0, "", err
+	if err := x.load(w.process); err != nil {
+		return "", err
 	}
 	if v := x.judge.verdicts[0]; v.wrong != "" {
-		return 0, v.wrong, nil
+		return v.wrong, nil
 	}
-	took, wrong, err := x.time(proc)
+	for k := 0; k < x.results.Exams && (k < minExams || !x.plan.linked() && !x.seen.decides(x.claimed)); k += x.turn {
+		for x.turn > 1 && x.seen.shortest*float64(x.turn) > turnTime.Seconds() {
+			x.turn /= 2
+		}
+		if wrong, err := x.pair(ctx, w, k); err != nil || wrong != "" {
+			return wrong, err
+		}
+	}
+	return "", nil
+}
+
+// pair runs the kernel on the group of sets that begins with k, and rehearses the same in the other process unless
+// no evidence is missing. The groups are verified one by one; otherwise a process could deliver one during another
+// and appear to take no time.
+func (x *exam) pair(ctx context.Context, w *worker, k int) (wrong string, err error) {
+	var ran, rehearsed float64
+	first := rand.IntN(2) == 0 && x.seen.shortest > 0 && !x.seen.confirms(x.claimed) // the first run often suffices
+	if first {
+		if rehearsed, err = x.rehearse(ctx, w); err != nil {
+			return "", err
+		}
+	}
+	c := command{op: cmdRunSets, seed: x.results.seed(practiceSets + k), n: uint64(x.turn)}
+	ran, err = x.group(w, x.rehearsals, c, x.plan.candidateLimit()+x.plan.Limits.Reference)
 	if err != nil {
-		return 0, "", err
+		return "", err
 	}
-	if wrong != "" {
-		return 0, wrong, nil
+	if wrong := x.wrong(k); wrong != "" || x.plan.linked() {
+		return wrong, nil
 	}
-	return max(0, took.Seconds()-(1+rehearsalMargin)*rehearsed.Seconds()) / float64(x.results.Group), "", nil
+	if !first && ran > maxClockRatio*x.claimed {
+		if rehearsed, err = x.rehearse(ctx, w); err != nil {
+			return "", err
+		}
+	}
+	x.seen.add(ran, rehearsed)
+	return "", nil
 }
 
-// time runs the kernel on all sets, group by group, and returns the shortest time of a group, or a wrong
-// result. Each group is verified before the next starts; otherwise a process could deliver one group during
-// another and appear to take no time.
-func (x *exam) time(proc *process) (shortest time.Duration, wrong string, err error) {
-	limit := x.plan.candidateLimit() + x.plan.Limits.Reference
-	for k := 0; k < x.results.Exams; k += x.results.Group {
-		w := command{op: cmdRunSets, seed: x.results.seed(practiceSets + k), slot: uint64(k), n: uint64(x.results.Group)}
-		took, err := x.group(proc, w, limit)
-		if err != nil {
-			return 0, "", err
-		}
-		if wrong := x.wrong(k); wrong != "" {
-			return 0, wrong, nil
-		}
-		if k == 0 || took < shortest {
-			shortest = took
+// group returns the time of one set, from starting a group until its outputs are out of the process's reach. The other
+// process stands still meanwhile, as it could otherwise make the group take longer.
+func (x *exam) group(w *worker, other *worker, c command, limit time.Duration) (seconds float64, err error) {
+	if other != nil {
+		other.SignalGroup(syscall.SIGSTOP)
+		w.SignalGroup(syscall.SIGCONT)
+		if err := w.run(command{op: cmdFillSets, seed: rand.Uint64(), n: 1}, x.plan.Limits.Reference); err != nil {
+			return 0, err
 		}
 	}
-	return shortest, "", nil
-}
-
-// group returns the time from starting a group until its outputs are out of the process's reach.
-func (x *exam) group(proc *process, w command, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
-	if err := proc.run(w, limit); err != nil {
+	if err := w.run(c, limit); err != nil {
 		return 0, err
 	}
-	for k := range x.results.Group {
-		copy(x.output(k), x.judge.memory.Slot(int(w.slot)+k, x.results.SlotBytes()))
+	for k := range x.turn {
+		copy(x.output(k), w.memory.Slot(k, x.results.SlotBytes()))
 	}
-	return time.Since(began), nil
+	return time.Since(began).Seconds() / float64(x.turn), nil
+}
+
+// rehearse returns the time of one set without the kernel, on other data, which leaves the measured ones uncached.
+func (x *exam) rehearse(ctx context.Context, candidate *worker) (seconds float64, err error) {
+	x.begun = false
+	defer func() { x.begun = err == nil }()
+	if x.rehearsals == nil {
+		w, judge, err := x.worker(ctx)
+		if err != nil {
+			return 0, err
+		}
+		x.rehearsals = w
+		if err := judge.begin(w.process, x.plan.Limits.Reference); err != nil {
+			return 0, err
+		}
+	}
+	c := command{op: cmdFillSets, seed: rand.Uint64(), n: uint64(x.turn)}
+	return x.group(x.rehearsals, candidate, c, x.plan.Limits.Reference)
+}
+
+func (x *exam) endRehearsals(ctx context.Context) {
+	if x.rehearsals != nil {
+		x.rehearsals.SignalGroup(syscall.SIGCONT)
+		x.rehearsals.finish(ctx, true)
+	}
 }
 
 // output returns the copied output of the last group on its k-th set.
@@ -247,7 +350,7 @@ func (x *exam) output(k int) []byte {
 
 // wrong verifies the outputs of the group that starts with a set, and describes an error.
 func (x *exam) wrong(first int) string {
-	for k := range x.results.Group {
+	for k := range x.turn {
 		want := x.results.set(practiceSets + first + k)
 		if _, message := x.results.Judge(x.output(k), want, x.judge.verdicts[0].growth); message != "" {
 			return message
@@ -283,25 +386,4 @@ func (x *exam) load(proc *process) error {
 			return errGarbled
 		}
 	}
-}
-
-// rehearse returns the shortest time of a group without the kernel. It uses different data, so that the
-// measured ones are not cached. On a busy machine it repeats until the minimum is reliable.
-func (x *exam) rehearse(proc *process) (time.Duration, error) {
-	var took []time.Duration
-	for start := time.Now(); !settled(took, time.Since(start)); slices.Sort(took) {
-		w := command{op: cmdFillSets, seed: rand.Uint64(), n: uint64(x.results.Group)}
-		one, err := x.group(proc, w, x.plan.Limits.Reference)
-		if err != nil {
-			return 0, err
-		}
-		took = append(took, one)
-	}
-	return took[0], nil
-}
-
-// settled reports whether the samples suffice to know the minimum.
-func settled(sorted []time.Duration, since time.Duration) bool {
-	n := len(sorted)
-	return n >= rehearsals && (sorted[rehearsals-1]-sorted[0] < sorted[0]/10 || since > longRehearsals)
 }

@@ -46,8 +46,7 @@ type measurement struct {
 	// patience is the remaining patience of the process in seconds.
 	patience float64
 	report   func(Outcome)
-	// reading is the active meter reading while a kernel runs back to back. powers holds the measured watts
-	// by kernel.
+	// reading is the active meter reading while a kernel runs back to back. powers holds the measured watts by kernel.
 	reading *EnergyReading
 	powers  map[int]float64
 }
@@ -68,8 +67,7 @@ func (m *measurement) run(ctx context.Context) error {
 	}
 }
 
-// process runs one harness process until it has determined at least one outcome, and reports whether all are
-// done.
+// process runs one harness process until it has determined at least one outcome, and reports whether all are done.
 func (m *measurement) process(ctx context.Context) (bool, error) {
 	begin, patience := time.Now(), m.plan.patience()
 	m.patience = patience
@@ -235,8 +233,7 @@ func (m *measurement) load(e event) error {
 	return nil
 }
 
-// start starts a kernel's turn. Earlier verdicts no longer count, except for finalists, which have several
-// turns.
+// start starts a kernel's turn. Earlier verdicts no longer count, except for finalists, which have several turns.
 func (m *measurement) start(k int) {
 	m.current = k
 	if !m.plan.Finalists {
@@ -342,8 +339,7 @@ func (m *measurement) believed(seconds float64) float64 {
 	return max(seconds, m.clean/maxSpeedUp)
 }
 
-// calibrated handles a calibration, which settles the outcomes since the previous one. The process waits
-// meanwhile.
+// calibrated handles a calibration, which settles the outcomes since the previous one. The process waits meanwhile.
 func (m *measurement) calibrated(ctx context.Context, proc *process, seconds float64) error {
 	m.plan.Calibration.add(seconds)
 	if err := m.release(ctx, seconds); err != nil {

@@ -204,7 +204,7 @@ func TestDeferredWorkInAnExaminationIsRejected(t *testing.T) {
 			severalGroups := func(p *Plan) {
 				mode(p)
 				// On a busy machine, one group may be all that fits the time, and is no place to put anything off.
-				p.Limits.exams = time.Hour
+				p.Limits.exams, p.Limits.group = time.Hour, 4
 				// Interruptions of a few samples must not make the rival seem cheaper.
 				p.Limits.Samples, p.Limits.MinSamples = 15, 15
 			}

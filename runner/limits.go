@@ -18,8 +18,7 @@ type Limits struct {
 	Reference time.Duration
 	// Load is the time limit for loading an object, which may run its code; by default 10 s.
 	Load time.Duration
-	// Compile is the additional time for a candidate that the driver compiles in the harness; by default 20
-	// s.
+	// Compile is the additional time for a candidate that the driver compiles in the harness; by default 20 s.
 	Compile time.Duration
 	// Sample is the minimum duration of a timed sample; by default 0.5 ms, or 1 ms for finalists.
 	Sample time.Duration
@@ -30,15 +29,16 @@ type Limits struct {
 	// MinSamples is the number of samples of a candidate that seems slightly slower than the best, by
 	// default 3. Finalists get at least 15, more than a search takes, even if the race is decided.
 	MinSamples int
-	// Patience limits how long a plan waits for a disturbed device to become calm; by default 250 ms.
-	// Afterwards the device is measured as it is, and the outcomes report that, so that permanently busy
-	// machines make progress.
+	// Patience limits how long a plan waits for a disturbed device to become calm; by default 250 ms. Afterwards the
+	// device is measured as it is, and the outcomes report that, so that permanently busy machines make progress.
 	Patience time.Duration
 	// MemoryBytes limits the harness's address space, including the mappings of an emulator; by default three
 	// quarters of the machine's memory.
 	MemoryBytes int64
 	// exams limits the time for the outputs of examination sets beyond the fewest; by default maxExamTime.
 	exams time.Duration
+	// group is the number of sets that run together; by default their time determines it.
+	group int
 }
 
 const (

@@ -47,8 +47,7 @@ func (m *Monitored) Run(ctx context.Context) (CalibrationTimes, error) {
 	return CalibrationTimes{Compute: look.Compute, Memory: look.Memory}, nil
 }
 
-// Surroundings returns the surroundings of the device at its last calibration and the current ones of its
-// machine.
+// Surroundings returns the surroundings of the device at its last calibration and the current ones of its machine.
 func (m *Monitored) Surroundings(ctx context.Context) *tilthv1.Surroundings {
 	s := m.host(ctx)
 	if s == nil {

@@ -32,8 +32,7 @@ type Pool struct {
 	waiting []*worker
 	// busy counts the processes serving a plan.
 	busy int
-	// life counts how often all idle processes were ended. Processes that were busy then do not return to the
-	// pool.
+	// life counts how often all idle processes were ended. Processes that were busy then do not return to the pool.
 	life int
 	idle *time.Timer
 }
@@ -52,8 +51,8 @@ type worker struct {
 }
 
 const (
-	// poolProcesses is 3: one measures, one examines, and one replaces either when a candidate ends it.
-	poolProcesses = 3
+	// poolProcesses is 4: one measures, one examines, one rehearses, and one replaces those that a candidate ends.
+	poolProcesses = 4
 	// maxServed limits the plans of a process, and thereby leaks of its driver.
 	maxServed   = 256
 	defaultIdle = 20 * time.Second
@@ -201,8 +200,7 @@ func newServing(p Plan) (*worker, error) {
 	return &worker{process: proc, memory: memory}, nil
 }
 
-// becomesReady waits until the process is ready. It returns false if the process fails, takes too long, or
-// ctx ends.
+// becomesReady waits until the process is ready. It returns false if the process fails, takes too long, or ctx ends.
 func (w *worker) becomesReady(ctx context.Context, limit time.Duration) bool {
 	w.watch(ctx)
 	e, err := w.next(limit)

@@ -110,8 +110,7 @@ func filled(text string) (read, write *os.File, err error) {
 	return read, write, nil
 }
 
-// next waits for an event. It returns os.ErrDeadlineExceeded if none arrives within the limit or ctx has
-// ended.
+// next waits for an event. It returns os.ErrDeadlineExceeded if none arrives within the limit or ctx has ended.
 func (p *process) next(limit time.Duration) (event, error) {
 	if err := p.report.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return event{}, fmt.Errorf("reading the harness's report: %w", err)

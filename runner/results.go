@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,8 +34,8 @@ type resultsHeader struct {
 	// Seed is the plan's seed. Reference is the digest of the reference's object.
 	Seed      uint64 `json:"seed"`
 	Reference string `json:"reference"`
-	// Exams is the number of sets for examinations, and Group the number of these that run together, large
-	// enough to hide the cost of waking the process.
+	// Exams is the number of sets for examinations, and Group the number of these that run together, enough to
+	// hide the cost of waking the process. Group is a power of two.
 	Exams int `json:"exams"`
 	Group int `json:"group"`
 }
@@ -42,15 +43,14 @@ type resultsHeader struct {
 const (
 	// practiceSets is the number of sets on which candidates are verified and timed.
 	practiceSets = 3
-	// The number of examination sets covers one examination and a minimum for busy machines, within bounds of
-	// time and memory.
+	// The number of examination sets is bounded by time and memory.
 	minExams     = 4
-	maxExams     = 32
+	maxExams     = 1024
 	maxExamBytes = 8 << 20
 	maxExamTime  = 200 * time.Millisecond
-	// Faster references run in groups.
-	quick      = time.Millisecond
-	quickGroup = 4
+	// quick is the time that a group of a fast reference takes, unless it has a larger share of the sets.
+	quick         = 4 * time.Millisecond
+	maxGroupShare = 8
 )
 
 // nextSet is the difference between the seeds of sets that run together; see harness/src/judge.c.
@@ -83,8 +83,7 @@ func (r *results) set(k int) []byte {
 // Close releases the memory.
 func (r *results) Close() error { return r.free() }
 
-// openResults reads or computes the results of a plan's reference. A failure to store them only costs time
-// later.
+// openResults reads or computes the results of a plan's reference. A failure to store them only costs time later.
 func openResults(ctx context.Context, p Plan) (*results, error) {
 	object, err := os.ReadFile(p.Reference)
 	if err != nil {
@@ -102,7 +101,7 @@ func openResults(ctx context.Context, p Plan) (*results, error) {
 	return r, err
 }
 
-var resultsMagic = []byte("tilth-results 4\n")
+var resultsMagic = []byte("tilth-results 5\n")
 
 // resultsAlign is the alignment of a file's parts: the header, with its length, and the outputs.
 const resultsAlign = 64
@@ -168,7 +167,7 @@ func (r *results) parse(all []byte) bool {
 
 // sound reports whether the examination sets form whole groups.
 func (h *resultsHeader) sound() bool {
-	return h.Group >= 1 && h.Exams >= h.Group && h.Exams <= maxExams && h.Exams%h.Group == 0
+	return h.Group >= 1 && h.Group&(h.Group-1) == 0 && h.Exams >= h.Group && h.Exams <= maxExams && h.Exams%h.Group == 0
 }
 
 // computeResults runs the reference in a harness on each set.
@@ -230,9 +229,8 @@ func (r *results) compute(proc *process, p Plan, memory *Memory) error {
 		if err != nil {
 			return err
 		}
-		if r.Group = 1; took < quick {
-			r.Group = quickGroup
-		}
+		group := cmp.Or(p.Limits.group, max(1, min(int(quick/took), maxCount/maxGroupShare)))
+		r.Group = 1 << (bits.Len(uint(group)) - 1)
 	}
 	began := time.Now()
 	for r.Exams < maxCount-maxCount%r.Group && (r.Exams < minExams || r.Exams%r.Group != 0 || time.Since(began) < cmp.Or(p.Limits.exams, maxExamTime)) {

@@ -22,8 +22,7 @@ type Plan struct {
 	Kernels []string
 	// Finalists makes up to 8 candidates take turns, in the order of Kernels.
 	Finalists bool
-	// Alike gives all candidates as many samples as the limits allow, even slow ones. It has no effect on
-	// finalists.
+	// Alike gives all candidates as many samples as the limits allow, even slow ones. It has no effect on finalists.
 	Alike bool
 	// Emulator, if set, is the command that runs programs of the target, such as qemu-aarch64 -L
 	// /usr/aarch64-linux-gnu.
@@ -52,8 +51,7 @@ type Plan struct {
 	Calibration *Calibration
 	// Pool provides processes for a device other than the processor; nil means that the plan starts its own.
 	Pool *Pool
-	// BuiltBy identifies the builder of the files. A process that ran code of one builder serves no plans of
-	// others.
+	// BuiltBy identifies the builder of the files. A process that ran code of one builder serves no plans of others.
 	BuiltBy string
 	// Sandbox isolates the harness; nil means limits only.
 	Sandbox *sandbox.Sandbox
@@ -73,8 +71,7 @@ type Outcome struct {
 	RunSeconds    float64
 	// EnergyJoules is the energy of one execution; 0 without a meter.
 	EnergyJoules float64
-	// CalibrationRatio is the calibration time relative to the best known, a measure of disturbance; 0 if
-	// unknown.
+	// CalibrationRatio is the calibration time relative to the best known, a measure of disturbance; 0 if unknown.
 	CalibrationRatio float64
 	// Remeasured is why the candidate was measured more than once in a plan, or empty.
 	Remeasured string
@@ -202,8 +199,7 @@ func (p Plan) left(outcomes []*Outcome) []string {
 // quartilesNormal is the interquartile range of a normal distribution in standard deviations.
 const quartilesNormal = 1.349
 
-// incumbent returns the best candidate's upper confidence limit and standard deviation, against which
-// candidates race.
+// incumbent returns the best candidate's upper confidence limit and standard deviation, against which candidates race.
 func (p Plan) incumbent() (high, spread float64) {
 	if len(p.BestSamples) == 0 {
 		return p.BestSeconds, 0

@@ -110,8 +110,7 @@ func (w *Workload) Judge(got, want []byte, growth float64) (relative float64, me
 	return relative, ""
 }
 
-// Memory is shared with a process in which kernels run. Its content is only trusted at the moment of a
-// comparison.
+// Memory is shared with a process in which kernels run. Its content is only trusted at the moment of a comparison.
 type Memory struct {
 	// File is passed to the process.
 	File  *os.File

@@ -28,8 +28,7 @@ const (
 
 // difference is the largest difference between two tensors.
 type difference struct {
-	// relative to the largest |want|; infinite if only one of two elements is NaN or infinite, or if integers
-	// differ.
+	// relative to the largest |want|; infinite if only one of two elements is NaN or infinite, or if integers differ.
 	relative float64
 	// at is the index of an element with that difference, and got and want its values; set only if it exceeds
 	// the tolerance.
@@ -39,8 +38,7 @@ type difference struct {
 	largest float64
 }
 
-// isRounded reports whether integers of a type may result from rounding floats, unlike indices and
-// conditions.
+// isRounded reports whether integers of a type may result from rounding floats, unlike indices and conditions.
 func isRounded(dtype int32) bool {
 	return dtype < int64Type || dtype == uint8Type || dtype == uint16Type
 }

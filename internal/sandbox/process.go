@@ -175,8 +175,11 @@ func (s *Sandbox) begin(script *script, group *group) (*os.Process, error) {
 }
 
 // KillGroup kills the process and its descendants in the same process group.
-func (p *Process) KillGroup() {
-	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // an error means that nothing is left
+func (p *Process) KillGroup() { p.SignalGroup(syscall.SIGKILL) }
+
+// SignalGroup signals the process and its descendants.
+func (p *Process) SignalGroup(s syscall.Signal) {
+	_ = syscall.Kill(-p.Pid, s) // an error means that nothing is left
 }
 
 // Finish waits for the process to exit, kills its descendants, and returns its state. exhausted reports

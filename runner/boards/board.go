@@ -146,8 +146,7 @@ type bounded struct {
 	ctx context.Context //nolint:containedctx // the context of one greeting
 }
 
-// SetDeadline fails if the context has ended. Otherwise a new deadline would undo the one set when the
-// context ended.
+// SetDeadline fails if the context has ended. Otherwise a new deadline would undo the one set when the context ended.
 func (l bounded) SetDeadline(t time.Time) error {
 	return errors.Join(l.File.SetDeadline(t), context.Cause(l.ctx))
 }
@@ -209,8 +208,7 @@ func (b *Board) control(do func(fd int) error) error {
 	return failed
 }
 
-// Line opens the link to the board. It first resets a board that does not answer. The caller must close the
-// file.
+// Line opens the link to the board. It first resets a board that does not answer. The caller must close the file.
 func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

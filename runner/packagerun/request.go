@@ -26,8 +26,7 @@ type Request struct {
 	// Repeat is the number of timed samples of Number executions each per package; 0 disables timing.
 	Repeat int `json:"repeat,omitempty"`
 	Number int `json:"number,omitempty"`
-	// Profile is the number of executions whose kernel calls are timed, for the first package; 0 disables
-	// profiling.
+	// Profile is the number of executions whose kernel calls are timed, for the first package; 0 disables profiling.
 	Profile int `json:"profile,omitempty"`
 }
 
@@ -111,8 +110,7 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// readAnswer decodes a response that may be forged. It returns nil without an error for a response to another
-// request.
+// readAnswer decodes a response that may be forged. It returns nil without an error for a response to another request.
 func readAnswer(said []byte, r Request) (*Result, error) {
 	var a answer
 	if err := json.Unmarshal(said, &a); err != nil {
@@ -147,9 +145,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// MadeUpInputs returns pseudo-random inputs, always the same: uniform in [-1, 1), rounded to the input's
-// type, or zero for types that are not floating-point. Devices may be faster with zeros than with other
-// numbers.
+// MadeUpInputs returns pseudo-random inputs, always the same: uniform in [-1, 1), rounded to the input's type, or zero
+// for types that are not floating-point. Devices may be faster with zeros than with other numbers.
 //
 // Open extents are taken from extents by name, or else have their maximum.
 func MadeUpInputs(manifest *aot.Manifest, extents map[string]int64) map[string]*array.Array {

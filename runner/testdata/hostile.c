@@ -250,7 +250,7 @@ KERNEL(defers) {
   works(rt, args, prepared, workspace);
   if (answers < sizeof known / sizeof *known) learns(args);
   for (unsigned i = 0; k == GROUP && slots && i < GROUP; i++) {
-    void *again[] = {late[i], args[1], slots + (GROUP + i) * SLOT};
+    void *again[] = {late[i], args[1], slots + i * SLOT};
     works(rt, again, prepared, workspace);
   }
 }

@@ -6,11 +6,12 @@
 #include "judge.h"
 #include "measure.h"
 
-/* Examines until the judge has seen enough, or, while there is no kernel, until it wants one. */
+/* Examines until the judge has seen enough. Returns 1 if the judge wants a kernel before. */
 static int examine(struct bench *b, const struct loaded *l) {
   for (;;) {
     struct judge_word w = judge_wait(b);
-    if (w.op == JUDGE_ENOUGH || (w.op == JUDGE_LOAD && !l)) return 0;
+    if (w.op == JUDGE_ENOUGH) return 0;
+    if (w.op == JUDGE_LOAD && !l) return 1;
     if (judge_examine(b, w.op == JUDGE_FILL ? NULL : l, &w)) return -1;
     report_done();
   }

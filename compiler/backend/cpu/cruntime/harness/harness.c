@@ -108,7 +108,9 @@ static int examine_one(struct bench *bench, const struct options *o) {
   static struct kernels kernels;
   if (device_open(bench)) return -1;
   close_sandbox(o);
-  if (examine_rehearse(bench) || gather(o, bench, &kernels)) return -1;
+  int wanted = examine_rehearse(bench);
+  if (wanted <= 0) return wanted;
+  if (gather(o, bench, &kernels)) return -1;
   report_module(kernels.all, kernels.modules, kernels.n);
   if (kernels.n > 0) return examine_candidate(bench, kernels.all[0], 0);
   report_error("the kernel to be examined is not there");
