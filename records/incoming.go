@@ -1,6 +1,8 @@
 package records
 
 import (
+	"time"
+
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 
@@ -27,6 +29,9 @@ func NewIncoming() (*Incoming, error) {
 func (i *Incoming) Admit(r *tilthv1.Record) error {
 	if err := Validate(r); err != nil {
 		return err
+	}
+	if at := r.GetMeasurement().GetAt().AsTime(); time.Until(at) > maxClockSkew {
+		return invalid("measurement.at", "is %s, which is in the future", at.Format(time.RFC3339))
 	}
 	r.JobId = ""
 	CutMeasurement(r.GetMeasurement())

@@ -4,14 +4,30 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/tilth-dev/tilth/internal/stats"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // MaxNameBytes bounds names that are part of a store's key: agents, requests, targets. A key that is too long makes
 // the store fail permanently, so such names must be checked when they enter.
 const MaxNameBytes = 4096
+
+const (
+	// MinLatencySeconds is less than the time of calling any kernel.
+	MinLatencySeconds = 1e-9
+	// maxFlopPerSecond exceeds the rate of every device, and maxOverPeak the error of a measured peak rate.
+	maxFlopPerSecond = 1e17
+	maxOverPeak      = 10
+	// rounding is the relative error of times that other programs wrote as text.
+	rounding = 1e-3
+	// maxClockSkew is how far the clocks of two farms may differ.
+	maxClockSkew = 24 * time.Hour
+)
 
 // CandidateFault reports whether the candidate itself is at fault, so that the trial is recorded.
 func CandidateFault(c tilthv1.ErrorClass) bool {
@@ -125,37 +141,45 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 	if len(m.GetSamplesSeconds()) == 0 {
 		return invalid("measurement.samples_seconds", "is empty")
 	}
-	if err := validateLatency(m.GetLatencySeconds()); err != nil {
-		return err
-	}
-	for _, s := range m.GetSamplesSeconds() {
-		if err := validateLatency(s); err != nil {
-			return err
+	for _, s := range slices.Concat(m.GetSamplesSeconds(), []float64{m.GetLatencySeconds()}) {
+		if !(s >= MinLatencySeconds) || math.IsInf(s, 1) {
+			return invalid("measurement", "has a latency of %v s; no kernel takes less than %v s", s, MinLatencySeconds)
 		}
+	}
+	if median := stats.Of(m.GetSamplesSeconds()).Median; math.Abs(m.GetLatencySeconds()/median-1) > rounding {
+		return invalid("measurement.latency_seconds", "is %v, and the median of its samples %v", m.GetLatencySeconds(), median)
 	}
 	if r := m.GetCalibrationRatio(); !(r >= 0) || math.IsInf(r, 1) {
 		return invalid("measurement.calibration_ratio", "is %v", r)
 	}
-	return validateInterval(m.GetInterval())
+	return validateInterval(m.GetInterval(), m.GetLatencySeconds())
 }
 
-func validateLatency(seconds float64) error {
-	if seconds > 0 && ValidSeconds(seconds) {
-		return nil
+// ValidateRate checks that a latency is possible for a workload of flop floating-point operations, of which the
+// candidate's algorithm executes its share of multiplications, if that is known. peakSeconds is their least time at
+// the machine's measured rate, or 0; it may be wrong by as much as the machine was busy.
+func ValidateRate(m *tilthv1.Measurement, flop, peakSeconds float64) error {
+	share := m.GetCandidate().GetMultiplications()
+	if n := m.GetCandidate().GetNumerics(); share == 0 && (n == "" || n == wire.NumericsStrict) {
+		share = 1
 	}
-	return invalid("measurement", "has a latency of %v s", seconds)
+	least := share * max(flop/maxFlopPerSecond, peakSeconds/maxOverPeak)
+	if Verified(m) && m.GetLatencySeconds() < least {
+		return invalid("measurement.latency_seconds", "is %v; the workload takes at least %.3g s", m.GetLatencySeconds(), least)
+	}
+	return nil
 }
 
 // ValidSeconds reports whether s is a valid duration: neither negative, infinite nor NaN.
 func ValidSeconds(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
 
-// validateInterval checks an optional interval.
-func validateInterval(i *tilthv1.Interval) error {
+// validateInterval checks an optional interval, which contains the latency.
+func validateInterval(i *tilthv1.Interval, latency float64) error {
 	if i == nil {
 		return nil
 	}
 	low, high, level := i.GetLowSeconds(), i.GetHighSeconds(), i.GetLevel()
-	if !(low > 0 && low <= high) || math.IsInf(high, 1) || !(level >= 0 && level <= 1) {
+	if !(low > 0 && low <= latency*(1+rounding) && latency <= high*(1+rounding)) || math.IsInf(high, 1) || !(level >= 0 && level <= 1) {
 		return invalid("measurement.interval", "is %v s to %v s at level %v", low, high, level)
 	}
 	return nil

@@ -50,3 +50,57 @@ func TestARecordOfNoLevelIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAnImplausibleMeasurementIsRefused covers imports: a latency agrees with its samples and its interval, no kernel
+// takes less than a call, and no measurement is from the future.
+func TestAnImplausibleMeasurementIsRefused(t *testing.T) {
+	incoming, err := records.NewIncoming()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		edit func(*tilthv1.Measurement)
+		fits bool
+	}{
+		"none":     {func(m *tilthv1.Measurement) { m.SamplesSeconds = []float64{1, 2, 3} }, true},
+		"rounded":  {func(m *tilthv1.Measurement) { m.SamplesSeconds, m.LatencySeconds = []float64{1, 2, 3}, 2.0001 }, true},
+		"instant":  {func(m *tilthv1.Measurement) { m.SamplesSeconds, m.LatencySeconds = []float64{1e-30}, 1e-30 }, false},
+		"sample":   {func(m *tilthv1.Measurement) { m.SamplesSeconds = []float64{1e-30, 2, 3} }, false},
+		"fastest":  {func(m *tilthv1.Measurement) { m.SamplesSeconds, m.LatencySeconds = []float64{1, 2, 3}, 1 }, false},
+		"below":    {func(m *tilthv1.Measurement) { m.SamplesSeconds, m.LatencySeconds = []float64{1, 2, 3}, 0.5 }, false},
+		"interval": {func(m *tilthv1.Measurement) { m.Interval = &tilthv1.Interval{LowSeconds: 3, HighSeconds: 4} }, false},
+		"clocks":   {func(m *tilthv1.Measurement) { m.At = timestamppb.New(time.Now().Add(time.Hour)) }, true},
+		"future":   {func(m *tilthv1.Measurement) { m.At = timestamppb.New(time.Now().AddDate(0, 0, 3)) }, false},
+		"far":      {func(m *tilthv1.Measurement) { m.At = timestamppb.New(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) }, false},
+	} {
+		r := storetest.Record("cpu", "conv", 1, 2)
+		c.edit(r.Measurement)
+		if err := incoming.Admit(r); errors.Is(err, records.ErrInvalid) == c.fits || err != nil && c.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNoLatencyBeatsTheMachine checks latencies against a workload's operations, and a machine's measured rate, which
+// may be wrong by a factor of ten.
+func TestNoLatencyBeatsTheMachine(t *testing.T) {
+	for name, c := range map[string]struct {
+		latency, share, flop, peak float64
+		numerics                   string
+		fits                       bool
+	}{
+		"honest":             {1e-3, 1, 1e9, 0.9e-3, "default", true},
+		"a slow rate":        {1e-4, 1, 1e9, 0.9e-3, "default", true},
+		"beyond the peak":    {8e-5, 1, 1e9, 0.9e-3, "default", false},
+		"Winograd":           {8e-5, 0.25, 1e9, 0.9e-3, "default", true},
+		"an unknown share":   {1e-9, 0, 1e9, 0.9e-3, "fast", true},
+		"strict":             {8e-5, 0, 1e9, 0.9e-3, "strict", false},
+		"beyond any machine": {9e-9, 1, 1e9, 0, "default", false},
+	} {
+		m := storetest.Record("cpu", "conv", 1, c.latency).GetMeasurement()
+		m.Candidate.Multiplications, m.Candidate.Numerics = c.share, c.numerics
+		if err := records.ValidateRate(m, c.flop, c.peak); (err == nil) != c.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

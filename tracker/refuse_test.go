@@ -162,7 +162,7 @@ func TestBadReportsAreRefused(t *testing.T) {
 		"wrong trial":    {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(&tilthv1.Candidate{Digest: cs[0].GetDigest(), Trial: 7}, 1)}}, "is not in batch"},
 		"one twice":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 1), ok(cs[0], 1)}}, "duplicate"},
 		"no latency":     {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{ok(cs[0], 0)}}, "has a latency of 0 s"},
-		"no median":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{noMedian}}, "latency_seconds: is 1e-09, which is not a median"},
+		"no median":      {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{noMedian}}, "measurement.latency_seconds is 1e-09, and the median"},
 		"infra as trial": {&tilthv1.ReportMeasurementsRequest{Measurements: []*tilthv1.Measurement{{Candidate: cs[0], Error: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA}}}, "measurement.error is ERROR_CLASS_DEVICE_INFRA"},
 		"wrong infra":    {&tilthv1.ReportMeasurementsRequest{InfraError: tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA}, "infra_error: is ERROR_CLASS_BUILD_INFRA"},
 	} {

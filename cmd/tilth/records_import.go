@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -63,13 +64,25 @@ func newRecordsImport(a *app) *cobra.Command {
 			return err
 		}
 		defer source.Close()
-		imported, skipped, err := source.Import(ctx, reader.Read)
+		imported, skipped, err := source.Import(ctx, func() (*tilthv1.Record, error) { return readPlausible(reader) })
 		if err != nil {
 			return explainImport(args[0], err)
 		}
 		_, err = fmt.Fprintf(a.stdout, "imported %d records, skipped %d that were there already\n", imported, skipped)
 		return err
 	})
+}
+
+// readPlausible reads the next record. It returns ErrInvalid if no machine is fast enough for its latency.
+func readPlausible(reader *records.Reader) (*tilthv1.Record, error) {
+	r, err := reader.Read()
+	if err != nil {
+		return nil, err
+	}
+	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {
+		return r, records.ValidateRate(r.GetMeasurement(), w.Flop(), 0)
+	}
+	return r, nil
 }
 
 // explainImport adds the file and the remedy to errors caused by the file.

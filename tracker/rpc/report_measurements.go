@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -35,10 +34,6 @@ func checkMeasurements(req *tilthv1.ReportMeasurementsRequest) error {
 	for i, m := range req.GetMeasurements() {
 		if err := records.ValidateOutcome(m); err != nil {
 			return invalidItem("measurements", i, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
-		}
-		if s := m.GetSamplesSeconds(); len(s) > 0 && (m.GetLatencySeconds() < slices.Min(s) || m.GetLatencySeconds() > slices.Max(s)) {
-			return invalidItem("measurements", i, "latency_seconds", "is %v, which is not a median of samples from %v to %v",
-				m.GetLatencySeconds(), slices.Min(s), slices.Max(s))
 		}
 		if d := m.GetCandidate().GetDigest(); seen[d] {
 			return invalidItem("measurements", i, "candidate", "duplicate %s", d)

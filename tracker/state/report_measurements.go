@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,11 +13,15 @@ import (
 // measured accepts measurements. It skips trials that are already recorded.
 func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
 	for n, m := range req.GetMeasurements() {
-		if b.place(m.GetCandidate()) < 0 {
+		i := b.place(m.GetCandidate())
+		if i < 0 {
 			return refuseItem("measurements", n, "candidate", "%s, trial %d, is not in batch %s",
 				m.GetCandidate().GetDigest(), m.GetCandidate().GetTrial(), b.id)
 		}
-		if err := records.ValidateEnergy(b.job.spec.GetTarget().GetFingerprint(), m); err != nil {
+		m.Candidate = b.candidates[i]
+		err := cmp.Or(records.ValidateEnergy(b.job.spec.GetTarget().GetFingerprint(), m),
+			records.ValidateRate(m, b.spec().GetFlop(), b.spec().GetPeakSeconds()))
+		if err != nil {
 			return refuseItem("measurements", n, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}
 	}
