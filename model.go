@@ -61,9 +61,8 @@ type Extent struct {
 	Least, Most int64
 }
 
-// Load opens a package with the number of threads that it was compiled for. The file must not change while
-// the model is open, because its weights are mapped. Errors have one line, which names the file and the
-// remedy.
+// Load opens a package with the number of threads that it was compiled for. The file must not change while the model
+// is open, because its weights are mapped. Errors have one line, which names the file and the remedy.
 func Load(path string) (*Model, error) { return LoadWith(path, Options{}) }
 
 // LoadWith is Load with options.
@@ -186,8 +185,7 @@ func (m *Model) Threads() int {
 	return m.model.Threads()
 }
 
-// Close waits for the current execution, ends the model's threads and frees its memory. Further calls have no
-// effect.
+// Close waits for the current execution, ends the model's threads and frees its memory. Further calls have no effect.
 func (m *Model) Close() error {
 	if m.take(context.Background()) != nil {
 		return nil

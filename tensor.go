@@ -33,8 +33,7 @@ func (t Type) String() string { return array.DType(t).String() }
 // Bytes returns the size of one element, or 0 for an unknown type.
 func (t Type) Bytes() int { return int(array.DType(t).Bytes()) }
 
-// Element is a Go type of tensor elements. Go has no type for Float16 and BFloat16; Tensor.Float32s converts
-// these.
+// Element is a Go type of tensor elements. Go has no type for Float16 and BFloat16; Tensor.Float32s converts these.
 type Element interface {
 	float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | bool
 }

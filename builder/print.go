@@ -153,8 +153,7 @@ func split(list []printed, n int) (parts [][]printed) {
 	for k, p := range list {
 		before += p.Size()
 		left, wanted := len(list)-k-1, n-len(parts)-1
-		// Split where the next candidate would overshoot the target by more than the current one undershoots
-		// it.
+		// Split where the next candidate would overshoot the target by more than the current one undershoots it.
 		place, next := total*(len(parts)+1)/n, 0
 		if left > 0 {
 			next = list[k+1].Size()

@@ -48,9 +48,8 @@ func (c *Client) Recalibrate(ctx context.Context, name, by, reason string) (*til
 	return get(ctx, c, fmt.Sprintf("recalibrate device %q", name), &tilthv1.RecalibrateDeviceRequest{Name: name, By: by, Reason: reason}, c.devices.RecalibrateDevice, (*tilthv1.RecalibrateDeviceResponse).GetDevice)
 }
 
-// Drain cordons a device and returns when its leases in flight have ended, also across restarts of the
-// tracker. If ctx ends, it returns the cause, and the device stays cordoned. waiting is called with the
-// device during the drain.
+// Drain cordons a device and returns when its leases in flight have ended, also across restarts of the tracker. If ctx
+// ends, it returns the cause, and the device stays cordoned. waiting is called with the device during the drain.
 func (c *Client) Drain(ctx context.Context, name, by, reason string, waiting func(*tilthv1.Device)) (*tilthv1.Device, error) {
 	if _, err := c.Device(ctx, name); err != nil {
 		return nil, err

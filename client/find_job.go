@@ -12,8 +12,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// jobIDForm matches a job id or its prefix: a complete number, and optionally the life of the store or a
-// prefix of it.
+// jobIDForm matches a job id or its prefix: a complete number, and optionally the life of the store or a prefix of it.
 var jobIDForm = regexp.MustCompile(`^job-([0-9]{1,18})(?:-([a-z0-9]*))?$`)
 
 const (

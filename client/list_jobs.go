@@ -24,8 +24,7 @@ func (f JobFilter) takes(j *tilthv1.Job) bool {
 	return (f.Owner == "" || f.Owner == j.GetSpec().GetOwner()) && strings.Contains(strings.ToLower(j.GetSpec().GetName()), strings.ToLower(f.Name))
 }
 
-// ListJobs returns the jobs that match a filter, newest first, and the number of dropped or deleted jobs of
-// any kind.
+// ListJobs returns the jobs that match a filter, newest first, and the number of dropped or deleted jobs of any kind.
 func (c *Client) ListJobs(ctx context.Context, f JobFilter) (jobs []*tilthv1.Job, missing uint64, err error) {
 	request := &tilthv1.ListJobsRequest{States: f.States}
 	limit := cmp.Or(f.Limit, defaultJobsLimit)

@@ -34,10 +34,9 @@ func (c *Client) SubmitModel(ctx context.Context, path string, spec *tilthv1.Job
 	return c.SubmitModels(ctx, ModelFiles{Models: []string{path}}, spec)
 }
 
-// SubmitModels uploads files and submits a job for the tasks of the models. A tuner of the farm extracts the
-// tasks, so no compiler is needed here. spec has no tasks; its target has the device class and optionally the
-// toolchain; its Model has the options of the models. SubmitModels sets the files in it and adds a model for
-// each further file.
+// SubmitModels uploads files and submits a job for the tasks of the models. A tuner of the farm extracts the tasks, so
+// no compiler is needed here. spec has no tasks; its target has the device class and optionally the toolchain; its
+// Model has the options of the models. SubmitModels sets the files in it and adds a model for each further file.
 func (c *Client) SubmitModels(ctx context.Context, files ModelFiles, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	if len(files.Models) == 0 {
 		return nil, fmt.Errorf("submit job %s: there is no model to tune", spec.GetName())

@@ -25,8 +25,7 @@ type Run struct {
 	Target   *target.Target
 	// Device is a device name, a device class or a label (rack=3); empty means any suitable device.
 	Device string
-	// Inputs is an archive of arrays; empty means random data. Outputs requests the outputs of the first
-	// execution.
+	// Inputs is an archive of arrays; empty means random data. Outputs requests the outputs of the first execution.
 	Inputs  string
 	Outputs bool
 	// Repeat is the number of timed samples of Number executions each. Profile is the number of executions in
@@ -37,8 +36,7 @@ type Run struct {
 	Owner string
 	// Patience configures waiting for a suitable device.
 	Patience Patience
-	// Waits, if set, is called with the reason for waiting whenever it changes, and with nil when the job
-	// proceeds.
+	// Waits, if set, is called with the reason for waiting whenever it changes, and with nil when the job proceeds.
 	Waits func(*tilthv1.Wait)
 }
 

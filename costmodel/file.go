@@ -11,9 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
-// Path returns the path in a folder of the model of a target, given by its fingerprint. The file contains
-// LightGBM text. Its name includes the feature set, so that versions of the program with other features do
-// not read it.
+// Path returns the path in a folder of the model of a target, given by its fingerprint. The file contains LightGBM
+// text. Its name includes the feature set, so that versions of the program with other features do not read it.
 func Path(dir, fingerprint string, set *costfeatures.Set) (string, error) {
 	odd := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.+", r))

@@ -75,8 +75,7 @@ func train(ctx context.Context, base *Model, samples []Sample, o Options) (*Mode
 	return newModel(sorted[0].Features.Set, trees)
 }
 
-// data returns the training data of the trees. level is the mean gain of a task, to be added to their
-// predictions.
+// data returns the training data of the trees. level is the mean gain of a task, to be added to their predictions.
 func (o Options) data(base *Model, sorted []Sample) (d *gbdt.Data, level float64, err error) {
 	if len(sorted) == 0 {
 		return nil, 0, errNothing

@@ -19,8 +19,7 @@ type Options struct {
 	NoSeeds bool
 	// Imported holds points that other compilers chose. One of them is tried before the search's own choices.
 	Imported []searchspace.Point
-	// Ranked, if set, is called for each measured candidate. Of the candidates of its batch that were
-	// measured earlier and are more than 5 % faster or slower, the model had ranked right correctly and wrong
-	// wrongly.
+	// Ranked, if set, is called for each measured candidate. Of the candidates of its batch that were measured earlier
+	// and are more than 5 % faster or slower, the model had ranked right correctly and wrong wrongly.
 	Ranked func(right, wrong int)
 }

@@ -6,10 +6,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// remeasure returns a batch for the first task with a doubtful best candidate, one that was measured while
-// its device changed: the best candidate and its rivals are measured once more, in turns. It ignores an
-// exhausted budget, because a wrong best candidate is worse than a few extra trials. It returns nil if there
-// is no such task.
+// remeasure returns a batch for the first task with a doubtful best candidate, one that was measured while its device
+// changed: the best candidate and its rivals are measured once more, in turns. It ignores an exhausted budget, because
+// a wrong best candidate is worse than a few extra trials. It returns nil if there is no such task.
 func (j *job) remeasure() *batch {
 	for _, t := range j.tasks {
 		if t.doubt == nil {

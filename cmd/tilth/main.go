@@ -121,8 +121,7 @@ func (e *usageError) Unwrap() error { return e.cause }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// oneLine joins the lines of an error and drops repeated ones, because one failure may be reported several
-// times.
+// oneLine joins the lines of an error and drops repeated ones, because one failure may be reported several times.
 func oneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {

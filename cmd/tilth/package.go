@@ -37,8 +37,7 @@ type packageView struct {
 	C        *aot.CSource  `json:"c,omitempty"`
 	Weights  *aot.Weights  `json:"weights,omitempty"`
 	Accuracy *aot.Accuracy `json:"accuracy,omitempty"`
-	// Libraries lists the libraries that hand-written kernels call, which must be installed where the package
-	// runs.
+	// Libraries lists the libraries that hand-written kernels call, which must be installed where the package runs.
 	Libraries []aot.Library `json:"libraries,omitempty"`
 	Tasks     []packageTask `json:"tasks"`
 }

@@ -90,8 +90,7 @@ func (f *extentsFlag) add(c *cobra.Command) {
 	c.Flags().StringToInt64Var(&f.chosen, "shape", nil, "open extents of the package for random inputs, such as `sequence=37` (default the maximum)")
 }
 
-// of returns the extents for packages. It rejects extents that no package leaves open or that are out of
-// bounds.
+// of returns the extents for packages. It rejects extents that no package leaves open or that are out of bounds.
 func (f *extentsFlag) of(manifests ...*aot.Manifest) (map[string]int64, error) {
 	for _, name := range slices.Sorted(maps.Keys(f.chosen)) {
 		n, known := f.chosen[name], false

@@ -103,8 +103,7 @@ func index(f *os.File) (map[string]extent, error) {
 // maxMembers limits the members of a package, which has four.
 const maxMembers = 64
 
-// maxMemberBytes limits members that are read into memory: the manifest, which is read before verification, and
-// code.
+// maxMemberBytes limits members that are read into memory: the manifest, which is read before verification, and code.
 var maxMemberBytes = map[string]int64{manifestName: 64 << 20, objectName: 1 << 30}
 
 // readMember reads a member into memory.

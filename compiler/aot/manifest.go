@@ -200,9 +200,8 @@ type TaskInfo struct {
 	Flop       float64 `json:"flop"`
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	Bytes      int64   `json:"bytes"`
-	// Extents holds the named extents to which these three refer, if they depend on an execution's choice.
-	// Definition is then the workload's text, from which those for other extents follow; empty in packages of older
-	// versions.
+	// Extents holds the named extents to which these three refer, if they depend on an execution's choice. Definition
+	// is then the workload's text, from which those for other extents follow; empty in packages of older versions.
 	Extents    map[string]int64 `json:"extents,omitempty"`
 	Definition string           `json:"definition,omitempty"`
 }

@@ -38,11 +38,10 @@ type span struct {
 
 func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 
-// place assigns each span an offset such that spans alive at the same time do not overlap, and returns the total
-// size. The minimum is NP-hard to find. place tries greedy placement in several orders (among them largest first,
-// after Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and
-// improves the best order by moving the span at the top earlier, until the size is the lower bound or no
-// improvement is found.
+// place assigns each span an offset such that spans alive at the same time do not overlap, and returns the total size.
+// The minimum is NP-hard to find. place tries greedy placement in several orders (among them largest first, after
+// Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and improves the
+// best order by moving the span at the top earlier, until the size is the lower bound or no improvement is found.
 func (a alignment) place(spans []span) (offsets []int64, total int64) {
 	best := placement{total: math.MaxInt64}
 	for _, order := range orders(spans) {

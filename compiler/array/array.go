@@ -91,8 +91,7 @@ func Elements(shape []int64) int64 {
 	return n
 }
 
-// CheckedBytes returns the size of a tensor in bytes, or an error if an extent is negative or the product
-// overflows.
+// CheckedBytes returns the size of a tensor in bytes, or an error if an extent is negative or the product overflows.
 func CheckedBytes(d DType, shape []int64) (int64, error) {
 	n := d.Bytes()
 	for _, e := range shape {

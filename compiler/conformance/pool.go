@@ -16,8 +16,7 @@ type Pool struct {
 	Start func(context.Context) *exec.Cmd
 	// Jobs is the number of concurrent processes; 0 means 1.
 	Jobs int
-	// Limit is the time limit for a batch, and again for each part of it, and each of its cases; 0 means two
-	// minutes.
+	// Limit is the time limit for a batch, and again for each part of it, and each of its cases; 0 means two minutes.
 	Limit time.Duration
 }
 

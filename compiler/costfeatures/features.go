@@ -4,8 +4,7 @@ import "slices"
 
 // Set is a list of columns.
 type Set struct {
-	// Name changes with the meaning of any column, so that a model is only applied to features that it was trained
-	// on.
+	// Name changes with the meaning of any column, so that a model is only applied to features that it was trained on.
 	Name string
 	// Columns holds the names in order.
 	Columns []string

@@ -17,8 +17,7 @@ func Via(from, to array.DType) (d array.DType, ok bool) {
 	return array.Float32, from != to && through
 }
 
-// Whole returns the 32- or 64-bit integer type through which package expr casts floating-point numbers to another
-// one.
+// Whole returns the 32- or 64-bit integer type through which package expr casts floating-point numbers to another one.
 func Whole(to array.DType) array.DType {
 	switch to {
 	case array.Int64, array.Uint32:

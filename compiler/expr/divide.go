@@ -1,7 +1,6 @@
 package expr
 
-// divide splits l into c*quotient + rest, where rest holds only terms that c does not divide and 0 <= rest.Const <
-// c.
+// divide splits l into c*quotient + rest, where rest holds only terms that c does not divide and 0 <= rest.Const < c.
 func (l Linear) divide(c int64) (quotient, rest Linear) {
 	quotient.Const = FloorDivInt(l.Const, c)
 	rest.Const = l.Const - c*quotient.Const

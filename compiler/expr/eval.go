@@ -12,8 +12,7 @@ import (
 // evalChunk is the smallest number of body evaluations worth a goroutine.
 const evalChunk = 1 << 15
 
-// Evaluate computes a workload in Go: args are the inputs, then the constants; the result holds the outputs in
-// order.
+// Evaluate computes a workload in Go: args are the inputs, then the constants; the result holds the outputs in order.
 //
 // It is the reference semantics of expressions: every float32 node is rounded to float32, float16 and bfloat16 are
 // computed in float64 and rounded by casts and stores, and reductions run in the order of their axes.

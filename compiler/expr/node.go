@@ -106,10 +106,9 @@ func (e *Cast) DType() array.DType { return e.Type }
 // BinaryOp is the operator of a Binary.
 type BinaryOp uint8
 
-// The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity
-// and are used in index arithmetic. Mod has the sign of the dividend (C's % and fmod). Integers wrap around;
-// divisions and remainders by zero are zero, and shifts beyond the width leave the sign. Min and Max of NaN are
-// NaN.
+// The binary operators. Div truncates toward zero on integers; FloorDiv and FloorMod round toward minus infinity and
+// are used in index arithmetic. Mod has the sign of the dividend (C's % and fmod). Integers wrap around; divisions and
+// remainders by zero are zero, and shifts beyond the width leave the sign. Min and Max of NaN are NaN.
 const (
 	Add BinaryOp = iota + 1
 	Sub

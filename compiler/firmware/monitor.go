@@ -21,8 +21,7 @@ type Board struct {
 	Name string
 	// Target is the target name of its processor.
 	Target string
-	// header describes it to the monitor's sources, core and port are those for its processor and serial port;
-	// texts.
+	// header describes it to the monitor's sources, core and port are those for its processor and serial port; texts.
 	header, core, port string
 	// rom and ram are the monitor's addresses.
 	rom, ram uint32

@@ -2,9 +2,8 @@ package graph
 
 import "fmt"
 
-// Verify checks the invariants of a graph, which passes must preserve: nodes read only results of earlier ones,
-// node types match those of their operands, no two nodes share a position or a result, and every output is
-// computed.
+// Verify checks the invariants of a graph, which passes must preserve: nodes read only results of earlier ones, node
+// types match those of their operands, no two nodes share a position or a result, and every output is computed.
 func (g *Graph) Verify() error {
 	known := map[*Value]bool{}
 	for _, v := range g.Inputs {

@@ -95,8 +95,7 @@ func Flat(name string, d array.DType, elements int64) *expr.Tensor {
 // Elements returns the buffer's length.
 func (b *Buffer) Elements() int64 { return b.Tensor.Shape[0] }
 
-// IsTile reports whether a buffer in registers is a tile of accumulators, large enough for code around it to
-// matter.
+// IsTile reports whether a buffer in registers is a tile of accumulators, large enough for code around it to matter.
 func (b *Buffer) IsTile() bool { return len(b.Slots) >= tileSlots }
 
 // tileSlots is the number of variables that make a tile.

@@ -7,11 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Verify checks the invariants of a kernel, which passes must preserve. Variables are bound exactly once before
-// use. Buffers are used within their scope, with a single index. Loops have iterations. Vector loops hold only
-// stores, and parallel loops do not nest. Loops over blocks do not lie inside loops over blocks or threads, loops
-// over threads do not nest, and barriers are outside them. Walks are inside blocks, and only serial loops have a
-// range.
+// Verify checks the invariants of a kernel, which passes must preserve. Variables are bound exactly once before use.
+// Buffers are used within their scope, with a single index. Loops have iterations. Vector loops hold only stores, and
+// parallel loops do not nest. Loops over blocks do not lie inside loops over blocks or threads, loops over threads do
+// not nest, and barriers are outside them. Walks are inside blocks, and only serial loops have a range.
 func (f *Func) Verify() error {
 	v := &verifier{buffers: map[*expr.Tensor]bool{}, bound: map[*expr.Var]bool{}}
 	for _, b := range f.Args {

@@ -8,9 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// MultiplyShared starts to add the product of two matrices in shared memory to the sums of a warpgroup. All threads
-// of the warpgroup execute it together. Until a WaitProducts, the sums are undefined, and the matrices must not
-// change.
+// MultiplyShared starts to add the product of two matrices in shared memory to the sums of a warpgroup. All threads of
+// the warpgroup execute it together. Until a WaitProducts, the sums are undefined, and the matrices must not change.
 type MultiplyShared struct {
 	Format schedule.Format
 	// TypeA and TypeB are the types of the factors.
@@ -21,8 +20,7 @@ type MultiplyShared struct {
 	SumIndex    expr.Expr
 	RowElements int64
 	Columns     int64
-	// A and B are swizzled buffers with a matrix at AIndex and BIndex each. The rows of a turned one run over
-	// terms.
+	// A and B are swizzled buffers with a matrix at AIndex and BIndex each. The rows of a turned one run over terms.
 	A, B             *Buffer
 	AIndex, BIndex   expr.Expr
 	TurnedA, TurnedB bool

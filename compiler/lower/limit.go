@@ -82,8 +82,7 @@ func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
 }
 
 // bounded ends a loop after the iterations of an execution, and returns the remaining condition under which an
-// iteration is needed; nil means always. Concurrent iterations all run: their condition is in the surrounding
-// loops.
+// iteration is needed; nil means always. Concurrent iterations all run: their condition is in the surrounding loops.
 func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr.Expr) {
 	if loop.Kind != ir.Serial && loop.Kind != ir.Parallel || loop.Range != nil {
 		return nil

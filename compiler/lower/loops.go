@@ -134,9 +134,8 @@ func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
 	return l.attached(n, pos)
 }
 
-// branch emits both versions of the loops inside a split whose outer part is known but has no loop of its own. In
-// the version for full tiles the outer part gets its own name, whose smaller extent allows simpler index
-// arithmetic.
+// branch emits both versions of the loops inside a split whose outer part is known but has no loop of its own. In the
+// version for full tiles the outer part gets its own name, whose smaller extent allows simpler index arithmetic.
 func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
 	full := n.extent(sp.Parent) / sp.Factor
 	most, last := n.clone(), n.clone()

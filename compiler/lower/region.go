@@ -14,8 +14,7 @@ type span struct {
 	extent int64
 }
 
-// region infers the part of stage p that the nest needs at this point, from every load in stages computed inside
-// it.
+// region infers the part of stage p that the nest needs at this point, from every load in stages computed inside it.
 func (l *lowerer) region(p *schedule.Stage, n *nest) ([]span, error) {
 	return l.regionDepth(p, n, 0)
 }

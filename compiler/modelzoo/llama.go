@@ -86,8 +86,7 @@ func (t llama) gated(b *builder, x string) string {
 	return b.unbiased(b.product(gate, b.unbiased(x, t.ffn)), t.width)
 }
 
-// rmsNorm divides by the root of the mean square over the last axis (Zhang and Sennrich 2019), operator by
-// operator.
+// rmsNorm divides by the root of the mean square over the last axis (Zhang and Sennrich 2019), operator by operator.
 func (b *builder) rmsNorm(x string, epsilon float32) string {
 	shape := slices.Clone(b.shapes[x])
 	width := shape[len(shape)-1]

@@ -89,8 +89,7 @@ func (r resnetV2) build(b *builder, x string) string {
 	return b.classify(b.relu(b.batchNorm(x)), 1000)
 }
 
-// preActivation is a bottleneck that normalises before it convolves, with a projection beside it if the shape
-// changes.
+// preActivation is a bottleneck that normalises before it convolves, with a projection beside it if the shape changes.
 func preActivation(b *builder, x string, width, stride int64, project bool) string {
 	active := b.relu(b.batchNorm(x))
 	y := b.conv(active, convolution{channels: width, kernel: 1, bias: noBias})

@@ -6,9 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// ssdlite is a detector (Liu et al. 2016, SSD; Sandler et al. 2018, section 6.2) on MobileNet v3, like
-// torchvision's: for maps of several resolutions, separable convolutions compute scores and offsets of six boxes at
-// each position.
+// ssdlite is a detector (Liu et al. 2016, SSD; Sandler et al. 2018, section 6.2) on MobileNet v3, like torchvision's:
+// for maps of several resolutions, separable convolutions compute scores and offsets of six boxes at each position.
 type ssdlite struct {
 	size, classes int64
 	blocks        []inverted

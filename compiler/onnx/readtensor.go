@@ -23,8 +23,7 @@ type rawTensor struct {
 	message []byte
 }
 
-// tensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's
-// memory.
+// tensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
 func (r *reader) tensor(data []byte) (*Tensor, error) {
 	t := rawTensor{message: data}
 	err := eachField(data, t.part)

@@ -7,11 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// BlockMatMul is a product of one or more matrices with block-quantised weights; models do not contain it. Operand
-// 0 is (..., K). Operand 1 holds the codes, u8 or i8: (K, N), or, if the attribute "bits" is 4, two neighbours
-// along K in each u8 as in expr.Nibble, (ceil(K/2), N). Operand 2 holds the scales, (blocks, N), one per
-// "block_size" codes of a column. Operand 3 is the zero point of the codes: one number, or one per scale; zero if
-// omitted.
+// BlockMatMul is a product of one or more matrices with block-quantised weights; models do not contain it. Operand 0
+// is (..., K). Operand 1 holds the codes, u8 or i8: (K, N), or, if the attribute "bits" is 4, two neighbours along K
+// in each u8 as in expr.Nibble, (ceil(K/2), N). Operand 2 holds the scales, (blocks, N), one per "block_size" codes of
+// a column. Operand 3 is the zero point of the codes: one number, or one per scale; zero if omitted.
 const BlockMatMul = "block_matmul"
 
 var blockMatMulDefs = []Def{{

@@ -43,8 +43,7 @@ func transposedWindow(n *Node, x, w []int64) (window, error) {
 	return win, win.placeTransposed(n, extra)
 }
 
-// placeTransposed computes the extents of the result; output_shape and auto_pad determine the pads, not the
-// reverse.
+// placeTransposed computes the extents of the result; output_shape and auto_pad determine the pads, not the reverse.
 func (w *window) placeTransposed(n *Node, extra []int64) error {
 	rank := len(w.out)
 	auto := n.Text("auto_pad", "NOTSET")

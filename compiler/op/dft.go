@@ -9,10 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Discrete Fourier transforms are products with a constant matrix of cosines and sines, whose real and imaginary
-// parts are adjacent: a transform of n elements costs 4*n*n multiplications, as one matrix product over all
-// transforms. That is faster than the passes of a fast transform up to a few hundred elements; maxTransform limits
-// the matrix.
+// Discrete Fourier transforms are products with a constant matrix of cosines and sines, whose real and imaginary parts
+// are adjacent: a transform of n elements costs 4*n*n multiplications, as one matrix product over all transforms. That
+// is faster than the passes of a fast transform up to a few hundred elements; maxTransform limits the matrix.
 
 var dftDefs = []Def{
 	{
@@ -41,8 +40,7 @@ const maxTransform = 1 << 12
 
 // transform is a discrete Fourier transform.
 type transform struct {
-	// axis is the transformed axis of the operand, whose last axis holds the real part and possibly the imaginary
-	// one.
+	// axis is the transformed axis of the operand, whose last axis holds the real part and possibly the imaginary one.
 	axis  int
 	parts int64
 	// length is that of the transform, read the number of input elements, bins the number of output elements.

@@ -51,8 +51,7 @@ type recurrentLayer struct {
 	steps, batch, inputs, size, directions int64
 	dtype                                  array.DType
 	batchFirst                             bool
-	// masks holds for each step a bool[batch,1] of the sequences that include it; nil if all sequences have all
-	// steps.
+	// masks holds for each step a bool[batch,1] of the sequences that include it; nil if all sequences have all steps.
 	masks []*Value
 }
 

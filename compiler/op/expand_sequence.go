@@ -101,8 +101,7 @@ func (e *expansion) sequenceErase() []*Item {
 	return e.onlySequence(slices.Delete(slices.Clone(elements), at, at+1))
 }
 
-// sequenceMap applies a graph to the elements at each position of its sequences; tensor inputs are the same for
-// all.
+// sequenceMap applies a graph to the elements at each position of its sequences; tensor inputs are the same for all.
 func (e *expansion) sequenceMap() []*Item {
 	g := e.node.Graph("body")
 	count := len(e.elements(0))

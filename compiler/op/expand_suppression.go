@@ -79,8 +79,7 @@ func (e *expansion) corners(boxes *Value) *Value {
 type candidates struct{ scores, corners, numbers *Value }
 
 // suppressed returns the boxes selected in each round, (batch, classes, rounds); -1 if none is left. If few of many
-// boxes are selected, they come from a pool of those with the best scores, and from all only if a pool was too
-// small.
+// boxes are selected, they come from a pool of those with the best scores, and from all only if a pool was too small.
 func (e *expansion) suppressed(corners, scores *Value, rounds int64) *Value {
 	limit := e.parameter(3, scores.DType, 0)
 	smallest := e.parameter(4, scores.DType, math.Inf(-1))
@@ -121,9 +120,8 @@ func pools(boxes, rounds int64) bool {
 	return boxes >= 1024 && 4*rounds <= poolBest*boxes/poolGroup
 }
 
-// pool returns the boxes of each class with scores above a cut, and the highest score of the others, (batch,
-// classes, 1). Neighbours have similar scores and belong to different groups: a group holds boxes at a fixed
-// stride.
+// pool returns the boxes of each class with scores above a cut, and the highest score of the others, (batch, classes,
+// 1). Neighbours have similar scores and belong to different groups: a group holds boxes at a fixed stride.
 func (e *expansion) pool(scores, corners *Value) (candidates, *Value) {
 	s, out := scores.Shape, e.scalar(scores.DType, math.Inf(-1))
 	groups := (s[2] + poolGroup - 1) / poolGroup

@@ -32,8 +32,7 @@ func matmulWork(n *Node) float64 {
 
 func matmulDetail(n *Node) string { return "x " + times(n.In[1].Shape) }
 
-// inferProduct follows numpy: leading axes broadcast; an operand of rank 1 gets an axis that the result loses
-// again.
+// inferProduct follows numpy: leading axes broadcast; an operand of rank 1 gets an axis that the result loses again.
 func inferProduct(n *Node, rule typeRule) (Type, error) {
 	d, err := rule(n)
 	if err != nil {
@@ -94,8 +93,7 @@ func factor(n *Node, e expr.Expr) expr.Expr {
 	return expr.To(wideType(n.Out.DType), e)
 }
 
-// matrix makes an operand of a product readable: even one element stays in memory, so that the product has two
-// loads.
+// matrix makes an operand of a product readable: even one element stays in memory, so that the product has two loads.
 func (l *Lowering) matrix(o Operand) Operand { return l.Arrange(o, o.Layout) }
 
 // matrixAt reads an operand of lower rank than the batch, or with broadcast batch axes.

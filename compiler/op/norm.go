@@ -76,8 +76,7 @@ func inferBatchNorm(n *Node) (Type, error) {
 	return Type{d, x}, nil
 }
 
-// lowerBatchNorm computes scale * (x-mean) / sqrt(var+epsilon) + bias. The graph folds it if the statistics are
-// known.
+// lowerBatchNorm computes scale * (x-mean) / sqrt(var+epsilon) + bias. The graph folds it if the statistics are known.
 func lowerBatchNorm(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	p := make([]Operand, len(in))
 	for k, o := range in {

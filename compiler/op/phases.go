@@ -8,9 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// phases computes a transposed convolution without inserting zeros. Outputs whose positions are congruent modulo
-// the stride form a phase and read the same weights, so each phase is an ordinary convolution with every stride-th
-// weight.
+// phases computes a transposed convolution without inserting zeros. Outputs whose positions are congruent modulo the
+// stride form a phase and read the same weights, so each phase is an ordinary convolution with every stride-th weight.
 //
 // The result's element o, counted from the first position that the padding cuts off, is u = o+pad, and
 //

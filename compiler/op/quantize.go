@@ -9,8 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// Internal operators, into which quantised operators expand. Scales and zero points broadcast to the data as in
-// numpy.
+// Internal operators, into which quantised operators expand. Scales and zero points broadcast to the data as in numpy.
 const (
 	// Quantize is x/scale, clipped to the attributes "low" and "high" (optional), rounded to even, plus the zero
 	// point (optional), clamped to the integer type whose TensorProto.DataType is the attribute "to". With the

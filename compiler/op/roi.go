@@ -140,8 +140,7 @@ func inferMaxRoiPool(n *Node) (Type, error) {
 	return Type{x.DType, append([]int64{rois.Shape[0], x.Shape[1]}, pooled...)}, nil
 }
 
-// lowerMaxRoiPool scans every element for each bin, since its extent depends on data, along one axis after the
-// other.
+// lowerMaxRoiPool scans every element for each bin, since its extent depends on data, along one axis after the other.
 func lowerMaxRoiPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	x, rois := l.Readable(in[0]), l.Readable(in[1])
 	scale := n.Float("spatial_scale", 1)

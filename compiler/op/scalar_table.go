@@ -24,9 +24,8 @@ func clamp(x expr.Expr, lo, hi float64) expr.Expr {
 	return expr.MinE(expr.MaxE(x, like(x, lo)), like(x, hi))
 }
 
-// scaled multiplies by the reciprocal if x is a quotient by a constant, as in a decomposed GELU: it takes a fifth
-// of the time, and where the slope never exceeds 1.13, an argument error of half a unit in the last place is
-// negligible.
+// scaled multiplies by the reciprocal if x is a quotient by a constant, as in a decomposed GELU: it takes a fifth of
+// the time, and where the slope never exceeds 1.13, an argument error of half a unit in the last place is negligible.
 func scaled(x expr.Expr) expr.Expr {
 	q, ok := x.(*expr.Binary)
 	if !ok || q.Op != expr.Div {

@@ -8,8 +8,7 @@ import (
 )
 
 // Steps is a Range that each execution computes: operand 0, followed by values that each increase by operand 1, as
-// many in total as the attribute "count". Unlike the elements of a constant, its result may depend on an open
-// extent.
+// many in total as the attribute "count". Unlike the elements of a constant, its result may depend on an open extent.
 const Steps = "steps"
 
 var stepsDefs = []Def{moveDef(Steps, 2, 2, inferSteps, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {

@@ -9,12 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// CSE computes common subexpressions of straight-line code once. It defines a register for each vector and scalar
-// that a block loads from memory, and for each value loaded under a condition, which an unrolled tile uses many
-// times and would branch on each time. Values only needed under a condition are loaded there. A store invalidates
-// the values loaded from its buffer; distinct buffers do not alias. C compilers cannot infer that: they ignore
-// restrict on pointers that are not parameters, and reload after each store. Vector loops must hold one statement
-// each.
+// CSE computes common subexpressions of straight-line code once. It defines a register for each vector and scalar that
+// a block loads from memory, and for each value loaded under a condition, which an unrolled tile uses many times and
+// would branch on each time. Values only needed under a condition are loaded there. A store invalidates the values
+// loaded from its buffer; distinct buffers do not alias. C compilers cannot infer that: they ignore restrict on
+// pointers that are not parameters, and reload after each store. Vector loops must hold one statement each.
 func CSE(f *ir.Func) *ir.Func {
 	c := &eliminator{keys: keys{vars: map[*expr.Var]int{}, tensors: map[*expr.Tensor]int{}}}
 	return f.With(c.block(f.Body, ir.Allocated{}))

@@ -71,8 +71,7 @@ func hasBoxes(b ir.Block) (found bool) {
 	return found
 }
 
-// atOnce adds waits right after box copies that are not pipelined. Copies separated only by declarations share a
-// wait.
+// atOnce adds waits right after box copies that are not pipelined. Copies separated only by declarations share a wait.
 func atOnce(b ir.Block, looped bool) ir.Block {
 	var out, after ir.Block
 	var boxes []*ir.TMACopy

@@ -21,8 +21,7 @@ type trial struct {
 	owners map[int64]int64
 }
 
-// tried decides distinct by enumeration if the index takes few values: rows of rows leave gaps that the bound
-// misses.
+// tried decides distinct by enumeration if the index takes few values: rows of rows leave gaps that the bound misses.
 func tried(index expr.Expr, elements int64, of *expr.Var) bool {
 	t := &trial{index: index, elements: elements, of: of, vars: []*expr.Var{of}, values: map[*expr.Var]int64{}, owners: map[int64]int64{}}
 	expr.Walk(index, func(e expr.Expr) {

@@ -29,8 +29,7 @@ func Squares(f *ir.Func, has HasSquares) *ir.Func {
 	})
 }
 
-// vectors holds the vectors of a buffer in registers that dot products of SquareLanes lanes update, by first
-// element.
+// vectors holds the vectors of a buffer in registers that dot products of SquareLanes lanes update, by first element.
 type vectors struct {
 	sums  *expr.Tensor
 	begin map[int64]bool

@@ -4,8 +4,7 @@ import "github.com/tilth-dev/tilth/compiler/ir"
 
 // StorageLimits are the memory limits of a backend's functions.
 type StorageLimits struct {
-	// StackBytes is the size of the largest buffer on the stack, FrameBytes that of all stack buffers of a
-	// function.
+	// StackBytes is the size of the largest buffer on the stack, FrameBytes that of all stack buffers of a function.
 	StackBytes, FrameBytes int64
 	// AlignBytes is the alignment of workspace buffers, a power of two.
 	AlignBytes int64

@@ -7,8 +7,7 @@ import (
 )
 
 // Stream marks vector stores to streamed outputs as non-temporal, and the functions that contain such stores: these
-// must fence before they signal other workers. A store qualifies if it has all lanes of its type and an aligned
-// index.
+// must fence before they signal other workers. A store qualifies if it has all lanes of its type and an aligned index.
 func Stream(f *ir.Func, lanes func(array.DType) int64) *ir.Func {
 	m := &marker{lanes: lanes}
 	done := f.With(m.block(f.Body))

@@ -104,8 +104,7 @@ type Call struct {
 	// Args index Values, in the order of the workload's Args. They have the same elements at the same places; the
 	// workload's canonical shapes may lack axes of extent 1 and merge neighbours.
 	Args []int
-	// Variants are equivalent tasks for smaller extents, in ascending order: the first sufficient one replaces
-	// Task.
+	// Variants are equivalent tasks for smaller extents, in ascending order: the first sufficient one replaces Task.
 	Variants []Variant
 	// If lists the conditions under which an execution needs the results of the call: all must hold. Each can be
 	// evaluated if those before it hold.

@@ -21,8 +21,7 @@ const (
 // BlockwiseStages holds the numbers of the stages that compute a product with block-quantised weights, or -1 if a
 // stage does not exist. Rows stands for all axes but the columns, G for the groups of a row.
 type BlockwiseStages struct {
-	// Peak [Rows, G] holds the largest magnitude of each group, Inverse [Rows, G] the factor applied to its
-	// elements.
+	// Peak [Rows, G] holds the largest magnitude of each group, Inverse [Rows, G] the factor applied to its elements.
 	Peak, Inverse int
 	// Data [Rows, G, group] holds the data in 8 bits.
 	Data int

@@ -53,8 +53,7 @@ func (b *blockwise) bytes(source *expr.Tensor) (*expr.Tensor, func(*array.Array)
 	}
 }
 
-// pairs stores four neighbours of a column contiguously, each with its fourth successor in the high half of the
-// byte.
+// pairs stores four neighbours of a column contiguously, each with its fourth successor in the high half of the byte.
 func (b *blockwise) pairs(source *expr.Tensor) (*expr.Tensor, func(*array.Array) *array.Array) {
 	shape := []int64{b.inner.Extent / (2 * dotTerms), dotTerms * b.columns}
 	result := expr.Compute("pairs", shape, func(i []expr.Expr) expr.Expr {

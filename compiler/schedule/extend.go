@@ -86,8 +86,7 @@ func reachOf(l *expr.Load, axis *expr.Var, terms int64) reach {
 	return r
 }
 
-// extendOperand makes a stage read a tensor through a zero-padded copy and returns its number, or -1 for a
-// constant.
+// extendOperand makes a stage read a tensor through a zero-padded copy and returns its number, or -1 for a constant.
 func (s *Schedule) extendOperand(g *Stage, t *expr.Tensor, r reach) int {
 	if t.Role == expr.Constant {
 		s.extendConstant(g, t, r)

@@ -7,10 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Flatten merges spatial axes of a stage: the last one runs over all their positions in axis order, and the others
-// get an extent of one. Tiles of the merged axis continue from the end of a row at the start of the next, so that
-// only the last tile is partial. The stage must not be an output. Flatten must precede other primitives on the
-// stage.
+// Flatten merges spatial axes of a stage: the last one runs over all their positions in axis order, and the others get
+// an extent of one. Tiles of the merged axis continue from the end of a row at the start of the next, so that only the
+// last tile is partial. The stage must not be an output. Flatten must precede other primitives on the stage.
 func (s *Schedule) Flatten(stageID int, axes ...int) error {
 	g, err := s.stage(stageID)
 	switch {

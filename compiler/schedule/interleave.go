@@ -9,11 +9,10 @@ import (
 // maxInterleaved limits the factor of Interleave.
 const maxInterleaved = 64
 
-// Interleave makes a stage read a tensor through a copy in which factor neighbours along dim are contiguous,
-// followed by those for the next element along inside, as matrix instructions expect the terms of each column. Load
-// is numbered as in CacheRead. The copy is a new stage, whose number is returned. Its dimensions are the tensor's
-// other ones in order, then groups of neighbours, inside, and the neighbours of a group. Zeros fill an incomplete
-// last group.
+// Interleave makes a stage read a tensor through a copy in which factor neighbours along dim are contiguous, followed
+// by those for the next element along inside, as matrix instructions expect the terms of each column. Load is numbered
+// as in CacheRead. The copy is a new stage, whose number is returned. Its dimensions are the tensor's other ones in
+// order, then groups of neighbours, inside, and the neighbours of a group. Zeros fill an incomplete last group.
 func (s *Schedule) Interleave(stageID, load, dim, inside int, factor int64) (copied int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {

@@ -113,9 +113,8 @@ type Fuse struct {
 // Kind is the execution mode of a leaf's loop.
 type Kind uint8
 
-// The kinds of loops. Blocks and threads are those of a GPU; matrix loops run over the terms of matrix
-// instructions. Lanewise terms lie in the registers of neighbouring threads. Trimmed loops skip terms that read
-// only padding.
+// The kinds of loops. Blocks and threads are those of a GPU; matrix loops run over the terms of matrix instructions.
+// Lanewise terms lie in the registers of neighbouring threads. Trimmed loops skip terms that read only padding.
 const (
 	Serial Kind = iota
 	Parallel

@@ -23,8 +23,7 @@ func (s Sums) algorithm() string {
 	return "Strassen"
 }
 
-// leftSums reads the activation: block 2a+b holds rows a, a+2, a+4 and so on of half b of the reduction, zeros
-// beyond.
+// leftSums reads the activation: block 2a+b holds rows a, a+2, a+4 and so on of half b of the reduction, zeros beyond.
 func (q *quartering) leftSums() *expr.Tensor {
 	left := expr.Compute("left", []int64{strassen.products(), q.m, q.k}, func(i []expr.Expr) expr.Expr {
 		return choose(i[0], strassen.products(), func(p int64) expr.Expr {

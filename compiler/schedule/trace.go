@@ -204,8 +204,7 @@ func (s *Schedule) applyPack(a []int) error {
 	return s.Pack(a[0], dims)
 }
 
-// applyWinograd reads the outputs of a tile, for both directions or as rows and columns, followed by an optional
-// type.
+// applyWinograd reads the outputs of a tile, for both directions or as rows and columns, followed by an optional type.
 func (s *Schedule) applyWinograd(a []int) error {
 	switch {
 	case len(a) > 4:

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Restrict returns the part of the space in which the named knobs have only the given values. Points of the part
-// have other indices than those of the whole, and the same text. The error names a knob or a value that the space
-// lacks.
+// Restrict returns the part of the space in which the named knobs have only the given values. Points of the part have
+// other indices than those of the whole, and the same text. The error names a knob or a value that the space lacks.
 func (s *Space) Restrict(values map[string][]int64) (*Space, error) {
 	part := *s
 	part.base = nil

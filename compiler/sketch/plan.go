@@ -8,8 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 )
 
-// plan holds the decisions of the rules about a workload: the stages to inline, and how each remaining nest is
-// built.
+// plan holds the decisions of the rules about a workload: the stages to inline, and how each remaining nest is built.
 type plan struct {
 	// inline lists the stages to inline, producers first.
 	inline []int

@@ -117,8 +117,7 @@ func countLabel(g *schedule.Stage, labels map[*expr.Var]int, label int) int {
 	return n
 }
 
-// fits reports whether each reduction has a contiguous axis, and none is a product whose operands are worth
-// reusing.
+// fits reports whether each reduction has a contiguous axis, and none is a product whose operands are worth reusing.
 func (r *Rows) fits(s *schedule.Schedule) bool {
 	out := s.Stages[r.Out]
 	last := -1

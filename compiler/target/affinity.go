@@ -13,8 +13,7 @@ func RunOn(cpus []int, f func() error) error {
 	if len(cpus) == 0 {
 		return f()
 	}
-	// While a thread is locked, the Go runtime starts no other threads from it, which would inherit the
-	// affinity.
+	// While a thread is locked, the Go runtime starts no other threads from it, which would inherit the affinity.
 	runtime.LockOSThread()
 	var before, wanted unix.CPUSet
 	for _, n := range cpus {

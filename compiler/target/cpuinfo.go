@@ -34,8 +34,7 @@ func readCPUInfo(root fs.FS) (list []cpuinfo, err error) {
 	return processors, nil
 }
 
-// model returns the processor model. Virtual machines hide marketing names, so the identifying numbers are
-// included.
+// model returns the processor model. Virtual machines hide marketing names, so the identifying numbers are included.
 func (c cpuinfo) model(archName string) string {
 	switch archName {
 	case X86:

@@ -50,8 +50,7 @@ var arches = map[string]arch{
 	RISCV32: {triple: "riscv32-unknown-elf", gcc: "riscv64-unknown-elf", march: "rv32imafc", bare: true, features: []feature{{name: "zba"}, {name: "zbb"}}},
 }
 
-// FeatureNames returns the instruction set extensions of an architecture that targets distinguish, by compiler
-// names.
+// FeatureNames returns the instruction set extensions of an architecture that targets distinguish, by compiler names.
 func FeatureNames(of string) []string { return arches[of].featureNames() }
 
 func archNames() []string { return slices.Sorted(maps.Keys(arches)) }

@@ -168,8 +168,7 @@ func Assembles(name string) bool { return strings.Contains(name, behind) }
 // assembly is the file name of the assembler's output.
 const assembly = "assembly"
 
-// assemble assembles a file in the build directory; it returns nil if the toolchain has no assembler for the
-// target.
+// assemble assembles a file in the build directory; it returns nil if the toolchain has no assembler for the target.
 func (tc *Toolchain) assemble(ctx context.Context, b Build, dir, source string) ([]byte, error) {
 	a := tc.assemblerFor(b.Target)
 	if len(b.Assemble) == 0 || a == nil {

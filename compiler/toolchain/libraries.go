@@ -10,8 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// libraries returns the flags that link a build with its libraries. The error names a library that is not
-// installed.
+// libraries returns the flags that link a build with its libraries. The error names a library that is not installed.
 func (tc *Toolchain) libraries(ctx context.Context, b Build) (flags []string, err error) {
 	for _, name := range b.Libraries {
 		flag, err := tc.installed(ctx, b, name)

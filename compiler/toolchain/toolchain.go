@@ -72,8 +72,7 @@ func Find(ctx context.Context, override string) (*Toolchain, error) {
 	return tc, nil
 }
 
-// versionTimeout limits the time a compiler may take to print its version; network file systems are slow at first
-// use.
+// versionTimeout limits the time a compiler may take to print its version; network file systems are slow at first use.
 const versionTimeout = 30 * time.Second
 
 func locate(override string) (string, error) {

@@ -81,9 +81,8 @@ type Knob struct {
 	Values []int64 `json:"values"`
 }
 
-// Pack is the layout of a constant, outermost dimension first: D is a whole dimension, D/F its quotient by F and
-// D%F its remainder. Each dimension occurs either whole or as quotient and remainder. Elements beyond the end are
-// zero.
+// Pack is the layout of a constant, outermost dimension first: D is a whole dimension, D/F its quotient by F and D%F
+// its remainder. Each dimension occurs either whole or as quotient and remainder. Elements beyond the end are zero.
 type Pack struct {
 	Constant int      `json:"constant"`
 	Dims     []string `json:"dims"`

@@ -11,8 +11,7 @@ import (
 //go:embed src/version.c
 var versionCode string
 
-// CheckName is the function of Check's text: it returns an error text if libraries do not match the kernels, or
-// NULL.
+// CheckName is the function of Check's text: it returns an error text if libraries do not match the kernels, or NULL.
 const CheckName = "tilth_libraries"
 
 // Check returns a translation unit that compares the versions of the libraries with those that the kernels require,

@@ -12,8 +12,7 @@ type Loss interface {
 	Name() string
 	// Start returns the constant prediction of an empty model.
 	Start(d *Data) float64
-	// Derivatives sets the first and second derivatives of the loss at the predictions. Random numbers come
-	// from rng.
+	// Derivatives sets the first and second derivatives of the loss at the predictions. Random numbers come from rng.
 	Derivatives(d *Data, predictions, first, second []float64, rng *rand.Rand)
 }
 
@@ -41,9 +40,8 @@ func (Squared) Derivatives(d *Data, predictions, first, second []float64, _ *ran
 	}
 }
 
-// Rank is the logistic loss of pairs of rows in a group: log(1 + exp(better - worse)) of their predictions,
-// weighted by the distance of their labels and by the rows' weights. Only the order of predictions within a
-// group matters.
+// Rank is the logistic loss of pairs of rows in a group: log(1 + exp(better - worse)) of their predictions, weighted
+// by the distance of their labels and by the rows' weights. Only the order of predictions within a group matters.
 type Rank struct {
 	// Pairs is the number of rows that each row is compared with in a round, drawn anew each time; 0 means 8.
 	Pairs int

@@ -13,8 +13,7 @@ type Params struct {
 	Leaves int
 	// LearningRate scales each tree.
 	LearningRate float64
-	// MinWeight is the minimum sum of second derivatives in a leaf; for the squared error, the minimum number
-	// of rows.
+	// MinWeight is the minimum sum of second derivatives in a leaf; for the squared error, the minimum number of rows.
 	MinWeight float64
 	// L2 is added to the sum of second derivatives of a leaf, which shrinks its value.
 	L2 float64

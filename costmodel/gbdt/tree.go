@@ -47,8 +47,7 @@ func (t *Tree) leaf(row []float32) int {
 	}
 }
 
-// check returns an error unless every path ends at a leaf, each node and leaf is reached once, and features
-// exist.
+// check returns an error unless every path ends at a leaf, each node and leaf is reached once, and features exist.
 func (t *Tree) check(features int) error {
 	if len(t.Leaves) != len(t.Nodes)+1 {
 		return fmt.Errorf("%d leaves do not end %d nodes", len(t.Leaves), len(t.Nodes))

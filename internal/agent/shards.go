@@ -19,9 +19,8 @@ import (
 // with one shard, the usual case, is called without routing. The refusal of the first call without a shard
 // reveals that there are more.
 //
-// An agent has a session with every shard, and the token of its session names all of them. Requests for work
-// go to one shard after the other and then wait at all of them, so trackers need not exchange information
-// about agents.
+// An agent has a session with every shard, and the token of its session names all of them. Requests for work go to one
+// shard after the other and then wait at all of them, so trackers need not exchange information about agents.
 type shards struct {
 	several bool         // whether there are several addresses
 	count   atomic.Int32 // 0 if unknown, as for a farm with one shard

@@ -45,9 +45,8 @@ func (s *shards) find(ctx context.Context, conn *grpc.ClientConn) error {
 	return nil // the stream reports any other error
 }
 
-// shardedStream is a stream to one shard, to all of them, or to one after the other until one has the
-// requested data. Like any stream, it is used by one sending and one receiving goroutine, and receives after
-// sending.
+// shardedStream is a stream to one shard, to all of them, or to one after the other until one has the requested data.
+// Like any stream, it is used by one sending and one receiving goroutine, and receives after sending.
 type shardedStream struct {
 	*shards
 	ctx  context.Context

@@ -19,11 +19,10 @@ import (
 // must start over.
 func History(err error) bool { return wire.Reason(err) == wire.ReasonHistory }
 
-// Watch calls visit with every event of a job from a sequence number on (0 is the first), stored and live,
-// without gaps or repeats across restarts of the tracker. It returns nil after the job's last event, or else
-// the error of visit, the tracker's refusal, or the cause of ctx. It returns an error if the log has a gap,
-// or if a restored backup replaced the events (then History reports true), because both would invalidate
-// everything derived from the events.
+// Watch calls visit with every event of a job from a sequence number on (0 is the first), stored and live, without
+// gaps or repeats across restarts of the tracker. It returns nil after the job's last event, or else the error of
+// visit, the tracker's refusal, or the cause of ctx. It returns an error if the log has a gap, or if a restored backup
+// replaced the events (then History reports true), because both would invalidate everything derived from the events.
 func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
 	return WatchStatus(ctx, conn, log, jobID, from, visit, nil)
 }

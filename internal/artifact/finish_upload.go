@@ -124,10 +124,8 @@ func (s *Store) beginSealing(ctx context.Context, digest string) (ended func(), 
 // settle syncs the content and the name. If any step fails the file is unusable: a later sync of the same bytes may
 // succeed although they were lost. A failed transfer to a server may be repeated, though.
 func (s *Store) settle(u *upload) (Blob, error) {
-	// gofail: var beforeArtifactSync struct{}
-	// gofail: var failedArtifactSync string
-	// lost := u.out.(interface{ Truncate(int64) error }).Truncate(0)
-	// return Blob{}, errors.Join(errors.New(failedArtifactSync), lost)
+	// gofail: var beforeArtifactSync struct{} gofail: var failedArtifactSync string lost := u.out.(interface{
+	// Truncate(int64) error }).Truncate(0) return Blob{}, errors.Join(errors.New(failedArtifactSync), lost)
 	err := errors.Join(u.out.Sync(), u.out.Close())
 	u.out = nil
 	if err != nil {

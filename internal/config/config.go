@@ -30,9 +30,8 @@ func Variable(flag string) string {
 	return "TILTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Apply sets the flags missing on the command line and returns all settings by name. lookup reads the
-// environment; an empty variable counts as unset. The configuration file is optional and named by the flag
-// FileFlag or its variable.
+// Apply sets the flags missing on the command line and returns all settings by name. lookup reads the environment; an
+// empty variable counts as unset. The configuration file is optional and named by the flag FileFlag or its variable.
 func Apply(flags *pflag.FlagSet, lookup func(string) (string, bool)) ([]Setting, error) {
 	path := ""
 	if f := flags.Lookup(FileFlag); f != nil {

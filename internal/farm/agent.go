@@ -28,8 +28,7 @@ type AgentConfig struct {
 	Tracker string
 	// Proof authenticates the agent.
 	Proof certs.Proof
-	// Name is unique in the farm and stable across restarts; empty means the host name and the kind of the
-	// agent.
+	// Name is unique in the farm and stable across restarts; empty means the host name and the kind of the agent.
 	Name string
 	// Slots is the number of leases held at a time; 0 means the default of the kind.
 	Slots int
@@ -37,11 +36,9 @@ type AgentConfig struct {
 	CacheDir string
 	// ScratchDir is removed with the agent; empty means a folder in CacheDir derived from the name.
 	ScratchDir string
-	// Lock is the host's lock; nil means the one in hostlock.DefaultDir(), which reports long waits to
-	// Logger.
+	// Lock is the host's lock; nil means the one in hostlock.DefaultDir(), which reports long waits to Logger.
 	Lock *hostlock.Lock
-	// DrainGrace is the time that held work may take when the agent stops; 0 means the default of
-	// agent.Config.
+	// DrainGrace is the time that held work may take when the agent stops; 0 means the default of agent.Config.
 	DrainGrace time.Duration
 	// HTTP is the address that serves metrics and health; empty means none.
 	HTTP string
@@ -69,8 +66,7 @@ type base struct {
 	site     *site
 }
 
-// begin sets up the shared part of an agent. It empties the scratch folder, which belongs to the agent's name
-// alone.
+// begin sets up the shared part of an agent. It empties the scratch folder, which belongs to the agent's name alone.
 func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) {
 	host, err := os.Hostname()
 	if err != nil {

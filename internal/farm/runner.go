@@ -28,8 +28,7 @@ import (
 	"github.com/tilth-dev/tilth/runner/packagerun"
 )
 
-// runnerSlots is 2 so that a runner fetches the next batch while it times one. The host's lock serialises the
-// timing.
+// runnerSlots is 2 so that a runner fetches the next batch while it times one. The host's lock serialises the timing.
 const runnerSlots = 2
 
 // RunnerConfig configures a runner.
@@ -52,8 +51,7 @@ type RunnerConfig struct {
 	Meter *runner.EnergyMeter
 	// Calibrate lets the tracker monitor the device by calibrations.
 	Calibrate bool
-	// Sandbox selects how to proceed when an isolation mechanism is unavailable; empty means
-	// sandbox.BestEffort.
+	// Sandbox selects how to proceed when an isolation mechanism is unavailable; empty means sandbox.BestEffort.
 	Sandbox sandbox.Mode
 }
 
@@ -207,8 +205,7 @@ func (b *base) bindBoard(board *boards.Board) {
 	}
 }
 
-// dataSeed returns a random seed for verification data, so that candidates cannot know the results in
-// advance.
+// dataSeed returns a random seed for verification data, so that candidates cannot know the results in advance.
 func dataSeed() (uint64, error) {
 	var bytes [8]byte
 	if _, err := rand.Read(bytes[:]); err != nil {

@@ -28,8 +28,7 @@ type Security struct {
 	Tokens string
 	// OIDC configures the OpenID Connect issuer whose tokens are accepted, if any.
 	OIDC *oidc.Config
-	// AuditFile is the path of the audit log; AuditTo is an alternative writer. Without both there is no
-	// audit log.
+	// AuditFile is the path of the audit log; AuditTo is an alternative writer. Without both there is no audit log.
 	AuditFile string
 	AuditTo   io.Writer
 	// AuditMaxBytes and AuditKeep are passed to access.OpenAuditFile.

@@ -29,8 +29,7 @@ type TrackerConfig struct {
 	Records, ArtifactsDir string
 	// ReleasesDir is the folder of a release offered to agents; empty means none.
 	ReleasesDir string
-	// ObjectStore is the address of an object store for artifacts (see s3.ParseAddress); empty means
-	// ArtifactsDir.
+	// ObjectStore is the address of an object store for artifacts (see s3.ParseAddress); empty means ArtifactsDir.
 	ObjectStore string
 	// Listen is the gRPC address, host:port or unix:PATH.
 	Listen string

@@ -16,8 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
-// tunerSlots lets a tuner search for several jobs at a time, because it mostly waits for builds and
-// measurements.
+// tunerSlots lets a tuner search for several jobs at a time, because it mostly waits for builds and measurements.
 const tunerSlots = 4
 
 // TunerConfig configures a tuner.

@@ -24,9 +24,8 @@ func unreachableService(err error) error {
 // isUnreachable reports whether an error means that a server is unreachable.
 func isUnreachable(err error) bool { return unreachableService(err) != nil }
 
-// isTransient reports whether an error of a store is transient. Until the process has served or stood by, its
-// address may be wrong. Later, all errors of opening are transient, except those caused by changes to the
-// database.
+// isTransient reports whether an error of a store is transient. Until the process has served or stood by, its address
+// may be wrong. Later, all errors of opening are transient, except those caused by changes to the database.
 func isTransient(err error, began, opening bool) bool {
 	if !began {
 		return isUnreachable(err) && !s3.WrongAddress(err) || errors.Is(err, records.ErrInUse)

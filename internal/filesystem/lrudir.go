@@ -39,8 +39,7 @@ func (d *LRUDir) Touch(name string) bool {
 	return os.Chtimes(d.Path(name), now, now) == nil
 }
 
-// Evict removes the least recently used files until the cap is met. It keeps the newest file regardless of
-// its size.
+// Evict removes the least recently used files until the cap is met. It keeps the newest file regardless of its size.
 func (d *LRUDir) Evict(newest string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

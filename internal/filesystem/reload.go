@@ -24,8 +24,7 @@ type Reloaded[T any] struct {
 	value      T
 }
 
-// stamp identifies the state of a file. Renaming changes the inode; writing in place changes the time or
-// size.
+// stamp identifies the state of a file. Renaming changes the inode; writing in place changes the time or size.
 type stamp struct {
 	modified time.Time
 	size     int64

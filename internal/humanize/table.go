@@ -95,8 +95,7 @@ func printable(r rune) rune {
 	return ' '
 }
 
-// Write writes the table with two spaces between columns and no trailing blanks. A Screen gets an elided
-// table.
+// Write writes the table with two spaces between columns and no trailing blanks. A Screen gets an elided table.
 func (t *Table) Write(w io.Writer) error {
 	screen, is := w.(*Screen)
 	if !is {

@@ -13,8 +13,7 @@ import (
 // Missing stands for an absent value.
 const Missing = "-"
 
-// Seconds formats a duration with three significant digits and a suitable unit, or Missing if it is not
-// positive.
+// Seconds formats a duration with three significant digits and a suitable unit, or Missing if it is not positive.
 func Seconds(s float64) string { return small(s, "s") }
 
 // Joules formats an energy from nJ to J, or Missing if it is not positive.

@@ -80,8 +80,7 @@ func Lost(err error) bool {
 	return false
 }
 
-// Do calls until success, a permanent error (not Lost), or the end of ctx. The policy bounds each attempt's
-// context.
+// Do calls until success, a permanent error (not Lost), or the end of ctx. The policy bounds each attempt's context.
 func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(context.Context) error) error {
 	limit := p.Try
 	if limit == 0 {

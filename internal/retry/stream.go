@@ -24,9 +24,8 @@ func LaterStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCo
 	return &laterStream{ClientStream: stream, ctx: ctx, begin: begin}, nil
 }
 
-// maxResent bounds the bytes kept for resending. The other side does not read a deferred stream, so no more
-// than this is in flight: a window, gRPC's buffer ahead of it (writeQuota), the message started last, and the
-// next, waiting one.
+// maxResent bounds the bytes kept for resending. The other side does not read a deferred stream, so no more than this
+// is in flight: a window, gRPC's buffer ahead of it (writeQuota), the message started last, and the next, waiting one.
 const (
 	maxResent  = wire.WindowBytes + writeQuota + 2*(wire.PieceBytes+1<<10)
 	writeQuota = 64 << 10

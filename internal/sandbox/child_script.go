@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is one system call that a child makes before its program starts. Its script keeps the memory that it
-// points to.
+// call is one system call that a child makes before its program starts. Its script keeps the memory that it points to.
 type call struct {
 	number uintptr
 	args   [6]uintptr
@@ -24,13 +23,11 @@ type call struct {
 	what        string
 }
 
-// script is the work of a child between its creation and its program: a list of system calls, because the
-// child of a multi-threaded process can do hardly anything else. The parent builds the script, and fork
-// executes it in the child.
+// script is the work of a child between its creation and its program: a list of system calls, because the child of a
+// multi-threaded process can do hardly anything else. The parent builds the script, and fork executes it in the child.
 type script struct {
 	calls []call
-	// kept holds the memory that arguments point to. The child uses the parent's memory, and the heap does
-	// not move.
+	// kept holds the memory that arguments point to. The child uses the parent's memory, and the heap does not move.
 	kept []any
 	// layer is the layer of the calls being added.
 	layer Layer

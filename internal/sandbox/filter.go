@@ -78,9 +78,8 @@ var naming = []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, 
 // descriptorOptions lists the allowed options of fcntl.
 var descriptorOptions = []uint32{unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL}
 
-// allowed returns rules for unconditional calls, including those of this architecture, and for calls with
-// restricted arguments. self is the pid of the process, the only one that it may signal; 0 before it is
-// known.
+// allowed returns rules for unconditional calls, including those of this architecture, and for calls with restricted
+// arguments. self is the pid of the process, the only one that it may signal; 0 before it is known.
 func allowed(numbers []int, options []uint32, self int) []rule {
 	list := make([]rule, 0, len(numbers)+len(harmlessHere)+16)
 	for _, n := range slices.Concat(numbers, harmlessHere) {

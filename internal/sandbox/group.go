@@ -97,8 +97,7 @@ func divided(own string) string {
 	return own
 }
 
-// divide enables limits for the subgroups of a group. Unless it is the root group, this process must leave it
-// first.
+// divide enables limits for the subgroups of a group. Unless it is the root group, this process must leave it first.
 func divide(dir string) error {
 	err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0)
 	if err == nil {

@@ -144,8 +144,7 @@ func (s *Sandbox) checkReach() {
 	}
 }
 
-// tryMemory uses a control group. Without it, per-process limits suffice, because processes cannot start
-// others.
+// tryMemory uses a control group. Without it, per-process limits suffice, because processes cannot start others.
 func (s *Sandbox) tryMemory() {
 	groups, err := openGroups()
 	if err == nil {

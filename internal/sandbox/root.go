@@ -50,8 +50,7 @@ type root struct {
 	added []string
 }
 
-// newRoot mounts an empty tree on a folder. The child has its own mounts, so other processes do not see the
-// tree.
+// newRoot mounts an empty tree on a folder. The child has its own mounts, so other processes do not see the tree.
 func (s *script) newRoot(dir string, added []string) *root {
 	s.layer = Files
 	s.ownMounts()

@@ -198,8 +198,7 @@ type Layer string
 const (
 	// User runs programs as a different user, or in a user namespace.
 	User Layer = "user"
-	// Processes hides other processes, which can neither be seen nor signalled. All processes end with the
-	// first.
+	// Processes hides other processes, which can neither be seen nor signalled. All processes end with the first.
 	Processes Layer = "processes"
 	// Network removes network access, including loopback.
 	Network Layer = "network"

@@ -52,8 +52,7 @@ const DecisionLevel = 0.95
 
 // Paired compares two alternatives that were timed in turns.
 type Paired struct {
-	// Ratio is the median over the turns of the first time divided by the second: above 1, the second is
-	// faster.
+	// Ratio is the median over the turns of the first time divided by the second: above 1, the second is faster.
 	Ratio float64 `json:"speed_up"`
 	// Low and High bound the median ratio with a probability of RatioLevel.
 	Low        float64 `json:"speed_up_low"`
@@ -61,10 +60,9 @@ type Paired struct {
 	RatioLevel float64 `json:"speed_up_level"`
 }
 
-// PairedRatio compares samples taken in turns. The k-th samples of both are adjacent in time, so disturbances
-// of the machine affect both and cancel in their ratio. The interval is that of the sign test on the ratios,
-// by order statistics (see MedianInterval). It assumes independent turns of any distribution. Incomplete
-// turns are ignored.
+// PairedRatio compares samples taken in turns. The k-th samples of both are adjacent in time, so disturbances of the
+// machine affect both and cancel in their ratio. The interval is that of the sign test on the ratios, by order
+// statistics (see MedianInterval). It assumes independent turns of any distribution. Incomplete turns are ignored.
 func PairedRatio(first, second []float64) Paired {
 	var ratios []float64
 	for k := range min(len(first), len(second)) {

@@ -53,9 +53,8 @@ func Quartiles(samples []float64) (low, median, high float64) {
 // deviations.
 const lowerHalf = 0.6745
 
-// Steady returns the lower quartile of samples that disturbances may have lengthened, but never shortened,
-// and an estimate of their relative standard deviation from the less disturbed half. It returns zeros without
-// samples.
+// Steady returns the lower quartile of samples that disturbances may have lengthened, but never shortened, and an
+// estimate of their relative standard deviation from the less disturbed half. It returns zeros without samples.
 func Steady(samples []float64) (low, noise float64) {
 	low, middle, _ := Quartiles(samples)
 	if middle == 0 {

@@ -73,10 +73,9 @@ const (
 	allParts  = 512
 )
 
-// pick chooses an alternative of each task that minimises the total time within the limit. It solves a
-// knapsack problem by dynamic programming over the tasks and the parts of the limit, and prefers the first of
-// equal alternatives. The first alternative of a task is the fastest, and one alternative of each adds
-// nothing.
+// pick chooses an alternative of each task that minimises the total time within the limit. It solves a knapsack
+// problem by dynamic programming over the tasks and the parts of the limit, and prefers the first of equal
+// alternatives. The first alternative of a task is the fastest, and one alternative of each adds nothing.
 func pick(tasks []program.Task, lists [][]alternative, limit size) []int {
 	k := knapsack{limit: limit, seconds: make([]float64, (sumsParts+1)*(allParts+1))}
 	picked := make([]int, len(lists))

@@ -13,9 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
-// unmeasured returns the schedules of a task without a record, one per algorithm that the numerics level
-// allows, fastest first: according to the cost model, if there is something to learn from, or else the
-// analytic cost.
+// unmeasured returns the schedules of a task without a record, one per algorithm that the numerics level allows,
+// fastest first: according to the cost model, if there is something to learn from, or else the analytic cost.
 func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics schedule.Numerics) ([]alternative, error) {
 	s, err := registry.Space(task.Workload, c.target, numerics)
 	if err != nil {

@@ -19,8 +19,7 @@ type FollowHooks struct {
 	Status func(*tilthv1.JobStatus)
 	// Changed is called after the tally has changed.
 	Changed func()
-	// Restored is called if the tracker's records were restored from a backup, before the job's history is
-	// read again.
+	// Restored is called if the tracker's records were restored from a backup, before the job's history is read again.
 	Restored func() error
 }
 

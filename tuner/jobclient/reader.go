@@ -52,9 +52,8 @@ func (r *ModelReader) Try(ctx context.Context) error {
 	return err
 }
 
-// Read reads the models of a job in files, which it makes readable for other users. It returns a report
-// without a lease, of tasks or of the failure of the models. The error is the cause of ctx, or a fault of the
-// machine.
+// Read reads the models of a job in files, which it makes readable for other users. It returns a report without a
+// lease, of tasks or of the failure of the models. The error is the cause of ctx, or a fault of the machine.
 func (r *ModelReader) Read(ctx context.Context, files ModelFiles, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
 	encoded, err := proto.Marshal(work)
 	if err != nil {

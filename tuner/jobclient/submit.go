@@ -11,8 +11,7 @@ import (
 
 // DeviceChoice selects the device of a job.
 type DeviceChoice struct {
-	// Device is the device's name, its class, or a label (rack=3); it may be empty if all devices are of one
-	// kind.
+	// Device is the device's name, its class, or a label (rack=3); it may be empty if all devices are of one kind.
 	Device string
 	// Threads is the number of threads per kernel; 0 means the device's maximum.
 	Threads int

@@ -21,8 +21,7 @@ type Model struct {
 	Weight float64
 }
 
-// Join lists the tasks of several models in order. It merges tasks with equal workloads and adds their
-// weights.
+// Join lists the tasks of several models in order. It merges tasks with equal workloads and adds their weights.
 func Join(models ...Model) []Task {
 	taken, at := map[string]int{}, map[string]int{}
 	var tasks []Task

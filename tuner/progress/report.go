@@ -42,8 +42,7 @@ func (t *Tally) WriteTable(w io.Writer) error {
 	return table.Write(w)
 }
 
-// BestJoules returns the energy of an execution of the model with the best schedules, or 0 if it was not
-// measured.
+// BestJoules returns the energy of an execution of the model with the best schedules, or 0 if it was not measured.
 func (t *Tally) BestJoules() (joules float64) {
 	for i := range t.Tasks {
 		joules += t.Tasks[i].Weight * t.Tasks[i].Best.GetEnergyJoules()

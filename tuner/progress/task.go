@@ -99,8 +99,7 @@ func (t *Task) set(p *tilthv1.TaskProgress) {
 	}
 }
 
-// measuredAgain discards earlier jobs' measurement of their best candidate once this job has measured it,
-// too.
+// measuredAgain discards earlier jobs' measurement of their best candidate once this job has measured it, too.
 func (t *Task) measuredAgain(m *tilthv1.Measurement) {
 	if m.GetLatencySeconds() > 0 && m.GetCandidate().GetDigest() == t.knownBestDigest {
 		t.knownBestSeconds = 0
@@ -163,8 +162,7 @@ func (t *Task) Limit() (seconds float64, byBytes bool) {
 	return max(arithmetic, bytes), bytes > arithmetic
 }
 
-// unbeaten returns a limit in seconds, or 0 if the best latency is so far below it that the rates must be too
-// low.
+// unbeaten returns a limit in seconds, or 0 if the best latency is so far below it that the rates must be too low.
 func (t *Task) unbeaten(limit float64) float64 {
 	if t.BestSeconds > 0 && humanize.Share(limit, t.BestSeconds) == humanize.Missing {
 		return 0
@@ -172,9 +170,8 @@ func (t *Task) unbeaten(limit float64) float64 {
 	return limit
 }
 
-// multiplications returns the multiplications of the best schedule relative to direct sums: 1 without a best
-// schedule, and 0, which only leaves the memory limit, if a schedule with another algorithm does not report
-// them.
+// multiplications returns the multiplications of the best schedule relative to direct sums: 1 without a best schedule,
+// and 0, which only leaves the memory limit, if a schedule with another algorithm does not report them.
 func (t *Task) multiplications() float64 {
 	c := t.Best.GetCandidate()
 	direct := c.GetNumerics() == "" || c.GetNumerics() == wire.NumericsStrict

@@ -88,8 +88,7 @@ func (r remote) Add(ctx context.Context, batch []*tilthv1.Record) (added, there 
 	return added, there, err
 }
 
-// later repeats a call for as long as the tracker defers it for its rate limit, because an exchange makes
-// many calls.
+// later repeats a call for as long as the tracker defers it for its rate limit, because an exchange makes many calls.
 func later(ctx context.Context, call func() error) error {
 	for {
 		err := call()

@@ -28,9 +28,8 @@ type Source interface {
 	io.Closer
 }
 
-// OpenFile opens a records file for reading or, if writable, also for importing, which creates a missing
-// file. It logs damaged rows, which are omitted. While a local search has the file open, requests go to that
-// process.
+// OpenFile opens a records file for reading or, if writable, also for importing, which creates a missing file. It logs
+// damaged rows, which are omitted. While a local search has the file open, requests go to that process.
 func OpenFile(path string, writable bool, log *slog.Logger) (Peer, error) {
 	if socket := records.Announced(path); socket != "" {
 		return Dial("unix:"+socket, log)

@@ -72,8 +72,7 @@ func (v *View) Times(rows []Row) []float64 {
 	return Costs(rows)
 }
 
-// Err returns the reason why the model cannot be used, or nil. Without the model, searches rank by the
-// analytic cost.
+// Err returns the reason why the model cannot be used, or nil. Without the model, searches rank by the analytic cost.
 func (j *Job) Err() error { return j.err }
 
 // current returns the model, trained up to the latest step.

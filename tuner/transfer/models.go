@@ -26,8 +26,7 @@ type Models struct {
 	Dir string
 }
 
-// Use sets the source of the history's model and returns the history. It must be called before the history is
-// used.
+// Use sets the source of the history's model and returns the history. It must be called before the history is used.
 func (h *History) Use(m Models) *History {
 	h.models = m
 	return h
@@ -36,8 +35,7 @@ func (h *History) Use(m Models) *History {
 const (
 	// jobTrees trees with jobLeaves leaves are added for a job's own trials.
 	jobTrees, jobLeaves = 40, 15
-	// recipe identifies the training procedure. Change it with the procedure, so that cached models are
-	// trained again.
+	// recipe identifies the training procedure. Change it with the procedure, so that cached models are trained again.
 	recipe = "history 3"
 	// addedTrees is the number of trees that a history adds to a prior.
 	addedTrees = 60
@@ -48,8 +46,7 @@ func jobOptions(samples int) costmodel.Options {
 	return costmodel.Options{Trees: jobTrees, Leaves: jobLeaves, Loss: costmodel.Latency, Trust: 1, Seed: uint64(samples)}
 }
 
-// learnt returns the model of all tasks, trained on first use. It returns nil if there is nothing to learn
-// from.
+// learnt returns the model of all tasks, trained on first use. It returns nil if there is nothing to learn from.
 func (h *History) learnt() (*costmodel.Model, error) {
 	h.once.Do(func() { h.model, h.err = h.learn() })
 	return h.model, h.err

@@ -53,8 +53,7 @@ func (h *History) Guesses(s *searchspace.Space) ([]Guess, error) {
 	return defaults, err
 }
 
-// promising returns the points of similar tasks, the hand-written ones, and the analytically best of a fixed
-// sample.
+// promising returns the points of similar tasks, the hand-written ones, and the analytically best of a fixed sample.
 func (h *History) promising(s *searchspace.Space) []searchspace.Point {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var drawn []searchspace.Point

@@ -92,8 +92,7 @@ func shapesOf(key string) ([]int64, error) {
 	return shapes, nil
 }
 
-// split is an SP step: it splits an axis of a stage into lengths, outermost first, without the outermost of
-// all.
+// split is an SP step: it splits an axis of a stage into lengths, outermost first, without the outermost of all.
 type split struct {
 	stage, extent int64
 	lengths       []int64
@@ -190,8 +189,7 @@ func (n nest) valid() bool {
 	return true
 }
 
-// interpret identifies the operator of the tiled sum by the extents of its loops and the shapes of its
-// arguments.
+// interpret identifies the operator of the tiled sum by the extents of its loops and the shapes of its arguments.
 func (s *stepsRead) interpret(shapes []int64) (*measured, error) {
 	nests := s.nests()
 	switch {

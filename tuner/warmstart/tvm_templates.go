@@ -41,8 +41,7 @@ var templates = map[string]template{
 // different knobs.
 var kinds = []string{"", "direct", "contrib_spatial_pack"}
 
-// ofTemplate parses a line of a task. kind is the template's kind in version 0.1, where several kinds share a
-// name.
+// ofTemplate parses a line of a task. kind is the template's kind in version 0.1, where several kinds share a name.
 func ofTemplate(name, kind string, args list, k *knobs) (*measured, error) {
 	if name == "dense_nopack.x86" {
 		return nil, refuse(Structure, "%s, which has terms of one sum in a vector: tiles here have results there", name)

@@ -46,8 +46,7 @@ const (
 	progressGap = 2
 )
 
-// table renders tasks as lines of at most width columns, under headings. If summed, the last task stands for
-// several.
+// table renders tasks as lines of at most width columns, under headings. If summed, the last task stands for several.
 func table(tasks []task, summed bool, whole float64, width int) []string {
 	longest := 0
 	for _, t := range tasks {

@@ -23,8 +23,7 @@ type snapshot struct {
 	statusAt             time.Duration // since started
 	started              time.Time
 	shares               func(elapsed time.Duration) progress.Shares
-	// tasks is sorted: tasks without a correct candidate, then by share of the total latency, then untried
-	// tasks.
+	// tasks is sorted: tasks without a correct candidate, then by share of the total latency, then untried tasks.
 	tasks []task
 }
 
@@ -123,8 +122,7 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	return parts
 }
 
-// latency describes the latency of all tasks, with the untuned and the minimum one. It skips tasks without a
-// latency.
+// latency describes the latency of all tasks, with the untuned and the minimum one. It skips tasks without a latency.
 func (s *snapshot) latency() string {
 	text := "model " + humanize.Seconds(s.best)
 	switch {

@@ -68,9 +68,8 @@ func naturalLayout(n *graph.Node) []int {
 	return op.LayoutOf(n.Node, layouts)
 }
 
-// reshapeLayout returns the layout in which a reshaped value has the bytes of its operand; false if none exists.
-// It divides the shapes into the smallest runs of axes with equal products; a layout that permutes whole runs is
-// kept.
+// reshapeLayout returns the layout in which a reshaped value has the bytes of its operand; false if none exists. It
+// divides the shapes into the smallest runs of axes with equal products; a layout that permutes whole runs is kept.
 func reshapeLayout(in []int64, layout []int, out []int64) ([]int, bool) {
 	runOf := make([]int, len(in)) // per axis of in
 	var runs [][]int              // axes of out in each run

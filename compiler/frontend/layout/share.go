@@ -10,8 +10,7 @@ import (
 
 // shareMemory places values in the memory of others, so that data movement costs no pass over memory: reshapes and
 // transpositions share the bytes of their operands, slices and splits are parts of them, and the operands of a
-// concatenation are computed in place. Kernels access parts through strides. An output of the model is never a
-// part.
+// concatenation are computed in place. Kernels access parts through strides. An output of the model is never a part.
 func shareMemory(g *graph.Graph) error {
 	s := &sharing{Graph: g, readers: g.Users()}
 	for _, n := range g.Nodes {

@@ -94,8 +94,7 @@ func (o *opener) checkResult(name string, k int, graphs []*graph.Graph, alike in
 		name, shapes[0], o.say(0), shapes[s], o.say(s), o.names())
 }
 
-// unlike returns the first sample whose numbers do not have the form of the first ones; -1 if there is no such
-// sample.
+// unlike returns the first sample whose numbers do not have the form of the first ones; -1 if there is no such sample.
 func (o *opener) unlike(lists [][]int64, first int) (sample int) {
 	for s, list := range lists {
 		if len(list) != len(lists[0]) {

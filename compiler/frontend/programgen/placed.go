@@ -94,9 +94,8 @@ func (v *valueOf) begin(first []form, root []int64) {
 	}
 }
 
-// mayMove reports whether the start of a view may depend on the extents: the view is only read, or is the only
-// written part of an output that continues an input. Kernels compute whole tiles, which may overwrite elements
-// after the view.
+// mayMove reports whether the start of a view may depend on the extents: the view is only read, or is the only written
+// part of an output that continues an input. Kernels compute whole tiles, which may overwrite elements after the view.
 func (v *valueOf) mayMove() bool {
 	p := v.emitters[0].program
 	own := p.Values[v.index[0]]

@@ -58,8 +58,7 @@ func foldable(n *graph.Node) bool {
 	return ok && p.Scalable && graph.AllKnown(n.Operands[1:])
 }
 
-// scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it
-// returns.
+// scaleWeights replaces p and the normalisation n that follows it by p with other weights and bias, which it returns.
 func scaleWeights(g *graph.Graph, n, p *graph.Node, scale, shift []float64) (*graph.Node, error) {
 	g.Budget.Bytes(int64(len(p.Operands[1].Const.Data)))
 	product, _ := p.Product()

@@ -11,11 +11,10 @@ import (
 // maxNodes limits the nodes of a kernel, so that its expressions stay small.
 const maxNodes = 40
 
-// Partition divides the graph into kernels, in an order in which they can run. Each reduction absorbs the
-// elementwise operators that follow it, starting with the largest reductions; the remaining operators form kernels
-// of their own. A result with further readers is stored, and the operators after it are still computed in the same
-// kernel. A value that only a product reads is computed in the product's kernel. Views outside kernels become
-// aliases.
+// Partition divides the graph into kernels, in an order in which they can run. Each reduction absorbs the elementwise
+// operators that follow it, starting with the largest reductions; the remaining operators form kernels of their own. A
+// result with further readers is stored, and the operators after it are still computed in the same kernel. A value
+// that only a product reads is computed in the product's kernel. Views outside kernels become aliases.
 func Partition(g *graph.Graph) []*graph.Kernel {
 	g.Number()
 	p := &partitioner{Graph: g, readers: g.Users()}
@@ -74,9 +73,8 @@ func (p *partitioner) grow(anchor *graph.Node) *graph.Kernel {
 }
 
 // region returns the smallest set of nodes after v that computes one result from v and other values, and that
-// dominates all uses of v: the nodes up to the immediate post-dominator of v. All are elementwise on v's shape; or
-// the region is a single transposition, or a reshape of axes with extent one. It returns nil if there is no such
-// set.
+// dominates all uses of v: the nodes up to the immediate post-dominator of v. All are elementwise on v's shape; or the
+// region is a single transposition, or a reshape of axes with extent one. It returns nil if there is no such set.
 func (p *partitioner) region(v *graph.Value) []*graph.Node {
 	if p.IsOutput(v) {
 		return nil

@@ -72,8 +72,7 @@ func (c Config) role(claims map[string]any) (access.Role, bool) {
 	return "", false
 }
 
-// find returns a claim by its name or else by a dotted path: realm_access.roles is roles within
-// realm_access.
+// find returns a claim by its name or else by a dotted path: realm_access.roles is roles within realm_access.
 func find(claims map[string]any, name string) any {
 	if value, is := claims[name]; is {
 		return value

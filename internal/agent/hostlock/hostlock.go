@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Initial and maximum interval at which a held lock is tried again. flock(2) can block, but not with a
-// context.
+// Initial and maximum interval at which a held lock is tried again. flock(2) can block, but not with a context.
 const (
 	firstPoll = 200 * time.Microsecond
 	maxPoll   = 4 * time.Millisecond

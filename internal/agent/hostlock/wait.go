@@ -18,8 +18,7 @@ type notices struct {
 	log   *slog.Logger
 	first time.Duration
 	mu    sync.Mutex
-	// waiting counts the waiters. The next notice is due once none of them has acquired the lock for that
-	// long.
+	// waiting counts the waiters. The next notice is due once none of them has acquired the lock for that long.
 	waiting int
 	since   time.Time
 	due     time.Duration

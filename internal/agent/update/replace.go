@@ -76,8 +76,7 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// lock prevents other runners of the same program from replacing it. It returns false if one of them holds
-// the lock.
+// lock prevents other runners of the same program from replacing it. It returns false if one of them holds the lock.
 func (u *Updater) lock() (bool, error) {
 	f, err := os.OpenFile(u.cfg.Program+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -56,8 +56,7 @@ func (v version) compare(other version) int {
 	return cmp.Or(compareBefore(v.before, other.before), cmp.Compare(v.after, other.after))
 }
 
-// compareBefore orders pre-release names like semantic versioning: part by part, numbers by value and before
-// words.
+// compareBefore orders pre-release names like semantic versioning: part by part, numbers by value and before words.
 func compareBefore(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(b), len(a)) // the release itself, without a name, is last

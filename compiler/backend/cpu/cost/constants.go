@@ -8,8 +8,7 @@ import (
 
 // Constants describes the constants that the kernel reads.
 type Constants struct {
-	// Bytes is their size as read, Given as the workload has them, and Packed the part of Bytes that is laid out
-	// anew.
+	// Bytes is their size as read, Given as the workload has them, and Packed the part of Bytes that is laid out anew.
 	Bytes, Given, Packed float64
 	// Prefetch is the prefetch distance in bytes.
 	Prefetch float64

@@ -15,8 +15,7 @@ type Analysis struct {
 	// first.
 	Statements []Statement
 	order      []int
-	// Levels holds the caches and TLBs that lines and pages are filled into, in the order of the fill and wait
-	// counts.
+	// Levels holds the caches and TLBs that lines and pages are filled into, in the order of the fill and wait counts.
 	Levels []microarch.Level
 	// Total is the sum of all statements. Heaviest is the statement that takes longest.
 	Total     Sums

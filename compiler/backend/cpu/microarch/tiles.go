@@ -1,7 +1,6 @@
 package microarch
 
-// Throughput and latency of tile instructions, from Intel's instruction tables for Sapphire Rapids. None was
-// measured.
+// Throughput and latency of tile instructions, from Intel's instruction tables for Sapphire Rapids. None was measured.
 const (
 	// TileProduct is the cycles of a tile product: 16 x 16 sums of 32 bits, of 32 terms of 16 bits or 64 terms of 8
 	// bits.

@@ -16,8 +16,7 @@ const (
 	scaleOps = 4
 	// halfOps is the cost of four terms without a dot product instruction.
 	halfOps = 3
-	// halvesOps unpacks a vector of bytes, castOps converts a vector of codes to floats, pickOps does so with a
-	// table.
+	// halvesOps unpacks a vector of bytes, castOps converts a vector of codes to floats, pickOps does so with a table.
 	halvesOps, castOps, pickOps = 3, 4, 2
 	// beside is the fraction of the work on codes that the multiply units perform. Fitted to Zen 5, which has other
 	// units for the rest.

@@ -61,8 +61,7 @@ func (x *Tile) Cost(p TileParameters) float64 {
 	return work*share + microarch.Region(t)
 }
 
-// arithmetic returns the cycles of all tiles if every load hits the first-level cache and sums have the given
-// latency.
+// arithmetic returns the cycles of all tiles if every load hits the first-level cache and sums have the given latency.
 func (x *Tile) arithmetic(t *target.Target, z tileSizes, latency float64) float64 {
 	width := x.width(z.tv)
 	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
@@ -93,8 +92,7 @@ func (x *Tile) places(z tileSizes) float64 {
 	return n
 }
 
-// tileCycles returns the cycles of one tile: the steps of its reduction, the loops around them, its start and its
-// end.
+// tileCycles returns the cycles of one tile: the steps of its reduction, the loops around them, its start and its end.
 func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency float64) float64 {
 	if x.matrices != nil {
 		return x.matrixCycles(tv, z)
@@ -298,9 +296,8 @@ func (x *Tile) crosses(z tileSizes) bool {
 // rowOf returns the number of positions of the joint axes per row.
 func (x *Tile) rowOf() int64 { return x.accesses[0].Rows[x.joint[len(x.joint)-1]] }
 
-// inlineCycles returns the cycles of a feed that is computed at every load: its arithmetic each time and, for
-// padding, the tiles at the borders, which check every load. Tiles that may continue in the next row check every
-// position.
+// inlineCycles returns the cycles of a feed that is computed at every load: its arithmetic each time and, for padding,
+// the tiles at the borders, which check every load. Tiles that may continue in the next row check every position.
 func (x *Tile) inlineCycles(t *target.Target, z tileSizes) float64 {
 	if x.writtenOut(z) && !x.picks {
 		vectors := float64(sketch.CeilDiv(x.extent(x.vec), x.lanes))

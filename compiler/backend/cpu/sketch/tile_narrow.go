@@ -86,8 +86,7 @@ func (x *Tile) casts(tv, positions float64, z tileSizes) (busy, operations float
 	return busy, operations
 }
 
-// applyNarrow casts the operands that the point casts in advance, and returns the stages that then feed the
-// reduction.
+// applyNarrow casts the operands that the point casts in advance, and returns the stages that then feed the reduction.
 func (x *Tile) applyNarrow(b *sketch.Builder, u sketch.Unit, p TileParameters) []int {
 	n := x.narrow
 	if n.once && b.Err == nil {

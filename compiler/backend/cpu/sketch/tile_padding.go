@@ -8,9 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch"
 )
 
-// insideOf returns the fraction of the reduction's products whose data is not the padding of a stage, or 1 if
-// unknown. A tile whose data is all padding, computed at each read, skips the products, as padding adds nothing to a
-// sum.
+// insideOf returns the fraction of the reduction's products whose data is not the padding of a stage, or 1 if unknown.
+// A tile whose data is all padding, computed at each read, skips the products, as padding adds nothing to a sum.
 func (x *Tile) insideOf(pad *schedule.Stage) float64 {
 	n, ok := pad.Body.(*expr.Select)
 	if !ok || x.feedOps > 0 || len(x.packs) == 0 {

@@ -9,8 +9,7 @@ import (
 // most illegal points have a tile that does not fit into the registers.
 const yielding, lasting = 1, 4
 
-// tiled returns a tiling as knobs. If the positions have one axis, a tile has its rows and columns side by side
-// there.
+// tiled returns a tiling as knobs. If the positions have one axis, a tile has its rows and columns side by side there.
 func (x *Tile) tiled(t searchspace.Tiling) (wishes []searchspace.Wish) {
 	if x.vec < 0 || x.matrices != nil || t.Channels < 1 {
 		return nil

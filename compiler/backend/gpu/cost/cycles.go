@@ -23,8 +23,7 @@ type Cycles struct {
 // Busiest returns the maximum of the cycles of a block's work.
 func (c *Cycles) Busiest() float64 { return max(c.Arithmetic, c.Matrix, c.Shared, c.Global) }
 
-// Cycles estimates the time of a launch. Resident blocks share a multiprocessor, and one computes while another
-// waits.
+// Cycles estimates the time of a launch. Resident blocks share a multiprocessor, and one computes while another waits.
 func (a *Analysis) Cycles(l *Launch) Cycles {
 	held := Residents(a.GPU, l.Threads, l.Registers, l.SharedBytes)
 	processors := float64(a.GPU.Multiprocessors)

@@ -21,8 +21,7 @@ type walker struct {
 	// times is how often the threads of a block execute the current statement, threads their number.
 	times   float64
 	threads int64
-	// loops holds the enclosing loops within the loop over threads, outermost first; depth counts all enclosing
-	// loops.
+	// loops holds the enclosing loops within the loop over threads, outermost first; depth counts all enclosing loops.
 	loops []*ir.For
 	depth int
 	// matrices is the enclosing loop over matrices, if any.

@@ -63,8 +63,7 @@ func Runtime(own []toolchain.File) backend.Runtime {
 	return r
 }
 
-// Query is a program that queries a driver. It is a separate process, because drivers start threads and retain
-// memory.
+// Query is a program that queries a driver. It is a separate process, because drivers start threads and retain memory.
 type Query struct {
 	Toolchain *toolchain.Toolchain
 	Host      *target.Target

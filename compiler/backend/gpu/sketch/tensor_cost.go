@@ -41,8 +41,7 @@ func (p *tensorTile) Cost(q tensorParameters) float64 {
 	return l.Waves*float64(steps)*max(work*l.Concurrent, work+wait) + l.PipelineFills*cost.Latency + l.FixUp + p.AddUpCost(q.parts)
 }
 
-// fragments returns the loads of warps for the given number of terms: words of shared memory, and thread
-// instructions.
+// fragments returns the loads of warps for the given number of terms: words of shared memory, and thread instructions.
 func (p *tensorTile) fragments(q tensorParameters, terms float64) (words, operations float64) {
 	box, f := p.box(q), p.fetching(q)
 	for _, o := range p.Operands {
