@@ -46,7 +46,7 @@ func GenerateDecoder(seed uint64, most int64) *Decoder {
 		x = g.attend(d, x, a)
 	}
 	g.graph.Outputs = append(g.graph.Outputs, info(x))
-	d.Model = &onnx.Model{IRVersion: 8, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph}
+	d.Model = &onnx.Model{IRVersion: 9, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph}
 	return d
 }
 

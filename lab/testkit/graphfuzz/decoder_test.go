@@ -89,14 +89,14 @@ func (d *Decoder) decode(p *program.Program, m *aot.Model, parts []int64) error 
 		}
 		open, err := evaluate.Program(p, inputs)
 		if err == nil {
-			err = Compare(open, want, ownTolerance)
+			err = d.Compare(open, want, ownTolerance)
 		}
 		if err != nil {
 			return fmt.Errorf("evaluated, %d behind %d: %w", n, past, err)
 		}
 		got, err := d.execute(m, inputs, k == 0)
 		if err == nil {
-			err = Compare(got, want, ownTolerance)
+			err = d.Compare(got, want, ownTolerance)
 		}
 		if err != nil {
 			return fmt.Errorf("executed, %d behind %d: %w", n, past, err)

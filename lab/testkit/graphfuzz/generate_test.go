@@ -13,19 +13,26 @@ type Case struct {
 	Seed   uint64
 	Model  *onnx.Model
 	Inputs map[string]*array.Array
-	// Unlike is set if ONNX Runtime computes parts in other types than the model does.
-	Unlike bool
+	// Exact lists the outputs that have a unique correct value, and Unlike those that ONNX Runtime computes in other
+	// types than the model does.
+	Exact, Unlike map[string]bool
 }
 
 // opset is the operator set of the generator.
-const opset = 17
+const opset = 19
 
 // maxElements keeps tensors small enough for hundreds of models a minute.
 const maxElements = 4096
 
 // Generate draws a model. It depends only on the seed.
 func Generate(seed uint64) *Case {
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), graph: &onnx.Graph{Name: fmt.Sprintf("graph%d", seed)}, inputs: map[string]*array.Array{}}
+	if seed%8 == 7 {
+		return generateMasked(seed)
+	}
+	g := &generator{
+		rng: rand.New(rand.NewPCG(seed, 0)), graph: &onnx.Graph{Name: fmt.Sprintf("graph%d", seed)},
+		inputs: map[string]*array.Array{}, exact: map[string]bool{}, unlike: map[string]bool{},
+	}
 	for range 1 + g.rng.IntN(3) {
 		g.input()
 	}
@@ -36,9 +43,11 @@ func Generate(seed uint64) *Case {
 	g.selection(seed)
 	g.blocks(seed)
 	g.integers(seed)
-	unlike := g.casts(seed)
-	return &Case{Seed: seed, Unlike: unlike, Inputs: g.inputs, Model: &onnx.Model{
-		IRVersion: 8, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph,
+	g.casts(seed)
+	g.elementwise(seed)
+	g.arithmetic(seed)
+	return &Case{Seed: seed, Exact: g.exact, Unlike: g.unlike, Inputs: g.inputs, Model: &onnx.Model{
+		IRVersion: 9, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph,
 	}}
 }
 
@@ -57,6 +66,8 @@ type generator struct {
 	tensors []tensor
 	inputs  map[string]*array.Array
 	count   int
+	// exact and unlike list outputs, as in Case.
+	exact, unlike map[string]bool
 }
 
 // inputTypes lists the types of arithmetic inputs, weighted by frequency.

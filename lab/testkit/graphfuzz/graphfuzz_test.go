@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -64,6 +65,53 @@ func newCompiler(t *testing.T) *Compiler {
 func TestRandomGraphs(t *testing.T) {
 	c := newCompiler(t)
 	checkGraphs(t, c, kind{peer: startPeer(t), tolerance: ownTolerance, storage: cpu.Backend{}.Storage(c.Target, c.Numerics, array.Invalid)})
+}
+
+// TestRandomGraphsEvaluateAsInONNXRuntime compares without compiling, many graphs in little time.
+func TestRandomGraphsEvaluateAsInONNXRuntime(t *testing.T) {
+	p := startPeer(t)
+	if p == nil {
+		t.Skip("needs -ort, a folder with onnxruntime-node")
+	}
+	for k := range drawn() {
+		c := Generate(*seed + uint64(k))
+		own, err := frontend.Import(c.Model, frontend.Options{})
+		if err != nil {
+			report(t, c, fmt.Errorf("import: %w", err))
+			continue
+		}
+		got, err := evaluate.Program(own, c.Inputs)
+		if err == nil {
+			err = checkFolded(c, got, ownTolerance)
+		}
+		if err != nil {
+			report(t, c, err)
+			continue
+		}
+		p.check(t, c, got)
+	}
+	t.Logf("ONNX Runtime: %d graphs compared, %d refused, %d ended it", p.compared, p.refused, p.ended)
+}
+
+// TestRandomGraphsOnOtherBackends runs graphs on the reference kernels and on the simulated GPU.
+func TestRandomGraphsOnOtherBackends(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: compiles the graphs once for each backend")
+	}
+	for _, name := range []string{"reference", "gpu-sim"} {
+		t.Run(name, func(t *testing.T) {
+			c := newCompiler(t)
+			var err error
+			if c.Target, err = registry.Target(name, 2); err != nil {
+				t.Fatal(err)
+			}
+			storage, err := registry.Storage(c.Target, c.Numerics, array.Invalid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkGraphs(t, c, kind{tolerance: ownTolerance, storage: storage})
+		})
+	}
 }
 
 // TestRandomGraphsOfFastNumerics stores factors of products in 16 bits, in each storage format of programs in turn,
@@ -135,7 +183,7 @@ func checkCase(t *testing.T, as kind, c *Case, p *program.Program, got map[strin
 	t.Helper()
 	want, err := evaluate.Program(p, c.Inputs)
 	if err == nil {
-		err = Compare(got, want, as.tolerance)
+		err = c.Compare(got, want, as.tolerance)
 	}
 	if err != nil {
 		report(t, c, fmt.Errorf("against the evaluator: %w", err))
@@ -147,7 +195,7 @@ func checkCase(t *testing.T, as kind, c *Case, p *program.Program, got map[strin
 			return
 		}
 	}
-	if as.peer != nil && !c.Unlike {
+	if as.peer != nil {
 		as.peer.check(t, c, got)
 	}
 }
@@ -167,7 +215,7 @@ func checkFolded(c *Case, got map[string]*array.Array, tolerance float64) error 
 	if err != nil {
 		return err
 	}
-	return Compare(got, want, tolerance)
+	return c.Compare(got, want, tolerance)
 }
 
 func report(t *testing.T, c *Case, err error) {

@@ -25,11 +25,7 @@ func (g *generator) reduce() {
 		}
 	}
 	op := pick(g, []string{"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2"})
-	if op == "ReduceSum" {
-		g.node(op, t.dtype, shape, []string{t.name, g.ints(axes...)}, integer("keepdims", keep))
-		return
-	}
-	g.node(op, t.dtype, shape, single(t), ints("axes", axes...), integer("keepdims", keep))
+	g.node(op, t.dtype, shape, []string{t.name, g.ints(axes...)}, integer("keepdims", keep))
 }
 
 func (g *generator) softmax() {

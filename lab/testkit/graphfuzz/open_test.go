@@ -57,7 +57,7 @@ func TestRandomGraphsWithOpenExtents(t *testing.T) {
 			inputs, want := c.fixed(t, n)
 			got, err := evaluate.Program(c.program, inputs)
 			if err == nil {
-				err = Compare(got, want, ownTolerance)
+				err = c.Compare(got, want, ownTolerance)
 			}
 			if err != nil {
 				report(t, c.Case, fmt.Errorf("with %s = %d: %w", OpenExtent, n, err))
@@ -106,7 +106,7 @@ func checkOpen(t *testing.T, c *Compiler, cases []openCase) {
 	}
 	for r, outputs := range results {
 		for k, one := range cases {
-			if err := Compare(outputs[k], wants[r][k], ownTolerance); err != nil {
+			if err := one.Compare(outputs[k], wants[r][k], ownTolerance); err != nil {
 				report(t, one.Case, fmt.Errorf("run %d: %w", r, err))
 			}
 		}
