@@ -59,14 +59,7 @@ func (g *learner) Propose(n int) []Candidate {
 	if len(list) < n {
 		list = g.pick(list, n)
 	}
-	for len(list) < n && g.misses < maxMisses { // the population leaves gaps in a small space
-		p, ok := g.space.Random(g.rng)
-		if !ok {
-			break
-		}
-		list = g.fill(list, len(list)+1, []searchspace.Point{p})
-	}
-	return list
+	return g.fillRandom(list, n)
 }
 
 // tryImported adds the imported point that is predicted to be the fastest, once. Another compiler chose these

@@ -1,10 +1,6 @@
 package tuner
 
-import (
-	"slices"
-
-	"github.com/tilth-dev/tilth/compiler/searchspace"
-)
+import "github.com/tilth-dev/tilth/compiler/searchspace"
 
 // genetic evolves the best points measured so far. It starts with the default schedule and the hand-written
 // tiles, then draws points with a low analytic cost, and then breeds: parents come from the fastest trials,
@@ -17,8 +13,6 @@ type genetic struct {
 }
 
 const (
-	// elite is the number of fastest trials that breed.
-	elite = 8
 	// draftsPerProposal is the number of children drafted per proposal.
 	draftsPerProposal = 6
 	// seeded is the number of a task's first trials that begin with its hand-written points.
@@ -49,14 +43,7 @@ func (g *genetic) Propose(n int) []Candidate {
 	} else {
 		list = g.fill(list, n-blindly, g.draft((n-len(list))*draftsPerProposal))
 	}
-	for len(list) < n && g.misses < maxMisses {
-		p, ok := g.space.Random(g.rng)
-		if !ok {
-			break
-		}
-		list = g.fill(list, len(list)+1, []searchspace.Point{p})
-	}
-	return list
+	return g.fillRandom(list, n)
 }
 
 // draft draws points and orders them by the analytic cost.
@@ -71,50 +58,12 @@ func (g *genetic) draft(n int) []searchspace.Point {
 	return points
 }
 
-// children breeds the elite. Each child inherits its parents' rank, adjusted by the change of the analytic
-// cost.
+// children returns the children of n matings, lowest estimated latency first.
 func (g *genetic) children(n int) []searchspace.Point {
-	parents := g.measured[:min(elite, len(g.measured))]
-	type child struct {
-		point searchspace.Point
-		score float64
-	}
-	var litter []child
-	for range n {
-		mother := parents[g.skewed(len(parents))]
-		point, ok := g.child(mother, parents)
-		if !ok {
-			continue
-		}
-		change := g.space.Cost(point) / g.space.Cost(mother.point)
-		litter = append(litter, child{point, mother.latency * change})
-	}
-	slices.SortStableFunc(litter, func(a, b child) int {
-		switch {
-		case a.score < b.score:
-			return -1
-		case a.score > b.score:
-			return 1
-		}
-		return 0
-	})
-	points := make([]searchspace.Point, len(litter))
-	for k, c := range litter {
-		points[k] = c.point
-	}
-	return points
+	litter := g.bred(g.measured, n)
+	sortChildren(litter)
+	return points(litter)
 }
-
-func (g *genetic) child(mother measured, parents []measured) (searchspace.Point, bool) {
-	if g.rng.IntN(4) == 0 {
-		father := parents[g.rng.IntN(len(parents))]
-		return g.space.Crossover(g.rng, mother.point, father.point)
-	}
-	return g.space.Mutate(g.rng, mother.point)
-}
-
-// skewed draws an index below n, with a bias toward small ones.
-func (g *genetic) skewed(n int) int { return min(g.rng.IntN(n), g.rng.IntN(n)) }
 
 // Observe implements Search.
 func (g *genetic) Observe(t Trial) {

@@ -70,7 +70,7 @@ func (g *learner) population() []*prospect {
 	c.add(g.draft)
 	c.add(g.children())
 	if g.mature() {
-		for _, m := range g.breeders() {
+		for _, m := range g.fastest[:min(breeding, len(g.fastest))] {
 			c.add(g.space.Neighbours(m.point))
 		}
 	}
@@ -97,9 +97,6 @@ func (c *collection) add(points []searchspace.Point) {
 	}
 }
 
-// breeders returns the trials that have children.
-func (g *learner) breeders() []measured { return g.fastest[:min(breeding, len(g.fastest))] }
-
 // children returns the children for a batch, drafted by the analytic cost. A mature search adds undrafted
 // ones, to cover points that the analytic cost misjudges.
 func (g *learner) children() []searchspace.Point {
@@ -107,13 +104,13 @@ func (g *learner) children() []searchspace.Point {
 	if !g.options.NoDraft {
 		n = brood
 	}
-	born := g.bred(n)
+	born := g.bred(g.fastest, n)
 	if !g.options.NoDraft {
-		slices.SortStableFunc(born, func(a, b child) int { return cmp.Compare(a.score, b.score) })
+		sortChildren(born)
 	}
 	born = born[:min(raised, len(born))]
 	if g.mature() {
-		born = append(born, g.bred(undrafted)...)
+		born = append(born, g.bred(g.fastest, undrafted)...)
 	}
 	return points(born)
 }
@@ -124,16 +121,21 @@ type child struct {
 	score float64
 }
 
-// bred returns the children of n matings of the breeders, by mutation and crossover.
-func (g *learner) bred(n int) (born []child) {
-	parents := g.breeders()
+func sortChildren(list []child) {
+	slices.SortStableFunc(list, func(a, b child) int { return cmp.Compare(a.score, b.score) })
+}
+
+// bred returns the children of n matings of the first few trials, by mutation and crossover. Faster parents are
+// preferred.
+func (p *pool) bred(fastest []measured, n int) (born []child) {
+	parents := fastest[:min(breeding, len(fastest))]
 	if len(parents) == 0 {
 		return nil
 	}
 	for range n {
-		mother := parents[min(g.rng.IntN(len(parents)), g.rng.IntN(len(parents)))]
-		if p, ok := g.child(mother.point, parents); ok {
-			born = append(born, child{p, mother.latency * g.space.Cost(p) / g.space.Cost(mother.point)})
+		mother := parents[min(p.rng.IntN(len(parents)), p.rng.IntN(len(parents)))]
+		if c, ok := p.child(mother.point, parents); ok {
+			born = append(born, child{c, mother.latency * p.space.Cost(c) / p.space.Cost(mother.point)})
 		}
 	}
 	return born
@@ -146,9 +148,9 @@ func points(list []child) (points []searchspace.Point) {
 	return points
 }
 
-func (g *learner) child(mother searchspace.Point, parents []measured) (searchspace.Point, bool) {
-	if g.rng.IntN(4) == 0 {
-		return g.space.Crossover(g.rng, mother, parents[g.rng.IntN(len(parents))].point)
+func (p *pool) child(mother searchspace.Point, parents []measured) (searchspace.Point, bool) {
+	if p.rng.IntN(4) == 0 {
+		return p.space.Crossover(p.rng, mother, parents[p.rng.IntN(len(parents))].point)
 	}
-	return g.space.Mutate(g.rng, mother)
+	return p.space.Mutate(p.rng, mother)
 }

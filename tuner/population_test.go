@@ -26,7 +26,7 @@ func TestMatureSearchesTryNeighboursOfTheBest(t *testing.T) {
 	for _, m := range g.population() {
 		has[m.candidate.Digest] = true
 	}
-	for _, m := range g.breeders() {
+	for _, m := range g.fastest[:min(breeding, len(g.fastest))] {
 		for _, p := range s.Neighbours(m.point) {
 			if near := g.prospect(p); near != nil && !has[near.candidate.Digest] && !g.seen[near.candidate.Digest] {
 				t.Errorf("%s is not looked at, a neighbour of %s", near.candidate.Origin, s.Format(m.point))

@@ -137,6 +137,18 @@ func (p *pool) fill(list []Candidate, n int, points []searchspace.Point) []Candi
 	return list
 }
 
+// fillRandom draws points until the list has n candidates. Populations leave gaps in small spaces.
+func (p *pool) fillRandom(list []Candidate, n int) []Candidate {
+	for len(list) < n && p.misses < maxMisses {
+		point, ok := p.space.Random(p.rng)
+		if !ok {
+			break
+		}
+		list = p.fill(list, len(list)+1, []searchspace.Point{point})
+	}
+	return list
+}
+
 // accept marks a candidate as proposed. ok is false if it already was.
 func (p *pool) accept(c Candidate) (_ Candidate, ok bool) {
 	if p.seen[c.Digest] || p.skipped[c.Digest] {

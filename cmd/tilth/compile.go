@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 	"github.com/tilth-dev/tilth/tuner/transfer"
@@ -78,16 +80,19 @@ type compileCommand struct {
 	tracker                  trackerFlags
 	allowHTTP                bool
 	untuned, asJSON, noCache bool
-	low                      objectiveFlag
-	numerics                 numericsFlag
-	storage                  storageFlag
-	accuracy                 accuracyFlags
-	lock                     lockFlags
-	own                      recordKernelFlags
-	confirm                  confirmFlag
-	verify                   verifyFlag
-	costModel                costModelFlag
-	log                      logFlag
+	requireTuned             bool
+	// why holds the reasons for untuned tasks by workload digest.
+	why       map[string]string
+	low       objectiveFlag
+	numerics  numericsFlag
+	storage   storageFlag
+	accuracy  accuracyFlags
+	lock      lockFlags
+	own       recordKernelFlags
+	confirm   confirmFlag
+	verify    verifyFlag
+	costModel costModelFlag
+	log       logFlag
 }
 
 // compileResult describes the result of a compilation in JSON.
@@ -98,6 +103,8 @@ type compileResult struct {
 	Tasks       int    `json:"tasks"`
 	Tuned       int    `json:"tuned"`
 	Transferred int    `json:"transferred"`
+	// Untuned lists the tasks that are not tuned, by reason, except with --untuned.
+	Untuned untunedList `json:"untuned,omitempty"`
 	// Confirmed and Refused count the foreign records that --confirm accepted and rejected.
 	Confirmed int `json:"confirmed"`
 	Refused   int `json:"refused"`
@@ -156,7 +163,9 @@ func newCompile(a *app) *cobra.Command {
 	k.verify.add(c, "an export of --records")
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only, no records")
+	c.Flags().BoolVar(&k.requireTuned, "require-tuned", false, "fail if a task has no record for this target, instead of using a default or predicted schedule")
 	k.tracker.excludes(c, "records", "untuned")
+	c.MarkFlagsMutuallyExclusive("require-tuned", "untuned")
 	c.MarkFlagsMutuallyExclusive("records", "untuned")
 	c.MarkFlagsMutuallyExclusive("cost-model", "untuned")
 	c.MarkFlagsMutuallyExclusive("confirm", "untuned")
@@ -171,13 +180,7 @@ func (k *compileCommand) check(path string) error {
 	if err := aot.CheckPrefix(k.prefix); err != nil {
 		return usagef("--prefix: %w", err)
 	}
-	if err := k.storage.check(k.numerics.level); err != nil {
-		return err
-	}
-	if err := k.accuracy.check(path); err != nil {
-		return err
-	}
-	return k.lock.check()
+	return cmp.Or(k.storage.check(k.numerics.level), k.accuracy.check(path), k.lock.check())
 }
 
 func (k *compileCommand) run(ctx context.Context, path string) error {
@@ -188,11 +191,8 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.own.open(ctx, k.compiler, k.stderr); err != nil {
 		return err
 	}
-	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
+	machine, tc, err := k.low.localTarget(ctx, k.target, k.threads, k.compiler)
 	if err != nil {
-		return err
-	}
-	if machine, err = k.low.of(machine); err != nil {
 		return err
 	}
 	if err := k.confirm.check(machine); err != nil {
@@ -222,6 +222,14 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	var missing untunedList
+	if !k.untuned {
+		missing = untuned(p.Tasks, choices, k.why)
+	}
+	if k.requireTuned && len(missing) > 0 {
+		return fmt.Errorf("compile %s for %s: %d of %d tasks are not tuned: %s: tune them with 'tilth tune', or leave out --require-tuned",
+			path, machine.Fingerprint(), len(p.Tasks)-bestschedule.Count(choices, bestschedule.FromRecord), len(p.Tasks), missing)
+	}
 	output := k.output
 	if output == "" {
 		output = modelName(path) + ".tar"
@@ -249,8 +257,8 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	result := compileResult{
-		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: bestschedule.Tuned(choices), Transferred: bestschedule.Transferred(choices),
-		Confirmed: k.confirm.confirmed, Refused: k.confirm.refused,
+		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: bestschedule.Count(choices, bestschedule.FromRecord), Transferred: bestschedule.Count(choices, bestschedule.FromTransfer),
+		Untuned: missing, Confirmed: k.confirm.confirmed, Refused: k.confirm.refused,
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, C: manifest.C, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy, Weights: manifest.Weights,
 	}
 	return k.print(k.statusWriter(output), result)
@@ -285,8 +293,14 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 // choose looks up the schedules. Without a records file, it uses defaults, unless the user named the file.
 func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (choices []aot.Choice, err error) {
 	log := k.log.logger(k.stderr)
+	from := func(sources bestschedule.Sources, records exchange.Catalogue) (choices []aot.Choice, err error) {
+		if choices, err = bestschedule.Choose(ctx, p, t, k.numerics.level, sources, log); err == nil {
+			k.why, err = explainUntuned(ctx, p.Tasks, choices, t, records)
+		}
+		return choices, err
+	}
 	if k.untuned {
-		return bestschedule.Choose(ctx, p, t, k.numerics.level, bestschedule.Sources{}, log)
+		return from(bestschedule.Sources{}, nil)
 	}
 	cache, err := cacheDir()
 	if err != nil {
@@ -305,7 +319,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		nothing := func(context.Context, *target.Target) (*transfer.History, error) {
 			return transfer.NewHistory(t, nil).Use(models), nil
 		}
-		return bestschedule.Choose(ctx, p, t, k.numerics.level, bestschedule.Sources{Learn: nothing}, log)
+		return from(bestschedule.Sources{Learn: nothing}, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -317,7 +331,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	defer func() { err = k.confirm.close(err) }()
-	return bestschedule.Choose(ctx, p, t, k.numerics.level, bestschedule.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm, Own: k.own.allows}, log)
+	return from(bestschedule.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm, Own: k.own.allows}, source)
 }
 
 // provenance describes the inputs of the package, after the model was loaded.
@@ -386,8 +400,8 @@ func (k *compileCommand) print(w io.Writer, r compileResult) error {
 		output, worst := r.Accuracy.Worst()
 		_, err = fmt.Fprintf(w, "error: %.3g of the largest value of output %q, against strict numerics\n", worst, output)
 	}
-	if r.Tuned == 0 && !k.untuned && err == nil {
-		fmt.Fprintln(k.stderr, "no record fits this model and target: run 'tilth tune' first for a faster package")
+	if len(r.Untuned) > 0 && err == nil {
+		fmt.Fprintf(k.stderr, "not tuned: %s\nrun 'tilth tune' first for a faster package\n", r.Untuned)
 	}
 	return err
 }

@@ -91,11 +91,8 @@ func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths [
 
 // printHere prints the request for a target by name, without contacting a tracker.
 func (s *jobsSubmit) printHere(ctx context.Context, paths []string) error {
-	machine, _, err := localTarget(ctx, s.target, s.tune.threads, s.compiler)
+	machine, _, err := s.tune.low.localTarget(ctx, s.target, s.tune.threads, s.compiler)
 	if err != nil {
-		return err
-	}
-	if machine, err = s.tune.low.of(machine); err != nil {
 		return err
 	}
 	return s.print(paths, &client.Device{Target: machine})

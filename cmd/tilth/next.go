@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -98,6 +101,26 @@ func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, d
 	pick := fmt.Sprintf("first(.[].classes[] | select(.class == %q) | .target)", class)
 	describe = strings.Join(list, " ") + " | jq " + shellWord(pick) + " > " + shellWord(file)
 	return append(words, shellWord("--target="+file)), describe, nil
+}
+
+// compilerNamed returns the value of --compiler for a toolchain: "" if it is the default, and a guess if this machine
+// lacks it.
+func compilerNamed(ctx context.Context, toolchainName string) (compiler string, found bool) {
+	compilerName, _, _ := strings.Cut(toolchainName, "+")
+	family, version, _ := strings.Cut(compilerName, "-")
+	major, _, _ := strings.Cut(version, ".")
+	guess := family + "-" + major
+	for _, compiler := range []string{os.Getenv(toolchain.Variable), guess, family} {
+		tc, err := toolchain.Find(ctx, compiler)
+		if err != nil || !slices.Contains(tc.Names(), toolchainName) {
+			continue
+		}
+		if compiler == os.Getenv(toolchain.Variable) {
+			compiler = "" // the default of the flag
+		}
+		return compiler, true
+	}
+	return guess, false
 }
 
 // hereNames returns the values of --target for this machine and its further core classes.

@@ -2,12 +2,15 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -60,6 +63,32 @@ func TestTheNextCommandIsForTheDeviceThatWasTunedFor(t *testing.T) {
 		if got := strings.Join(words, " "); err != nil || got != c.want || describe != c.describe {
 			t.Errorf("%s: %s, %s, %v\nwant %s, %s", c.name, got, describe, err, c.want, c.describe)
 		}
+	}
+}
+
+func TestTheNextCommandNamesTheCompilerOfTheFarm(t *testing.T) {
+	bin := t.TempDir()
+	for name, version := range map[string]string{"clang-19": "clang version 19.1.7", "gcc-12": "gcc (Debian 12.2.0) 12.2.0", "gcc": "gcc (Debian 13.1.0) 13.1.0"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin)
+	t.Setenv(toolchain.Variable, "")
+	for _, c := range []struct {
+		farm, compiler string
+		found          bool
+	}{{"clang-19.1.7", "", true}, {"gcc-12.2.0", "gcc-12", true}, {"gcc-13.1.0", "gcc", true}, {"gcc-14.1.0", "gcc-14", false}, {"clang-19.1.8", "clang-19", false}} {
+		if compiler, found := compilerNamed(t.Context(), c.farm); compiler != c.compiler || found != c.found {
+			t.Errorf("%s: --compiler %q, %t, want %q, %t", c.farm, compiler, found, c.compiler, c.found)
+		}
+	}
+	t.Setenv(toolchain.Variable, "gcc-12") // the default of the flag
+	if compiler, found := compilerNamed(t.Context(), "gcc-12.2.0"); compiler != "" || !found {
+		t.Errorf("--compiler %q, %t", compiler, found)
+	}
+	if compiler, found := compilerNamed(t.Context(), "clang-19.1.7"); compiler != "clang-19" || !found {
+		t.Errorf("--compiler %q, %t", compiler, found)
 	}
 }
 

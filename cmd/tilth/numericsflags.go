@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/tuner/jobclient"
 )
 
@@ -109,10 +111,14 @@ func (f *objectiveFlag) objective() string {
 	return f.name
 }
 
-// of returns a target with the objective. The objective of a target file applies unless the flag is given.
-func (f *objectiveFlag) of(t *target.Target) (*target.Target, error) {
+// localTarget returns localTarget's result with the objective. That of a target file applies unless the flag is given.
+func (f *objectiveFlag) localTarget(ctx context.Context, name string, threads int, compiler string) (*target.Target, *toolchain.Toolchain, error) {
+	t, tc, err := localTarget(ctx, name, threads, compiler)
+	if err != nil {
+		return nil, nil, err
+	}
 	if f.given.Changed || t.Objective == "" {
 		t = t.WithObjective(f.objective())
 	}
-	return t, t.Check()
+	return t, tc, t.Check()
 }

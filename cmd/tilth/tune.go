@@ -157,10 +157,6 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	t.kernels.warn(ctx, t.stderr, j.GetSpec())
-	if !t.quiet {
-		t.printSeeds(t.app, j.GetSpec())
-	}
 	if err := t.follow(ctx, bound, f.Client, j, logs, progress.Summary{Records: file}); err != nil {
 		return err
 	}
@@ -182,11 +178,8 @@ func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Targ
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	machine, tc, err := localTarget(ctx, named, t.threads, t.compiler)
+	machine, tc, err := t.low.localTarget(ctx, named, t.threads, t.compiler)
 	if err != nil {
-		return nil, nil, nil, err
-	}
-	if machine, err = t.low.of(machine); err != nil {
 		return nil, nil, nil, err
 	}
 	if t.board.name != "" && machine.Objective != "" {
@@ -253,10 +246,6 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err != nil {
 		return t.wait.hint(err)
 	}
-	t.kernels.warn(ctx, t.stderr, j.GetSpec())
-	if !t.quiet {
-		t.printSeeds(t.app, j.GetSpec())
-	}
 	if err := t.follow(ctx, ctx, c, j, logs, progress.Summary{Tracker: t.tracker.addr}); err != nil {
 		return err
 	}
@@ -279,6 +268,15 @@ func (t *tuneCommand) printNext(ctx context.Context, paths []string, spec *tilth
 		if device = words; describe != "" {
 			fmt.Fprintf(t.stderr, "next: %s\n", describe)
 		}
+		if name := spec.GetTarget().GetToolchain(); !t.given.Changed("compiler") {
+			compiler, found := compilerNamed(ctx, name)
+			if compiler != "" {
+				device = append(device, shellWord("--compiler="+compiler))
+			}
+			if !found {
+				fmt.Fprintf(t.stderr, "next: install %s, by which the records are found; this machine lacks it\n", name)
+			}
+		}
 	}
 	for _, command := range nextCommands(paths, t.given, t.objective.model.own, device) {
 		fmt.Fprintf(t.stderr, "next: %s\n", command)
@@ -287,6 +285,10 @@ func (t *tuneCommand) printNext(ctx context.Context, paths []string, spec *tilth
 
 // follow shows the job until it ends, and ends it when ctx ends. bound ends earlier if the farm fails.
 func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where progress.Summary) error {
+	t.kernels.warn(ctx, t.stderr, j.GetSpec())
+	if !t.quiet {
+		t.printSeeds(t.app, j.GetSpec())
+	}
 	w := t.newFollower(t.app, j, t.budget())
 	w.own = t.tracker.addr == ""
 	logs.set(w.display)

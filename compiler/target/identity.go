@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,6 +18,41 @@ func (t *Target) Fingerprint() string {
 		parts = append(parts, t.Toolchain)
 	}
 	return strings.Join(append(parts, t.hash()), "-")
+}
+
+// threadsPart matches the number of threads in a fingerprint.
+var threadsPart = regexp.MustCompile(`-([0-9]+)t-`)
+
+// Difference describes how a target with the given fingerprint differs from t, if only by its threads and toolchain,
+// such as "1 thread" or "gcc-12.2.0". It is empty for t itself.
+func (t *Target) Difference(fingerprint string) string {
+	if fingerprint == t.Fingerprint() {
+		return ""
+	}
+	threads := []int{t.Threads()}
+	if m := threadsPart.FindStringSubmatch(fingerprint); m != nil {
+		n, _ := strconv.Atoi(m[1]) // too large a number matches no target
+		threads = append(threads, n)
+	}
+	for _, n := range threads {
+		other := t.WithThreads(n)
+		toolchain, same := strings.CutPrefix(fingerprint, other.readable()+"-")
+		other.Toolchain = toolchain[:max(strings.LastIndex(toolchain, "-"), 0)]
+		if !same || other.Fingerprint() != fingerprint {
+			continue
+		}
+		var parts []string
+		if n == 1 && t.Threads() != 1 {
+			parts = append(parts, "1 thread")
+		} else if n != t.Threads() {
+			parts = append(parts, fmt.Sprintf("%d threads", n))
+		}
+		if other.Toolchain != t.Toolchain {
+			parts = append(parts, other.Toolchain)
+		}
+		return strings.Join(parts, " with ")
+	}
+	return "target " + fingerprint
 }
 
 // DeviceClass identifies the hardware, its threads and the measured quantity, independent of the toolchain: two

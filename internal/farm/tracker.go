@@ -16,9 +16,6 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
-// KeepAll keeps every ended job, within the space of all owners.
-func KeepAll() policy.Retention { return policy.Retention{Jobs: -1, Age: -1} }
-
 // TrackerConfig configures a tracker. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
 	// Store is the name of a store of StoreKinds, or its address; empty means the default.

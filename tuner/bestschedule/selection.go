@@ -148,13 +148,8 @@ func (c *chooser) best(ctx context.Context, tasks []program.Task, numerics sched
 	return best, nil
 }
 
-// Tuned counts the choices from records of their own workload.
-func Tuned(choices []aot.Choice) int { return count(choices, FromRecord) }
-
-// Transferred counts the choices learned from other workloads.
-func Transferred(choices []aot.Choice) int { return count(choices, FromTransfer) }
-
-func count(choices []aot.Choice, origin string) (n int) {
+// Count counts the choices of an origin.
+func Count(choices []aot.Choice, origin string) (n int) {
 	for _, c := range choices {
 		if c.Origin == origin {
 			n++

@@ -69,7 +69,7 @@ func TestTheBestRecordIsChosenAndTheDefaultWhereNoneReplays(t *testing.T) {
 			t.Errorf("task %d, without a record that replays, has %s, %v s", i+1, c.Origin, c.LatencySeconds)
 		}
 	}
-	if n := Tuned(choices); n != 1 {
+	if n := Count(choices, FromRecord); n != 1 {
 		t.Errorf("%d are tuned, want 1", n)
 	}
 }
@@ -148,7 +148,7 @@ func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 			t.Errorf("task %d: %v", i, err)
 		}
 	}
-	if guessed == 0 || guessed != Transferred(choices) || calls != 1 {
+	if guessed == 0 || guessed != Count(choices, FromTransfer) || calls != 1 {
 		t.Errorf("%d of %d schedules are guesses, after asking %d times", guessed, len(choices), calls)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/exchange"
 )
 
 // Source is a source of records.
@@ -25,6 +26,7 @@ type Source interface {
 	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error
 	// Import adds the records that next returns until io.EOF, all or none.
 	Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error)
+	exchange.Catalogue
 	io.Closer
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/farm"
+	"github.com/tilth-dev/tilth/tracker/policy"
 )
 
 // Names of a tracker's files in its folder.
@@ -54,7 +55,7 @@ func ServeTracker(ctx context.Context, in io.Reader, out io.Writer) error {
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Store: o.Store, Shards: o.Shards, Records: filepath.Join(o.Dir, recordsName), ArtifactsDir: filepath.Join(o.Dir, artifactsName),
 		Listen: o.Listen, HTTP: o.HTTP, Security: farm.Security{Limits: connlimit.Limits{Connections: maxConnections, PerHost: maxConnections}},
-		Keep:   farm.KeepAll(), // dropped jobs would look like lost ones
+		Keep:   policy.Retention{Jobs: -1, Age: -1}, // dropped jobs would look like lost ones
 		Logger: slog.New(slog.DiscardHandler),
 		Ready: func(rpc, web net.Addr) {
 			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // a parent that fails to read it stops the process

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/tuner/bestschedule"
+)
+
+// catalogue has a group of records per target and workload, two on each page.
+type catalogue []records.Group
+
+func (c catalogue) Groups(_ context.Context, _ exchange.Filter, after string) (page []exchange.Summary, next string, err error) {
+	at := 0
+	if after != "" {
+		fmt.Sscan(after, &at)
+	}
+	for _, g := range c[at:min(at+2, len(c))] {
+		page = append(page, exchange.Summary{Group: g})
+	}
+	if at += 2; at < len(c) {
+		next = fmt.Sprint(at)
+	}
+	return page, next, nil
+}
+
+func TestUntunedTasksHaveReasons(t *testing.T) {
+	machine, err := registry.Target("x86-64-v3", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine = machine.WithToolchain("clang-19.1.7")
+	var tasks []program.Task
+	add := func(w *expr.Workload) string {
+		tasks = append(tasks, program.Task{Name: fmt.Sprintf("task %d", len(tasks)), Workload: w})
+		return w.Digest()
+	}
+	add(kerneltest.Product(t, 8, 8, 8))
+	elsewhere, failed := add(kerneltest.Product(t, 8, 8, 16)), add(kerneltest.Product(t, 8, 16, 8))
+	for n := range int64(8) {
+		add(kerneltest.Product(t, 8, 8, 32+n))
+	}
+	choices := make([]aot.Choice, len(tasks))
+	choices[0].Origin, choices[1].Origin = bestschedule.FromRecord, bestschedule.FromTransfer
+	source := catalogue{
+		{Target: machine.WithThreads(1).Fingerprint(), Workload: elsewhere}, {Target: machine.WithToolchain("gcc-12.2.0").Fingerprint(), Workload: elsewhere},
+		{Target: machine.WithThreads(16).WithToolchain("gcc-12.2.0").Fingerprint(), Workload: elsewhere}, {Target: "another", Workload: elsewhere},
+		{Target: machine.Fingerprint(), Workload: failed}, {Target: "another", Workload: failed},
+	}
+	reasons, err := explainUntuned(t.Context(), tasks, choices, machine, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "records only for 1 thread, for 16 threads with gcc-12.2.0, for gcc-12.2.0, for target another: 1 (task 1); " +
+		"no usable record (all failed, or refused: see the warnings and --numerics): 1 (task 2); " +
+		"no record: 8 (task 3, task 4, task 5, task 6, task 7, and 3 more)"
+	if got := untuned(tasks, choices, reasons).String(); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+	for k, task := range tasks {
+		reasons[task.Workload.Digest()] = fmt.Sprintf("reason %d", k)
+	}
+	if list := untuned(tasks, choices, reasons); len(list) != maxUntuned || list[maxUntuned-1].Reason != "other reasons" || list[maxUntuned-1].Count != 6 {
+		t.Errorf("of many reasons, %v are listed", list)
+	}
+}
