@@ -5,15 +5,18 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
 // alternative is one way to compute a task.
@@ -149,3 +152,109 @@ func (c *chooser) lighter(ctx context.Context, task program.Task, record alterna
 
 // algorithms identifies the algorithms of a schedule.
 func algorithms(s *schedule.Schedule) string { return fmt.Sprint(s.Algorithms()) }
+
+// forbids reports whether a schedule uses a hand-written kernel that is not allowed.
+func (c *chooser) forbids(s *schedule.Schedule) bool {
+	return s.Own != nil && (c.Own == nil || !c.Own(s.Own.Kernel))
+}
+
+// maxConfirmed is the number of schedules of a task measured in place of a record with a forbidden kernel.
+const maxConfirmed = 3
+
+// scheduled returns the fastest measured schedule of a task whose best record has a forbidden kernel, or nil
+// if none is usable. Users who do not allow such a kernel thus lose nothing else.
+func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (*alternative, error) {
+	best, err := schedule.Replay(task.Workload, r.GetMeasurement().GetCandidate().GetTrace())
+	if err != nil || !c.forbids(best) || c.Learn == nil {
+		return nil, nil //nolint:nilerr // the caller has already reported it
+	}
+	if err := c.learn(ctx); err != nil {
+		return nil, err
+	}
+	s, err := registry.Space(task.Workload, c.target, numerics)
+	if err != nil {
+		return nil, err
+	}
+	asked := 0
+	for _, trial := range c.history.Trials(task.Workload.Digest()) {
+		p, ok := s.Parse(trial.Origin)
+		if !ok {
+			continue
+		}
+		made, err := s.Apply(p)
+		if err != nil || schedule.Digest(made.Trace()) != trial.Digest {
+			continue // the rules have changed since
+		}
+		// The trial's record is not available, so the schedule is measured wherever it came from.
+		seconds, refused, err := c.confirmed(ctx, task, &tilthv1.Record{WorkloadDigest: task.Workload.Digest(), Target: r.GetTarget()}, made, numerics)
+		if err != nil {
+			return nil, err
+		}
+		if asked++; refused != "" && asked < maxConfirmed {
+			continue
+		}
+		if refused != "" {
+			return nil, nil
+		}
+		latency := cmp.Or(seconds, trial.LatencySeconds)
+		a := newAlternative(task, made, aot.Choice{Origin: FromRecord, LatencySeconds: latency}, latency)
+		return &a, nil
+	}
+	return nil, nil
+}
+
+// unmeasured returns the schedules of a task without a record, one per algorithm that the numerics level allows,
+// fastest first: according to the cost model, if there is something to learn from, or else the analytic cost.
+func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics schedule.Numerics) ([]alternative, error) {
+	s, err := registry.Space(task.Workload, c.target, numerics)
+	if err != nil {
+		return nil, err
+	}
+	guesses, err := c.guesses(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(guesses) == 0 {
+		return untuned(task, c.target, numerics)
+	}
+	var list []alternative
+	for _, g := range guesses {
+		origin := FromTransfer
+		if g.Default {
+			origin = FromDefault
+		}
+		list = append(list, newAlternative(task, g.Schedule, aot.Choice{Origin: origin}, g.Seconds))
+	}
+	slices.SortStableFunc(list, func(a, b alternative) int { return cmp.Compare(a.seconds, b.seconds) })
+	return list, nil
+}
+
+// learn reads the history once.
+func (c *chooser) learn(ctx context.Context) error {
+	if c.learnt {
+		return nil
+	}
+	history, err := c.Learn(ctx, c.target)
+	if err != nil {
+		return err
+	}
+	c.history, c.learnt = history, true
+	return nil
+}
+
+// guesses returns the guesses of the cost model, or none if there is nothing to learn from. If the model
+// cannot be trained, only its guesses are missing.
+func (c *chooser) guesses(ctx context.Context, s *searchspace.Space) ([]transfer.Guess, error) {
+	if c.Learn == nil {
+		return nil, nil
+	}
+	if err := c.learn(ctx); err != nil {
+		return nil, err
+	}
+	guesses, err := c.history.Guesses(s)
+	if err != nil {
+		c.log.Warn("the cost model cannot be used, using default schedules", "error", err)
+		return nil, nil
+	}
+	return guesses, nil
+}

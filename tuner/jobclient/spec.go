@@ -5,10 +5,15 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/progress"
 	"github.com/tilth-dev/tilth/tuner/warmstart"
 )
 
@@ -81,4 +86,76 @@ func NewSpec(tasks []Task, o Options) *tilthv1.JobSpec {
 		spec.Tasks[i].PeakSeconds, spec.Tasks[i].ByteSeconds = r.PeakSeconds, r.ByteSeconds
 	}
 	return spec
+}
+
+// Task is a task of one or several models, with a unique name.
+type Task struct {
+	// Index is the task's index among those of the models.
+	Index int
+	Name  string
+	// Weight is the sum over the models of the number of executions times the model's weight.
+	Weight float64
+	program.Task
+}
+
+// Model is the tasks of a model and the model's weight.
+type Model struct {
+	Tasks  []program.Task
+	Weight float64
+}
+
+// Join lists the tasks of several models in order. It merges tasks with equal workloads and adds their weights.
+func Join(models ...Model) []Task {
+	taken, at := map[string]int{}, map[string]int{}
+	var tasks []Task
+	for _, m := range models {
+		for _, t := range m.Tasks {
+			digest := t.Workload.Digest()
+			weight := m.Weight * t.Runs()
+			if i, known := at[digest]; known {
+				tasks[i].Weight += weight
+				tasks[i].Count += t.Count
+				continue
+			}
+			at[digest] = len(tasks)
+			tasks = append(tasks, Task{Index: len(tasks), Name: progress.UniqueName(taken, t.Name), Weight: weight, Task: t})
+		}
+	}
+	return tasks
+}
+
+// Default returns the schedule of a workload that is used without measurements, restricted to the algorithms
+// that numerics allow.
+func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
+	s, err := registry.Space(w, t, numerics)
+	if err != nil {
+		return nil, err
+	}
+	return s.Apply(s.Default())
+}
+
+// defaultDigest returns the digest of the default schedule's trace, or "".
+func defaultDigest(w *expr.Workload, t *target.Target, numerics schedule.Numerics) string {
+	s, err := Default(w, t, numerics)
+	if err != nil {
+		return ""
+	}
+	return schedule.Digest(s.Trace())
+}
+
+// References returns the reference values for the measurements of a job's tasks. Unknown values are omitted.
+func References(spec *tilthv1.JobSpec) []progress.Reference {
+	references := make([]progress.Reference, len(spec.GetTasks()))
+	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
+	known := err == nil
+	for i, task := range spec.GetTasks() {
+		references[i].DefaultDigest = task.GetDefaultDigest()
+		if !known {
+			continue
+		}
+		if w, err := expr.Parse(string(task.GetWorkload())); err == nil {
+			references[i].PeakSeconds, references[i].ByteSeconds = rates.Limits(w, task.GetFlop())
+		}
+	}
+	return references
 }

@@ -1,6 +1,11 @@
 package progress
 
-import "github.com/tilth-dev/tilth/internal/wire"
+import (
+	"fmt"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+)
 
 // Summary is the result of tuning, for scripts.
 type Summary struct {
@@ -97,4 +102,62 @@ func (t *Tally) trialSeconds() *float64 {
 		return nil
 	}
 	return positive(t.Elapsed().Seconds() / float64(t.Trials()))
+}
+
+// Spent holds the seconds spent on searching, building and measuring.
+type Spent struct{ Search, Build, Measure float64 }
+
+// Spent returns the time spent on the trials so far.
+func (t *Tally) Spent() Spent {
+	s := Spent{Search: t.SearchSeconds}
+	for i := range t.Tasks {
+		s.Build += t.Tasks[i].BuildSeconds
+		s.Measure += t.Tasks[i].RunSeconds
+	}
+	return s
+}
+
+// Shares divides a job's time into parts of 1.
+type Shares struct {
+	Search  float64 `json:"search"`
+	Build   float64 `json:"build"`
+	Measure float64 `json:"measure"`
+	// Wait is the rest: starting, transferring data, and waiting for devices and for each other.
+	Wait float64 `json:"wait"`
+}
+
+// Shares divides the elapsed time. If search, build and measurement overlap, as on a farm, shares are
+// relative to their sum, without waiting.
+func (s Spent) Shares(elapsed time.Duration) Shares {
+	busy := s.Search + s.Build + s.Measure
+	total := max(elapsed.Seconds(), busy)
+	if total == 0 {
+		return Shares{Wait: 1}
+	}
+	return Shares{Search: s.Search / total, Build: s.Build / total, Measure: s.Measure / total, Wait: (total - busy) / total}
+}
+
+// String formats the shares for people.
+func (s Shares) String() string {
+	return fmt.Sprintf("search %.0f %%, build %.0f %%, measure %.0f %%, wait %.0f %%", 100*s.Search, 100*s.Build, 100*s.Measure, 100*s.Wait)
+}
+
+// Point is the total latency of all tasks from some moment of a job on.
+type Point struct {
+	// Elapsed is the time since the job's creation, and Trials the number of recorded trials.
+	Elapsed time.Duration
+	Trials  int
+	Seconds float64
+}
+
+// Curve is the weighted sum of the tasks' best latencies over time. It starts when every task has a latency,
+// and has a point for each change.
+type Curve []Point
+
+func (c *Curve) add(t *Tally) {
+	best := t.BestSeconds()
+	if best == 0 || len(*c) > 0 && (*c)[len(*c)-1].Seconds == best {
+		return
+	}
+	*c = append(*c, Point{Elapsed: t.Elapsed(), Trials: t.Trials(), Seconds: best})
 }

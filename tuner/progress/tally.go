@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"fmt"
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -194,3 +195,12 @@ func (t *Tally) NothingRight() bool {
 
 // Elapsed returns the time from the job's creation to its latest event.
 func (t *Tally) Elapsed() time.Duration { return t.Last.Sub(t.Started) }
+
+// UniqueName returns name, followed by a number if taken contains it, and updates taken.
+func UniqueName(taken map[string]int, name string) string {
+	taken[name]++
+	if n := taken[name]; n > 1 {
+		return UniqueName(taken, fmt.Sprintf("%s #%d", name, n))
+	}
+	return name
+}

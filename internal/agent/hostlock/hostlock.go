@@ -1,13 +1,18 @@
 package hostlock
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -133,4 +138,163 @@ func (l *Lock) flock(ctx context.Context, f *os.File, how int) error {
 		timer.Reset(poll)
 		poll = min(2*poll, maxPoll)
 	}
+}
+
+// Holder is another process that holds the lock.
+type Holder struct {
+	PID int
+	// Command is the program name and its first argument, or "" if unknown.
+	Command string
+}
+
+// String formats the holder for messages.
+func (h Holder) String() string {
+	if h.Command == "" {
+		return fmt.Sprintf("process %d", h.PID)
+	}
+	return fmt.Sprintf("process %d (%s)", h.PID, h.Command)
+}
+
+// Holders returns the other processes that currently compute or time. For a lock returned by On, it returns
+// those that block timing on that device. It returns none if the kernel does not list locks like Linux.
+func (l *Lock) Holders() []Holder {
+	pids := lockers(l.main, l.device != "")
+	if l.device != "" {
+		pids = append(pids, lockers(l.device, true)...)
+	}
+	slices.Sort(pids)
+	own := os.Getpid()
+	var list []Holder
+	for _, pid := range slices.Compact(pids) {
+		if pid != own {
+			list = append(list, Holder{pid, command(pid)})
+		}
+	}
+	return list
+}
+
+// lockers returns the processes that hold an flock(2) on a file, or only exclusive holders, from /proc/locks:
+//
+//	1: FLOCK  ADVISORY  WRITE 4242 fe:00:9978882 0 EOF
+func lockers(path string, alone bool) (pids []int) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	inode := ":" + strconv.FormatUint(stat.Ino, 10)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], inode) { // waiting locks have an arrow before FLOCK
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && (!alone || fields[3] == "WRITE") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func command(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	words := strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+	words[0] = filepath.Base(words[0])
+	return strings.ToValidUTF8(strings.Join(words[:min(2, len(words))], " "), "?")
+}
+
+// firstNotice is the wait after which the first notice is logged; most batches are faster. Each further
+// notice comes after twice the time.
+const firstNotice = 5 * time.Second
+
+// notices logs long waits, once for all waiters of a lock.
+type notices struct {
+	log   *slog.Logger
+	first time.Duration
+	mu    sync.Mutex
+	// waiting counts the waiters. The next notice is due once none of them has acquired the lock for that long.
+	waiting int
+	since   time.Time
+	due     time.Duration
+}
+
+// Announce makes the lock log which process it waits for. It must be called before any other method.
+func (l *Lock) Announce(log *slog.Logger) { l.notices = &notices{log: log, first: firstNotice} }
+
+// Announced returns the lock in DefaultDir after Announce.
+func Announced(log *slog.Logger) (*Lock, error) {
+	lock, err := New(DefaultDir())
+	if err == nil {
+		lock.Announce(log)
+	}
+	return lock, err
+}
+
+func (n *notices) enter() {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting++; n.waiting == 1 {
+		n.since, n.due = time.Now(), n.first
+	}
+}
+
+func (n *notices) leave(err error) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.waiting--; err == nil {
+		n.since, n.due = time.Now(), n.first
+	}
+}
+
+// look logs a notice if one is due.
+func (n *notices) look(l *Lock) {
+	if n == nil || !n.isDue() {
+		return
+	}
+	if holders := l.Holders(); len(holders) > 0 {
+		n.log.Warn("waiting for the machine: another process computes or times something on it; let it end, or end it", "held_by", join(holders))
+	}
+}
+
+func (n *notices) isDue() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if time.Since(n.since) < n.due {
+		return false
+	}
+	n.due = max(2*n.due, n.first)
+	return true
+}
+
+func join(holders []Holder) string {
+	names := make([]string, len(holders))
+	for k, h := range holders {
+		names[k] = h.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// gaveUp returns the error of a wait that ctx ended.
+func (l *Lock) gaveUp(ctx context.Context, began time.Time) error {
+	cause := context.Cause(ctx)
+	if holders := l.Holders(); len(holders) > 0 {
+		return fmt.Errorf("waited %v for the machine, which %s holds (wait for it, or end it): %w", time.Since(began).Round(time.Second), join(holders), cause)
+	}
+	return fmt.Errorf("waiting for the machine: %w", cause)
 }
