@@ -21,7 +21,7 @@ debootstrap --variant=minbase --include=ca-certificates,git,make "$suite" "$root
 cp -a /etc/apt/. "$root/etc/apt/"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 for folder in /usr/local/share/ca-certificates /etc/ssl/certs; do
-	[ -d "$folder" ] && mkdir -p "$root$folder" && cp -aL "$folder/." "$root$folder/"
+	[ -d "$folder" ] && mkdir -p "$root$folder" && cp -aL --remove-destination "$folder/." "$root$folder/" # the root's own are links that lead out of it
 done
 mkdir -p "$root/usr/local/go"
 cp -a "$(go env GOROOT)/." "$root/usr/local/go/"
