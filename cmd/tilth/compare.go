@@ -78,7 +78,7 @@ func (k *compareCommand) run(ctx context.Context, args []string) error {
 	for i, path := range args {
 		rows = append(rows, newCompareRow(path, samples[0], samples[i], i == 0))
 	}
-	table := humanize.NewTable("PACKAGE", ">MEDIAN", "INTERVAL", ">MIN", ">SPEED-UP", "INTERVAL", "VERDICT")
+	table := humanize.NewTable("PACKAGE", ">MEDIAN", "INTERVAL", ">MIN", ">SPEED-UP", "INTERVAL", "VERDICT").Optional("MIN", "INTERVAL")
 	return list(k.stdout, k.asJSON, rows, table, compareRow.cells)
 }
 

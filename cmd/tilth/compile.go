@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -188,6 +189,14 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.check(path); err != nil {
 		return err
 	}
+	output := cmp.Or(k.output, modelName(path)+".tar")
+	err := onlyOutput(output, map[string]bool{"--json": k.asJSON})
+	if err == nil && k.output == "" {
+		err = filesystem.CheckWritable(output)
+	}
+	if err != nil {
+		return err
+	}
 	if err := k.own.open(ctx, k.compiler, k.stderr); err != nil {
 		return err
 	}
@@ -229,13 +238,6 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if k.requireTuned && len(missing) > 0 {
 		return fmt.Errorf("compile %s for %s: %d of %d tasks are not tuned: %s: tune them with 'tilth tune', or leave out --require-tuned",
 			path, machine.Fingerprint(), len(p.Tasks)-bestschedule.Count(choices, bestschedule.FromRecord), len(p.Tasks), missing)
-	}
-	output := k.output
-	if output == "" {
-		output = modelName(path) + ".tar"
-	}
-	if err := onlyOutput(output, map[string]bool{"--json": k.asJSON}); err != nil {
-		return err
 	}
 	o.Check, o.Weights, o.Provenance = measure, weights, k.provenance(machine)
 	var manifest *aot.Manifest

@@ -90,10 +90,10 @@ func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget display.Budget)
 	return w
 }
 
-// terminalOf returns the terminal behind a writer. ok is false if the writer is not a terminal.
+// terminalOf returns the terminal behind a writer. ok is false if the writer is not a terminal that knows escapes.
 func terminalOf(w io.Writer) (terminal display.Terminal, ok bool) {
 	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return terminal, false
 	}
 	size := func() (width, height int) {

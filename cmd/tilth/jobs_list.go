@@ -53,7 +53,8 @@ its turn, by its owner's share of the farm and its priority.`,
 		for _, j := range jobs {
 			rows = append(rows, newJobRow(j))
 		}
-		table := humanize.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", "POSITION", ">PROGRESS", ">TRIALS", ">LATENCY", ">SPEED-UP", "CREATED", "REASON").Times("CREATED").States("STATE")
+		table := humanize.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", "POSITION", ">PROGRESS", ">TRIALS", ">LATENCY", ">SPEED-UP", "CREATED", "REASON").Times("CREATED").States("STATE").
+			Optional("PRIORITY", "CREATED", "POSITION", "TRIALS", "LATENCY")
 		if missing > 0 && !asJSON {
 			fmt.Fprintf(a.stderr, "%d jobs that had ended are no longer kept ('tilth tracker --keep-jobs', 'tilth jobs delete'); their records are\n", missing)
 		}

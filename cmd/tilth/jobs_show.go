@@ -204,7 +204,8 @@ func (v jobView) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	table := humanize.NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS").Errors("ERRORS")
+	table := humanize.NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS").Errors("ERRORS").
+		Optional("KNOWN", "IN FLIGHT", "TIMES", "INTERVAL", "OF LIMIT", "GFLOP/s")
 	for _, t := range v.TaskProgress {
 		rate := humanize.Missing
 		if t.BestSeconds != nil {

@@ -121,6 +121,9 @@ func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []strin
 		if err := fromEnvironment(c); err != nil {
 			return err
 		}
+		if err := checkOutputs(c); err != nil {
+			return err
+		}
 		return work(c.Context(), args)
 	}
 	return c

@@ -7,11 +7,28 @@ import (
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // stdio as a file name stands for standard input when reading and standard output when writing.
 const stdio = "-"
+
+// outputFlags lists the flags that name files to write.
+var outputFlags = []string{"lock", "log", "output", "outputs", "plot"}
+
+// checkOutputs returns an error if a file that a command's flags name cannot be written.
+func checkOutputs(c *cobra.Command) error {
+	for _, name := range outputFlags {
+		if f := c.Flags().Lookup(name); f != nil && f.Value.String() != "" && f.Value.String() != stdio {
+			if err := filesystem.CheckWritable(f.Value.String()); err != nil {
+				return fmt.Errorf("%s: %w", flagNames(f), err)
+			}
+		}
+	}
+	return nil
+}
 
 // writeFile writes a file like filesystem.WriteFile, or standard output.
 func (a *app) writeFile(path string, fill func(io.Writer) error) error {

@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // onTerminal runs a command on a terminal with a number of columns and writes its output to the file "screen":
@@ -38,6 +41,24 @@ func onTerminal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%v: %s", err, failure.String())
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), bytes.ReplaceAll(shown, []byte("\r\n"), []byte("\n")), 0o600))
+}
+
+func TestADumbTerminalGetsNoEscapes(t *testing.T) {
+	screen, terminal, err := openTerminal(80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	defer terminal.Close()
+	for term, live := range map[string]bool{"xterm": true, "dumb": false} {
+		t.Setenv("TERM", term)
+		if _, is := terminalOf(terminal); is != live {
+			t.Errorf("on TERM=%s the progress is redrawn: %v, want %v", term, is, live)
+		}
+		if got := screenOf(terminal).(*humanize.Screen).Colour; got != live {
+			t.Errorf("on TERM=%s there are colours: %v, want %v", term, got, live)
+		}
+	}
 }
 
 // openTerminal creates a pseudo-terminal. Output to terminal can be read from screen.

@@ -9,7 +9,30 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// CheckWritable returns an error if WriteFile cannot write a file at path: it is a folder, or its folder is missing or
+// read-only. Commands call it before they begin work of which the file is the result.
+func CheckWritable(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil
+	}
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("write %s: it is a folder: name a file", path)
+	}
+	folder := filepath.Dir(path)
+	err = unix.Access(folder, unix.W_OK|unix.X_OK)
+	if info, missing := os.Stat(folder); missing == nil && !info.IsDir() {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: folder %s: %w: name a file in a folder that can be written", path, folder, err)
+	}
+	return nil
+}
 
 // WriteFile replaces the file at path by the output of fill once all of it is on disk. On failure it leaves
 // nothing behind. The next WriteFile of the same path removes temporary files of a killed process. An existing

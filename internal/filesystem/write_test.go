@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -99,6 +100,29 @@ func TestWriteNamesTheFile(t *testing.T) {
 		err := WriteFile(c.path, func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err })
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+func TestFilesThatCannotBeWrittenAreKnownBefore(t *testing.T) {
+	dir := t.TempDir()
+	file, locked := filepath.Join(dir, "file"), filepath.Join(dir, "locked")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(locked, 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	remedy := ": name a file in a folder that can be written"
+	for path, want := range map[string]string{
+		file: "", filepath.Join(dir, "new"): "", "new": "", "/dev/null": "",
+		dir:                           "write " + dir + ": it is a folder: name a file",
+		filepath.Join(dir, "no", "f"): "write " + dir + "/no/f: folder " + dir + "/no: no such file or directory" + remedy,
+		filepath.Join(file, "f"):      "write " + file + "/f: folder " + file + ": not a directory" + remedy,
+		filepath.Join(locked, "f"):    "write " + locked + "/f: folder " + locked + ": permission denied" + remedy,
+	} {
+		if path == filepath.Join(locked, "f") && os.Geteuid() == 0 {
+			want = "" // nothing is denied to root
+		}
+		if err := CheckWritable(path); fmt.Sprint(err) != want && (err != nil || want != "") {
+			t.Errorf("%s: got %v, want %s", path, err, want)
 		}
 	}
 }

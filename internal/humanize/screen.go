@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Screen is a terminal. A table written to it is elided to its width, shows relative times, and is coloured.
+// Screen is a terminal. A table written to it is fitted to its width, shows relative times, and is coloured.
 // A table written to any other writer is complete.
 type Screen struct {
 	io.Writer
@@ -23,33 +23,16 @@ type Screen struct {
 }
 
 const (
-	// minScreen is the row width, in columns, at which eliding stops.
-	minScreen = 60
-	// minCell is the minimum width of an elided cell in columns.
-	minCell = 9
+	// minScreen is the row width, in columns, at which fitting stops.
+	minScreen = 20
+	// minCell is the minimum width of an elided cell in columns. minName is that of the first column as long as
+	// optional columns are shown.
+	minCell, minName = 9, 20
 	// columnGap is the space between columns.
 	columnGap = 2
+	// dropped is the width of a column that is not shown.
+	dropped = -1
 )
-
-// fit shrinks elidable columns, widest first, until a row fits the screen or nothing can shrink.
-func (s *Screen) fit(widths []int, elidable func(column int) bool) {
-	total := -columnGap
-	for _, w := range widths {
-		total += w + columnGap
-	}
-	for excess := total - max(s.Width, minScreen); excess > 0; excess-- {
-		widest := -1
-		for i, w := range widths {
-			if elidable(i) && w > minCell && (widest < 0 || w >= widths[widest]) {
-				widest = i
-			}
-		}
-		if widest < 0 {
-			return
-		}
-		widths[widest]--
-	}
-}
 
 // ElideMiddle shortens text to a width in columns. It drops the middle, because the ends of names and ids
 // distinguish them.

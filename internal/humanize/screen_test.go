@@ -49,8 +49,27 @@ func TestNumbersAndTimesAreNeverElided(t *testing.T) {
 	table := NewTable(">NUMBER", "AT").Times("AT")
 	number := strings.Repeat("1", 100)
 	table.Row(number, "2026-01-01T00:00:00Z")
-	if row := written(t, table, Screen{Width: 60})[1]; row != number+"  3 min ago" {
-		t.Errorf("the row is %q", row)
+	for width, want := range map[int]string{111: number + "  3 min ago", 60: number} {
+		if row := written(t, table, Screen{Width: width})[1]; row != want {
+			t.Errorf("on %d columns the row is %q", width, row)
+		}
+	}
+}
+
+func TestColumnsAreDroppedBeforeUnitsAreCut(t *testing.T) {
+	table := NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", "WORKLOAD").Optional("INTERVAL", "TIMES")
+	table.Row("conv2d+add+relu 1x56x56x64 k3x3 -> 64", "2x", "21.9 µs", "15.1–28.6 µs (50 %)", strings.Repeat("0123456789abcdef", 4))
+	for width, want := range map[int]string{
+		0:  "conv2d+add+relu 1x56x56x64 k3x3 -> 64     2x  21.9 µs  15.1–28.6 µs (50 %)  " + strings.Repeat("0123456789abcdef", 4),
+		80: "conv2d+a…4 k3x3 -> 64     2x  21.9 µs  15.1–28.6 µs (50 %)  0123456…456789abcdef",
+		60: "conv2d+a…4 k3x3 -> 64     2x  21.9 µs  01234567…456789abcdef",
+		45: "conv2d…k3x3 -> 64  21.9 µs  012345…6789abcdef",
+		25: "conv2d…3x3 -> 64  21.9 µs",
+		20: "conv… -> 64  21.9 µs",
+	} {
+		if row := written(t, table, Screen{Width: width})[1]; row != want {
+			t.Errorf("on %d columns the row is %q, want %q", width, row, want)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func DidYouMean(prefix, word string, names []string) string {
 	}
 	word = strings.ToLower(word)
 	similar := ""
-	limit := min(len(word)/2, maxDistance)
+	limit := min((len(word)+1)/3, maxDistance)
 	least := limit + 1
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		d := distance(word, name)

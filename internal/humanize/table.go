@@ -1,6 +1,7 @@
 package humanize
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -20,8 +21,10 @@ type Table struct {
 // column describes the display of a table's column.
 type column struct {
 	right bool
-	// whole disables eliding.
+	// whole disables eliding and dropping.
 	whole bool
+	// optional is the rank of the column among those to drop first; 0 for others.
+	optional int
 	// instants marks cells as times formatted by Instant.
 	instants bool
 	// colour returns the colour of a cell; nil for a plain column.
@@ -69,6 +72,16 @@ func (t *Table) Whole(headings ...string) *Table {
 	return t.set(headings, func(c *column) { c.whole = true })
 }
 
+// Optional marks columns that are dropped rather than elided, in this order, if the screen is too narrow.
+func (t *Table) Optional(headings ...string) *Table {
+	rank := 0
+	for _, h := range headings {
+		rank++
+		t.set([]string{h}, func(c *column) { c.optional = rank })
+	}
+	return t
+}
+
 func (t *Table) set(headings []string, change func(*column)) *Table {
 	for _, h := range headings {
 		if i := slices.Index(t.rows[0], h); i >= 0 {
@@ -95,7 +108,7 @@ func printable(r rune) rune {
 	return ' '
 }
 
-// Write writes the table with two spaces between columns and no trailing blanks. A Screen gets an elided table.
+// Write writes the table with two spaces between columns and no trailing blanks. It fits the table to a Screen.
 func (t *Table) Write(w io.Writer) error {
 	screen, is := w.(*Screen)
 	if !is {
@@ -107,7 +120,7 @@ func (t *Table) Write(w io.Writer) error {
 	}
 	widths := t.widths(rows)
 	if screen.Width > 0 && !t.whole {
-		screen.fit(widths, t.elidable)
+		t.fit(widths, max(screen.Width, minScreen))
 	}
 	var out strings.Builder
 	for i, row := range rows {
@@ -117,10 +130,64 @@ func (t *Table) Write(w io.Writer) error {
 	return err
 }
 
-// elidable reports whether the cells of a column may be elided.
-func (t *Table) elidable(column int) bool {
-	c := t.columns[column]
-	return !c.right && !c.instants && !c.whole
+// fit drops columns until the others can be elided to the width of a screen: the optional ones, then those on the
+// right. It elides the rest, widest first. Numbers, times and columns marked as whole are never elided.
+func (t *Table) fit(widths []int, screen int) {
+	var order []int
+	for i := range widths[1:] {
+		if !t.columns[i+1].whole {
+			order = append(order, i+1)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		last := len(widths)
+		return cmp.Or(cmp.Compare(cmp.Or(t.columns[a].optional, last), cmp.Or(t.columns[b].optional, last)), b-a)
+	})
+	for _, i := range order {
+		name := minCell
+		if t.columns[i].optional > 0 {
+			name = minName
+		}
+		if t.total(widths, func(i int) int { return t.least(i, widths[i], name) }) <= screen {
+			break
+		}
+		widths[i] = dropped
+	}
+	for excess := t.total(widths, func(i int) int { return widths[i] }) - screen; excess > 0; excess-- {
+		widest := -1
+		for i, w := range widths {
+			if t.least(i, w, minCell) < w && !t.columns[i].whole && (widest < 0 || w >= widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// total returns the width of a row, given that of each column shown.
+func (t *Table) total(widths []int, of func(column int) int) int {
+	total := -columnGap
+	for i, w := range widths {
+		if w != dropped {
+			total += of(i) + columnGap
+		}
+	}
+	return total
+}
+
+// least returns the width to which a column of some width can be reduced. A whole column may continue on the next
+// line.
+func (t *Table) least(column, width, name int) int {
+	switch c := t.columns[column]; {
+	case c.whole || column > 0 && !c.right && !c.instants && c.optional == 0:
+		return min(width, minCell)
+	case c.right || c.instants || c.optional > 0:
+		return width
+	}
+	return min(width, name)
 }
 
 // relative returns the rows with relative times.
@@ -154,6 +221,9 @@ func (t *Table) line(row []string, widths []int, coloured bool) string {
 	var line strings.Builder
 	pending := 0 // pending blanks, dropped at the end of the line
 	for i, cell := range row {
+		if widths[i] == dropped {
+			continue
+		}
 		shown := ElideMiddle(cell, widths[i])
 		gap := widths[i] - Columns(shown)
 		if t.columns[i].right {

@@ -17,7 +17,7 @@ func (t *Tally) WriteTable(w io.Writer) error {
 	if joules > 0 {
 		headings = append(headings, ">ENERGY")
 	}
-	table := humanize.NewTable(headings...).Errors("ERRORS")
+	table := humanize.NewTable(headings...).Errors("ERRORS").Optional("ENERGY", "TIMES", "INTERVAL", "OF LIMIT", "GFLOP/s", "ERRORS", "UNTUNED")
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
 		row := []string{task.Name, fmt.Sprintf("%gx", task.Weight), humanize.Seconds(task.UntunedSeconds), humanize.Seconds(task.BestSeconds), task.Uncertainty(),

@@ -46,16 +46,16 @@ func busy(tasks int) *snapshot {
 
 func TestFrameOf80Columns(t *testing.T) {
 	got := strings.Join(frame(busy(30), Budget{Trials: 200, Time: 10 * time.Minute}, time.Minute, 80, 14), "\n")
-	want := `TASK                           SHARE     BEST  GFLOP/s  OF LIMIT  TRIALS  FAILED
-conv2d+add+…x56x79 k3x3 -> 79      -        -        -  -              1       1
-conv2d+add+…x56x92 k3x3 -> 92    7 %  29.0 ms     34.5  3 %            2       0
-conv2d+add+…x56x91 k3x3 -> 91    7 %  28.0 ms     35.7  4 %            2       0
-conv2d+add+…x56x90 k3x3 -> 90    6 %  27.0 ms     37.0  4 %            2       0
-conv2d+add+…x56x89 k3x3 -> 89    6 %  26.0 ms     38.5  4 %            2       0
-conv2d+add+…x56x88 k3x3 -> 88    6 %  25.0 ms     40.0  4 %            2       0
-conv2d+add+…x56x87 k3x3 -> 87    6 %  24.0 ms     41.7  4 %            2       0
-conv2d+add+…x56x86 k3x3 -> 86    5 %  23.0 ms     43.5  4 %            2       0
-22 more                         57 %                    -             42       0
+	want := `TASK                         SHARE     BEST  SPEED-UP  GFLOP/s  OF LIMIT  TRIALS
+conv2d+add…56x79 k3x3 -> 79      -        -         -        -  -              1
+conv2d+add…56x92 k3x3 -> 92    7 %  29.0 ms     1.03x     34.5  3 %            2
+conv2d+add…56x91 k3x3 -> 91    7 %  28.0 ms     1.04x     35.7  4 %            2
+conv2d+add…56x90 k3x3 -> 90    6 %  27.0 ms     1.04x     37.0  4 %            2
+conv2d+add…56x89 k3x3 -> 89    6 %  26.0 ms     1.04x     38.5  4 %            2
+conv2d+add…56x88 k3x3 -> 88    6 %  25.0 ms     1.04x     40.0  4 %            2
+conv2d+add…56x87 k3x3 -> 87    6 %  24.0 ms     1.04x     41.7  4 %            2
+conv2d+add…56x86 k3x3 -> 86    5 %  23.0 ms     1.04x     43.5  4 %            2
+22 more                       57 %        -         -        -  -             42
 [==        ] trials 57/200  1:00/10:00  left 2:31  28 of 30 tasks 838 ms
 resumed: 12 trials known  errors: crash 1
 time: search 0 %, build 19 %, measure 10 %, wait 71 %`

@@ -171,10 +171,10 @@ func head(s *snapshot, width, space int) []string {
 		whole += t.total
 	}
 	if len(s.tasks) <= rows {
-		return table(s.tasks, false, whole, width)
+		return table(s.tasks, whole, width)
 	}
 	shown := append([]task{}, s.tasks[:rows-1]...)
-	return table(append(shown, rest(s.tasks[rows-1:])), true, whole, width)
+	return table(append(shown, rest(s.tasks[rows-1:])), whole, width)
 }
 
 // rest summarises several tasks.
