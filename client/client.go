@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -177,4 +178,32 @@ func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) (agents []*
 // Agent returns one agent.
 func (c *Client) Agent(ctx context.Context, name string) (*tilthv1.Agent, error) {
 	return get(ctx, c, fmt.Sprintf("show agent %q", name), &tilthv1.GetAgentRequest{Name: name}, c.agents.GetAgent, (*tilthv1.GetAgentResponse).GetAgent)
+}
+
+// ErrUnreachable is wrapped by errors of calls that could not reach a tracker.
+var ErrUnreachable = wire.ErrUnreachable
+
+// explain adds the attempted action and the remedy to an error, on one line.
+func (c *Client) explain(attempt string, err error) error { return wire.Explain(c.addr, attempt, err) }
+
+// itemsPerPage keeps messages far below the size limit; an item takes some kilobytes.
+const itemsPerPage = 1000
+
+// pages fetches all pages, one call each. doing describes the action for errors. fetch returns the token of
+// the next page, or "" after the last.
+func (c *Client) pages(ctx context.Context, doing string, fetch func(ctx context.Context, token string) (next string, err error)) error {
+	one := func(token string) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return fetch(ctx, token)
+	}
+	for token := ""; ; {
+		next, err := one(token)
+		if err != nil {
+			return c.explain(doing, err)
+		}
+		if token = next; token == "" {
+			return nil
+		}
+	}
 }

@@ -41,8 +41,8 @@ type Run struct {
 }
 
 // RunPackages runs packages on a device of the farm and returns the finished job with its result. started is
-// called when the job is queued. If ctx ends first, the job is cancelled and the error is the cause. A failed
-// job is returned as an error with its reason.
+// called when the job is queued. If ctx ends first, the job is cancelled and the error is the cause. If this process
+// dies or loses its connection, the tracker cancels the job. A failed job is returned as an error with its reason.
 func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.Job)) (*tilthv1.Job, error) {
 	var spec *tilthv1.JobSpec
 	err := r.Patience.Try(ctx, func(ctx context.Context) (err error) {
@@ -74,6 +74,7 @@ func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 		Name: "run " + filepath.Base(r.Packages[0]), Owner: r.Owner, Target: &tilthv1.TargetSpec{DeviceClass: class},
 		Run: &tilthv1.RunSpec{
 			Outputs: r.Outputs, Repeat: uint32(r.Repeat), Number: uint32(max(r.Number, 1)), Profile: uint32(r.Profile), Device: device,
+			Attached: true,
 		},
 	}
 	if r.Limit > 0 {
@@ -122,7 +123,7 @@ const cancelTimeout = 5 * time.Second
 // awaitRun follows a job to its end; waits is Run.Waits.
 func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
 	watch := func() error {
-		return c.WatchStatus(ctx, job.GetId(), 0, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
+		return c.WatchStatus(ctx, &tilthv1.WatchJobRequest{JobId: job.GetId(), Attached: true}, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
 			if waits != nil {
 				waits(s.GetWait())
 			}

@@ -9,11 +9,11 @@ import (
 
 // Watch works like agent.Watch, with refusals explained for people. Errors of visit are returned unchanged.
 func (c *Client) Watch(ctx context.Context, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
-	return c.WatchStatus(ctx, jobID, from, visit, nil)
+	return c.WatchStatus(ctx, &tilthv1.WatchJobRequest{JobId: jobID, FromSequence: from}, visit, nil)
 }
 
 // WatchStatus works like agent.WatchStatus, with refusals explained for people.
-func (c *Client) WatchStatus(ctx context.Context, jobID string, from uint64, visit func(*tilthv1.JobEvent) error,
+func (c *Client) WatchStatus(ctx context.Context, req *tilthv1.WatchJobRequest, visit func(*tilthv1.JobEvent) error,
 	status func(*tilthv1.JobStatus) error,
 ) error {
 	var failure error
@@ -24,12 +24,12 @@ func (c *Client) WatchStatus(ctx context.Context, jobID string, from uint64, vis
 			return failure
 		}
 	}
-	err := agent.WatchStatus(ctx, c.conn, c.log, jobID, from, func(event *tilthv1.JobEvent) error {
+	err := agent.WatchStatus(ctx, c.conn, c.log, req, func(event *tilthv1.JobEvent) error {
 		failure = visit(event)
 		return failure
 	}, hear)
 	if err == nil || failure != nil || ctx.Err() != nil {
 		return err
 	}
-	return c.explain("watch job "+jobID, err)
+	return c.explain("watch job "+req.GetJobId(), err)
 }

@@ -261,3 +261,13 @@ func (t *Tracker) pages(g *authz.Gate) *web.Site {
 		Logger: t.log, Now: t.cfg.Now,
 	})
 }
+
+// Default timeouts and limits of a tracker.
+const (
+	DefaultHeartbeat    = 5 * time.Second
+	DefaultLeaseTimeout = 30 * time.Second
+	DefaultGrace        = 2 * time.Minute
+	DefaultOutageWait   = 2 * time.Minute
+	DefaultSearchTurn   = 2 * time.Minute
+	DefaultMaxAttempts  = 4
+)

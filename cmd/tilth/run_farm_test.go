@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -106,6 +108,93 @@ func TestAnInterruptedRunIsCancelledOnTheFarm(t *testing.T) {
 	interrupt(first, firstID)
 	// The device must be free again.
 	f.tilth(ctx, "run", pkg, "--tracker", f.tracker).mustRun()
+}
+
+// TestARunEndsWithItsClient loses clients in three ways. The device must be free for another run, while the first
+// would last for minutes.
+func TestARunEndsWithItsClient(t *testing.T) {
+	t.Parallel() // mostly waits for processes
+	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
+	defer cancel()
+	f := startDevice(t)
+	pkg := f.compiled(ctx, "mlp.tar")
+	f.awaitDevice(ctx)
+	kill := func(s syscall.Signal) func(*process, *silentLine) {
+		return func(run *process, _ *silentLine) {
+			if err := run.cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, lost := range []struct {
+		name string
+		how  func(*process, *silentLine)
+	}{
+		{"its client is killed", kill(syscall.SIGKILL)},
+		{"its client's terminal is closed", kill(syscall.SIGHUP)},
+		{"its client's line is cut", func(_ *process, line *silentLine) { line.cut.Store(true) }},
+	} {
+		line := newSilentLine(t, strings.TrimPrefix(f.tracker, "unix:"))
+		run := f.tilth(ctx, "bench", pkg, pkg, "--tracker", line.Addr().String(), "--rounds", "10000", "--number", "100000")
+		if lost.name == "its client's terminal is closed" {
+			run = f.tilth(ctx, "run", pkg, "--tracker", line.Addr().String(), "--print-time", "--repeat", "10000", "--number", "100000")
+		}
+		run.start()
+		id := f.awaitState(ctx, tilthv1.JobState_JOB_STATE_RUNNING)
+		lost.how(run, line)
+		f.tilth(ctx, "run", pkg, "--tracker", f.tracker).mustRun()
+		if job, err := f.client.Job(ctx, id); err != nil || job.GetState() != tilthv1.JobState_JOB_STATE_CANCELLED || job.GetReason() != "its client is gone" {
+			t.Errorf("%s: the job is %v (%q, %v)", lost.name, job.GetState(), job.GetReason(), err)
+		}
+		_ = run.cmd.Process.Kill()
+		_ = run.cmd.Wait()
+	}
+}
+
+// silentLine is a proxy that stops passing bytes when it is cut, but keeps its connections open.
+type silentLine struct {
+	net.Listener
+	cut atomic.Bool
+}
+
+func newSilentLine(t *testing.T, socket string) *silentLine {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lis.Close() })
+	line := &silentLine{Listener: lis}
+	pass := func(from, to net.Conn) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if !line.cut.Load() {
+				_, _ = to.Write(buffer[:n])
+				if err != nil {
+					to.Close()
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			from, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("unix", socket)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			go pass(from, to)
+			go pass(to, from)
+		}
+	}()
+	return line
 }
 
 // awaitState returns the newest job once it is in a state.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -24,15 +23,16 @@ func History(err error) bool { return wire.Reason(err) == wire.ReasonHistory }
 // visit, the tracker's refusal, or the cause of ctx. It returns an error if the log has a gap, or if a restored backup
 // replaced the events (then History reports true), because both would invalidate everything derived from the events.
 func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
-	return WatchStatus(ctx, conn, log, jobID, from, visit, nil)
+	return WatchStatus(ctx, conn, log, &tilthv1.WatchJobRequest{JobId: jobID, FromSequence: from}, visit, nil)
 }
 
 // WatchStatus works like Watch and also calls status, if not nil, with the job's status: after the stored
-// events and whenever it changes. Older trackers send none.
-func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64,
+// events and whenever it changes. Older trackers send none. It takes over req.
+func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, req *tilthv1.WatchJobRequest,
 	visit func(*tilthv1.JobEvent) error, status func(*tilthv1.JobStatus) error,
 ) error {
-	w := &watcher{jobs: tilthv1.NewJobServiceClient(conn), jobID: jobID, next: max(1, from), visit: visit, status: status}
+	w := &watcher{jobs: tilthv1.NewJobServiceClient(conn), req: req, visit: visit, status: status}
+	req.FromSequence, req.Several, req.Status = max(1, req.GetFromSequence()), true, status != nil
 	for {
 		err := w.follow(ctx)
 		if ctx.Err() != nil {
@@ -41,7 +41,7 @@ func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.L
 		if !retry.Lost(err) || w.failed {
 			return err
 		}
-		log.Warn("connection to the job's events lost, trying again", "job", jobID, "next", w.next, "error", err)
+		log.Warn("connection to the job's events lost, trying again", "job", req.GetJobId(), "next", req.GetFromSequence(), "error", err)
 		if err := w.backoff.Wait(ctx); err != nil {
 			return err
 		}
@@ -50,9 +50,7 @@ func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.L
 
 type watcher struct {
 	jobs    tilthv1.JobServiceClient
-	jobID   string
-	next    uint64
-	after   *timestamppb.Timestamp // time of the previous event, or nil
+	req     *tilthv1.WatchJobRequest // for the next event
 	visit   func(*tilthv1.JobEvent) error
 	status  func(*tilthv1.JobStatus) error // may be nil
 	failed  bool                           // visit or status failed, or the log is inconsistent
@@ -63,9 +61,7 @@ type watcher struct {
 func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := w.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{
-		JobId: w.jobID, FromSequence: w.next, After: w.after, Several: true, Status: w.status != nil,
-	})
+	stream, err := w.jobs.WatchJob(ctx, w.req)
 	if err != nil {
 		return err
 	}
@@ -102,11 +98,11 @@ func (w *watcher) takeAll(r *tilthv1.WatchJobResponse) error {
 // take passes on an event unless it was seen before.
 func (w *watcher) take(event *tilthv1.JobEvent) error {
 	switch sequence := event.GetSequence(); {
-	case sequence < w.next:
+	case sequence < w.req.GetFromSequence():
 		return nil
-	case sequence > w.next:
-		return fmt.Errorf("got event %d, want %d: the tracker's log has a gap", sequence, w.next)
+	case sequence > w.req.GetFromSequence():
+		return fmt.Errorf("got event %d, want %d: the tracker's log has a gap", sequence, w.req.GetFromSequence())
 	}
-	w.next, w.after = w.next+1, event.GetAt()
+	w.req.FromSequence, w.req.After = event.GetSequence()+1, event.GetAt()
 	return w.visit(event)
 }

@@ -32,6 +32,10 @@ func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 			s.coordinator.Watches().Max()))
 	}
 	defer s.coordinator.Watches().End(w.jobID, w.events)
+	if req.GetAttached() {
+		s.coordinator.Read(func(m *state.Machine) { m.Attach(w.jobID, 1) })
+		defer s.coordinator.Read(func(m *state.Machine) { m.Attach(w.jobID, -1) })
+	}
 	if err := w.checkHistory(req.GetAfter()); err != nil {
 		return err
 	}

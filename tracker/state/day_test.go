@@ -75,6 +75,7 @@ func (d *day) devices(n int) {
 
 // submit submits a job that needs an agent for some time. Its name must be unique.
 func (d *day) submit(owner, name string, priority uint32, needs time.Duration, run bool) {
+	d.Helper()
 	spec := &tilthv1.JobSpec{
 		Name: name, Owner: owner, Tuner: "grid", Priority: priority, Tasks: conv(), Budget: &tilthv1.Budget{Trials: 64},
 		Target: &tilthv1.TargetSpec{Fingerprint: "cpu", Toolchain: "clang", DeviceClass: "x86"},
@@ -246,5 +247,47 @@ func TestADayOfRunsServesUrgentOnesFirstAndStarvesNone(t *testing.T) {
 	}
 	if late == 0 {
 		t.Error("no run of priority 1 started in the second half of the day")
+	}
+}
+
+// TestAnAttachedJobEndsSecondsAfterItsClient also covers clients that reconnect in time, or never connect.
+func TestAnAttachedJobEndsSecondsAfterItsClient(t *testing.T) {
+	d := newDay(t, policy.Shares{})
+	d.devices(1)
+	attached := func(name string) string {
+		d.submit("ana", name, 0, 10*time.Minute, true)
+		for id, j := range d.m.jobs {
+			if j.spec.GetName() == name {
+				j.spec.Run.Attached = true
+				return id
+			}
+		}
+		return ""
+	}
+	tick := func(after time.Duration) {
+		d.now = d.now.Add(after)
+		d.do(func(c *Change) error { c.Expire(); return nil })
+	}
+	lost, never, kept := attached("lost"), attached("never"), attached("kept")
+	d.m.Attach(lost, 1)
+	d.m.Attach(kept, 1)
+	d.pass(10 * time.Second)
+	d.m.Attach(lost, -1)
+	d.m.Attach(kept, -1)
+	tick(2 * time.Second)
+	if d.m.jobs[lost] == nil || d.nameOf("device0") != "lost" {
+		t.Error("the job ended before its client could reconnect")
+	}
+	d.m.Attach(kept, 1)
+	tick(2 * time.Second)
+	if d.m.jobs[lost] != nil {
+		t.Error("the job outlives its client")
+	}
+	d.pass(time.Minute)
+	if d.m.jobs[kept] == nil || d.nameOf("device0") != "kept" {
+		t.Errorf("the device has %q, not the job whose client reconnected", d.nameOf("device0"))
+	}
+	if d.m.jobs[never] != nil {
+		t.Error("a job whose client never connected goes on")
 	}
 }

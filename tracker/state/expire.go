@@ -17,6 +17,7 @@ func (c *Change) Expire() {
 	if !c.awake(now) {
 		return
 	}
+	c.endAbandoned(now)
 	sessions, leases := c.overdue(now)
 	verdict := c.judgeOutage(now, len(sessions) > 0)
 	if verdict == outageWait {

@@ -39,6 +39,9 @@ type job struct {
 	// Why nothing of the job could run at the last tick (0 = it could), and since when by the wall clock.
 	blocked      tilthv1.WaitReason
 	blockedSince time.Time
+	// Streams of the client that the job belongs to, and until when, by Clock, it may have none.
+	clients    int
+	aloneUntil time.Time
 	timeSpent
 }
 

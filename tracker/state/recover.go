@@ -132,6 +132,7 @@ func (m *Machine) recoverJob(rows Rows, stored *records.OpenJob) error {
 		return err
 	}
 	m.addJob(j)
+	j.aloneUntil = m.graceUntil()
 	m.artifacts.Pin(j.needs()...)
 	m.recoverLease(j, row.GetLease())
 	return nil

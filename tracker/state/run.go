@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -11,6 +12,31 @@ import (
 
 // runs reports whether the job runs packages instead of tuning.
 func (j *job) runs() bool { return j.spec.GetRun() != nil }
+
+// maxAlone bounds the time in which the client of an attached job may reconnect.
+const maxAlone = 3 * time.Second
+
+// Attach adds streams of the client that a job belongs to, or removes them if negative.
+func (m *Machine) Attach(jobID string, streams int) {
+	if j := m.jobs[jobID]; j != nil {
+		j.clients += streams
+		j.aloneUntil = m.cfg.Clock().Add(maxAlone)
+	}
+}
+
+// endAbandoned ends the jobs whose clients are gone.
+func (c *Change) endAbandoned(now time.Time) {
+	var abandoned []string
+	for id, j := range c.jobs {
+		if j.spec.GetRun().GetAttached() && j.clients == 0 && now.After(j.aloneUntil) {
+			abandoned = append(abandoned, id)
+		}
+	}
+	slices.Sort(abandoned)
+	for _, id := range abandoned {
+		c.end(c.jobs[id], tilthv1.JobState_JOB_STATE_CANCELLED, "its client is gone")
+	}
+}
 
 // needs returns the artifacts that the job itself needs: a run's packages and inputs, or a model to read.
 func (j *job) needs() (digests []string) {

@@ -83,6 +83,7 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
 	c.write.PutNew(j.id, j.requestKey, s.encoded)
 	c.addJob(j)
+	j.aloneUntil = c.cfg.Clock().Add(c.cfg.LeaseTimeout)
 	c.requests[j.request] = j
 	c.setState(j, j.waiting(), "")
 	c.enqueue(j, false)

@@ -1421,7 +1421,9 @@ type WatchJobRequest struct {
 	// Time of the event before from_sequence, as the client received it; absent = unknown. If that event differs or is
 	// missing, as after a backup was restored, the job's history is not the one the client knows: FAILED_PRECONDITION,
 	// HISTORY.
-	After         *timestamppb.Timestamp `protobuf:"bytes,80,opt,name=after,proto3" json:"after,omitempty"`
+	After *timestamppb.Timestamp `protobuf:"bytes,80,opt,name=after,proto3" json:"after,omitempty"`
+	// The stream is that of the client that the job belongs to: see RunSpec.attached.
+	Attached      bool `protobuf:"varint,81,opt,name=attached,proto3" json:"attached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1489,6 +1491,13 @@ func (x *WatchJobRequest) GetAfter() *timestamppb.Timestamp {
 		return x.After
 	}
 	return nil
+}
+
+func (x *WatchJobRequest) GetAttached() bool {
+	if x != nil {
+		return x.Attached
+	}
+	return false
 }
 
 type WatchJobResponse struct {
@@ -2701,13 +2710,14 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06device\x18\x05 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x06device\x12\x15\n" +
 	"\x05model\x18\x96\x01 \x01(\bR\x05model\"7\n" +
 	"\x11CheckFarmResponse\x12\"\n" +
-	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\xb8\x01\n" +
+	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\xd4\x01\n" +
 	"\x0fWatchJobRequest\x12\x1c\n" +
 	"\x06job_id\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\x05jobId\x12#\n" +
 	"\rfrom_sequence\x18\x02 \x01(\x04R\ffromSequence\x12\x18\n" +
 	"\aseveral\x18< \x01(\bR\aseveral\x12\x16\n" +
 	"\x06status\x18F \x01(\bR\x06status\x120\n" +
-	"\x05after\x18P \x01(\v2\x1a.google.protobuf.TimestampR\x05after\"\x91\x01\n" +
+	"\x05after\x18P \x01(\v2\x1a.google.protobuf.TimestampR\x05after\x12\x1a\n" +
+	"\battached\x18Q \x01(\bR\battached\"\x91\x01\n" +
 	"\x10WatchJobResponse\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12&\n" +
 	"\x04more\x18< \x03(\v2\x12.tilth.v1.JobEventR\x04more\x12+\n" +

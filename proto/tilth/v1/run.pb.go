@@ -42,7 +42,10 @@ type RunSpec struct {
 	// Name of the device; empty = any of the job's device class.
 	Device string `protobuf:"bytes,7,opt,name=device,proto3" json:"device,omitempty"`
 	// Time limit on the device, including loading; absent = 10 min. At most 1 h.
-	Limit         *durationpb.Duration `protobuf:"bytes,8,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit *durationpb.Duration `protobuf:"bytes,8,opt,name=limit,proto3" json:"limit,omitempty"`
+	// The job belongs to its client: it is cancelled a few seconds after its last stream of WatchJob with attached has
+	// ended, or when none has begun in time.
+	Attached      bool `protobuf:"varint,9,opt,name=attached,proto3" json:"attached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -131,6 +134,13 @@ func (x *RunSpec) GetLimit() *durationpb.Duration {
 		return x.Limit
 	}
 	return nil
+}
+
+func (x *RunSpec) GetAttached() bool {
+	if x != nil {
+		return x.Attached
+	}
+	return false
 }
 
 // RunPackage is a package to run.
@@ -319,7 +329,7 @@ var File_tilth_v1_run_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/run.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17tilth/v1/artifact.proto\x1a\x16tilth/v1/options.proto\"\xa4\x02\n" +
+	"\x12tilth/v1/run.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17tilth/v1/artifact.proto\x1a\x16tilth/v1/options.proto\"\xc0\x02\n" +
 	"\aRunSpec\x126\n" +
 	"\bpackages\x18\x01 \x03(\v2\x14.tilth.v1.RunPackageB\x04\x88\xb5\x18\x10R\bpackages\x12-\n" +
 	"\x06inputs\x18\x02 \x01(\v2\x15.tilth.v1.ArtifactRefR\x06inputs\x12\x18\n" +
@@ -328,7 +338,8 @@ const file_tilth_v1_run_proto_rawDesc = "" +
 	"\x06number\x18\x05 \x01(\rR\x06number\x12\x18\n" +
 	"\aprofile\x18\x06 \x01(\rR\aprofile\x12\x1d\n" +
 	"\x06device\x18\a \x01(\tB\x05\x90\xb5\x18\x80\x02R\x06device\x12/\n" +
-	"\x05limit\x18\b \x01(\v2\x19.google.protobuf.DurationR\x05limit\"Z\n" +
+	"\x05limit\x18\b \x01(\v2\x19.google.protobuf.DurationR\x05limit\x12\x1a\n" +
+	"\battached\x18\t \x01(\bR\battached\"Z\n" +
 	"\n" +
 	"RunPackage\x12\x19\n" +
 	"\x04name\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x02R\x04name\x121\n" +
