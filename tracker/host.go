@@ -22,6 +22,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/rpc"
@@ -262,7 +263,13 @@ func (h *Host) newSite(pages http.Handler) *http.Server {
 
 func (h *Host) pages() *web.Site {
 	return web.New(web.Config{
-		Conn: hostConn{h}, Door: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
+		Conn: hostConn{h}, Upload: artifact.NewClient(hostConn{h}, nil, h.cfg.Logger).Upload, Door: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
+		UploadDir: func() string {
+			for _, one := range h.all() {
+				return one.coordinator.Artifacts().Dir
+			}
+			return "" // calls are refused
+		},
 	})
 }
 

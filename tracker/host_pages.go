@@ -52,7 +52,8 @@ const (
 
 // shardFor returns the shard that a request is for. Stored data of a job can be read from any shard.
 func (c hostConn) shardFor(ctx context.Context, method string, request any) int {
-	if submission, is := request.(*tilthv1.SubmitJobRequest); is {
+	submission, is := request.(*tilthv1.SubmitJobRequest)
+	if is || method == tilthv1.ArtifactService_UploadArtifact_FullMethodName { // the page submits the job that needs the artifact
 		owner := submission.GetSpec().GetOwner()
 		if caller, known := access.From(ctx); known {
 			owner = caller.Name
@@ -136,7 +137,7 @@ func (c hostConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return &hostStream{conn: c, ctx: ctx, desc: desc, method: method, opts: opts}, nil
 }
 
-// hostStream is a server stream that starts once its request identifies the shard.
+// hostStream is a stream that starts once its first request identifies the shard.
 type hostStream struct {
 	grpc.ClientStream
 	conn   hostConn
@@ -148,6 +149,9 @@ type hostStream struct {
 
 // SendMsg implements grpc.ClientStream.
 func (s *hostStream) SendMsg(m any) error {
+	if s.ClientStream != nil {
+		return s.ClientStream.SendMsg(m)
+	}
 	one := s.conn.local(s.conn.shardFor(s.ctx, s.method, m))
 	if one == nil {
 		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", s.conn.why.why())

@@ -1,8 +1,8 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"io"
 	"sync"
 
@@ -72,11 +72,7 @@ func (c *inProcess) Invoke(ctx context.Context, method string, args, reply any, 
 
 // copyRequest copies a request as the wire would: within its bounds and checked for control characters.
 func (c *inProcess) copyRequest(method string, from, to any) error {
-	request, is := from.(proto.Message)
-	into, both := to.(proto.Message)
-	if !is || !both {
-		return status.Errorf(codes.Internal, "a request of %s is not a message", method)
-	}
+	request := from.(proto.Message)
 	encoded, err := proto.Marshal(request)
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "%v", err)
@@ -87,62 +83,59 @@ func (c *inProcess) copyRequest(method string, from, to any) error {
 	if err := c.bounds.Wire(request, encoded); err != nil {
 		return err
 	}
-	return proto.Unmarshal(encoded, into)
+	return proto.Unmarshal(encoded, to.(proto.Message))
 }
 
 // copyResponse copies a response of the server to the client.
 func copyResponse(from, to any) error {
-	message, is := from.(proto.Message)
-	into, both := to.(proto.Message)
-	if !is || !both {
-		return status.Error(codes.Internal, "an answer is not a message")
-	}
-	proto.Reset(into)
-	proto.Merge(into, message)
+	proto.Reset(to.(proto.Message))
+	proto.Merge(to.(proto.Message), from.(proto.Message))
 	return nil
 }
 
-// NewStream implements grpc.ClientConnInterface for server streams. The stream ends with ctx, which the caller must
-// cancel.
+// NewStream implements grpc.ClientConnInterface. The stream ends with ctx, which the caller must cancel.
 func (c *inProcess) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	m := c.methods[method]
-	if m.stream == nil || desc.ClientStreams {
-		return nil, status.Errorf(codes.Unimplemented, "%s is not a stream from the tracker", method)
+	if m.stream == nil {
+		return nil, status.Errorf(codes.Unimplemented, "%s is not a stream of the tracker", method)
 	}
 	admitted, err := c.gate.Admit(ctx, method, metadata.MD{})
 	if err != nil {
 		return nil, err
 	}
-	s := &inProcessStream{ctx: admitted, conn: c, method: method, messages: make(chan any), ended: make(chan struct{})}
-	s.serve = func() {
+	s := &inProcessStream{ctx: admitted, conn: c, method: method, requests: make(chan any), messages: make(chan any), ended: make(chan struct{})}
+	go func() {
 		defer close(s.ended)
-		s.err = c.gate.Stream(m.server, serverSide{s}, &grpc.StreamServerInfo{FullMethod: method, IsServerStream: true}, m.stream)
-	}
+		info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams}
+		s.err = c.gate.Stream(m.server, serverSide{s}, info, m.stream)
+	}()
 	return s, nil
 }
 
-// inProcessStream is the client's side of a server stream.
+// inProcessStream is the client's side of a stream.
 type inProcessStream struct {
-	ctx      context.Context
-	conn     *inProcess
-	method   string
-	request  any
-	begin    sync.Once
-	serve    func()
-	messages chan any
-	ended    chan struct{}
-	err      error // the server's result; valid once ended is closed
+	ctx                context.Context
+	conn               *inProcess
+	method             string
+	requests, messages chan any
+	closing            sync.Once
+	ended              chan struct{}
+	err                error // the server's result; valid once ended is closed
 }
 
-// SendMsg implements grpc.ClientStream. It takes the single request.
+// SendMsg implements grpc.ClientStream. It sends a copy, so the client may reuse the message.
 func (s *inProcessStream) SendMsg(m any) error {
-	s.request = m
-	return nil
+	select {
+	case s.requests <- proto.Clone(m.(proto.Message)):
+		return nil
+	case <-s.ended:
+		return cmp.Or(s.err, io.EOF)
+	}
 }
 
-// CloseSend implements grpc.ClientStream. It starts the server's side.
+// CloseSend implements grpc.ClientStream.
 func (s *inProcessStream) CloseSend() error {
-	s.begin.Do(func() { go s.serve() })
+	s.closing.Do(func() { close(s.requests) })
 	return nil
 }
 
@@ -173,22 +166,21 @@ type serverSide struct{ *inProcessStream }
 
 // RecvMsg implements grpc.ServerStream.
 func (s serverSide) RecvMsg(m any) error {
-	if s.request == nil {
-		return errors.New("the request has come already")
+	select {
+	case request, more := <-s.requests:
+		if !more {
+			return io.EOF
+		}
+		return s.conn.copyRequest(s.method, request, m)
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
 	}
-	request := s.request
-	s.request = nil
-	return s.conn.copyRequest(s.method, request, m)
 }
 
 // SendMsg implements grpc.ServerStream. It sends a copy, so the server may reuse the message.
 func (s serverSide) SendMsg(m any) error {
-	message, is := m.(proto.Message)
-	if !is {
-		return status.Error(codes.Internal, "an answer is not a message")
-	}
 	select {
-	case s.messages <- proto.Clone(message):
+	case s.messages <- proto.Clone(m.(proto.Message)):
 		return nil
 	case <-s.ctx.Done():
 		return status.FromContextError(s.ctx.Err()).Err()

@@ -256,9 +256,10 @@ func (t *Tracker) HTTPHandler() http.Handler {
 // pages returns the tracker's pages, whose calls the gate g decides about.
 func (t *Tracker) pages(g *authz.Gate) *web.Site {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
+	conn := t.newInProcess(g)
 	return web.New(web.Config{
-		Conn: t.newInProcess(g), Door: g, Checks: wire.HealthChecks{Live: t.coordinator.Alive, Ready: t.coordinator.Ready}, Metrics: gatherer,
-		Logger: t.log, Now: t.cfg.Now,
+		Conn: conn, Upload: artifact.NewClient(conn, nil, t.log).Upload, Door: g, Checks: wire.HealthChecks{Live: t.coordinator.Alive, Ready: t.coordinator.Ready}, Metrics: gatherer,
+		UploadDir: func() string { return t.coordinator.Artifacts().Dir }, Logger: t.log, Now: t.cfg.Now,
 	})
 }
 

@@ -1,8 +1,14 @@
 package web
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -156,4 +162,264 @@ func grewBy(label, link, text string) func(alert, view) []problem {
 		}
 		return out
 	}
+}
+
+// maxProblems bounds the problems shown per alert.
+const maxProblems = 10
+
+// fill formats text with a number if it contains a verb.
+func fill(text string, n float64) string {
+	if strings.Contains(text, "%") {
+		return fmt.Sprintf(text, n)
+	}
+	return text
+}
+
+// diskSlow fires if more than 1 % of recent transactions waited for the disk longer than the limit.
+func diskSlow(a alert, v view) []problem {
+	all, slow := v.now.slower("fsync_seconds", a.Limit)
+	allBefore, slowBefore := v.before.slower("fsync_seconds", a.Limit)
+	if n := all - allBefore; n > 0 && (slow-slowBefore)/n > 0.01 {
+		return one("", "%s of the transactions wait longer than %s for the tracker's disk", humanize.Percent(slow-slowBefore, n), humanize.Seconds(a.Limit))
+	}
+	return nil
+}
+
+// workWaits fires for each non-empty queue whose kind of agent got no lease within the window.
+func workWaits(a alert, v view) (out []problem) {
+	for _, q := range v.now.figures("queue_depth", "kind", "class") {
+		kind, class, _ := strings.Cut(q.Name, " ")
+		if v.now.where("leases_granted_total", "kind", kind) > v.before.where("leases_granted_total", "kind", kind) {
+			continue
+		}
+		if out = append(out, one("/devices", "work waits for a %s of class %s, and none is leased to any: %.0f", kind, class, q.Value)...); len(out) == maxProblems {
+			break
+		}
+	}
+	return out
+}
+
+// cannotRun fires while jobs are stuck. It names the viewed jobs, or counts by reason.
+func cannotRun(_ alert, v view) (out []problem) {
+	for _, j := range v.jobs {
+		if j.GetWait().GetNothingCanRun() && len(out) < maxProblems {
+			out = append(out, one("/jobs/"+j.GetId(), "%s is waiting: %s", j.GetSpec().GetName(), j.GetWait().GetMessage())...)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, f := range v.now.figures("waiting_jobs", "reason") {
+		if strings.Contains("|"+reasons+"|", "|"+f.Name+"|") {
+			out = append(out, one("/jobs?state=open", "jobs that stand still (%s): %.0f", f.Name, f.Value)...)
+		}
+	}
+	return out
+}
+
+// deadLetters fires while viewed jobs have dead letters, or if batches were given up recently.
+func deadLetters(_ alert, v view) (out []problem) {
+	for _, j := range v.jobs {
+		if n := len(j.GetDeadLetters()); n > 0 && len(out) < maxProblems {
+			out = append(out, one("/jobs/"+j.GetId(), "%s: batches given up: %d", j.GetSpec().GetName(), n)...)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	return grewBy("error", "/jobs", "batches that were given up lately after %s: %.0f")(alert{Metrics: []string{"dead_letters_total"}}, v)
+}
+
+// trialsFail fires while too many trials fail on devices.
+func trialsFail(a alert, v view) []problem {
+	failed, all := 0.0, v.now.where("trials_total", "", "")-v.before.where("trials_total", "", "")
+	for _, class := range []string{"wrong_result", "crash", "timeout"} {
+		failed += v.now.where("trials_total", "error", class) - v.before.where("trials_total", "error", class)
+	}
+	if all > 0 && failed/all > a.Limit {
+		return one("/jobs", "%s of the trials that were recorded in half an hour failed on the device", humanize.Percent(failed, all))
+	}
+	return nil
+}
+
+// Sampling of counters: every minute for an hour, every half hour for a day.
+const (
+	noteEvery      = time.Minute
+	fineFor        = time.Hour
+	coarseInterval = 30 * time.Minute
+	historyLength  = 25 * time.Hour
+	maxNotes       = int(fineFor/noteEvery+historyLength/coarseInterval) + 2
+)
+
+// history holds past values of counters, and since when alerts have been firing.
+type history struct {
+	mu    sync.Mutex
+	notes []note
+	since map[string]time.Time
+}
+
+// note holds the counters at one time.
+type note struct {
+	at time.Time
+	metrics
+}
+
+// Run samples counters until ctx ends. Alerts need them to compute growth.
+func (s *Site) Run(ctx context.Context) {
+	tick := time.NewTicker(noteEvery)
+	defer tick.Stop()
+	for {
+		m, err := s.gather()
+		if err != nil {
+			s.Logger.Warn("metrics not gathered", "error", err)
+		}
+		s.history.note(m, s.Now())
+		s.problems(view{now: m, at: s.Now(), notReady: s.Checks.Ready(ctx)})
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// note stores the counters that alerts use.
+func (w *history) note(m metrics, now time.Time) {
+	kept := metrics{}
+	for _, a := range alerts {
+		for _, name := range a.Metrics {
+			name = strings.TrimSuffix(name, "_bucket")
+			if f := m[name]; a.Window > 0 && f != nil {
+				kept[name] = f
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, note{now, kept})
+	var last time.Time
+	w.notes = slices.DeleteFunc(w.notes, func(n note) bool {
+		age := now.Sub(n.at)
+		old := age > historyLength || age > fineFor && n.at.Sub(last) < coarseInterval
+		if !old {
+			last = n.at
+		}
+		return old
+	})
+	w.notes = w.notes[max(0, len(w.notes)-maxNotes):]
+}
+
+// before returns the counters as of window ago. A tracker that has not run that long started from zero.
+func (w *history) before(now time.Time, window time.Duration) metrics {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range slices.Backward(w.notes) {
+		if now.Sub(n.at) >= window {
+			return n.metrics
+		}
+	}
+	return metrics{}
+}
+
+// rate returns the growth of a counter per second since the last note, or the one before; negative if unknown.
+func (w *history) rate(name string, count float64, now time.Time) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range slices.Backward(w.notes) {
+		if passed := now.Sub(n.at); passed >= noteEvery/2 {
+			return max(0, count-n.where(name, "", "")) / passed.Seconds()
+		}
+	}
+	return -1
+}
+
+// held returns how long an alert has been firing; 0 if it is not.
+func (w *history) held(name string, holds bool, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !holds {
+		delete(w.since, name)
+		return 0
+	}
+	if _, is := w.since[name]; !is {
+		if w.since == nil {
+			w.since = map[string]time.Time{}
+		}
+		w.since[name] = now
+	}
+	return now.Sub(w.since[name])
+}
+
+// problems evaluates all alerts. An alert that has not fired long enough is pending, as in Prometheus.
+func (s *Site) problems(v view) (out []problem) {
+	for _, a := range alerts {
+		if v.before = nil; a.Window > 0 {
+			v.before = s.history.before(v.at, a.Window)
+		}
+		found := a.wrong(a, v)
+		lasted := s.history.held(a.Name, len(found) > 0, v.at)
+		for _, p := range found {
+			p.Alert, p.Pending = a.Name, lasted < a.For
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// only returns the value of a metric with a single series; is reports whether it exists.
+func (m metrics) only(name string) (v float64, is bool) {
+	for _, one := range m[name].GetMetric() {
+		return value(one), true
+	}
+	return 0, false
+}
+
+// where sums the series of a metric whose label has the prefix; an empty prefix matches all.
+func (m metrics) where(name, label, prefix string) (total float64) {
+	for _, one := range m[name].GetMetric() {
+		if strings.HasPrefix(labelOf(one, label), prefix) {
+			total += value(one)
+		}
+	}
+	return total
+}
+
+// max returns the largest sum of where over all shards.
+func (m metrics) max(name, label, prefix string) (largest float64) {
+	byShard := map[string]float64{}
+	for _, one := range m[name].GetMetric() {
+		if strings.HasPrefix(labelOf(one, label), prefix) {
+			byShard[labelOf(one, "shard")] += value(one)
+		}
+	}
+	for _, total := range byShard {
+		largest = max(largest, total)
+	}
+	return largest
+}
+
+// labelOf returns the value of a metric's label, or "".
+func labelOf(m *dto.Metric, label string) string {
+	for _, pair := range m.GetLabel() {
+		if pair.GetName() == label {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}
+
+// slower counts a histogram's samples, and those above a limit, to the precision of its buckets.
+func (m metrics) slower(name string, limit float64) (all, slow float64) {
+	for _, one := range m[name].GetMetric() {
+		h := one.GetHistogram()
+		all += float64(h.GetSampleCount())
+		within := uint64(0)
+		for _, b := range h.GetBucket() {
+			if within = b.GetCumulativeCount(); b.GetUpperBound() >= limit {
+				break
+			}
+		}
+		slow += float64(h.GetSampleCount() - within)
+	}
+	return all, slow
 }

@@ -34,7 +34,8 @@ var schema []byte
 // Streams reports whether the response to a request is a stream. A stream holds one message at a time and has limits
 // of its own.
 func Streams(r *http.Request) bool {
-	return r.URL.Path == LivePath || r.URL.Path == apiPath+"records" || r.URL.Path == apiPath+"records:get" ||
+	return r.URL.Path == LivePath || r.URL.Path == tunePath || strings.HasPrefix(r.URL.Path, "/jobs/") && strings.Contains(r.URL.Path, "/packages/") ||
+		r.URL.Path == apiPath+"records" || r.URL.Path == apiPath+"records:get" ||
 		strings.HasPrefix(r.URL.Path, apiPath+"jobs/") && strings.HasSuffix(r.URL.Path, "/events")
 }
 

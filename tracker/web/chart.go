@@ -1,14 +1,18 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
@@ -263,7 +267,7 @@ func scatter(points []point, limit float64) template.HTML {
 
 // trial draws a trial in its algorithm's colour at its latency. A failed trial appears at the top.
 func (d *drawing) trial(p point, algorithms []string, cx float64, y scale) {
-	class, text, cy := "failed", "failed: "+errorText(p.class), float64(marginTop)-7
+	class, text, cy := "failed", "failed: "+wire.ErrorClass(p.class), float64(marginTop)-7
 	if drawable(p.latency) {
 		class = fmt.Sprintf("dot a%d", slices.Index(algorithms, p.algorithm)%4)
 		text, cy = humanize.Seconds(p.latency), y.at(p.latency)
@@ -298,10 +302,6 @@ func algorithmsOf(points []point) []string {
 	return names
 }
 
-func errorText(c tilthv1.ErrorClass) string {
-	return strings.ToLower(strings.TrimPrefix(c.String(), "ERROR_CLASS_"))
-}
-
 // sparkline plots the progress of a best; empty for fewer than two values.
 func sparkline(values []float64) template.HTML {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !drawable(v) })
@@ -320,5 +320,155 @@ func sparkline(values []float64) template.HTML {
 		fmt.Fprintf(d, "H%.1fV%.1f", x.at(float64(i+1)), y.at(v))
 	}
 	d.WriteString(`"/>`)
+	return d.done()
+}
+
+// driftOf plots a device's slowdown relative to its reference; empty for fewer than two calibrations.
+func driftOf(c *tilthv1.CalibrationCourse) template.HTML {
+	var percent []float64
+	for _, v := range c.GetDrift() {
+		percent = append(percent, 100*float64(v))
+	}
+	return courseOf("Drift over time", c.GetAtSeconds(), percent, 1, "%.1f %%")
+}
+
+// heatOf plots a device's highest temperature; empty without sensors.
+func heatOf(c *tilthv1.CalibrationCourse) template.HTML {
+	var at []int64
+	var celsius []float64
+	for i, v := range c.GetCelsius() {
+		if v != 0 && i < len(c.GetAtSeconds()) {
+			at, celsius = append(at, c.GetAtSeconds()[i]), append(celsius, float64(v))
+		}
+	}
+	return courseOf("Temperature over time", at, celsius, 5, "%.0f °C")
+}
+
+// courseOf plots values over time. room is the margin of the vertical axis, in the values' unit.
+func courseOf(label string, at []int64, values []float64, room float64, format string) template.HTML {
+	if len(at) < 2 || len(at) != len(values) {
+		return ""
+	}
+	text := func(v float64) string { return fmt.Sprintf(format, v) }
+	first, last := at[0], at[len(at)-1]
+	x := scale{low: -max(1, float64(last-first)), high: 0, from: marginLeft, to: chartWidth - marginRight}
+	y := scale{low: slices.Min(values) - room, high: slices.Max(values) + room, from: chartHeight - marginBottom, to: marginTop}
+	d := &drawing{}
+	d.open("chart", label, chartWidth, chartHeight)
+	d.grid(x, y, "before the last", axis{func(v float64) string { return spanText(math.Abs(v)) }, clockStep}, axis{text, roundStep})
+	d.WriteString(`<path class="curve" d="`)
+	for i, v := range values {
+		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(float64(at[i]-last)), y.at(v))
+	}
+	d.WriteString(`"/>`)
+	for i, v := range values {
+		fmt.Fprintf(d, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.5"><title>%s at %s UTC</title></circle>`,
+			x.at(float64(at[i]-last)), y.at(v), text(v), time.Unix(at[i], 0).UTC().Format("2006-01-02 15:04"))
+	}
+	return d.done()
+}
+
+const (
+	// minRanked is the number of trials from which a rank correlation is meaningful.
+	minRanked = 5
+	// fastestShown bounds the fastest trials that are compared with their predictions.
+	fastestShown = 20
+)
+
+// predictions compares a search's predictions with measurements. The zero value is empty.
+type predictions struct {
+	// All covers all trials with prediction and measurement; ByAlgorithm splits them by algorithm.
+	All         accuracy
+	ByAlgorithm []accuracy
+	// Fastest are the fastest trials.
+	Fastest []prediction
+	Chart   template.HTML
+}
+
+// accuracy is the quality of predictions.
+type accuracy struct {
+	Algorithm string
+	Trials    int
+	// Correlation is Spearman's rank correlation; valid for minRanked trials or more.
+	Correlation float64
+	// Off is the factor, at least 1, within which half of the predictions lie.
+	Off float64
+}
+
+// Rank formats the correlation.
+func (a accuracy) Rank() string {
+	if a.Trials < minRanked {
+		return humanize.Missing
+	}
+	return fmt.Sprintf("%.2f", a.Correlation)
+}
+
+// Within formats Off.
+func (a accuracy) Within() string { return fmt.Sprintf("%.2fx", a.Off) }
+
+// prediction is a trial with prediction and measurement. Place is the rank of its prediction, from 1.
+type prediction struct {
+	Trial               uint32
+	Algorithm           string
+	Predicted, Measured float64 // seconds
+	Place               int
+}
+
+// predictionsOf compares the predictions of a task's trials with their latencies.
+func predictionsOf(points []point) (out predictions) {
+	known := slices.DeleteFunc(slices.Clone(points), func(p point) bool {
+		return !drawable(float64(p.predicted)) || !drawable(p.latency)
+	})
+	if len(known) == 0 {
+		return out
+	}
+	out.All = accuracyOf(known)
+	for _, name := range algorithmsOf(known) {
+		one := accuracyOf(slices.DeleteFunc(slices.Clone(known), func(p point) bool { return p.algorithm != name }))
+		one.Algorithm = name
+		out.ByAlgorithm = append(out.ByAlgorithm, one)
+	}
+	slices.SortStableFunc(known, func(a, b point) int { return cmp.Compare(a.predicted, b.predicted) })
+	for i, p := range known {
+		out.Fastest = append(out.Fastest, prediction{p.trial, p.algorithm, float64(p.predicted), p.latency, i + 1})
+	}
+	slices.SortStableFunc(out.Fastest, func(a, b prediction) int { return cmp.Compare(a.Measured, b.Measured) })
+	out.Fastest = out.Fastest[:min(len(out.Fastest), fastestShown)]
+	out.Chart = predictedOf(points)
+	return out
+}
+
+// accuracyOf summarizes trials that all have prediction and measurement. known must not be empty.
+func accuracyOf(known []point) accuracy {
+	predicted, measured, off := make([]float64, len(known)), make([]float64, len(known)), make([]float64, len(known))
+	for i, p := range known {
+		predicted[i], measured[i] = float64(p.predicted), p.latency
+		off[i] = max(predicted[i]/measured[i], measured[i]/predicted[i])
+	}
+	return accuracy{Trials: len(known), Correlation: stats.Spearman(predicted, measured), Off: stats.Of(off).Median}
+}
+
+// predictedOf plots measured over predicted latencies, with equal axes and the colours of scatter. Failures appear at
+// the top; the line marks equality.
+func predictedOf(points []point) template.HTML {
+	algorithms := algorithmsOf(points)
+	points = thin(slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !drawable(float64(p.predicted)) }))
+	low, high := math.Inf(1), 0.0
+	for _, p := range points {
+		low, high = min(low, float64(p.predicted)), max(high, float64(p.predicted))
+		if drawable(p.latency) {
+			low, high = min(low, p.latency), max(high, p.latency)
+		}
+	}
+	y := latencies(low, high, 0)
+	x := y
+	x.from, x.to = marginLeft, chartWidth-marginRight
+	d := &drawing{}
+	d.open("chart", "Measured latency over predicted latency", chartWidth, chartHeight)
+	d.grid(x, y, "predicted", latencyAxis, latencyAxis)
+	fmt.Fprintf(d, `<path class="equal" d="M%.1f %.1fL%.1f %.1f"/>`, x.at(x.low), y.at(y.low), x.at(x.high), y.at(y.high))
+	for _, p := range points {
+		d.trial(p, algorithms, x.at(float64(p.predicted)), y)
+	}
 	return d.done()
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"embed"
 	"log/slog"
 	"net/http"
@@ -58,6 +59,10 @@ type Config struct {
 	// Conn leads to the tracker's services. The context of a request identifies the caller.
 	Conn grpc.ClientConnInterface
 	Door Door
+	// UploadDir returns a folder for files with the suffix .upload that are being received.
+	UploadDir func() string
+	// Upload stores the file at path as an artifact, on behalf of the caller of the request with the context.
+	Upload func(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error)
 	// Checks answer health requests.
 	Checks wire.HealthChecks
 	// Metrics are served on /metrics and summarized on the overview; nil serves none.
@@ -80,12 +85,13 @@ type Site struct {
 	artifacts tilthv1.ArtifactServiceClient
 	follows   follows
 	streams   streams
-	rates     rates
 	history   history
 	// comparisons limits concurrent requests that read packages.
 	comparisons chan struct{}
-	mux         *http.ServeMux
-	api         http.Handler
+	// uploads limits concurrent uploads of models.
+	uploads chan struct{}
+	mux     *http.ServeMux
+	api     http.Handler
 }
 
 // ServeHTTP implements http.Handler.
@@ -98,7 +104,7 @@ func New(cfg Config) *Site {
 		jobs:   tilthv1.NewJobServiceClient(cfg.Conn), agents: tilthv1.NewAgentServiceClient(cfg.Conn),
 		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn), artifacts: tilthv1.NewArtifactServiceClient(cfg.Conn),
 		follows: follows{byJob: map[string]*follow{}}, streams: streams{byAsker: map[string]int{}}, api: newAPI(cfg),
-		comparisons: make(chan struct{}, maxComparisons),
+		comparisons: make(chan struct{}, maxComparisons), uploads: make(chan struct{}, maxUploads),
 	}
 	mux := http.NewServeMux()
 	if cfg.Metrics != nil {
@@ -112,6 +118,9 @@ func New(cfg Config) *Site {
 		"GET /jobs/{id}/tasks/{task}":      s.task,
 		"GET /jobs/{id}/actions/{action}":  s.confirmJob,
 		"POST /jobs/{id}/actions/{action}": s.actOnJob,
+		"GET /jobs/{id}/packages/{number}": s.download,
+		"GET " + tunePath:                  s.tuneForm,
+		"POST " + tunePath:                 s.tune,
 		"GET /compare":                     s.compare,
 		"GET /devices":                     s.listDevices,
 		"GET /device":                      s.device,

@@ -75,7 +75,7 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	j := got.GetJob()
-	p := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Outage: got.GetOutage(), Actions: s.jobActions(r, j), Packages: packagesOf(j)}
+	p := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Outage: got.GetOutage(), Actions: s.jobActions(r, j), Packages: s.packagesOf(r, j)}
 	if err := s.view(r.Context(), j, p.fill); err != nil {
 		return err
 	}
@@ -124,10 +124,15 @@ func (p *jobPage) fill(f *follow) {
 	bests := f.bests()
 	for i := range t.Tasks {
 		p.Tasks = append(p.Tasks, rowOf(f, i, bests[i]))
-		for _, class := range slices.Sorted(maps.Keys(t.Tasks[i].Errors)) {
-			p.Failures = append(p.Failures, failure{class, t.Tasks[i].Messages[class], t.Tasks[i].Name, t.Tasks[i].Errors[class]})
-		}
+		p.Failures = append(p.Failures, failuresOf(&t.Tasks[i])...)
 	}
+}
+
+func failuresOf(t *progress.Task) (out []failure) {
+	for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
+		out = append(out, failure{class, t.Messages[class], t.Name, t.Errors[class]})
+	}
+	return out
 }
 
 // bests returns the progress of each task's best in seconds, in one pass over all points.
@@ -195,12 +200,12 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 		return status.Errorf(codes.NotFound, "job %s has no task %q", j.GetId(), r.PathValue("task"))
 	}
 	spec := j.GetSpec().GetTasks()[i]
-	p := taskPage{Job: j, Previous: i - 1, Next: -1, Workload: shorten(spec.GetWorkload()), Digest: spec.GetWorkloadDigest()}
+	p := taskPage{Job: j, Previous: i - 1, Next: -1, Workload: cut(string(spec.GetWorkload()), maxText), Digest: spec.GetWorkloadDigest()}
 	if i+1 < len(j.GetSpec().GetTasks()) {
 		p.Next = i + 1
 	}
 	if i < len(j.GetProgress()) {
-		p.Trace = shorten(j.GetProgress()[i].GetBestTrace())
+		p.Trace = cut(string(j.GetProgress()[i].GetBestTrace()), maxText)
 	}
 	err = s.view(r.Context(), j, func(f *follow) {
 		t := &f.tally.Tasks[i]
@@ -209,18 +214,13 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 		best := f.knobsOf(i, humanize.Digest(t.Best.GetCandidate().GetDigest()))
 		p.Knobs, p.Neighbours = f.forms.show(best), f.neighbours(i, best)
 		own := slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i })
-		p.Chart, p.Predicted = scatter(own, p.LimitSeconds), predictionsOf(own)
-		for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
-			p.Failures = append(p.Failures, failure{class, t.Messages[class], t.Name, t.Errors[class]})
-		}
+		p.Chart, p.Predicted, p.Failures = scatter(own, p.LimitSeconds), predictionsOf(own), failuresOf(t)
 	})
 	if err != nil {
 		return err
 	}
 	return s.render(w, r, http.StatusOK, "task", layout{Title: p.Name, Section: "jobs", Live: LivePath + "?job=" + j.GetId(), Page: p})
 }
-
-func shorten(text []byte) string { return cut(string(text), maxText) }
 
 // cut truncates text to at most limit bytes.
 func cut(text string, limit int) string {
@@ -259,7 +259,7 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		one := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Packages: packagesOf(j)}
+		one := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Packages: s.packagesOf(r, j)}
 		if err := s.view(r.Context(), j, one.fill); err != nil {
 			return err
 		}

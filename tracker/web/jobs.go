@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/progress"
@@ -56,21 +58,6 @@ func (q jobsQuery) matches(j *tilthv1.Job) bool {
 		contains(class, q.Class) && (q.Label == "" || q.classes[class])
 }
 
-// classesOf finds the device classes of devices with the requested label.
-func (s *Site) classesOf(ctx context.Context, q *jobsQuery) error {
-	if q.Label == "" {
-		return nil
-	}
-	q.classes = map[string]bool{}
-	found, _, err := s.findDevices(ctx, devicesQuery{Label: q.Label}, "", maxDevices)
-	for _, d := range found {
-		for _, c := range d.GetAgent().GetSpec().GetDeviceClasses() {
-			q.classes[c.GetName()] = true
-		}
-	}
-	return err
-}
-
 // contains reports whether text contains all words, in any case and order.
 func contains(text, words string) bool {
 	text = strings.ToLower(text)
@@ -100,19 +87,25 @@ type jobsPage struct {
 	// Next links to the next page; empty on the last.
 	Next   string
 	States []string
+	// MayTune is set if the caller may tune models.
+	MayTune bool
 }
 
 func (s *Site) listJobs(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
 	q := jobsQuery{Owner: in.Get("owner"), State: in.Get("state"), Model: in.Get("model"), Class: in.Get("class"), Label: in.Get("label")}
-	if err := s.classesOf(r.Context(), &q); err != nil {
-		return err
+	if q.Label != "" {
+		found, _, err := s.findDevices(r.Context(), devicesQuery{Label: q.Label}, "", maxDevices)
+		if err != nil {
+			return err
+		}
+		q.classes = classesOf(found)
 	}
 	found, next, err := s.findJobs(r.Context(), q, in.Get("page"))
 	if err != nil {
 		return err
 	}
-	p := jobsPage{jobsQuery: q, Jobs: rows(found), States: []string{"open", "queued", "running", "paused", "done", "failed", "cancelled"}}
+	p := jobsPage{jobsQuery: q, Jobs: rows(found), MayTune: s.mayTune(r) == nil, States: []string{"open", "queued", "running", "paused", "done", "failed", "cancelled"}}
 	if next != "" {
 		p.Next = "?" + query("owner", q.Owner, "state", q.State, "model", q.Model, "class", q.Class, "label", q.Label, "page", next)
 	}
@@ -129,4 +122,27 @@ func (s *Site) findJobs(ctx context.Context, q jobsQuery, token string) (found [
 		listed, err := s.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{States: states, PageSize: uint32(want), PageToken: token})
 		return listed.GetJobs(), listed.GetNextPageToken(), err
 	}, q.matches)
+}
+
+// remainingTime estimates a job's remaining time; "" if unknown. For a budget of trials it assumes that the
+// remaining trials take as long as the past ones on average.
+func remainingTime(job *tilthv1.Job, trials uint32) string {
+	if job.GetEndedAt() != nil {
+		return ""
+	}
+	b, spent := job.GetSpec().GetBudget(), job.GetTimeSpent().AsDuration()
+	text := ""
+	var shortest time.Duration
+	if b.GetTime() != nil {
+		shortest = max(b.GetTime().AsDuration()-spent, 0)
+		text = humanize.Clock(shortest)
+	}
+	if b.GetTrials() > 0 && trials > 0 && spent > 0 {
+		each := float64(spent) / float64(trials)
+		remaining := time.Duration(each * float64(b.GetTrials()-min(trials, b.GetTrials())))
+		if text == "" || remaining < shortest {
+			text = "about " + humanize.Clock(remaining)
+		}
+	}
+	return text
 }

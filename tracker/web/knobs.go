@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Bounds on stored knobs: per candidate, and distinct sets of knob names per job.
@@ -90,22 +92,14 @@ func (f *follow) neighbours(task int, of knobs) (out []neighbour) {
 		}
 		n := neighbour{Trial: p.trial, Knob: f.forms[of.form-1][k], From: of.values[k], To: p.knobs.values[k], Seconds: p.latency}
 		if p.latency == 0 {
-			n.Failed = errorText(p.class)
+			n.Failed = wire.ErrorClass(p.class)
 		}
 		out = append(out, n)
 	}
 	slices.SortStableFunc(out, func(a, b neighbour) int {
-		return cmp.Or(strings.Compare(a.Knob, b.Knob), cmp.Compare(a.rank(), b.rank()))
+		return cmp.Or(strings.Compare(a.Knob, b.Knob), strings.Compare(a.Failed, b.Failed), cmp.Compare(a.Seconds, b.Seconds))
 	})
 	return out[:min(len(out), maxNeighbours)]
-}
-
-// rank sorts failures last.
-func (n neighbour) rank() float64 {
-	if n.Seconds == 0 {
-		return 1e9
-	}
-	return n.Seconds
 }
 
 // differs returns the index of the only differing knob; is reports whether there is exactly one.

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 
@@ -60,7 +58,7 @@ func (s *Site) overview(w http.ResponseWriter, r *http.Request) error {
 		Devices: families.figures("devices", "state"), Agents: families.figures("agents", "kind", "state"),
 		Open: rows(listed.GetJobs()), Trials: families.where("trials_total", "", ""),
 	}
-	p.Rate = s.rates.of(p.Trials, s.Now())
+	p.Rate = s.history.rate("trials_total", p.Trials, s.Now())
 	p.Problems = s.problems(view{now: families, at: s.Now(), jobs: listed.GetJobs(), notReady: s.Checks.Ready(r.Context())})
 	return s.render(w, r, http.StatusOK, "overview", layout{Title: "Overview", Section: "overview", Live: LivePath, Page: p})
 }
@@ -99,40 +97,4 @@ func (m metrics) figures(name string, labels ...string) (out []figure) {
 	}
 	slices.SortFunc(out, func(a, b figure) int { return strings.Compare(a.Name, b.Name) })
 	return out
-}
-
-// Bounds on the interval over which a rate is computed.
-const (
-	rateEvery, rateOver = 2 * time.Second, 30 * time.Second
-	maxSamples          = 16
-)
-
-// rates holds samples of a counter, taken when pages are shown.
-type rates struct {
-	mu      sync.Mutex
-	samples []sample
-}
-
-type sample struct {
-	at    time.Time
-	count float64
-}
-
-// of adds a sample and returns the recent rate per second; negative if unknown.
-func (r *rates) of(count float64, now time.Time) float64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.samples) > 1 && now.Sub(r.samples[0].at) > rateOver {
-		r.samples = r.samples[1:]
-	}
-	rate := -1.0
-	if len(r.samples) > 0 {
-		if passed := now.Sub(r.samples[0].at); passed >= rateEvery && passed <= 2*rateOver {
-			rate = max(0, count-r.samples[0].count) / passed.Seconds()
-		}
-	}
-	if n := len(r.samples); n == 0 || n < maxSamples && now.Sub(r.samples[n-1].at) >= rateEvery {
-		r.samples = append(r.samples, sample{now, count})
-	}
-	return rate
 }

@@ -2,15 +2,21 @@ package web
 
 import (
 	"archive/tar"
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -161,4 +167,253 @@ func (s *Site) compareContents(r *http.Request, packages []packageRow) *compared
 		c.Facts, c.Kernels = factsOf(both), kernelsOf(both)
 	}
 	return c
+}
+
+// factsOf compares properties of two packages.
+func factsOf(both [2]*manifest) (facts []comparedFact) {
+	add := func(name string, of func(m *manifest) string) {
+		if f := (comparedFact{Name: name, Of: [2]string{of(both[0]), of(both[1])}}); f.Of != [2]string{} {
+			facts = append(facts, f)
+		}
+	}
+	add("model", func(m *manifest) string { return m.Model })
+	add("processor", func(m *manifest) string { return word(m.Target.CPU) })
+	add("toolchain", func(m *manifest) string { return word(m.Target.Toolchain) })
+	add("inputs", func(m *manifest) string { return strconv.Itoa(int(m.Inputs)) })
+	add("outputs", func(m *manifest) string { return strconv.Itoa(int(m.Outputs)) })
+	add("kernels", func(m *manifest) string { return strconv.Itoa(len(m.Tasks)) })
+	add("calls of kernels", func(m *manifest) string { return strconv.Itoa(int(m.Calls)) })
+	add("memory for values", func(m *manifest) string { return humanize.Bytes(m.ArenaBytes) })
+	add("weights", func(m *manifest) string { return humanize.Bytes(m.WeightsBytes) })
+	add("weights in integers", func(m *manifest) string {
+		if m.Weights == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d as %s", m.Weights.Quantised, m.Weights.All, m.Weights.Type)
+	})
+	listed := map[string]bool{}
+	for _, m := range both { // members of the first package first
+		for _, member := range m.Members {
+			if !listed[member.Name] {
+				listed[member.Name] = true
+				add(member.Name, func(m *manifest) string {
+					for _, other := range m.Members { // of members with one name, the first counts
+						if other.Name == member.Name {
+							return humanize.Bytes(other.SizeBytes)
+						}
+					}
+					return ""
+				})
+			}
+		}
+	}
+	return facts
+}
+
+// word returns a JSON string, or "" for other values.
+func word(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// kernelsOf matches the kernels of two packages by workload, those of the first package first.
+func kernelsOf(both [2]*manifest) (rows []comparedKernel) {
+	at := map[string]int{}
+	for side, m := range both {
+		for i := range m.Tasks {
+			task := &m.Tasks[i]
+			k, is := at[task.Workload]
+			if !is || rows[k].Of[side] != nil {
+				k = len(rows)
+				at[task.Workload] = k
+				rows = append(rows, comparedKernel{Name: task.Name})
+			}
+			task.Trace = cut(task.Trace, maxText)
+			rows[k].Of[side] = task
+		}
+	}
+	for k := range rows {
+		a, b := rows[k].Of[0], rows[k].Of[1]
+		rows[k].Same = a != nil && b != nil && a.Trace == b.Trace
+	}
+	return rows
+}
+
+// packageRow is a package that a job ran.
+type packageRow struct {
+	Name, Digest string
+	// Link downloads it; empty without permission.
+	Link    string
+	Samples int
+	Seconds float64 // median per execution; 0 if not timed
+	// Against compares it with the first package, if several were timed in turns.
+	Against string
+}
+
+// packagesOf returns the packages that a job ran, with links for callers that may download them.
+func (s *Site) packagesOf(r *http.Request, j *tilthv1.Job) (out []packageRow) {
+	results := j.GetResult().GetPackages()
+	for i, p := range j.GetSpec().GetRun().GetPackages() {
+		row := packageRow{Name: p.GetName(), Digest: p.GetArtifact().GetDigest()}
+		if s.Door.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
+			row.Link = fmt.Sprintf("/jobs/%s/packages/%d", j.GetId(), i)
+		}
+		if i < len(results) {
+			samples := results[i].GetSamplesSeconds()
+			row.Samples, row.Seconds = len(samples), stats.Of(samples).Median
+			if i > 0 && len(samples) > 0 {
+				ratio := stats.PairedRatio(results[0].GetSamplesSeconds(), samples)
+				row.Against = fmt.Sprintf("%.2fx (%.2f–%.2f): %s", ratio.Ratio, ratio.Low, ratio.High, ratio.Verdict())
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// Bounds on what a page reads from packages, which clients upload.
+const (
+	// maxManifestBytes bounds a manifest. Models with a thousand kernels have a few MiB.
+	maxManifestBytes = 4 << 20
+	// maxPassed bounds the members before the manifest.
+	maxPassed = 64
+	// maxKernels and maxMembers bound the lists in a manifest; each item is a row of the page.
+	maxKernels, maxMembers = 16384, 1024
+	// maxComparisons bounds concurrent requests that read packages.
+	maxComparisons = 2
+)
+
+// manifestName is the member of a package that describes the others.
+const manifestName = "manifest.json"
+
+// manifest is the part of manifest.json (docs/formats.md) that a page shows.
+type manifest struct {
+	Model  string `json:"model"`
+	Target struct {
+		CPU       json.RawMessage `json:"cpu"`
+		Toolchain json.RawMessage `json:"toolchain"`
+	} `json:"target"`
+	Inputs       count             `json:"inputs"`
+	Outputs      count             `json:"outputs"`
+	Tasks        list[packageTask] `json:"tasks"`
+	Calls        count             `json:"calls"`
+	ArenaBytes   int64             `json:"arena_bytes"`
+	WeightsBytes int64             `json:"weights_bytes"`
+	Weights      *struct {
+		Type      string `json:"type"`
+		Quantised int    `json:"quantised"`
+		All       int    `json:"all"`
+	} `json:"weights"`
+	Members list[packageMember] `json:"members"`
+}
+
+// packageTask is a kernel of a package.
+type packageTask struct {
+	Name           string  `json:"name"`
+	Workload       string  `json:"workload"`
+	Trace          string  `json:"trace"`
+	Origin         string  `json:"origin"`
+	LatencySeconds float64 `json:"latency_s"`
+	// FormerLatencySeconds is the field's name in older versions.
+	FormerLatencySeconds float64 `json:"latency_seconds"`
+}
+
+// packageMember is a file of a package.
+type packageMember struct {
+	Name      string `json:"name"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// readManifest reads a manifest of at most maxManifestBytes. Errors are for display.
+func readManifest(r io.Reader) (*manifest, error) {
+	var m manifest
+	err := json.NewDecoder(r).Decode(&m)
+	if tooMany := (*tooManyError)(nil); errors.As(err, &tooMany) {
+		return nil, fmt.Errorf("its %s has %w", manifestName, tooMany)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its %s is not valid", manifestName)
+	}
+	for k := range m.Tasks {
+		m.Tasks[k].LatencySeconds = cmp.Or(m.Tasks[k].LatencySeconds, m.Tasks[k].FormerLatencySeconds)
+	}
+	return &m, nil
+}
+
+// listed is an item of a bounded list.
+type listed interface {
+	limit() (what string, most int)
+}
+
+func (packageTask) limit() (string, int)   { return "tasks", maxKernels }
+func (packageMember) limit() (string, int) { return "members", maxMembers }
+
+// list is a bounded list.
+type list[T listed] []T
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *list[T]) UnmarshalJSON(data []byte) error {
+	*l = nil
+	return eachItem(data, func(item T) error {
+		if what, most := item.limit(); len(*l) == most {
+			return &tooManyError{what, most}
+		}
+		*l = append(*l, item)
+		return nil
+	})
+}
+
+// tooManyError reports a list with more items than a page shows.
+type tooManyError struct {
+	what string
+	max  int
+}
+
+// Error implements error.
+func (e *tooManyError) Error() string {
+	return fmt.Sprintf("more than %d %s, the most that are shown", e.max, e.what)
+}
+
+// count is the length of a list whose items are discarded.
+type count int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *count) UnmarshalJSON(data []byte) error {
+	*c = 0
+	return eachItem(data, func(ignored) error {
+		*c++
+		return nil
+	})
+}
+
+// ignored is a discarded value.
+type ignored struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
+
+// eachItem calls visit for each item of a JSON list until it returns an error. null is an empty list.
+func eachItem[T any](data []byte, visit func(item T) error) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	switch begin, err := d.Token(); {
+	case err != nil:
+		return err
+	case begin == nil:
+		return nil
+	case begin != json.Delim('['):
+		return errors.New("is not a list")
+	}
+	for d.More() {
+		var item T
+		if err := d.Decode(&item); err != nil {
+			return err
+		}
+		if err := visit(item); err != nil {
+			return err
+		}
+	}
+	return nil
 }
