@@ -296,6 +296,7 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (choices []aot.Choice, err error) {
 	log := k.log.logger(k.stderr)
 	from := func(sources bestschedule.Sources, records exchange.Catalogue) (choices []aot.Choice, err error) {
+		sources.MaxBytes = int64(k.source.size)
 		if choices, err = bestschedule.Choose(ctx, p, t, k.numerics.level, sources, log); err == nil {
 			k.why, err = explainUntuned(ctx, p.Tasks, choices, t, records)
 		}

@@ -51,7 +51,7 @@ var rareFlags = map[string][]string{
 		"tls-ca", "tls-cert", "tls-key", "to", "token-file", "tuner", "weight", "weights",
 	},
 	"tilth compile": {
-		"allow-http", "compiler", "confirm", "cost-model", "format", "from", "kernels", "log-level", "max-error", "max-flash", "max-ram", "no-cache",
+		"allow-http", "compiler", "confirm", "cost-model", "format", "from", "kernels", "log-level", "max-error", "max-flash", "max-ram", "max-size", "no-cache",
 		"locked", "objective", "own-kernels", "prefix", "set", "storage", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "unchecked-indices", "untuned", "verify-key", "weights",
 	},
 	"tilth run": {"cpus", "emulator", "limit", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "verify-key", "wide"},

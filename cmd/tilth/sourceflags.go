@@ -16,13 +16,15 @@ import (
 
 // sourceFlags selects C source as the output and limits its memory.
 type sourceFlags struct {
-	format     string
-	ram, flash byteSize
+	format string
+	// ram and flash limit C source, size a package.
+	ram, flash, size byteSize
 }
 
 func (f *sourceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.format, "format", "", "output format: package, or c, an archive of C source (default package, or c for microcontrollers)")
 	c.Flags().Var(&f.ram, "max-ram", "with --format c: RAM limit, a `size` such as 256KiB")
+	c.Flags().Var(&f.size, "max-size", "limit of the package, a `size` such as 100MiB; algorithms that need larger weights give way")
 	c.Flags().Var(&f.flash, "max-flash", "with --format c: limit of code and weights, a `size` such as 1MiB")
 }
 
@@ -43,7 +45,10 @@ func (f *sourceFlags) apply(o *aot.Options, t *target.Target, model string) erro
 	if !o.C && f.ram+f.flash > 0 {
 		return usagef("--max-ram and --max-flash are for C source: add --format c")
 	}
-	o.Limits = aot.Limits{RAMBytes: int64(f.ram), FlashBytes: int64(f.flash)}
+	if o.C && f.size > 0 {
+		return usagef("--max-size is for packages: --max-ram and --max-flash limit C source")
+	}
+	o.Limits = aot.Limits{RAMBytes: int64(f.ram), FlashBytes: int64(f.flash), PackageBytes: int64(f.size)}
 	if o.C && o.Prefix == "" {
 		o.Prefix = aot.PrefixOf(model)
 	}

@@ -61,7 +61,7 @@ type Options struct {
 	// C produces an archive of C source, for programs without a loader, instead of a package. Targets without an
 	// operating system have no other form.
 	C bool
-	// Limits bounds the memory use of C source.
+	// Limits bounds the memory use of C source, and the size of a package.
 	Limits Limits
 	// Emulator, if set, is the command by which RunOnce and RunSeveral run programs of the target, e.g.
 	// qemu-aarch64 -L /usr/aarch64-linux-gnu.

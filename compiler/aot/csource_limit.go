@@ -21,8 +21,8 @@ type CSource struct {
 	Needs []string `json:"needs,omitempty"`
 }
 
-// Limits bounds the memory use of C source; 0 means no bound.
-type Limits struct{ RAMBytes, FlashBytes int64 }
+// Limits bounds the memory use of C source, and the size of a package; 0 means no bound.
+type Limits struct{ RAMBytes, FlashBytes, PackageBytes int64 }
 
 // limit returns an error that names an exceeded limit and the largest contributions.
 func (s *source) limit() error {

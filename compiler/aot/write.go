@@ -25,10 +25,14 @@ func (c *compilation) write(l *layout, object []byte) (manifest *Manifest, err e
 		defer func() { err = errors.Join(err, checked.remove()) }()
 		fill = checked.copy
 	}
+	var size counter
 	err = filesystem.WriteFile(c.options.Output, func(out io.Writer) error {
-		w, err := fill(out)
+		w, err := fill(io.MultiWriter(out, &size))
 		if err == nil {
 			manifest, err = c.finish(w, l)
+		}
+		if most := c.options.Limits.PackageBytes; err == nil && most > 0 && int64(size) > most {
+			err = fmt.Errorf("it takes %d bytes, and --max-size allows %d: %d are weights, which --weights int8 makes smaller", size, most, l.weightsBytes)
 		}
 		return err
 	})

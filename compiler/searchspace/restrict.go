@@ -34,6 +34,16 @@ func (s *Space) Restrict(values map[string][]int64) (*Space, error) {
 	return &part, nil
 }
 
+// KeepsTypes returns the part of the space that stores constants and inputs in their own types, transforms aside.
+func (s *Space) KeepsTypes() *Space {
+	part := *s
+	part.base, part.Knobs = nil, slices.Clone(s.Knobs)
+	for k, knob := range s.Knobs {
+		part.Knobs[k].Values = slices.DeleteFunc(slices.Clone(knob.Values), func(v int64) bool { return slices.Contains(knob.Widens, v) })
+	}
+	return &part
+}
+
 // unknown returns the alphabetically first knob that the space lacks.
 func (s *Space) unknown(values map[string][]int64) string {
 	var names []string

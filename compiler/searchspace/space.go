@@ -20,6 +20,8 @@ type Knob struct {
 	Values []int64
 	// Unrolls is set if the number is an unroll factor.
 	Unrolls bool
+	// Widens lists the choices that store constants or all of an input in a wider type, not all of them.
+	Widens []int64
 }
 
 // Point is a choice for every knob: Point[k] is an index into Knobs[k].Values.

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
-	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/transfer"
@@ -92,12 +93,11 @@ func (c *chooser) confirmed(ctx context.Context, task program.Task, r *tilthv1.R
 
 // untuned returns the default schedule of each algorithm that the numerics level allows, lowest analytic cost
 // first. The cost serves as a time, so that tasks without records can be compared with others.
-func untuned(task program.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
-	b, err := registry.Of(t)
+func untuned(task program.Task, s *searchspace.Space) ([]alternative, error) {
+	b, err := registry.Of(s.Target)
 	if err != nil {
 		return nil, err
 	}
-	s := b.Space(task.Workload, t, numerics)
 	points := s.Defaults()
 	s.Sort(points)
 	var list []alternative
@@ -106,7 +106,7 @@ func untuned(task program.Task, t *target.Target, numerics schedule.Numerics) ([
 		if err != nil {
 			return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
 		}
-		list = append(list, newAlternative(task, applied, aot.Choice{Origin: FromDefault}, s.Cost(p)/b.Clock(t)))
+		list = append(list, newAlternative(task, applied, aot.Choice{Origin: FromDefault}, s.Cost(p)/b.Clock(s.Target)))
 	}
 	return list, nil
 }
@@ -204,20 +204,30 @@ func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.R
 }
 
 // unmeasured returns the schedules of a task without a record, one per algorithm that the numerics level allows,
-// fastest first: according to the cost model, if there is something to learn from, or else the analytic cost.
+// fastest first: according to the cost model, if there is something to learn from, or else the analytic cost. Weights
+// in 16-bit floats stay so, as do their inputs: only measurements justify the memory of wider copies.
 func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics schedule.Numerics) ([]alternative, error) {
+	keeps := (numerics < schedule.Fast || c.MaxBytes > 0) && slices.ContainsFunc(task.Workload.Constants, isHalf)
+	if keeps {
+		numerics = schedule.Strict
+	}
 	s, err := registry.Space(task.Workload, c.target, numerics)
 	if err != nil {
 		return nil, err
+	}
+	if keeps {
+		s = s.KeepsTypes()
 	}
 	guesses, err := c.guesses(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if len(guesses) == 0 {
-		return untuned(task, c.target, numerics)
-	}
 	var list []alternative
+	if len(guesses) == 0 {
+		if list, err = untuned(task, s); err != nil {
+			return nil, err
+		}
+	}
 	for _, g := range guesses {
 		origin := FromTransfer
 		if g.Default {
@@ -228,6 +238,9 @@ func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics sc
 	slices.SortStableFunc(list, func(a, b alternative) int { return cmp.Compare(a.seconds, b.seconds) })
 	return list, nil
 }
+
+// isHalf reports whether elements are 16-bit floats.
+func isHalf(t *expr.Tensor) bool { return t.DType == array.Float16 || t.DType == array.BFloat16 }
 
 // learn reads the history once.
 func (c *chooser) learn(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -19,7 +20,11 @@ func TestMeasuredRecordsReplaceOversizedOnes(t *testing.T) {
 	}
 	p := products(t, 2048, 50)
 	w := p.Tasks[0].Workload
-	lists, err := untuned(p.Tasks[0], machine, schedule.Default)
+	space, err := registry.Space(w, machine, schedule.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := untuned(p.Tasks[0], space)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,11 @@ type size struct{ sums, all int64 }
 
 func (s size) within(limit size) bool { return s.sums <= limit.sums && s.all <= limit.all }
 
-// limitOf returns the limit for the weights of a program.
-func limitOf(p *program.Program) size {
+// codeBytes is what a package has besides its weights, at most, in models of hundreds of tasks.
+const codeBytes = 2 << 20
+
+// limitOf returns the limit for the weights of a program, in a package of maxBytes, or of any size if that is 0.
+func limitOf(p *program.Program, maxBytes int64) size {
 	floats, integers, convolves := 0.0, 0.0, false
 	for _, task := range p.Tasks {
 		convolves = convolves || slices.ContainsFunc(task.Workload.Stages, castsIntegers)
@@ -47,10 +50,15 @@ func limitOf(p *program.Program) size {
 		}
 	}
 	sums := sumsPart * (floats + integers)
+	limit := size{sums: int64(max(sums, freeSumsBytes)), all: int64(addedPart*(floats+integers)) + freeBytes}
 	if convolves {
-		return size{sums: int64(sums), all: int64(addedPart*floats + addedToIntegers*integers)}
+		limit = size{sums: int64(sums), all: int64(addedPart*floats + addedToIntegers*integers)}
 	}
-	return size{sums: int64(max(sums, freeSumsBytes)), all: int64(addedPart*(floats+integers)) + freeBytes}
+	if maxBytes > 0 {
+		left := max(0, maxBytes-codeBytes-int64(floats+integers))
+		limit = size{sums: min(limit.sums, left), all: min(limit.all, left)}
+	}
+	return limit
 }
 
 // castsIntegers reports whether a stage is a sum of floats by integer weights, whose transforms are floats.
@@ -168,7 +176,7 @@ func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alte
 				}
 				kernels[v.Task], suits = a, suits && ok
 			}
-			if !suits || !c.fit(limitOf(p), chosen, kernels) {
+			if !suits || !c.fit(limitOf(p, c.MaxBytes), chosen, kernels) {
 				continue
 			}
 			for _, k := range call.Tasks() {

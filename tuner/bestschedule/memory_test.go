@@ -14,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/testkit/modeltest"
 	"pgregory.net/rapid"
 )
 
@@ -72,10 +73,6 @@ func TestStrassenMemoryIsBounded(t *testing.T) {
 // defaults returns the choices for a built-in model without records.
 func defaults(t *testing.T, name string, o frontend.Options) (*program.Program, []aot.Choice) {
 	t.Helper()
-	machine, err := target.Parse("x86-64-v3", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	m, err := modelzoo.Build(name, modelzoo.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -84,11 +81,21 @@ func defaults(t *testing.T, name string, o frontend.Options) (*program.Program, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	choices, err := Choose(t.Context(), p, machine, schedule.Default, Sources{}, slog.New(slog.DiscardHandler))
+	return p, chosen(t, p, schedule.Default, Sources{})
+}
+
+// chosen returns the choices for a processor with AVX2.
+func chosen(t *testing.T, p *program.Program, numerics schedule.Numerics, from Sources) []aot.Choice {
+	t.Helper()
+	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, choices
+	choices, err := Choose(t.Context(), p, machine, numerics, from, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return choices
 }
 
 // TestTransformedWeightsHaveALimit uses ResNet-34, whose weights would quadruple with F(4x4) alone. Convolutions of
@@ -107,9 +114,60 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 			t.Errorf("%s is computed directly", task.Name)
 		}
 	}
-	if limit := limitOf(p); added.all == 0 || !added.within(limit) {
+	if limit := limitOf(p, 0); added.all == 0 || !added.within(limit) {
 		t.Errorf("%d bytes beside the weights, at most %d are allowed", added.all, limit.all)
 	}
+}
+
+// TestHalvesStayHalvesWithoutMeasurements: products with weights in float16, for which other algorithms and types are
+// cheaper by the analytic cost, keep them, so that a package is as large as its model.
+func TestHalvesStayHalvesWithoutMeasurements(t *testing.T) {
+	for d, keeps := range map[array.DType]bool{array.Float32: false, array.Float16: true} {
+		m := modeltest.New().Input("x", 1, 64, 56, 56).Known("c", modeltest.Wave(0, 1, 64, 64, 3, 3).As(d)).
+			Known("w", modeltest.Wave(0, 1, 1024, 1024).As(d)).Node("y = Conv x c", modeltest.Same3x3).
+			Known("rows", array.FromInt64([]int64{196, 1024}, 2)).Node("r = Reshape y rows").Node("z = MatMul r w").Output("z")
+		m.Graph.Inputs[0].DType = d
+		p := modeltest.Import(t, m)
+		for k, c := range chosen(t, p, schedule.Default, Sources{}) {
+			s, err := schedule.Replay(p.Tasks[k].Workload, c.Trace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := len(s.Transforms) == 0; kept != keeps {
+				t.Errorf("%v: weights of %s are kept: %v, by\n%s", d, p.Tasks[k].Name, kept, c.Trace)
+			}
+		}
+	}
+}
+
+// TestAlgorithmsGiveWayToALimitOfThePackage: what transformed weights add fits into the package's size.
+func TestAlgorithmsGiveWayToALimitOfThePackage(t *testing.T) {
+	p, choices := defaults(t, "resnet-18", frontend.Options{})
+	weights := addedBytes(t, p, choices) // of a package without a limit
+	for _, allowed := range []int64{weights / 2, 1 << 20, 0} {
+		limit := codeBytes + allowed
+		for _, task := range p.Tasks {
+			for _, c := range task.Workload.Constants {
+				limit += array.Elements(c.Shape) * c.DType.Bytes() * int64(task.Count)
+			}
+		}
+		if added := addedBytes(t, p, chosen(t, p, schedule.Default, Sources{MaxBytes: limit})); added > allowed || added > 0 != (allowed > 0) {
+			t.Errorf("%d bytes are added of %d, where %d would make the fastest package", added, allowed, weights)
+		}
+	}
+}
+
+func addedBytes(t *testing.T, p *program.Program, choices []aot.Choice) (added int64) {
+	t.Helper()
+	for k, task := range p.Tasks {
+		s, err := schedule.Replay(task.Workload, choices[k].Trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, all := s.AddedBytes()
+		added += max(0, all) * int64(task.Count)
+	}
+	return added
 }
 
 // TestIntegerModelsStaySmallerThanFloats checks convolutions with integer weights, whose transformed weights are

@@ -41,6 +41,8 @@ type Sources struct {
 	Confirm Confirm
 	// Own reports whether a hand-written kernel from a record may be used; nil allows none.
 	Own func(*userkernel.Kernel) bool
+	// MaxBytes is the size of the package that algorithms may use for larger weights; 0 means any.
+	MaxBytes int64
 }
 
 // Choose returns a schedule for each task of a program: that of the best record, or else the cost model's
@@ -54,7 +56,7 @@ func Choose(ctx context.Context, p *program.Program, t *target.Target, numerics 
 		return nil, err
 	}
 	picked := make([]int, len(tasks))
-	if limit := limitOf(p); !fastest(tasks).within(limit) {
+	if limit := limitOf(p, c.MaxBytes); !fastest(tasks).within(limit) {
 		if err := c.addLighter(ctx, p.Tasks, tasks, numerics); err != nil {
 			return nil, err
 		}

@@ -390,10 +390,16 @@ func (x *Tile) open() []searchspace.Parameter[TileParameters] {
 		places = []int64{sketch.Alone, sketch.InBlock, sketch.InTile}
 	}
 	if x.fed != nil {
-		open = append(open, sketch.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...))
+		feed := sketch.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...)
+		if x.narrow.data >= 0 {
+			feed.Widens = []int64{sketch.Alone}
+		}
+		open = append(open, feed)
 	}
 	if x.narrow.widened != nil {
-		open = append(open, sketch.Knob("wide", func(p *p) *int64 { return &p.Wide }, 0, 1))
+		wide := sketch.Knob("wide", func(p *p) *int64 { return &p.Wide }, 0, 1)
+		wide.Widens = []int64{1}
+		open = append(open, wide)
 	}
 	return searchspace.Worth(open)
 }
