@@ -147,3 +147,136 @@ func (p *partitioner) closed(region []*graph.Node, inside map[*graph.Value]bool)
 	}
 	return true
 }
+
+// absorbDequantised moves kernels that only dequantise into the elementwise operator that is their only reader,
+// such as the addition at the end of a residual block.
+func (p *partitioner) absorbDequantised(kernels []*graph.Kernel) []*graph.Kernel {
+	var absorbed []*graph.Kernel
+	for _, kernel := range kernels {
+		for k := 0; k < len(kernel.Nodes); k++ {
+			n := kernel.Nodes[k]
+			if n == kernel.Anchor || n.Def().Kind != op.ElementWise {
+				continue
+			}
+			for _, v := range n.Operands {
+				f := p.prologue(v, kernel)
+				if f == nil || f == kernel || len(f.Nodes) != 1 || !f.Anchor.Is(op.Dequantize) || slices.Contains(absorbed, f) {
+					continue
+				}
+				kernel.Nodes = slices.Insert(kernel.Nodes, k, f.Anchor)
+				f.Anchor.Kernel = kernel
+				absorbed = append(absorbed, f)
+				k++
+			}
+		}
+	}
+	return slices.DeleteFunc(kernels, func(k *graph.Kernel) bool { return slices.Contains(absorbed, k) })
+}
+
+// absorbPrologues makes an elementwise kernel the prologue of the product that is its only reader, such as the
+// normalisation and activation after the concatenations of a dense block, or the scaling of squeeze-and-excitation.
+// The product computes it block by block, and the result never goes through memory.
+func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
+	var absorbed []*graph.Kernel
+	for _, kernel := range kernels {
+		for _, v := range kernel.Anchor.Operands {
+			f := p.prologue(v, kernel)
+			if f == nil || slices.Contains(absorbed, f) || !takesPrologue(kernel.Anchor, f) {
+				continue
+			}
+			kernel.Nodes = slices.Concat(f.Nodes, kernel.Nodes)
+			kernel.Prologue = append(kernel.Prologue, v)
+			absorbed = append(absorbed, f)
+		}
+	}
+	return slices.DeleteFunc(kernels, func(k *graph.Kernel) bool { return slices.Contains(absorbed, k) })
+}
+
+// takesPrologue reports whether a node is a product that reads each element of an operand for many results at one
+// position: a 1x1 convolution, or a product with known weights. Nodes that read each element once, such as a global
+// pooling, or only for its own row, such as a softmax, accept a dequantisation.
+func takesPrologue(n *graph.Node, prologue *graph.Kernel) bool {
+	p, ok := n.Product()
+	takesBytes := n.Def().Once || n.Def().Rowwise
+	return ok && p.Pointwise || takesBytes && len(prologue.Nodes) == 1 && prologue.Anchor.Is(op.Dequantize)
+}
+
+// prologue returns the elementwise kernel that computes v for the kernel's anchor alone, or nil.
+func (p *partitioner) prologue(v *graph.Value, kernel *graph.Kernel) *graph.Kernel {
+	if v == nil || v.Producer == nil || v.Within != nil || p.IsOutput(v) || len(p.readers[v]) != 1 {
+		return nil
+	}
+	f := v.Producer.Kernel
+	if f == nil || f.Tail().Result != v || len(f.Stored) != 1 || len(f.Nodes)+len(kernel.Nodes) > maxNodes {
+		return nil
+	}
+	if slices.ContainsFunc(f.Nodes, func(n *graph.Node) bool { return n.Def().Kind != op.ElementWise }) {
+		return nil
+	}
+	return f
+}
+
+// maxStored limits the results that a kernel stores.
+const maxStored = 4
+
+// also returns the elementwise operator that a kernel computes after its last result although that result has other
+// readers or is an output. The result is stored as well, which saves reading it again in another kernel. It returns
+// nil if there is no such operator.
+func (p *partitioner) also(kernel *graph.Kernel) []*graph.Node {
+	tail := kernel.Tail()
+	if len(kernel.Stored) >= maxStored-1 || tail.IsView() || !storesMore(kernel.Anchor) {
+		return nil
+	}
+	for _, n := range p.readers[tail.Result] {
+		if n.Kernel != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, tail.Out.Shape) || !slices.Equal(n.Result.Layout, tail.Result.Layout) {
+			continue
+		}
+		if n.Is(op.Dequantize) { // its readers convert the stored integers themselves
+			continue
+		}
+		if p.chooses(n) || p.yields(n, map[*graph.Value]bool{tail.Result: true}) {
+			continue
+		}
+		if isReady(kernel, []*graph.Node{n}, tail.Order) {
+			return []*graph.Node{n}
+		}
+	}
+	return nil
+}
+
+// storesMore reports whether the schedules of a kernel can store intermediate results tile by tile: those of
+// products, windows and elementwise operators can.
+func storesMore(anchor *graph.Node) bool {
+	return anchor.Def().Tiled || anchor.Def().Kind == op.ElementWise
+}
+
+// canTake reports whether a kernel may compute a region after its last result. If it stores several results, all
+// its inputs must be computed before the first one, or two kernels could wait for each other. All results must have
+// the same layout, so that one loop nest can store them.
+func canTake(kernel *graph.Kernel, region []*graph.Node) bool {
+	if len(kernel.Stored) == 0 {
+		return true
+	}
+	if slices.ContainsFunc(region, func(n *graph.Node) bool { return !slices.Equal(n.Result.Layout, kernel.Stored[0].Layout) }) {
+		return false
+	}
+	return isReady(kernel, region, kernel.Begin())
+}
+
+// isReady reports whether the inputs of the nodes are computed in the kernel, or by nodes of lower order.
+func isReady(kernel *graph.Kernel, nodes []*graph.Node, order int) bool {
+	if len(kernel.Stored) > 0 {
+		order = kernel.Begin()
+	}
+	for _, n := range nodes {
+		for _, v := range n.Operands {
+			if v == nil || v.Producer == nil || v.Producer.Order < order {
+				continue
+			}
+			if !slices.Contains(kernel.Nodes, v.Producer) && !slices.Contains(nodes, v.Producer) {
+				return false
+			}
+		}
+	}
+	return true
+}
