@@ -66,7 +66,7 @@ func (f *agentFlags) config(a *app) (farm.AgentConfig, error) {
 	}
 	return farm.AgentConfig{
 		Tracker: f.tracker.addr, Proof: f.tracker.proof, Name: f.name, Slots: f.slots, CacheDir: cache, DrainGrace: f.drain,
-		HTTP: f.site.addr, Version: version, Logger: f.log.logger(a.stderr),
+		HTTP: f.site.addr, Version: version, Commit: thisBuild().Commit, Logger: f.log.logger(a.stderr),
 	}, nil
 }
 

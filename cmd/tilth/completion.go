@@ -197,7 +197,7 @@ func askTracker(c *cobra.Command, question func(context.Context, *client.Client)
 // trackerOf returns a client of the tracker that the flags of a command name.
 func trackerOf(c *cobra.Command) (*client.Client, error) {
 	text := func(name string) string { value, _ := c.Flags().GetString(name); return value }
-	flags := trackerFlags{addr: text("tracker"), proof: certs.Proof{TokenFile: text("token-file")}}
+	flags := trackerFlags{addr: text("tracker"), callerFlags: callerFlags{certs.Proof{TokenFile: text("token-file")}}}
 	flags.proof.TLS.CA, flags.proof.TLS.Cert, flags.proof.TLS.Key = text("tls-ca"), text("tls-cert"), text("tls-key")
 	if flags.addr == "" {
 		return nil, errors.New("no tracker is named: give --tracker, or set TILTH_TRACKER")

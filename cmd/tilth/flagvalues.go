@@ -77,8 +77,11 @@ func atLeast(c *cobra.Command, least int64, names ...string) {
 	for _, name := range names {
 		f := c.Flags().Lookup(name)
 		value, most := f.Value, int64(math.MaxInt32)
-		if value.Type() == "int64" {
+		switch {
+		case value.Type() == "int64":
 			most = math.MaxInt64
+		case name == "threads":
+			most = target.MaxThreads
 		}
 		f.Value = checkedValue{value, func(text string) (string, error) {
 			if value.Type() == "duration" {

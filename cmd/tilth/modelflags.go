@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -86,7 +88,11 @@ func (f *modelFlags) read(path string) (*onnx.Model, error) {
 // whole reads an ONNX file, or standard input once.
 func (f *modelFlags) whole(path string) (_ *onnx.Model, err error) {
 	if path != stdio {
-		return onnx.ReadFile(path)
+		m, err := onnx.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: name an ONNX file, or write a test model with 'tilth model'", err)
+		}
+		return m, err
 	}
 	if f.piped == nil {
 		f.piped, err = onnx.ReadFrom(f.stdin(), "standard input")

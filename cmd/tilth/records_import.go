@@ -88,7 +88,7 @@ func readPlausible(reader *records.Reader) (*tilthv1.Record, error) {
 // explainImport adds the file and the remedy to errors caused by the file.
 func explainImport(file string, err error) error {
 	if !errors.Is(err, records.ErrDamaged) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrInvalid) {
-		return err
+		return fmt.Errorf("import records from %s: %w", file, err)
 	}
 	return fmt.Errorf("import records from %s: %w: export them again with 'tilth records export'", file, err)
 }

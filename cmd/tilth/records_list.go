@@ -1,14 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/userkernel"
 	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/stats"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/progress"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
@@ -63,6 +70,101 @@ func newRecordRow(r *tilthv1.Record) recordRow {
 	}
 	if latency := m.GetLatencySeconds(); latency > 0 {
 		row.LatencySeconds = &latency
+	}
+	return row
+}
+
+// bestRow is a best record in a listing.
+type bestRow struct {
+	Workload       string  `json:"workload"`
+	Target         string  `json:"target"`
+	LatencySeconds float64 `json:"latency_s"`
+	// EnergyJoules is set if the target's objective is energy.
+	EnergyJoules float64 `json:"energy_j,omitempty"`
+	// Interval is the confidence interval of the median.
+	Interval      *progress.Interval `json:"interval"`
+	Flop          float64            `json:"flop"`
+	RelativeError float64            `json:"relative_error"`
+	Device        string             `json:"device"`
+	At            time.Time          `json:"at"`
+	Candidate     string             `json:"candidate"`
+	Origin        string             `json:"origin"`
+	// Kernel is the name and knobs of a hand-written kernel; empty for a schedule.
+	Kernel string `json:"kernel,omitempty"`
+	// Suspected is why the measurement is in doubt.
+	Suspected string `json:"suspected,omitempty"`
+	// Remeasured is why it was measured again.
+	Remeasured string `json:"remeasured,omitempty"`
+}
+
+func newRecordsBest(a *app) *cobra.Command {
+	var flags recordsFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "best", Short: "List the best verified record of each workload and target",
+		Example: "  tilth records best\n  tilth records best --tracker 127.0.0.1:9190 --json",
+		Args:    cobra.NoArgs,
+	}
+	tableFlags(a, c, &asJSON)
+	return a.onRecords(c, &flags, func(ctx context.Context, source recordsource.Source) error {
+		var only []string
+		if _, served := source.(recordsource.Static); served && flags.workload != "" {
+			only = []string{flags.workload} // the other records need not be fetched
+		}
+		best, err := source.Best(ctx, flags.target, schedule.Fast, only...)
+		if err != nil {
+			return err
+		}
+		var rows []bestRow
+		for _, r := range best {
+			if flags.workload == "" || flags.workload == r.GetWorkloadDigest() {
+				rows = append(rows, newBestRow(r))
+			}
+		}
+		headings := []string{"WORKLOAD", ">LATENCY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE"}
+		metered := slices.ContainsFunc(rows, func(r bestRow) bool { return r.EnergyJoules > 0 })
+		if metered {
+			headings = slices.Insert(headings, 2, ">ENERGY")
+		}
+		return list(a.stdout, asJSON, rows, humanize.NewTable(headings...).Times("MEASURED"), func(r bestRow) []string {
+			row := []string{
+				humanize.Digest(r.Workload), humanize.Seconds(r.LatencySeconds), r.uncertainty(), humanize.GFLOPS(r.Flop, r.LatencySeconds), humanize.Instant(r.At), r.Device,
+				r.Target, cmp.Or(r.Kernel, r.Origin),
+			}
+			if metered {
+				row = slices.Insert(row, 2, humanize.Joules(r.EnergyJoules))
+			}
+			return row
+		})
+	})
+}
+
+// uncertainty formats the interval.
+func (r bestRow) uncertainty() string {
+	if r.Interval == nil {
+		return humanize.Missing
+	}
+	text := humanize.Interval(r.Interval.LowSeconds, r.Interval.HighSeconds, r.Interval.Level, stats.LatencyLevel)
+	if r.Remeasured != "" {
+		text += " remeasured"
+	}
+	return text
+}
+
+func newBestRow(r *tilthv1.Record) bestRow {
+	m := r.GetMeasurement()
+	row := bestRow{
+		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(), EnergyJoules: m.GetEnergyJoules(),
+		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: m.GetAt().AsTime(),
+		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
+		Kernel:    userkernel.Origin(m.GetCandidate().GetTrace()),
+		Suspected: m.GetSuspected(), Remeasured: m.GetRemeasured(),
+	}
+	if i := m.GetInterval(); i.GetHighSeconds() > 0 {
+		row.Interval = &progress.Interval{LowSeconds: i.GetLowSeconds(), HighSeconds: i.GetHighSeconds(), Level: i.GetLevel()}
+	}
+	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {
+		row.Flop = w.Flop()
 	}
 	return row
 }

@@ -97,6 +97,7 @@ func newRoot(a *app) *cobra.Command {
 	completeAll(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	refuseUnknownTopics(root)
 	addHelpAll(root)
 	return root
 }
@@ -133,13 +134,37 @@ func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []strin
 func branch(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
 	c.AddCommand(commands...)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownCommand(c, args[0])
-		}
-		return c.Help()
-	}
+	c.RunE = helpOfBranch
 	return c
+}
+
+// helpOfBranch prints the help of a command that only has subcommands.
+func helpOfBranch(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownCommand(c, args[0])
+	}
+	return c.Help()
+}
+
+// refuseUnknownTopics has 'tilth help' and 'tilth completion' refuse what they do not know.
+func refuseUnknownTopics(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, helpOfBranch
+		case "help":
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 {
+					err = unknownCommand(found, rest[0])
+				}
+				if err != nil {
+					return err
+				}
+				return found.Help()
+			}
+		}
+	}
 }
 
 // logFlag is the log level of a command.

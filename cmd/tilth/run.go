@@ -93,8 +93,14 @@ type timeResult struct {
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 	StdDev float64 `json:"std"`
-	Repeat int     `json:"repeat"`
-	Number int     `json:"number"`
+	P90    float64 `json:"p90"`
+	P99    float64 `json:"p99"`
+	// PerSecond is the throughput, in executions per second of their mean time.
+	PerSecond float64 `json:"inferences_per_s"`
+	// WarmUp is the number of executions before the first sample.
+	WarmUp int `json:"warm_up"`
+	Repeat int `json:"repeat"`
+	Number int `json:"number"`
 }
 
 func newRun(a *app) *cobra.Command {
@@ -112,7 +118,7 @@ func newRun(a *app) *cobra.Command {
 	}
 	c.Flags().StringVar(&r.inputs, "inputs", "", "`.npz` file with the inputs by name, or .npy file with the only one (default random data)")
 	c.Flags().StringVar(&r.outputs, "outputs", "", "`.npz` file to write the outputs to")
-	c.Flags().BoolVar(&r.printTime, "print-time", false, "print mean, median, min, max and standard deviation in ms")
+	c.Flags().BoolVar(&r.printTime, "print-time", false, "print mean, median, min, max, standard deviation, p90 and p99 in ms, and inferences/s")
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
 	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (median of --repeat executions) and the machine's limits")
@@ -322,17 +328,20 @@ func (r *runCommand) timeOnDevice(ctx context.Context, m *aot.Model) (*timeResul
 	return result, nil
 }
 
+// warmUp is the number of executions before the first sample: one for the outputs, and that of aot.Model.Time.
+const warmUp = 2
+
 func (r *runCommand) summarize(samples []float64) *timeResult {
 	s := stats.Of(samples)
 	return &timeResult{
-		Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, StdDev: s.StdDev,
-		Repeat: r.repeat, Number: r.number,
+		Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, StdDev: s.StdDev, P90: s.P90, P99: s.P99, PerSecond: 1 / s.Mean,
+		WarmUp: warmUp, Repeat: r.repeat, Number: r.number,
 	}
 }
 
 // printTimes prints the time of an execution and, on a separate line, the time on the device.
 func (r *runCommand) printTimes(result runResult) error {
-	head := []string{">mean (ms)", ">median (ms)", ">min (ms)", ">max (ms)", ">std (ms)"}
+	head := []string{">mean (ms)", ">median (ms)", ">min (ms)", ">max (ms)", ">std (ms)", ">p90 (ms)", ">p99 (ms)"}
 	if result.OnDevice != nil {
 		head = append(head, "")
 	}
@@ -342,7 +351,7 @@ func (r *runCommand) printTimes(result runResult) error {
 			continue
 		}
 		var cells []string
-		for _, v := range []float64{t.Mean, t.Median, t.Min, t.Max, t.StdDev} {
+		for _, v := range []float64{t.Mean, t.Median, t.Min, t.Max, t.StdDev, t.P90, t.P99} {
 			cells = append(cells, fmt.Sprintf("%.4f", 1e3*v))
 		}
 		if result.OnDevice != nil {
@@ -350,7 +359,11 @@ func (r *runCommand) printTimes(result runResult) error {
 		}
 		table.Row(cells...)
 	}
-	return table.Write(r.stdout)
+	if err := table.Write(r.stdout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(r.stdout, "inferences: %s; %d warm-up executions, then %d samples of %d\n", humanize.Rate(result.Time.PerSecond), result.Time.WarmUp, result.Time.Repeat, result.Time.Number)
+	return err
 }
 
 func (r *runCommand) print(result runResult) error {

@@ -75,7 +75,14 @@ func (a *app) openInput(path string) (io.ReadCloser, error) {
 	if path == stdio {
 		return io.NopCloser(a.stdin), nil
 	}
-	return os.Open(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("%s is a folder: name a file", path), f.Close())
+	}
+	return f, nil
 }
 
 // inputFile returns a regular file with the content of path, for readers that cannot use a pipe, and a

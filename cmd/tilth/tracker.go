@@ -160,6 +160,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	}
 	logger := f.log.logger(a.stderr)
 	return farm.RunTracker(ctx, farm.TrackerConfig{
+		Build: farm.Build{Version: version, Commit: thisBuild().Commit},
 		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"), ReleasesDir: f.releases,
 		ObjectStore: f.artifacts.address, Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Patience: f.patience.patience(),
 		Shares: shares, Keep: keep, Logger: logger, Security: security, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,

@@ -12,12 +12,13 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/humanize"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // trackerFlags selects the tracker and authenticates the caller.
 type trackerFlags struct {
-	addr  string
-	proof certs.Proof
+	addr string
+	callerFlags
 }
 
 // localFlags is the annotation of --tracker that lists the flags of local work.
@@ -31,10 +32,14 @@ func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
 		usage += " ('' = none)"
 	}
 	c.Flags().StringVar(&f.addr, "tracker", byDefault, usage)
-	c.Flags().StringVar(&f.proof.TLS.CA, "tls-ca", "", "`file` of CA certificates for the tracker, or system; enables TLS")
-	c.Flags().StringVar(&f.proof.TLS.Cert, "tls-cert", "", "`file` of the client certificate")
-	c.Flags().StringVar(&f.proof.TLS.Key, "tls-key", "", "`file` of the client certificate's key")
-	c.Flags().StringVar(&f.proof.TokenFile, "token-file", "", "`file` of the token that authenticates this client")
+	tracker := c.Flags().Lookup("tracker")
+	tracker.Value = checkedValue{tracker.Value, func(text string) (string, error) {
+		if text == "" {
+			return "", nil
+		}
+		return text, wire.CheckAddresses(text)
+	}}
+	f.callerFlags.add(c, "", "")
 }
 
 // excludes declares the flags of local work, which exclude --tracker.

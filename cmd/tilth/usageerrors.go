@@ -111,6 +111,9 @@ func flagError(c *cobra.Command, err error) error {
 		return fmt.Errorf("%s wants a value", flagNames(bare.GetFlag()))
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
+		if strings.HasPrefix(f.Value.Type(), "stringTo") {
+			return fmt.Errorf("%s %.100q: want NAME=VALUE", flagNames(f), invalid.GetValue())
+		}
 		return fmt.Errorf("%s %w", flagNames(f), config.Unfit(f, invalid.GetValue(), errors.Unwrap(invalid)))
 	}
 	return err

@@ -76,6 +76,9 @@ func index(f *os.File) (map[string]extent, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
+	if info.IsDir() {
+		return nil, errors.New("it is a folder: name a package, as 'tilth compile' writes it")
+	}
 	members := map[string]extent{}
 	r := tar.NewReader(f)
 	for {

@@ -17,8 +17,8 @@ const (
 	RISCV32 = "riscv32"
 )
 
-// maxThreads bounds Threads and Cores; larger counts are typing errors.
-const maxThreads = 4096
+// MaxThreads bounds Threads and Cores; larger counts are typing errors.
+const MaxThreads = 4096
 
 // maxCacheBytes bounds cache sizes; larger ones are typing errors.
 const maxCacheBytes = 1 << 40
@@ -70,8 +70,8 @@ func (c *CPU) check() error {
 	if err := c.checkLength(); err != nil {
 		return err
 	}
-	if c.Threads < 1 || c.Threads > maxThreads || c.Cores < 1 || c.Cores > maxThreads {
-		return fmt.Errorf("target: %d threads on %d cores; both must be between 1 and %d", c.Threads, c.Cores, maxThreads)
+	if c.Threads < 1 || c.Threads > MaxThreads || c.Cores < 1 || c.Cores > MaxThreads {
+		return fmt.Errorf("target: %d threads on %d cores; both must be between 1 and %d", c.Threads, c.Cores, MaxThreads)
 	}
 	return c.checkSizes()
 }

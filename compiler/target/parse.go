@@ -119,8 +119,8 @@ func Host(threads int) (*Target, error) {
 }
 
 func checkThreads(threads int) error {
-	if threads < 0 || threads > maxThreads {
-		return fmt.Errorf("target: %d threads; use a number between 1 and %d, or 0 for the physical cores", threads, maxThreads)
+	if threads < 0 || threads > MaxThreads {
+		return fmt.Errorf("target: %d threads; use a number between 1 and %d, or 0 for the physical cores", threads, MaxThreads)
 	}
 	return nil
 }

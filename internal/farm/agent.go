@@ -46,9 +46,9 @@ type AgentConfig struct {
 	Joined func()
 	// Meanwhile, if set, runs beside the agent, over its connection to the tracker, until ctx ends.
 	Meanwhile func(ctx context.Context, conn grpc.ClientConnInterface)
-	// Version is the version of this program.
-	Version string
-	Logger  *slog.Logger
+	// Version and Commit are those of this program.
+	Version, Commit string
+	Logger          *slog.Logger
 }
 
 // base is the part of an agent that all kinds share.
@@ -83,7 +83,7 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 		return nil, fmt.Errorf("%s: %w", word, err)
 	}
 	spec := &tilthv1.AgentSpec{Name: cfg.Name, Kind: kind, Host: host, Version: cfg.Version}
-	registry := newRegistry()
+	registry := newRegistry(Build{cfg.Version, cfg.Commit})
 	metrics, err := NewAgentMetrics(spec, registry)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", word, err)

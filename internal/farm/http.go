@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,10 +17,18 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
+// Build identifies a build of the program in metrics.
+type Build struct{ Version, Commit string }
+
 // newRegistry returns a registry with the metrics of the process.
-func newRegistry() *prometheus.Registry {
+func newRegistry(b Build) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tilth_build_info", Help: "Always 1: the version and commit of the program, and that of Go which compiled it.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": runtime.Version()},
+	})
+	info.Set(1)
+	registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 

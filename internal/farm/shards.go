@@ -69,7 +69,7 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind StoreKind) (err er
 	}
 	defer s.others.Close()
 	s.host, err = tracker.NewHost(tracker.HostConfig{
-		Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry(), Elsewhere: s.others.call, Spread: agent.OverShards,
+		Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry(cfg.Build), Elsewhere: s.others.call, Spread: agent.OverShards,
 	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)

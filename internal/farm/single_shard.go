@@ -88,7 +88,7 @@ func (s *single) answer(away error) error {
 	if err != nil {
 		return errors.Join(err, closer.Close())
 	}
-	by, err := tracker.StandBy(security, s.cfg.Logger, newRegistry(), rpc, web)
+	by, err := tracker.StandBy(security, s.cfg.Logger, newRegistry(s.cfg.Build), rpc, web)
 	if err != nil {
 		return errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
 	}
@@ -119,7 +119,7 @@ func (s *single) serve(ctx context.Context, store records.Store) (err error) {
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	c := s.cfg.tracker()
-	c.Store, c.Registerer, c.Security = store, newRegistry(), security
+	c.Store, c.Registerer, c.Security = store, newRegistry(s.cfg.Build), security
 	c.Artifacts.Opening = ctx
 	t, err := tracker.New(c)
 	if err != nil && ctx.Err() != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -134,4 +135,9 @@ func TestATunersMetricsHearOfSearches(t *testing.T) {
 	m.Ranked(3, 1)
 	expect(t, reg, "tilth_tuner_candidates_total 32", "tilth_tuner_search_seconds_sum 0.5",
 		`tilth_tuner_ranked_pairs_total{order="right"} 3`, `tilth_tuner_ranked_pairs_total{order="wrong"} 1`)
+}
+
+func TestEveryServiceNamesItsBuild(t *testing.T) {
+	expect(t, newRegistry(Build{Version: "1.2.3", Commit: "abcdef"}),
+		`tilth_build_info{commit="abcdef",go_version="`+runtime.Version()+`",version="1.2.3"} 1`)
 }

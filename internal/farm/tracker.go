@@ -18,6 +18,8 @@ import (
 
 // TrackerConfig configures a tracker. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
+	// Build is that of this program.
+	Build Build
 	// Store is the name of a store of StoreKinds, or its address; empty means the default.
 	Store string
 	// Shards is the number of shards of the store, each held by one tracker at a time; 0 means 1.

@@ -168,6 +168,9 @@ func span(d time.Duration) string {
 // Digest shortens a digest for display.
 func Digest(d string) string { return d[:min(len(d), 12)] }
 
+// Rate formats a number per second with three significant digits.
+func Rate(perSecond float64) string { return digits(perSecond) + "/s" }
+
 // digits formats three significant digits without an exponent, where a person would not use one.
 func digits(v float64) string {
 	switch a := math.Abs(v); {

@@ -9,6 +9,8 @@ import (
 // Summary holds the usual statistics of samples.
 type Summary struct {
 	Mean, Median, Min, Max float64
+	// P90 and P99 are percentiles, interpolated between samples.
+	P90, P99 float64
 	// StdDev is the sample standard deviation; 0 for a single sample.
 	StdDev float64
 	Count  int
@@ -21,7 +23,7 @@ func Of(samples []float64) Summary {
 		return Summary{}
 	}
 	sorted := slices.Sorted(slices.Values(samples))
-	s := Summary{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Count: n}
+	s := Summary{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], P90: quantile(sorted, 0.9), P99: quantile(sorted, 0.99), Count: n}
 	for _, v := range sorted {
 		s.Mean += v / float64(n)
 	}
@@ -41,12 +43,14 @@ func Quartiles(samples []float64) (low, median, high float64) {
 		return 0, 0, 0
 	}
 	sorted := slices.Sorted(slices.Values(samples))
-	at := func(share float64) float64 {
-		whole, part := math.Modf(share * float64(len(sorted)-1))
-		k := int(whole)
-		return sorted[k] + part*(sorted[min(k+1, len(sorted)-1)]-sorted[k])
-	}
-	return at(0.25), at(0.5), at(0.75)
+	return quantile(sorted, 0.25), quantile(sorted, 0.5), quantile(sorted, 0.75)
+}
+
+// quantile returns the sample below which a share of the sorted samples lies, interpolated between two.
+func quantile(sorted []float64, share float64) float64 {
+	whole, part := math.Modf(share * float64(len(sorted)-1))
+	k := int(whole)
+	return sorted[k] + part*(sorted[min(k+1, len(sorted)-1)]-sorted[k])
 }
 
 // lowerHalf is the distance between the lower quartile and the median of a normal distribution, in standard

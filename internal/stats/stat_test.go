@@ -12,9 +12,9 @@ func TestOf(t *testing.T) {
 		want    Summary
 	}{
 		{"nothing", nil, Summary{}},
-		{"one", []float64{3}, Summary{Mean: 3, Median: 3, Min: 3, Max: 3, Count: 1}},
-		{"odd", []float64{5, 1, 3}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, StdDev: 2, Count: 3}},
-		{"even", []float64{4, 1, 2, 5}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, StdDev: math.Sqrt(10.0 / 3), Count: 4}},
+		{"one", []float64{3}, Summary{Mean: 3, Median: 3, Min: 3, Max: 3, P90: 3, P99: 3, Count: 1}},
+		{"odd", []float64{5, 1, 3}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, P90: 4.6, P99: 4.96, StdDev: 2, Count: 3}},
+		{"even", []float64{4, 1, 2, 5}, Summary{Mean: 3, Median: 3, Min: 1, Max: 5, P90: 4.7, P99: 4.97, StdDev: math.Sqrt(10.0 / 3), Count: 4}},
 	} {
 		if got := Of(c.samples); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
