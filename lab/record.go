@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func newRecord() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("--numerics: %w", err)
 		}
-		mode, err := sandbox.ParseMode(f.sandbox)
+		mode, err := parseMode(f.sandbox)
 		if err != nil {
 			return fmt.Errorf("--sandbox: %w", err)
 		}
@@ -173,4 +174,12 @@ func targetFlags(c *cobra.Command, target, compiler *string) {
 	c.Flags().StringVar(target, "target", "native", "target to record for, or whose exported records are read")
 	c.Flags().StringVar(compiler, "compiler", os.Getenv(toolchain.Variable),
 		"C compiler, a `path` or name (default $"+toolchain.Variable+", else the newest clang, else gcc)")
+}
+
+// parseMode parses the name of a mode of the sandbox.
+func parseMode(name string) (sandbox.Mode, error) {
+	if m := sandbox.Mode(name); slices.Contains([]sandbox.Mode{sandbox.Required, sandbox.BestEffort, sandbox.Off}, m) {
+		return m, nil
+	}
+	return "", fmt.Errorf("sandbox mode %q: want required, best-effort or off", name)
 }

@@ -55,9 +55,8 @@ func insert(sorted []float64, v float64) []float64 {
 	return slices.Insert(sorted, at, v)
 }
 
-// bounds returns an interval that contains the latency. If more than examRank executions, less the latency, were
-// shorter than all rehearsals, or the other way round, then by chance alone: a coin decided which of two turns was
-// which, so no disturbance of the machine causes it. The interval is wide without enough rehearsals.
+// bounds returns an interval that contains the latency. If examRank executions, less the latency, are shorter than all
+// rehearsals, it is by chance: a coin decided which of two turns was which, so no disturbance causes it.
 func (e *evidence) bounds() (low, high float64) {
 	if len(e.ran) < examRank {
 		return 0, e.shortest
@@ -133,7 +132,12 @@ func (m *measurement) cheapest() int {
 func (m *measurement) examine(ctx context.Context, k int) error {
 	o := m.outcomes[k]
 	x := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results, claimed: median(o), turn: m.results.Group}
-	defer func() { x.endRehearsals(ctx) }()
+	defer func() {
+		if x.rehearsals != nil {
+			x.rehearsals.SignalGroup(syscall.SIGCONT)
+			x.rehearsals.finish(ctx, true)
+		}
+	}()
 	began := time.Now()
 	for n := range examinations {
 		failed, err := x.repeat(ctx)
@@ -269,9 +273,8 @@ func (x *exam) follow(ctx context.Context, w *worker) (wrong string, err error) 
 	return "", nil
 }
 
-// pair runs the kernel on the group of sets that begins with k, and rehearses the same in the other process unless
-// no evidence is missing. The groups are verified one by one; otherwise a process could deliver one during another
-// and appear to take no time.
+// pair runs the kernel on the sets from k on and rehearses the same in the other process, if that is needed. Each turn
+// is verified before the next; otherwise a process could deliver one during another and appear to take no time.
 func (x *exam) pair(ctx context.Context, w *worker, k int) (wrong string, err error) {
 	var ran, rehearsed float64
 	first := rand.IntN(2) == 0 && x.seen.shortest > 0 && !x.seen.confirms(x.claimed) // the first run often suffices
@@ -333,13 +336,6 @@ func (x *exam) rehearse(ctx context.Context, candidate *worker) (seconds float64
 	}
 	c := command{op: cmdFillSets, seed: rand.Uint64(), n: uint64(x.turn)}
 	return x.group(x.rehearsals, candidate, c, x.plan.Limits.Reference)
-}
-
-func (x *exam) endRehearsals(ctx context.Context) {
-	if x.rehearsals != nil {
-		x.rehearsals.SignalGroup(syscall.SIGCONT)
-		x.rehearsals.finish(ctx, true)
-	}
 }
 
 // output returns the copied output of the last group on its k-th set.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -108,6 +109,48 @@ func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
 		w := httptest.NewRecorder()
 		if f.tracker.HTTPHandler().ServeHTTP(w, r); w.Code != want {
 			t.Errorf("by %s: %d, want %d: %s", host, w.Code, want, w.Body)
+		}
+	}
+}
+
+// TestAnOpenTrackerServesNoPageByName because another site's name may resolve to this machine, and its page would read
+// what the tracker serves. Nobody can register a name without a dot.
+func TestAnOpenTrackerServesNoPageByName(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	for host, want := range map[string]int{"evil.example:9191": 403, "127.0.0.1:9191": 200, "[::1]:9191": 200, "localhost": 200, "tracker:9191": 200} {
+		for _, path := range []string{"/", "/metrics", "/api/v1/jobs", "/api/v1/records", "/healthz"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = host
+			w := httptest.NewRecorder()
+			expect := want
+			if path == "/healthz" {
+				expect = 200
+			}
+			if f.tracker.HTTPHandler().ServeHTTP(w, r); w.Code != expect {
+				t.Errorf("%s of %s: %d, want %d: %.200s", path, host, w.Code, expect, w.Body)
+			}
+		}
+	}
+}
+
+// TestACallInJSONIsRefusedBeforeItIsDecoded sends bodies of 4 MB, which decode to many times as much, without the role
+// and beyond the bounds of the call.
+func TestACallInJSONIsRefusedBeforeItIsDecoded(t *testing.T) {
+	c := newClosed(t, false)
+	body := `{"requestId":"r","spec":{"tasks":[` + strings.Repeat("{},", 4<<20/3-100) + `{}]}}`
+	for who, want := range map[string]struct {
+		code int
+		text string
+	}{"read-only": {403, `"code":7`}, "alice": {400, "tasks: has more than 4096 items"}} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		code, text := c.ask(who, "POST", "jobs", body)
+		runtime.ReadMemStats(&after)
+		if code != want.code || !strings.Contains(strings.ReplaceAll(text, `": `, `":`), want.text) {
+			t.Errorf("%s: %d %.200s; want %d, %s", who, code, text, want.code, want.text)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 16*uint64(len(body)) {
+			t.Errorf("%s: a body of %d bytes takes %d", who, len(body), took)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestMetricsHealthAndStatusPage(t *testing.T) {
 		"/devices": {"board &lt;7&gt;"},
 	} {
 		w := httptest.NewRecorder()
-		tr.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		tr.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 		for _, want := range wants {
 			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s: %d, lacks %s\n%s", path, w.Code, want, w.Body)

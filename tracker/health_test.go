@@ -22,7 +22,7 @@ func TestATrackerSaysWhyItIsNotReady(t *testing.T) {
 	expect := func(path string, code int, says string) {
 		t.Helper()
 		w := httptest.NewRecorder()
-		tr.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		tr.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 		if w.Code != code || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: %d, %s; want %d, %s", path, w.Code, w.Body, code, says)
 		}

@@ -46,7 +46,7 @@ func (f *trackerFarm) measured() *tilthv1.Job {
 // get requests a page from a handler.
 func get(pages http.Handler, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+target, nil))
 	return w
 }
 
@@ -102,7 +102,7 @@ func TestPagesRefuseWhatIsWrong(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, "MAD"} {
 		w := httptest.NewRecorder()
-		pages.ServeHTTP(w, httptest.NewRequest(method, "/jobs/"+id, nil))
+		pages.ServeHTTP(w, httptest.NewRequest(method, "http://localhost/jobs/"+id, nil))
 		if w.Code != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %d", method, w.Code)
 		}

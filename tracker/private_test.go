@@ -80,7 +80,7 @@ func (f *sharedFarm) as(who string) context.Context {
 
 // page returns a page as seen by the named user.
 func (f *sharedFarm) page(who, path string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
 	r.Header.Set("Authorization", "Bearer "+f.tokens[who])
 	w := httptest.NewRecorder()
 	f.tracker.HTTPHandler().ServeHTTP(w, r)

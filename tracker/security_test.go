@@ -579,7 +579,8 @@ func TestStalledPageConnectionsAreClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- tr.Serve(ctx, rpc, web) }()
-	for what, said := range map[string]string{"silent": "", "slow": "GET / HTTP/1.1\r\nHost: t\r\n", "endless": "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<16)} {
+	for what, said := range map[string]string{"silent": "", "slow": "GET / HTTP/1.1\r\nHost: t\r\n", "endless": "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<16),
+		"reading": "POST /api/v1/records:get HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"} {
 		conn := must[net.Conn](t)(net.Dial("tcp", web.Addr().String()))
 		if err := conn.SetDeadline(time.Now().Add(10 * time.Minute)); err != nil {
 			t.Fatal(err)

@@ -65,8 +65,9 @@ type guarded struct {
 	reflection.ServiceInfoProvider
 }
 
-// pageBytes is the memory charged for rendering a page. Pages of a large farm have several megabytes.
-const pageBytes = 8 << 20
+// pageBytes is the memory charged for rendering a page. Pages of a large farm have several megabytes. decodedJSON is
+// the ratio of a JSON body's memory, as text and decoded, to its length.
+const pageBytes, decodedJSON = 8 << 20, 8
 
 // asker identifies the client of a page for accounting; empty for local clients without authentication.
 func asker(r *http.Request) string {
@@ -85,17 +86,18 @@ func (t *Tracker) newSite(g *authz.Gate, pages http.Handler) *http.Server {
 	return t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log)
 }
 
-// boundPages limits the memory that pages hold.
+// boundPages limits the memory that pages and the bodies of JSON calls hold.
 func boundPages(pages http.Handler, guard *connlimit.Guard) http.Handler {
-	bounded := guard.HTTP(pages, pageBytes, asker, authz.RefusePage)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Health is always served. Streams hold little memory and have limits of their own.
-		if r.URL.Path == wire.LivePath || r.URL.Path == wire.ReadyPath || web.Streams(r) {
-			pages.ServeHTTP(w, r)
-			return
+	return guard.HTTP(pages, func(r *http.Request) (bytes int) {
+		if r.Method == http.MethodPost { // of an unknown length at worst
+			bytes = decodedJSON * int(min(uint64(r.ContentLength), web.MaxBodyBytes))
 		}
-		bounded.ServeHTTP(w, r)
-	})
+		// Health is always served. Streams hold little memory and have limits of their own.
+		if r.URL.Path != wire.LivePath && r.URL.Path != wire.ReadyPath && !web.Streams(r) {
+			bytes += pageBytes
+		}
+		return bytes
+	}, asker, authz.RefusePage)
 }
 
 // site returns an HTTP server that limits its peers.

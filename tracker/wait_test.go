@@ -201,7 +201,7 @@ func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
 	f.runner()
 	page := func(path string) string {
 		w := httptest.NewRecorder()
-		f.tracker.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		f.tracker.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 		return w.Body.String()
 	}
 	if got := page("/devices"); !strings.Contains(got, `>runner</a><td class="state ready">idle<td>`) {

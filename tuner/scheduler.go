@@ -22,11 +22,9 @@ const (
 	maxFailures = 64
 	// prior is the weight of the mean experience of all tasks, in doublings of a task's trials.
 	prior = 1.0
-	// priorTrials is the weight, in trials, of the mean trial time of all tasks in the expected trial time of
-	// a task.
+	// priorTrials is the weight, in trials, of the mean trial time of all tasks in the expected trial time of a task.
 	priorTrials = 8.0
-	// firstGain is the initial estimate of how much a doubling of the trials lowers the logarithm of a
-	// latency.
+	// firstGain is the initial estimate of how much a doubling of the trials lowers the logarithm of a latency.
 	firstGain = 0.2
 	// nearLimit is the maximum share of the distance to the machine's limit that a doubling of the trials is
 	// expected to save.

@@ -142,8 +142,7 @@ func (f *updateFlags) updater(log *slog.Logger, lock *hostlock.Lock) (*update.Up
 // updateLabel is the label of devices whose update failed. Its value is the reason.
 const updateLabel = "update"
 
-// maxLabel bounds the label's value, in bytes. A device has at most 64 labels, two of which runners add
-// themselves.
+// maxLabel bounds the label's value, in bytes. A device has at most 64 labels, two of which runners add themselves.
 const (
 	maxLabel  = 200
 	maxLabels = 62

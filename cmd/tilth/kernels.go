@@ -101,8 +101,7 @@ func (k *kernelsCheck) run(ctx context.Context, folder string) error {
 	return k.tasks(ctx, kernel, p, machine, tc)
 }
 
-// tasks checks the kernel for each task that it computes. It fails if the kernel is wrong for one, or
-// computes none.
+// tasks checks the kernel for each task that it computes. It fails if the kernel is wrong for one, or computes none.
 func (k *kernelsCheck) tasks(ctx context.Context, kernel *userkernel.Kernel, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (err error) {
 	cache, err := cacheDir()
 	if err != nil {

@@ -64,25 +64,19 @@ func newRecordsImport(a *app) *cobra.Command {
 			return err
 		}
 		defer source.Close()
-		imported, skipped, err := source.Import(ctx, func() (*tilthv1.Record, error) { return readPlausible(reader) })
+		imported, skipped, err := source.Import(ctx, func() (*tilthv1.Record, error) {
+			r, err := reader.Read()
+			if w, opaque := expr.Parse(string(r.GetWorkload())); err == nil && opaque == nil {
+				err = records.ValidateRate(r.GetMeasurement(), w.Flop(), 0)
+			}
+			return r, err
+		})
 		if err != nil {
 			return explainImport(args[0], err)
 		}
 		_, err = fmt.Fprintf(a.stdout, "imported %d records, skipped %d that were there already\n", imported, skipped)
 		return err
 	})
-}
-
-// readPlausible reads the next record. It returns ErrInvalid if no machine is fast enough for its latency.
-func readPlausible(reader *records.Reader) (*tilthv1.Record, error) {
-	r, err := reader.Read()
-	if err != nil {
-		return nil, err
-	}
-	if w, err := expr.Parse(string(r.GetWorkload())); err == nil {
-		return r, records.ValidateRate(r.GetMeasurement(), w.Flop(), 0)
-	}
-	return r, nil
 }
 
 // explainImport adds the file and the remedy to errors caused by the file.

@@ -24,8 +24,7 @@ type trackerFlags struct {
 // localFlags is the annotation of --tracker that lists the flags of local work.
 const localFlags = "tilth_local_flags"
 
-// add adds --tracker and related flags. Without a default, the command works locally unless a tracker is
-// named.
+// add adds --tracker and related flags. Without a default, the command works locally unless a tracker is named.
 func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
 	usage := "tracker `address`: host:port, unix:PATH or a list; overrides TILTH_TRACKER"
 	if byDefault == "" {

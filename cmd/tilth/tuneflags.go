@@ -110,8 +110,7 @@ func (f *tuneFlags) options(owner string) jobclient.Options {
 	}
 }
 
-// loader returns a function that loads the objective for a target, whose programs may store factors in a
-// smaller type.
+// loader returns a function that loads the objective for a target, whose programs may store factors in a smaller type.
 func (f *tuneFlags) loader(paths []string) jobclient.Load {
 	var last *jobclient.Objective
 	return func(t *target.Target) (o *jobclient.Objective, err error) {

@@ -230,8 +230,7 @@ func orderUnsigned(op BinaryOp) func(f *frame, a, b int64) int64 {
 	}
 }
 
-// power returns a to the power of b modulo 2^64, by repeated squaring; the integer nearest to zero if b is
-// negative.
+// power returns a to the power of b modulo 2^64, by repeated squaring; the integer nearest to zero if b is negative.
 func power(a, b int64, unsigned bool) int64 {
 	if b < 0 && !unsigned {
 		switch {

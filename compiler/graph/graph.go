@@ -64,8 +64,7 @@ func (g *Graph) Constant(name string, a *array.Array) *Value {
 	return v
 }
 
-// Apply returns a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output,
-// Outputs).
+// Apply returns a node without adding it to the graph. n needs only Name, Op, Opset and Attrs (and Output, Outputs).
 func (g *Graph) Apply(n op.Node, outName string, in ...*Value) (*Node, error) {
 	g.Budget.For(n.Name, n.Op)
 	g.Budget.Bytes(nodeBytes + EntryBytes*int64(len(in)))

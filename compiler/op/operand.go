@@ -53,8 +53,7 @@ func (o Operand) computed() bool {
 	return o.Const == nil && (o.Tensor == nil || o.Tensor.Role == expr.Computed)
 }
 
-// Arg is the meaning of a kernel's argument: the value id that was given to Input or Constant, in a layout; or
-// Made.
+// Arg is the meaning of a kernel's argument: the value id that was given to Input or Constant, in a layout; or Made.
 type Arg struct {
 	ID     int
 	Layout []int
@@ -151,8 +150,7 @@ func (l *Lowering) bind(id int, layout []int, make func() *expr.Tensor) *expr.Te
 	return t
 }
 
-// Arrange sets the layout in which a constant is read, which may omit axes of extent 1. Other operands stay
-// unchanged.
+// Arrange sets the layout in which a constant is read, which may omit axes of extent 1. Other operands stay unchanged.
 func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 	if o.Const == nil {
 		return o

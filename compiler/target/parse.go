@@ -145,8 +145,7 @@ func (p preset) target(threads int) *Target {
 	return &Target{Backend: Default, CPU: &c}
 }
 
-// Read reads a target of any backend from a JSON file in the format of Encode. Zero threads keeps the file's
-// number.
+// Read reads a target of any backend from a JSON file in the format of Encode. Zero threads keeps the file's number.
 func Read(path string, threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err

@@ -23,14 +23,6 @@ const (
 	Off Mode = "off"
 )
 
-// ParseMode parses the name of a mode.
-func ParseMode(name string) (Mode, error) {
-	if m := Mode(name); slices.Contains([]Mode{Required, BestEffort, Off}, m) {
-		return m, nil
-	}
-	return "", fmt.Errorf("sandbox mode %q: want required, best-effort or off", name)
-}
-
 // Sandbox starts programs with the layers that this machine provides. It is safe for concurrent use. A nil
 // Sandbox applies limits only.
 type Sandbox struct {

@@ -343,15 +343,7 @@ func TestASandboxWaitsForOneThatIsAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestParseMode(t *testing.T) {
-	for _, name := range []string{"required", "best-effort", "off"} {
-		if m, err := ParseMode(name); err != nil || string(m) != name {
-			t.Errorf("%s: %q, %v", name, m, err)
-		}
-	}
-	if _, err := ParseMode("on"); err == nil || err.Error() != `sandbox mode "on": want required, best-effort or off` {
-		t.Errorf("got %v", err)
-	}
+func TestNoLayerIsOpenedWhenOff(t *testing.T) {
 	s, err := Open(Off, filepath.Join(t.TempDir(), "none"))
 	if err != nil || len(s.States()) != 0 || s.Close() != nil {
 		t.Errorf("off: %v, %v", s.States(), err)

@@ -239,3 +239,26 @@ func BenchmarkWire(b *testing.B) {
 		}
 	}
 }
+
+// TestJSONIsCheckedByTheSameBounds covers each kind of bound before the text is decoded.
+func TestJSONIsCheckedByTheSameBounds(t *testing.T) {
+	c := checker(t)
+	items := func(n int, item string) string { return strings.Repeat(item+",", n-1) + item }
+	for text, want := range map[string]string{
+		`{"spec":{"tasks":[` + items(4096, `{}`) + `]}}`:                                "",
+		`{"spec":{"tasks":[` + items(4097, `{}`) + `]}}`:                                "tasks: has more than 4096 items",
+		`{"spec":{"name":"` + strings.Repeat("x", 256) + `"}}`:                          "",
+		`{"spec":{"name":"` + strings.Repeat("x", 257) + `"}}`:                          "name: has 257 characters, more than the limit of 256 bytes",
+		`{"spec":{"target":{"descriptor":"` + strings.Repeat("A", 65536/3*4) + `"}}}`:   "",
+		`{"spec":{"target":{"descriptor":"` + strings.Repeat("A", 65536/3*4+9) + `"}}}`: "descriptor: has ",
+		`{"x":` + strings.Repeat("[", 1<<20):                                            "has values nested deeper than 32",
+		`{"spec":{"unknown":[[1,{"x":[2]}],3]}}`:                                        "",
+		`{"spec":{"budget":{"time":"3s"}}}`:                                             "",
+		`{"spec":{`:                                                                     "",
+		`nonsense`:                                                                      "",
+	} {
+		if err := c.JSON(&tilthv1.SubmitJobRequest{}, []byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -11,9 +14,12 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -23,8 +29,8 @@ const (
 	schemaPath = apiPath + "openapi.json"
 )
 
-// maxBodyBytes bounds the body of a JSON call. Larger jobs must be submitted over gRPC.
-const maxBodyBytes = 4 << 20
+// MaxBodyBytes bounds the body of a JSON call. Larger jobs must be submitted over gRPC.
+const MaxBodyBytes = 4 << 20
 
 // schema is the OpenAPI description.
 //
@@ -40,22 +46,48 @@ func Streams(r *http.Request) bool {
 }
 
 // lines marshals messages as JSON. In streams, each message is a line.
-type lines struct{ runtime.JSONPb }
+type lines struct {
+	runtime.JSONPb
+	bounds *wire.Checker
+}
+
+// NewDecoder implements runtime.Marshaler. It checks a message's bounds before it decodes it.
+func (l *lines) NewDecoder(r io.Reader) runtime.Decoder {
+	return runtime.DecoderFunc(func(v any) error {
+		text, err := io.ReadAll(r)
+		if err != nil || len(text) == 0 {
+			return cmp.Or(err, io.EOF)
+		}
+		if m, is := v.(proto.Message); is && l.bounds.JSON(m, text) != nil {
+			return errors.New(status.Convert(l.bounds.JSON(m, text)).Message())
+		}
+		return l.Unmarshal(text, v)
+	})
+}
 
 // StreamContentType implements runtime.StreamContentType.
 func (lines) StreamContentType(any) string { return "application/x-ndjson" }
 
 // newAPI returns the handler of the JSON API. It calls the services over the site's connection, like the pages.
 func newAPI(cfg Config) http.Handler {
+	bounds, err := wire.NewChecker()
 	mux := runtime.NewServeMux(
-		runtime.WithMarshalerOption(runtime.MIMEWildcard, &lines{runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitUnpopulated: true}}}),
+		runtime.WithMarshalerOption(runtime.MIMEWildcard,
+			&lines{runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitUnpopulated: true}}, bounds}),
+		// The call is refused by its role; until then nothing is decoded for a caller without it.
+		runtime.WithMetadata(func(ctx context.Context, r *http.Request) metadata.MD {
+			if method, _ := runtime.RPCMethod(ctx); !cfg.Door.HasRole(r, method) {
+				_, _ = io.Copy(io.Discard, r.Body) // so that the answer is read
+			}
+			return nil
+		}),
 		// Device names contain slashes.
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
 		// Callers are authenticated before; the services ignore HTTP headers.
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
 	ctx := context.Background() // not used: registration needs no dialing
-	err := errors.Join(
+	err = errors.Join(err,
 		tilthv1.RegisterJobServiceHandlerClient(ctx, mux, tilthv1.NewJobServiceClient(cfg.Conn)),
 		tilthv1.RegisterAgentServiceHandlerClient(ctx, mux, tilthv1.NewAgentServiceClient(cfg.Conn)),
 		tilthv1.RegisterDeviceServiceHandlerClient(ctx, mux, tilthv1.NewDeviceServiceClient(cfg.Conn)),
@@ -97,7 +129,7 @@ func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseW
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && (err != nil || kind != "application/json") {
 		return w, nil, status.Errorf(codes.InvalidArgument, "the content type is %q, not application/json", r.Header.Get("Content-Type"))
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+	r.Body = http.MaxBytesReader(w, r.Body, MaxBodyBytes)
 	if !Streams(r) {
 		return w, func() {}, nil
 	}
@@ -106,6 +138,14 @@ func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseW
 		return w, nil, status.Error(codes.Unavailable, "there are too many streams: end one, or try again")
 	}
 	p := deadlineWriter{w, http.NewResponseController(w)}
+	if r.Method == http.MethodPost { // the read deadline is that of the body
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			end()
+			return w, nil, status.Errorf(codes.InvalidArgument, "the body: %v", err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+	}
 	_ = p.c.SetReadDeadline(time.Time{}) // the request's deadline would end the stream
 	return p, end, nil
 }

@@ -45,7 +45,8 @@ type Door interface {
 	SignOut(w http.ResponseWriter, r *http.Request)
 	// Valid returns an error if a request's credentials have expired or been revoked.
 	Valid(r *http.Request) error
-	// May reports whether the caller may call a method for a job of the owner.
+	// HasRole reports whether the caller's role may call a method, May whether the caller may for a job of the owner.
+	HasRole(r *http.Request, method string) bool
 	May(r *http.Request, method, owner string) bool
 	// FormToken returns the token to embed in a form; CheckForm verifies it.
 	FormToken(r *http.Request) string

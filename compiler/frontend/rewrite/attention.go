@@ -120,8 +120,7 @@ func overLastAxis(n *graph.Node) bool {
 	return axis == -1 || axis == rank-1
 }
 
-// takeMask records the mask of an addition, or of a choice between the scores and a constant; false if n is
-// neither.
+// takeMask records the mask of an addition, or of a choice between the scores and a constant; false if n is neither.
 func (m *attention) takeMask(n *graph.Node) bool {
 	switch {
 	case n.Is(op.Add) && !isScalar(n.Operands[0]) && !isScalar(n.Operands[1]):

@@ -21,9 +21,8 @@ import (
 //     keeps them in floating point;
 //   - the table of a Gather, with a scale per row, always in 8 bits, since few rows are read.
 //
-// It keeps weights that are small, have short channels or, in 4 bits, channels that are not a multiple of 32, or
-// have non-finite elements. If told is not nil, the pass calls it with the number of quantised weights and the
-// total.
+// It keeps weights that are small, have short channels or, in 4 bits, channels that are not a multiple of 32, or have
+// non-finite elements. If told is not nil, the pass calls it with the number of quantised weights and the total.
 func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass {
 	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", as.WeightBits), Run: func(g *graph.Graph) error {
 		q := &weightQuantiser{Graph: g, as: as, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}

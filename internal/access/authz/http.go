@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"math"
@@ -41,7 +42,7 @@ func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if err := sameSite.Check(r); err != nil {
+		if err := cmp.Or(sameSite.Check(r), g.checkHost(r, public)); err != nil {
 			RefusePage(w, status.Errorf(codes.PermissionDenied, "%v", err))
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -206,34 +207,31 @@ func (g *Gate) FormToken(r *http.Request) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// CheckForm refuses a form without the right CSRF token. On an open tracker the Host must be an address or localhost:
-// another site's name could resolve to this machine (DNS rebinding).
+// CheckForm refuses a form without the right CSRF token.
 func (g *Gate) CheckForm(r *http.Request, token string) error {
 	if !hmac.Equal([]byte(token), []byte(g.FormToken(r))) {
 		return status.Error(codes.PermissionDenied, "the form is of another session, or of before the tracker was started: load the page again")
 	}
-	return g.checkHost(r)
+	return nil
 }
 
 // CheckCall refuses a JSON call that changes state if it uses a browser's session, which is reserved for the forms of
-// pages. On an open tracker it refuses calls by host names, as CheckForm does.
+// pages.
 func (g *Gate) CheckCall(r *http.Request) error {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return nil
-	}
-	if g.InSession(r) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && g.InSession(r) {
 		return status.Error(codes.PermissionDenied, "a session is for pages: make calls with a token in the Authorization header")
 	}
-	return g.checkHost(r)
+	return nil
 }
 
-// checkHost refuses requests to an open tracker unless their Host is an address or localhost.
-func (g *Gate) checkHost(r *http.Request) error {
-	if host := hostname(r.Host); g.open() && host != "localhost" && net.ParseIP(host) == nil {
-		return status.Errorf(codes.PermissionDenied,
-			"a tracker that authenticates nobody changes nothing for a page from %q: use its address, localhost, or the command line", host)
+// checkHost refuses requests to an open tracker unless their Host is an address, localhost or a name without a dot.
+// Another site's name could resolve to this machine (DNS rebinding), and its page would read and change everything.
+func (g *Gate) checkHost(r *http.Request, public []string) error {
+	host := hostname(r.Host)
+	if !g.open() || !strings.Contains(host, ".") || net.ParseIP(host) != nil || slices.Contains(public, r.URL.Path) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("a tracker that authenticates nobody serves no page as %.100q: use its address, localhost, or the command line", host)
 }
 
 func hostname(hostport string) string {
@@ -243,12 +241,15 @@ func hostname(hostport string) string {
 	return strings.Trim(hostport, "[]")
 }
 
+// HasRole reports whether the role of a page's caller may call a method.
+func (g *Gate) HasRole(r *http.Request, method string) bool {
+	by, _ := r.Context().Value(pageKey{}).(caller)
+	return g.open() || slices.Contains(rolesOf(wire.Call(method)), by.Role)
+}
+
 // May reports whether the caller of a page may call a method on a job of owner, as its owner or as an admin.
 func (g *Gate) May(r *http.Request, method, owner string) bool {
-	if g.open() {
-		return true
-	}
 	by, _ := r.Context().Value(pageKey{}).(caller)
-	rule := wire.Call(method)
-	return slices.Contains(rolesOf(rule), by.Role) && (rule.GetOwn() != tilthv1.Ownership_OWNERSHIP_JOB || by.Role == access.Admin || by.Name == owner)
+	own := by.Role == access.Admin || by.Name == owner
+	return g.open() || g.HasRole(r, method) && (own || wire.Call(method).GetOwn() != tilthv1.Ownership_OWNERSHIP_JOB)
 }

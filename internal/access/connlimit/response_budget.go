@@ -222,11 +222,12 @@ func (g *Guard) answerTo(ctx context.Context, a Admission, by account) *answer {
 	return &answer{guard: g, room: g.answers, taker: by, unread: f.unread, max: int64(a.AnswerBytes)}
 }
 
-// HTTP serves pages within the room for answers, at an estimate of bytes each, on the account of who(request). refuse
-// answers requests for which there is no room.
-func (g *Guard) HTTP(next http.Handler, bytes int, who func(*http.Request) string, refuse func(http.ResponseWriter, error)) http.Handler {
+// HTTP serves pages within the room for answers, at an estimate of bytes(request) each, on the account of
+// who(request). refuse answers requests for which there is no room.
+func (g *Guard) HTTP(next http.Handler, bytes func(*http.Request) int, who func(*http.Request) string,
+	refuse func(http.ResponseWriter, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{guard: g, room: g.answers, taker: account{caller: who(r), conn: new(int64)}, max: int64(bytes)}
+		a := &answer{guard: g, room: g.answers, taker: account{caller: who(r), conn: new(int64)}, max: int64(bytes(r))}
 		if err := a.begin(r.Context()); err != nil {
 			refuse(w, err)
 			return

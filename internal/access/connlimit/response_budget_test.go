@@ -128,7 +128,7 @@ func TestPagesReserveMemoryFirst(t *testing.T) {
 		if inner++; inner < 10 {
 			page.ServeHTTP(w, r) // during the other request
 		}
-	}), 1<<20, func(*http.Request) string { return "alice" }, func(w http.ResponseWriter, err error) {
+	}), func(*http.Request) int { return 1 << 20 }, func(*http.Request) string { return "alice" }, func(w http.ResponseWriter, err error) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	w := httptest.NewRecorder()
