@@ -9,11 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/tuner/transfer"
 )
 
-// learner implements the search gbdt. From thousands of points, drawn at random, bred from the fastest trials
-// or taken from similar tasks, the analytic cost drafts hundreds. Boosted trees, trained on all tasks,
-// predict their times, and a Gaussian process over the knobs corrects the predictions by this task's own
-// trials and estimates their uncertainty. The most promising points are proposed, spread so that no two of
-// them would yield the same information.
+// learner implements the search gbdt. From thousands of points, drawn at random, bred from the fastest trials or taken
+// from similar tasks, the analytic cost drafts hundreds. Boosted trees, trained on all tasks, predict their times, and
+// a Gaussian process over the knobs corrects the predictions by this task's own trials and estimates their
+// uncertainty. The most promising points are proposed, spread so that no two of them would yield the same information.
 //
 // Its proposals are a function of the seed, the job's knowledge and the trials in their order.
 type learner struct {

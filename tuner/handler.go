@@ -26,8 +26,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Models provides the cost models.
 	Models transfer.Models
-	// BatchSize is the maximum number of candidates built and measured together; 0 means
-	// wire.BatchCandidates.
+	// BatchSize is the maximum number of candidates built and measured together; 0 means wire.BatchCandidates.
 	BatchSize int
 	// Observer receives search statistics; nil discards them.
 	Observer Observer
@@ -65,9 +64,8 @@ func NewHandler(c Config) *Handler {
 	return &Handler{Config: c, reading: make(chan struct{}, 1)}
 }
 
-// Handle tunes the job of a lease until its trials are spent or the tracker ends it, or reads the model of a
-// lease. It returns an error if the lease was lost or ctx ended. Another tuner then continues from the job's
-// events.
+// Handle tunes the job of a lease until its trials are spent or the tracker ends it, or reads the model of a lease. It
+// returns an error if the lease was lost or ctx ended. Another tuner then continues from the job's events.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	if model := work.GetModel(); model != nil {
 		return h.read(ctx, work.GetLease(), model)
@@ -277,8 +275,7 @@ func (b *batch) mode() tilthv1.BatchMode {
 	return tilthv1.BatchMode_BATCH_MODE_SEARCH
 }
 
-// search draws the next batch while nothing is timed on this machine. It returns nil if nothing is left to
-// propose.
+// search draws the next batch while nothing is timed on this machine. It returns nil if nothing is left to propose.
 func (r *round) search(ctx context.Context) (*batch, error) {
 	release, err := r.Lock(ctx)
 	if err != nil {

@@ -41,8 +41,7 @@ type Trial struct {
 // Search proposes the candidates of one task. Implementations are deterministic: the same seed, proposals and
 // trials give the same candidates. They are not safe for concurrent use.
 type Search interface {
-	// Propose returns up to n candidates that were never proposed before. It returns none if the search is
-	// exhausted.
+	// Propose returns up to n candidates that were never proposed before. It returns none if the search is exhausted.
 	Propose(n int) []Candidate
 	// Observe records the result of a candidate. Results may come in any order. Trials of an earlier run of
 	// the same search are observed, too, and count as proposed.

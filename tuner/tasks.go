@@ -61,9 +61,8 @@ type known struct {
 // for the record to count as confirmed.
 const confirmation = 1.03
 
-// confirmed reports whether the first trials of a job, which include the fastest earlier candidates, confirm
-// the record. If not, the machine or the compiler has changed, and the earlier lack of progress means
-// nothing.
+// confirmed reports whether the first trials of a job, which include the fastest earlier candidates, confirm the
+// record. If not, the machine or the compiler has changed, and the earlier lack of progress means nothing.
 func (k known) confirmed(best float64) bool {
 	return k.best > 0 && best > 0 && best <= confirmation*k.best
 }
