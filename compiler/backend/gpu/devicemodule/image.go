@@ -1,7 +1,6 @@
 package devicemodule
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -80,25 +79,6 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code
 
 // moduleVersion is the prefix of modules.
 const moduleVersion = "tilth-device-module 4\n"
-
-// CodeOf returns the code in a module and its assembled form, if any. ok is false if the input is not a module.
-func CodeOf(module []byte) (code, assembled []byte, ok bool) {
-	if !bytes.HasPrefix(module, []byte(moduleVersion)) {
-		return nil, nil, false
-	}
-	for rest := module; len(rest) > 0; {
-		line, after, _ := bytes.Cut(rest, []byte("\n"))
-		var size, more int
-		if n, err := fmt.Sscanf(string(line), "code %d %d", &size, &more); err == nil && n == 2 {
-			if size < 0 || size > len(after) || more != len(after)-size {
-				return nil, nil, false
-			}
-			return after[:size], after[size:], true
-		}
-		rest = after
-	}
-	return nil, nil, false
-}
 
 // roles maps argument roles to their numbers in the ABI.
 var roles = map[expr.Role]int{expr.Input: 0, expr.Constant: 1, expr.Computed: 2}

@@ -1,0 +1,2 @@
+// Package devicecode extracts the code of GPU modules for tests.
+package devicecode
