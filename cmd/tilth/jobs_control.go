@@ -22,10 +22,7 @@ tracker restarts.`,
 }
 
 func newJobsResume(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use: "resume JOB", Short: "Resume a paused job",
-		Example: "  tilth jobs resume job-00000001",
-	}
+	c := &cobra.Command{Use: "resume JOB", Short: "Resume a paused job", Example: "  tilth jobs resume job-00000001"}
 	return a.control(c, "resumed by "+owner(), (*client.Client).Resume)
 }
 

@@ -36,14 +36,8 @@ func wrapping(op expr.BinaryOp, d array.DType, a, b string) string {
 // integerBodies holds the bodies of helper functions on integers a and b of type {t}, which wraps in type {u} and
 // has {bits} bits. The first is for signed types, the second for unsigned ones.
 var integerBodies = map[string][2]string{
-	"div": {
-		"return b == 0 ? 0 : b == -1 ? ({t})(0 - ({u})a) : ({t})(a / b);",
-		"return b == 0 ? 0 : ({t})(a / b);",
-	},
-	"mod": {
-		"return b == 0 || b == -1 ? 0 : ({t})(a % b);",
-		"return b == 0 ? 0 : ({t})(a % b);",
-	},
+	"div": {"return b == 0 ? 0 : b == -1 ? ({t})(0 - ({u})a) : ({t})(a / b);", "return b == 0 ? 0 : ({t})(a / b);"},
+	"mod": {"return b == 0 || b == -1 ? 0 : ({t})(a % b);", "return b == 0 ? 0 : ({t})(a % b);"},
 	"floordiv": {
 		"if (b == 0) return 0; if (b == -1) return ({t})(0 - ({u})a); {t} q = ({t})(a / b); return ({t})(q - (q * b != a && (a < 0) != (b < 0)));",
 		"return b == 0 ? 0 : ({t})(a / b);",
@@ -56,14 +50,8 @@ var integerBodies = map[string][2]string{
 		"if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0; {u} p = 1, s = ({u})a; for (; b; b /= 2, s *= s) if (b % 2) p *= s; return ({t})p;",
 		"{u} p = 1, s = a; for (; b; b /= 2, s *= s) if (b % 2) p *= s; return ({t})p;",
 	},
-	"shl": {
-		"return b < 0 || b >= {bits} ? 0 : ({t})(({u})a << b);",
-		"return b >= {bits} ? 0 : ({t})(({u})a << b);",
-	},
-	"shr": {
-		"return b < 0 || b >= {bits} ? (a < 0 ? -1 : 0) : ({t})(a >> b);",
-		"return b >= {bits} ? 0 : ({t})(a >> b);",
-	},
+	"shl": {"return b < 0 || b >= {bits} ? 0 : ({t})(({u})a << b);", "return b >= {bits} ? 0 : ({t})(({u})a << b);"},
+	"shr": {"return b < 0 || b >= {bits} ? (a < 0 ? -1 : 0) : ({t})(a >> b);", "return b >= {bits} ? 0 : ({t})(a >> b);"},
 }
 
 // integerHelper declares a function of integerBodies; false if op is not among them.

@@ -47,9 +47,7 @@ func inferGridSample(n *Node) (Type, error) {
 var gridFilters = map[string]struct {
 	taps   int64
 	weight func(tap int64, fraction expr.Expr) expr.Expr
-}{
-	"nearest": {taps: 1}, "linear": {2, linearTap}, "bilinear": {2, linearTap}, "cubic": {4, cubicTap}, "bicubic": {4, cubicTap},
-}
+}{"nearest": {taps: 1}, "linear": {2, linearTap}, "bilinear": {2, linearTap}, "cubic": {4, cubicTap}, "bicubic": {4, cubicTap}}
 
 func linearTap(tap int64, fraction expr.Expr) expr.Expr {
 	if tap == 1 {

@@ -8,9 +8,7 @@ import (
 )
 
 var normDefs = []Def{
-	{
-		Name: BatchNormalization, Kind: ElementWise, MinIn: 5, MaxIn: 5, Infer: inferBatchNorm, Lower: lowerBatchNorm,
-	},
+	{Name: BatchNormalization, Kind: ElementWise, MinIn: 5, MaxIn: 5, Infer: inferBatchNorm, Lower: lowerBatchNorm},
 	{
 		Name: LayerNormalization, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "layernorm", Traits: Traits{Rowwise: true},
 		Infer: inferLayerNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },

@@ -20,10 +20,7 @@ type grower struct {
 }
 
 func newGrower(b *binned, p *Params) *grower {
-	return &grower{
-		data: b, params: p, workers: p.workers(),
-		scratch: make([]int32, 0, b.rows), derivatives: make([]sums, b.rows),
-	}
+	return &grower{data: b, params: p, workers: p.workers(), scratch: make([]int32, 0, b.rows), derivatives: make([]sums, b.rows)}
 }
 
 // growing is a leaf that may be split.

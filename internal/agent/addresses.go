@@ -179,9 +179,7 @@ func dial(target string, of *shards, patience time.Duration, opts ...grpc.DialOp
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(wire.MaxMessageBytes), grpc.MaxCallSendMsgSize(wire.MaxMessageBytes)),
 		grpc.WithInitialWindowSize(wire.WindowBytes), grpc.WithInitialConnWindowSize(wire.WindowBytes),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{
-			Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true,
-		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 		// A restarted tracker is found within seconds, but not by all agents at once: each delay is random,
 		// up to twice the back-off.
 		grpc.WithConnectParams(grpc.ConnectParams{

@@ -90,9 +90,7 @@ func (c *Client) send(ctx context.Context, ref *tilthv1.ArtifactRef, path string
 	if err != nil {
 		return err
 	}
-	m := &tilthv1.UploadArtifactRequest{
-		Digest: ref.GetDigest(), SizeBytes: ref.GetSizeBytes(), Offset: stat.GetReceivedBytes(),
-	}
+	m := &tilthv1.UploadArtifactRequest{Digest: ref.GetDigest(), SizeBytes: ref.GetSizeBytes(), Offset: stat.GetReceivedBytes()}
 	buf := make([]byte, wire.PieceBytes)
 	for {
 		n, readErr := io.ReadFull(f, buf)

@@ -33,9 +33,7 @@ func (f *file) blob() Blob {
 
 // fileOf returns the file for a blob.
 func fileOf(b Blob) *file {
-	return &file{
-		digest: b.Digest, owner: b.Owner, path: b.Name, sizeBytes: b.SizeBytes, used: b.Used, checked: b.Checked, stamp: b.Used,
-	}
+	return &file{digest: b.Digest, owner: b.Owner, path: b.Name, sizeBytes: b.SizeBytes, used: b.Used, checked: b.Checked, stamp: b.Used}
 }
 
 func (s *Store) blobOf(f *file) Blob {

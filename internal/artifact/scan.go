@@ -60,9 +60,7 @@ func (s *Store) found(path string, info fs.FileInfo) *file {
 	name := info.Name()
 	if digest, owner, number, is := partName(name); is {
 		s.number = max(s.number, number)
-		return &file{
-			path: path, sizeBytes: info.Size(), used: info.ModTime(), digest: digest, owner: owner, upload: &upload{},
-		}
+		return &file{path: path, sizeBytes: info.Size(), used: info.ModTime(), digest: digest, owner: owner, upload: &upload{}}
 	}
 	if strings.HasSuffix(name, uploadSuffix) || strings.HasSuffix(name, partSuffix) {
 		s.remove(path)

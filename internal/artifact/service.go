@@ -58,10 +58,7 @@ func (s *Service) UploadArtifact(stream grpc.ClientStreamingServer[tilthv1.Uploa
 	}
 	src := &uploadReader{stream: stream, rest: first.GetData()}
 	ctx := stream.Context()
-	up := Upload{
-		Identity: s.who(ctx), Digest: first.GetDigest(),
-		SizeBytes: int64(first.GetSizeBytes()), Offset: int64(first.GetOffset()),
-	}
+	up := Upload{Identity: s.who(ctx), Digest: first.GetDigest(), SizeBytes: int64(first.GetSizeBytes()), Offset: int64(first.GetOffset())}
 	if err := s.store.Put(ctx, up, src); err != nil {
 		return wireError(err)
 	}

@@ -181,10 +181,7 @@ func (m *Machine) recoverLease(w work, token *tilthv1.LeaseToken) {
 		return
 	}
 	now, q := m.cfg.Clock(), m.queue(w.class())
-	l := &lease{
-		token: token, agent: a, work: w, deadline: m.graceUntil(), seen: now,
-		cost: q.begin(now, q.work.Begin(m.flow(w)), w.size()),
-	}
+	l := &lease{token: token, agent: a, work: w, deadline: m.graceUntil(), seen: now, cost: q.begin(now, q.work.Begin(m.flow(w)), w.size())}
 	w.held().lease = l
 	m.leases[w.subject()] = l
 	a.leases[w.subject()] = l

@@ -4,9 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Shards registers a metric with the number of shards.
 func Shards(reg prometheus.Registerer, count int) error {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "tilth_tracker_shards", Help: "Shards of the store.",
-	})
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_tracker_shards", Help: "Shards of the store."})
 	g.Set(float64(max(count, 1)))
 	return reg.Register(g)
 }

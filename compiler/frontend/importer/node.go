@@ -31,9 +31,7 @@ func (b *builder) addNode(s *scope, index int, n *onnx.Node) error {
 	if err != nil {
 		return err
 	}
-	node := op.Node{
-		Name: name, Op: n.Op, Opset: onnx.OpsetOf(s.opsets, n.Domain), Attrs: s.attributesOf(n), Outputs: len(n.Outputs),
-	}
+	node := op.Node{Name: name, Op: n.Op, Opset: onnx.OpsetOf(s.opsets, n.Domain), Attrs: s.attributesOf(n), Outputs: len(n.Outputs)}
 	if f := b.functions[functionName{n.Domain, n.Op}]; f != nil {
 		return b.call(s, f, node, in, n.Outputs)
 	}

@@ -75,9 +75,7 @@ func New(cfg Config) *Guard {
 	if cfg.Refused == nil {
 		cfg.Refused = func(string, error) {}
 	}
-	return &Guard{
-		cfg, newRoom(cfg.Limits.RequestBytes, cfg.Limits.RoomWait), newRoom(cfg.Limits.AnswerBytes, cfg.Limits.RoomWait),
-	}
+	return &Guard{cfg, newRoom(cfg.Limits.RequestBytes, cfg.Limits.RoomWait), newRoom(cfg.Limits.AnswerBytes, cfg.Limits.RoomWait)}
 }
 
 // HeldBytes returns the bytes currently held by requests.

@@ -62,9 +62,7 @@ func Open(cfg Config, o Options) (*Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	often := times{
-		refresh: cmp.Or(o.Refresh, refreshEvery), retry: cmp.Or(o.Retry, retryEvery), ask: cmp.Or(o.Ask, requestEvery),
-	}
+	often := times{refresh: cmp.Or(o.Refresh, refreshEvery), retry: cmp.Or(o.Retry, retryEvery), ask: cmp.Or(o.Ask, requestEvery)}
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &Verifier{
 		cfg: cfg, keys: newKeyring(from, often, log), cancel: cancel, done: make(chan struct{}),

@@ -34,11 +34,7 @@ type turned struct{ terms, channels int }
 var algorithms = []struct {
 	by     searchspace.Algorithm
 	format schedule.Format
-}{
-	{AMXI8, schedule.TileI8},
-	{AMXBF16, schedule.TileBF16},
-	{AMXF16, schedule.TileF16},
-}
+}{{AMXI8, schedule.TileI8}, {AMXBF16, schedule.TileBF16}, {AMXF16, schedule.TileF16}}
 
 // TileMatrices returns the schedules of a reduction that use the target's tile instructions. It returns nil if the
 // target lacks them, or if the operands do not match: elements of 8 or 16 bits with contiguous terms, multiplied by a

@@ -78,10 +78,7 @@ func blockings() []TileParameters {
 
 // windowTiles returns tiles whose positions share a window's data and leave registers for it.
 func windowTiles() []accumulators {
-	return []accumulators{
-		{2, 2, 2}, {4, 2, 1}, {4, 1, 1}, {2, 3, 1}, {2, 2, 1}, {1, 7, 1},
-		{1, 4, 2}, {4, 2, 2}, {4, 4, 1},
-	}
+	return []accumulators{{2, 2, 2}, {4, 2, 1}, {4, 1, 1}, {2, 3, 1}, {2, 2, 1}, {1, 7, 1}, {1, 4, 2}, {4, 2, 2}, {4, 4, 1}}
 }
 
 // windowBlockings returns parameters that unroll a window fully and copy no borders.

@@ -322,11 +322,7 @@ func (w walker) traffic(index expr.Expr, size, bytes int64, times float64, share
 		}
 	}
 	requests := times * w.warps()
-	return Traffic{
-		Requests: requests,
-		Bytes:    requests * float64(asked) / tries * float64(bytes),
-		Units:    requests * float64(units) / tries,
-	}
+	return Traffic{Requests: requests, Bytes: requests * float64(asked) / tries * float64(bytes), Units: requests * float64(units) / tries}
 }
 
 // address counts the arithmetic of an index: quotients, remainders and conditions. Sums are part of the access.
