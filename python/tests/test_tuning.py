@@ -131,7 +131,7 @@ class Tuning(unittest.TestCase):
         for name, call, message, status in (
             ("no file", lambda: tilth.compile("/no/model.onnx", out), "read model.*no such file", 1),
             ("no model", lambda: tilth.compile(b"hello", out), "ONNX|onnx|model", 1),
-            ("a number", lambda: tilth.tune(support.mlp(), trials=-1), "--trials -1: want a positive number", 2),
+            ("a number", lambda: tilth.tune(support.mlp(), trials=-1), "--trials \"-1\": want at least 0", 2),
             ("a device here", lambda: tilth.tune(support.mlp(), device="x"), "--device is for farms", 2),
         ):
             with self.subTest(name), self.assertRaisesRegex(tilth.ProgramError, message) as caught:
