@@ -37,6 +37,17 @@ func TestComposeFileIsAWholeFarm(t *testing.T) {
 	}
 }
 
+// TestEveryServiceHasMemoryAndPidLimits keeps one service from taking the machine of the others.
+func TestEveryServiceHasMemoryAndPidLimits(t *testing.T) {
+	for _, p := range []*types.Project{project(t), project(t, withDatabase)} {
+		for name, s := range p.Services {
+			if s.MemLimit <= 0 || s.PidsLimit <= 0 {
+				t.Errorf("%s may take %d bytes of memory and %d processes, 0 is no limit", name, s.MemLimit, s.PidsLimit)
+			}
+		}
+	}
+}
+
 // withDatabase is the override for a database.
 const withDatabase = "docker-compose.postgres.yml"
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -50,7 +49,7 @@ const scrapeInterval = 15 * time.Second
 // numbers, because Grafana shows no others.
 func (p *prometheus) points(ctx context.Context, query string, since time.Time) (n int, err error) {
 	// Grafana's rule is four scrapes.
-	query = strings.ReplaceAll(query, "$__rate_interval", "1m")
+	query = everything.Replace(query)
 	values := url.Values{"query": {query}, "step": {scrapeInterval.String()}}
 	values.Set("start", strconv.FormatInt(since.Unix(), 10))
 	values.Set("end", strconv.FormatInt(time.Now().Unix(), 10))
@@ -144,8 +143,8 @@ func panelQueries(t *testing.T) map[string]string {
 
 // silent lists queries without data in an undisturbed job.
 var silent = map[string]string{
-	"count by (job) (tilth_agent_connected == 0)": "every agent has its tracker",
-	"1 + tilth_tracker_device_drift_ratio":        "a reference is learnt over more than one job",
+	`count by (job) (tilth_agent_connected{job=~"$job", instance=~"$instance"} == 0)`: "every agent has its tracker",
+	`1 + tilth_tracker_device_drift_ratio{instance=~"$instance", device=~"$device"}`:  "a reference is learnt over more than one job",
 }
 
 // showsPanels waits until each query of the dashboard has data since a time. Silent queries must only be valid.
