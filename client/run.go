@@ -71,7 +71,7 @@ func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 		return nil, c.at(err)
 	}
 	spec := &tilthv1.JobSpec{
-		Name: "run " + filepath.Base(r.Packages[0]), Owner: r.Owner, Target: &tilthv1.TargetSpec{DeviceClass: class},
+		Name: wire.Label("run " + filepath.Base(r.Packages[0])), Owner: r.Owner, Target: &tilthv1.TargetSpec{DeviceClass: class},
 		Run: &tilthv1.RunSpec{
 			Outputs: r.Outputs, Repeat: uint32(r.Repeat), Number: uint32(max(r.Number, 1)), Profile: uint32(r.Profile), Device: device,
 			Attached: true,
@@ -107,7 +107,7 @@ func (c *Client) upload(ctx context.Context, r Run, run *tilthv1.RunSpec) (err e
 		if err != nil {
 			return c.explain("upload "+path, err)
 		}
-		run.Packages = append(run.Packages, &tilthv1.RunPackage{Name: filepath.Base(path), Artifact: ref})
+		run.Packages = append(run.Packages, &tilthv1.RunPackage{Name: wire.Label(filepath.Base(path)), Artifact: ref})
 	}
 	if r.Inputs != "" {
 		if run.Inputs, err = files.Upload(ctx, "inputs", r.Inputs); err != nil {
@@ -214,4 +214,31 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 		return "", "", lacking("no device is there: start one with 'tilth runner'")
 	}
 	return "", "", lacking("no device is %q: see 'tilth devices list'", key)
+}
+
+// Watch works like agent.Watch, with refusals explained for people. Errors of visit are returned unchanged.
+func (c *Client) Watch(ctx context.Context, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
+	return c.WatchStatus(ctx, &tilthv1.WatchJobRequest{JobId: jobID, FromSequence: from}, visit, nil)
+}
+
+// WatchStatus works like agent.WatchStatus, with refusals explained for people.
+func (c *Client) WatchStatus(ctx context.Context, req *tilthv1.WatchJobRequest, visit func(*tilthv1.JobEvent) error,
+	status func(*tilthv1.JobStatus) error,
+) error {
+	var failure error
+	var hear func(*tilthv1.JobStatus) error
+	if status != nil {
+		hear = func(s *tilthv1.JobStatus) error {
+			failure = status(s)
+			return failure
+		}
+	}
+	err := agent.WatchStatus(ctx, c.conn, c.log, req, func(event *tilthv1.JobEvent) error {
+		failure = visit(event)
+		return failure
+	}, hear)
+	if err == nil || failure != nil || ctx.Err() != nil {
+		return err
+	}
+	return c.explain("watch job "+req.GetJobId(), err)
 }

@@ -70,3 +70,39 @@ func TestABrokenBuilderDoesNotCoolDownDevices(t *testing.T) {
 		}
 	})
 }
+
+// TestAJobWhoseBuildsAllFailEndsWithTheirError fails every build. The job must name the error while it waits, end, and
+// still have it then.
+func TestAJobWhoseBuildsAllFailEndsWithTheirError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTimed(t)
+		defer func() { f.stop() }()
+		id := f.submitOf("ana", "job", 0, 60)
+		board, only := f.joinAs("board", tilthv1.AgentKind_AGENT_KIND_RUNNER), f.joinAs("only", builderKind)
+		attempts := 0
+		for minutes := 0; f.jobOf(id).GetEndedAt() == nil; minutes++ {
+			if minutes == 60 {
+				t.Fatalf("the job goes on after %d attempts in an hour", attempts)
+			}
+			for range 12 {
+				f.beat(only, 5*time.Second)
+				f.beat(board, time.Second)
+				for w := f.build(only); w != nil; w = f.build(only) {
+					attempts++
+					f.broken(w)
+				}
+			}
+			if w := f.jobOf(id).GetWait(); w != nil && !strings.Contains(w.GetMessage(), "no compiler") {
+				t.Errorf("the job waits for %v", w)
+			}
+		}
+		j := f.jobOf(id)
+		if j.GetState() != tilthv1.JobState_JOB_STATE_FAILED || !strings.Contains(j.GetReason(), "failures in a row, the last on only: no compiler") {
+			t.Errorf("the job is %v: %s", j.GetState(), j.GetReason())
+		}
+		last := j.GetFailures()[len(j.GetFailures())-1]
+		if last.GetError() != tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA || last.GetMessage() != "no compiler" || int(last.GetCount()) != attempts {
+			t.Errorf("after %d attempts, the job has the failures %v", attempts, j.GetFailures())
+		}
+	})
+}

@@ -143,7 +143,7 @@ func TestAJobSaysWhenWhatFailedIsTriedAgain(t *testing.T) {
 			}
 		}
 		fail(1, tilthv1.WaitReason_WAIT_REASON_RETRY, "failed on only and is tried again at "+time.Now().UTC().Format("2006-"))
-		fail(2, tilthv1.WaitReason_WAIT_REASON_RESTING, "each builder with clang-19 is in cooldown for this job")
+		fail(2, tilthv1.WaitReason_WAIT_REASON_RESTING, "each builder with clang-19 is in cooldown for this job after failed leases; the last failure, on only: no compiler")
 	})
 }
 

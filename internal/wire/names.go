@@ -46,3 +46,16 @@ func ErrorClassName(name string) string {
 }
 
 func lower(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
+
+// maxLabelBytes is the limit of names that are only displayed, such as those of jobs and packages.
+const maxLabelBytes = 256
+
+// Label shortens a name made from file names to what such a field accepts. File names need not be UTF-8.
+func Label(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	if len(name) <= maxLabelBytes {
+		return name
+	}
+	const mark = "…"
+	return strings.ToValidUTF8(name[:maxLabelBytes-len(mark)], "") + mark
+}

@@ -3,8 +3,11 @@ package state
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -97,3 +100,126 @@ func (c *Change) excuseLease(w work) {
 
 // graceUntil returns when leases and sessions from before a restart expire unless renewed.
 func (m *Machine) graceUntil() time.Time { return m.cfg.Clock().Add(m.cfg.Grace) }
+
+// outage is a period in which most agents are silent.
+type outage struct {
+	// By Clock: how long to wait for them.
+	until time.Time
+	// By the wall clock.
+	shownSince, shownUntil time.Time
+	silent, agents         int
+}
+
+// An outage needs at least minSilent silent agents, and more than half of all. With two agents, two dead ones look
+// like a broken network, and little is lost either way.
+const minSilent = 3
+
+// verdict decides what happens to overdue agents.
+type verdict int
+
+const (
+	// They are removed as usual.
+	outageNone verdict = iota
+	// The tracker waits for them.
+	outageWait
+	// They did not return in time. Their work is requeued without blame.
+	outageOver
+)
+
+// judgeOutage interprets silence. When most agents vanish at once, the network or the tracker's own machine is the
+// likely cause, and taking back all work would do more harm than waiting.
+func (c *Change) judgeOutage(now time.Time, overdue bool) verdict {
+	if !overdue && c.outage == nil {
+		return outageNone
+	}
+	silent := c.silent(now)
+	majority := silent >= minSilent && 2*silent > len(c.sessions)
+	switch o := c.outage; {
+	case !majority && o == nil:
+		return outageNone
+	case !majority:
+		c.log.Info("most agents are back", "silent", silent, "agents", len(c.sessions))
+		c.Machine.outage = nil
+		return outageNone
+	case o == nil:
+		wall := c.cfg.Now()
+		c.Machine.outage = &outage{
+			until: now.Add(c.cfg.OutageWait), shownSince: wall, shownUntil: wall.Add(c.cfg.OutageWait),
+			silent: silent, agents: len(c.sessions),
+		}
+		c.addFact(OutageBegan)
+		c.log.Error("outage: most agents stopped sending heartbeats; waiting for them", "silent", silent, "agents", len(c.sessions),
+			"wait_seconds", c.cfg.OutageWait.Seconds())
+		return outageWait
+	case now.Before(o.until):
+		o.silent, o.agents = silent, len(c.sessions)
+		return outageWait
+	}
+	c.log.Error("outage is over: silent agents lose their leases", "silent", silent, "agents", len(c.sessions))
+	c.Machine.outage = nil
+	return outageOver
+}
+
+// silent counts the agents that are silent for more than half a lease timeout. Agents that fell silent together are
+// all counted by the time the first is overdue.
+func (m *Machine) silent(now time.Time) (n int) {
+	for _, a := range m.sessions {
+		if now.Sub(a.heard) > m.cfg.LeaseTimeout/2 {
+			n++
+		}
+	}
+	return n
+}
+
+// Outage returns the outage as clients see it, or nil.
+func (m *Machine) Outage() *tilthv1.Outage {
+	o := m.outage
+	if o == nil {
+		return nil
+	}
+	return &tilthv1.Outage{
+		Since: timestamppb.New(o.shownSince), Until: timestamppb.New(o.shownUntil),
+		Silent: uint32(o.silent), Agents: uint32(o.agents),
+	}
+}
+
+// With several shards, an agent has a session with the machine of each. Machines learn of each other's work only
+// through the agents' heartbeats.
+
+// waitingWeight returns the total weight of the owners with work in the queue and of the owner of the item just taken.
+func (m *Machine) waitingWeight(q *queue, taken work) float64 {
+	weight := func(owner string) float64 { return m.cfg.Shares.Of(owner).Weight }
+	own := taken.parent().spec.GetOwner()
+	sum := weight(own)
+	q.work.EachWaiting(func(owner string, _ int) {
+		if owner != own {
+			sum += weight(owner)
+		}
+	})
+	return sum
+}
+
+// waitsFor reports whether work that the agent accepts is queued.
+func (m *Machine) waitsFor(a *agent) bool {
+	return m.cfg.Shards > 1 && slices.ContainsFunc(a.offers, func(c class) bool {
+		q := m.queues[c]
+		return q != nil && q.work.Len() > 0
+	})
+}
+
+// endTurnElsewhere takes a job from a tuner that has held it for a turn while jobs wait for the tuner in another
+// shard. It ends one turn at most: many tuners may be reporting the same waiting job.
+func (c *Change) endTurnElsewhere() {
+	for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {
+		if class.kind != tilthv1.AgentKind_AGENT_KIND_TUNER || class.reads {
+			continue
+		}
+		for _, l := range c.queues[class].held() {
+			if l.agent.wanted && c.cfg.Clock().Sub(l.granted) >= c.cfg.SearchTurn {
+				l.agent.wanted = false
+				c.giveUpTurn(l.work.(*job))
+				return
+			}
+		}
+	}
+}

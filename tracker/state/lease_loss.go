@@ -1,7 +1,9 @@
 package state
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -36,6 +38,7 @@ func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 		h.failedBy = append(h.failedBy, a.name())
 	}
 	c.release(w)
+	c.noteFailure(w.parent(), class, message, a.name())
 	c.log.Warn("attempt failed", "subject", w.subject(), "attempt", h.attempt, "class", class.String(), "message", message)
 	givenUp := h.faults >= c.cfg.MaxAttempts || h.failures >= blamelessAttempts*c.cfg.MaxAttempts
 	switch w := w.(type) {
@@ -50,6 +53,11 @@ func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 		}
 		c.setState(w, w.waiting(), message)
 	case *batch:
+		if c.hopeless(w) {
+			c.end(w.job, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("given up after %d failures in a row, the last on %s: %s",
+				w.job.fruitless[w.stage].failures, a.name(), message))
+			return
+		}
 		if givenUp {
 			c.addDeadLetter(w, class, message)
 			return
@@ -61,6 +69,53 @@ func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 		}
 	}
 	c.retryLater(w)
+}
+
+// streak counts failures since the last success.
+type streak struct {
+	failures uint32
+	since    time.Time // by Clock
+}
+
+// hopeless counts a failed attempt at a batch. It reports whether nothing of the job has succeeded in that stage for
+// so many attempts, and so long, that the farm is at fault.
+func (c *Change) hopeless(b *batch) bool {
+	s := b.job.fruitless[b.stage]
+	if s.failures == 0 {
+		s.since = c.cfg.Clock()
+	}
+	s.failures++
+	if b.job.fruitless == nil {
+		b.job.fruitless = map[storev1.Stage]streak{}
+	}
+	b.job.fruitless[b.stage] = s
+	return s.failures >= fruitlessAttempts*c.cfg.MaxAttempts && c.cfg.Clock().Sub(s.since) >= c.cfg.Grace
+}
+
+// fruitlessAttempts bounds the failures in a row of a job's batches in one stage, as a multiple of MaxAttempts, once
+// they have lasted for the grace period.
+const fruitlessAttempts = 2
+
+// noteFailure keeps the last failure of each class with the job.
+func (c *Change) noteFailure(j *job, class tilthv1.ErrorClass, message, agent string) {
+	f := &tilthv1.JobFailure{Error: class, Message: clip(message, maxMessageBytes), Agent: agent, At: c.now(), Count: 1}
+	for _, old := range j.meta.GetFailures() {
+		if old.GetError() == class {
+			f.Count += old.GetCount()
+		}
+	}
+	j.meta.Failures = append(slices.DeleteFunc(j.meta.GetFailures(), func(old *tilthv1.JobFailure) bool { return old.GetError() == class }), f)
+	c.touch(j)
+}
+
+// lastFailure formats the last failure of a job as a suffix for messages, or returns "".
+func (j *job) lastFailure() string {
+	all := j.meta.GetFailures()
+	if len(all) == 0 {
+		return ""
+	}
+	f := all[len(all)-1]
+	return fmt.Sprintf("; the last failure, on %s: %s", f.GetAgent(), clip(f.GetMessage(), maxQuoted))
 }
 
 // doubtful is the number of failures after which another builder rebuilds a batch: the build may be at fault, not the
@@ -77,5 +132,90 @@ func (c *Change) succeed(b *batch) {
 	l.agent.completed++
 	l.agent.failures.Forgive()
 	b.settle()
+	delete(b.job.fruitless, b.stage)
 	c.release(b)
+}
+
+// maxDeadLetters bounds the dead letters of a job. A job that reaches it fails: the farm cannot tune it.
+const maxDeadLetters = 100
+
+// addDeadLetter gives up a batch and records it as a dead letter of its job.
+func (c *Change) addDeadLetter(b *batch, class tilthv1.ErrorClass, message string) {
+	letter := &tilthv1.DeadLetter{
+		BatchId: b.id, TaskIndex: b.task, Error: class, Message: clip(message, maxMessageBytes), Attempts: b.failures, Agents: b.failedBy,
+	}
+	j := b.job
+	j.meta.DeadLetters = append(j.meta.DeadLetters, letter)
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_DeadLetter{DeadLetter: letter}
+	c.store(j, e)
+	c.dropBatch(b)
+	delete(c.moved, b)
+	b.stage = storev1.Stage_STAGE_DEAD
+	c.write.CloseBatch(b.id, b.row())
+	c.addFact(GaveUp(class))
+	c.log.Error("batch given up", "batch", b.id, "class", class.String(), "message", message, "agents", b.failedBy)
+	if len(j.meta.GetDeadLetters()) >= maxDeadLetters {
+		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("the farm gave up %d batches, the last: %s", maxDeadLetters, letter.GetMessage()))
+	}
+}
+
+// DeadBatch is a dead letter with the stored row of its batch.
+type DeadBatch struct {
+	Letter *tilthv1.DeadLetter
+	Stored *records.OpenBatch
+}
+
+// stillDead restores the batches that are still dead letters of the job.
+func (c *Change) stillDead(j *job, dead []DeadBatch) (out []*batch, err error) {
+	for _, d := range dead {
+		if !slices.Contains(j.meta.GetDeadLetters(), d.Letter) {
+			continue
+		}
+		b, err := c.restore(j, d.Stored)
+		if err != nil {
+			return nil, refuseStore(err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// requeueDead requeues a dead batch for building and clears its failures.
+func (c *Change) requeueDead(b *batch) {
+	j := b.job
+	j.meta.DeadLetters = slices.DeleteFunc(j.meta.GetDeadLetters(), func(d *tilthv1.DeadLetter) bool { return d.GetBatchId() == b.id })
+	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
+	b.faults, b.failures = 0, 0
+	e := c.event(j)
+	e.Event = &tilthv1.JobEvent_Retried{Retried: &tilthv1.BatchRetried{BatchId: b.id, TaskIndex: b.task, Trials: uint32(b.open)}}
+	c.store(j, e)
+	c.write.ReopenBatch(b.id)
+	c.addBatch(b)
+	c.move(b)
+	c.enqueue(b, false)
+	c.log.Info("dead letter retried", "batch", b.id)
+}
+
+// DeadLetters returns the dead letters of an open job.
+func (m *Machine) DeadLetters(jobID string) []*tilthv1.DeadLetter {
+	if j := m.jobs[jobID]; j != nil {
+		return slices.Clone(j.meta.GetDeadLetters())
+	}
+	return nil
+}
+
+// RetryDead requeues those of the given batches that are still dead letters of the job, and returns their ids. ok is
+// false if the job has ended.
+func (c *Change) RetryDead(jobID string, dead []DeadBatch) (ids []string, ok bool, err error) {
+	j := c.jobs[jobID]
+	if j == nil {
+		return nil, false, nil
+	}
+	batches, err := c.stillDead(j, dead)
+	for _, b := range batches {
+		c.requeueDead(b)
+		ids = append(ids, b.id)
+	}
+	return ids, true, err
 }

@@ -45,7 +45,7 @@ func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) st
 		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.describe(), m.describeMismatches(known, s.of), wire.AgentKind(s.of.kind)))
 	}
 	if s.usable > 0 {
-		return oneLine(fmt.Sprintf("each %s is in cooldown for this job after failed leases: see 'tilth jobs show' and the agent's log", s.of.describe()))
+		return oneLine(fmt.Sprintf("each %s is in cooldown for this job after failed leases", s.of.describe()))
 	}
 	all := 0
 	var parts []string

@@ -19,6 +19,9 @@ func (m *Machine) waits(known *supplies, j *job, detail bool) *tilthv1.Wait {
 	}
 	if s, reason := m.blocked(known, j); reason != 0 {
 		w := &tilthv1.Wait{Reason: reason, Message: m.describeLack(known, s, reason), NothingCanRun: true, Since: timestamppb.New(m.cfg.Now())}
+		if reason == tilthv1.WaitReason_WAIT_REASON_RESTING {
+			w.Message = oneLine(w.GetMessage() + j.lastFailure())
+		}
 		if j.blocked == reason {
 			w.Since = timestamppb.New(j.blockedSince)
 		}

@@ -56,7 +56,7 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work) string {
 	case tilthv1.WaitReason_WAIT_REASON_RETRY:
 		left := h.retry.due.Sub(m.cfg.Clock())
 		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), maxNamed)], ", "),
-			formatTime(m.cfg.Now().Add(max(left, 0))))
+			formatTime(m.cfg.Now().Add(max(left, 0)))) + w.parent().lastFailure()
 	case tilthv1.WaitReason_WAIT_REASON_QUOTA:
 		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
 			clip(owner, maxQuoted), m.usageOf(owner).ArtifactBytes, m.cfg.Shares.Of(owner).ArtifactBytes)

@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Source is a model to tune.
@@ -46,7 +47,7 @@ type Objective struct {
 func (o *Objective) Add(name string, p *program.Program, weight float64) {
 	o.names = append(o.names, name)
 	o.models = append(o.models, Model{Tasks: p.Tasks, Weight: weight})
-	o.Name, o.Tasks = strings.Join(o.names, "+"), Join(o.models...)
+	o.Name, o.Tasks = wire.Label(strings.Join(o.names, "+")), Join(o.models...)
 	for _, e := range p.Extents {
 		o.Open = e.Name
 	}

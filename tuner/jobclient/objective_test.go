@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/modelzoo"
@@ -70,6 +71,20 @@ func TestWeigh(t *testing.T) {
 		}
 		if strings.Join(picked, " ") != c.want {
 			t.Errorf("%s: %v, want %s", c.name, picked, c.want)
+		}
+	}
+}
+
+func TestDefaultNamesFitTheWire(t *testing.T) {
+	var many Objective
+	for i := range 12 {
+		many.Add(fmt.Sprint(strings.Repeat("ä", 13), i), &program.Program{}, 1)
+	}
+	var foreign Objective
+	foreign.Add("caf\xe9", &program.Program{}, 1)
+	for _, name := range []string{many.Name, foreign.Name} {
+		if len(name) == 0 || len(name) > 256 || !utf8.ValidString(name) {
+			t.Errorf("the name %q has %d bytes", name, len(name))
 		}
 	}
 }

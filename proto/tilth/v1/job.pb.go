@@ -562,7 +562,9 @@ type Job struct {
 	// How long a tuner held the job while the tracker was running, and a builder and a device could work for it. The
 	// tracker measures it, and ends the job when the budget's time is spent; a crash loses at most ten seconds of it.
 	// Absent until a tuner leases the job.
-	TimeSpent     *durationpb.Duration `protobuf:"bytes,71,opt,name=time_spent,json=timeSpent,proto3" json:"time_spent,omitempty"`
+	TimeSpent *durationpb.Duration `protobuf:"bytes,71,opt,name=time_spent,json=timeSpent,proto3" json:"time_spent,omitempty"`
+	// The last failure of each class that no candidate caused; kept after the job has ended.
+	Failures      []*JobFailure `protobuf:"bytes,72,rep,name=failures,proto3" json:"failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -702,6 +704,92 @@ func (x *Job) GetTimeSpent() *durationpb.Duration {
 	return nil
 }
 
+func (x *Job) GetFailures() []*JobFailure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+// JobFailure is a failed attempt of an agent to work for a job.
+type JobFailure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Error ErrorClass             `protobuf:"varint,1,opt,name=error,proto3,enum=tilth.v1.ErrorClass" json:"error,omitempty"`
+	// What the agent reported, at most 500 bytes.
+	Message string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Agent   string                 `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	At      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// Failures of the class so far.
+	Count         uint32 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobFailure) Reset() {
+	*x = JobFailure{}
+	mi := &file_tilth_v1_job_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobFailure) ProtoMessage() {}
+
+func (x *JobFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_job_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobFailure.ProtoReflect.Descriptor instead.
+func (*JobFailure) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *JobFailure) GetError() ErrorClass {
+	if x != nil {
+		return x.Error
+	}
+	return ErrorClass_ERROR_CLASS_UNSPECIFIED
+}
+
+func (x *JobFailure) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *JobFailure) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *JobFailure) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *JobFailure) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // TaskProgress summarises one task of a job.
 type TaskProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -740,7 +828,7 @@ type TaskProgress struct {
 
 func (x *TaskProgress) Reset() {
 	*x = TaskProgress{}
-	mi := &file_tilth_v1_job_proto_msgTypes[5]
+	mi := &file_tilth_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +840,7 @@ func (x *TaskProgress) String() string {
 func (*TaskProgress) ProtoMessage() {}
 
 func (x *TaskProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[5]
+	mi := &file_tilth_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +853,7 @@ func (x *TaskProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskProgress.ProtoReflect.Descriptor instead.
 func (*TaskProgress) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TaskProgress) GetTrials() uint32 {
@@ -876,7 +964,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_tilth_v1_job_proto_msgTypes[6]
+	mi := &file_tilth_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +976,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[6]
+	mi := &file_tilth_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +989,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeadLetter) GetBatchId() string {
@@ -958,7 +1046,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[7]
+	mi := &file_tilth_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1058,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[7]
+	mi := &file_tilth_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1071,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -1009,7 +1097,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[8]
+	mi := &file_tilth_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1109,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[8]
+	mi := &file_tilth_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1122,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SubmitJobResponse) GetJob() *Job {
@@ -1053,7 +1141,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[9]
+	mi := &file_tilth_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1153,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[9]
+	mi := &file_tilth_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1166,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetJobRequest) GetJobId() string {
@@ -1099,7 +1187,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[10]
+	mi := &file_tilth_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1199,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[10]
+	mi := &file_tilth_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1212,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetJobResponse) GetJob() *Job {
@@ -1158,7 +1246,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[11]
+	mi := &file_tilth_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1258,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[11]
+	mi := &file_tilth_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,7 +1271,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{11}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListJobsRequest) GetLimit() uint32 {
@@ -1227,7 +1315,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[12]
+	mi := &file_tilth_v1_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1327,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[12]
+	mi := &file_tilth_v1_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1340,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{12}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -1294,7 +1382,7 @@ type CheckFarmRequest struct {
 
 func (x *CheckFarmRequest) Reset() {
 	*x = CheckFarmRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[13]
+	mi := &file_tilth_v1_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1394,7 @@ func (x *CheckFarmRequest) String() string {
 func (*CheckFarmRequest) ProtoMessage() {}
 
 func (x *CheckFarmRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[13]
+	mi := &file_tilth_v1_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1407,7 @@ func (x *CheckFarmRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFarmRequest.ProtoReflect.Descriptor instead.
 func (*CheckFarmRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckFarmRequest) GetDeviceClass() string {
@@ -1374,7 +1462,7 @@ type CheckFarmResponse struct {
 
 func (x *CheckFarmResponse) Reset() {
 	*x = CheckFarmResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[14]
+	mi := &file_tilth_v1_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1474,7 @@ func (x *CheckFarmResponse) String() string {
 func (*CheckFarmResponse) ProtoMessage() {}
 
 func (x *CheckFarmResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[14]
+	mi := &file_tilth_v1_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1487,7 @@ func (x *CheckFarmResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFarmResponse.ProtoReflect.Descriptor instead.
 func (*CheckFarmResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CheckFarmResponse) GetWait() *Wait {
@@ -1430,7 +1518,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[15]
+	mi := &file_tilth_v1_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1530,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[15]
+	mi := &file_tilth_v1_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1543,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchJobRequest) GetJobId() string {
@@ -1515,7 +1603,7 @@ type WatchJobResponse struct {
 
 func (x *WatchJobResponse) Reset() {
 	*x = WatchJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[16]
+	mi := &file_tilth_v1_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1615,7 @@ func (x *WatchJobResponse) String() string {
 func (*WatchJobResponse) ProtoMessage() {}
 
 func (x *WatchJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[16]
+	mi := &file_tilth_v1_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1628,7 @@ func (x *WatchJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobResponse.ProtoReflect.Descriptor instead.
 func (*WatchJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchJobResponse) GetEvent() *JobEvent {
@@ -1574,7 +1662,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	mi := &file_tilth_v1_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1674,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[17]
+	mi := &file_tilth_v1_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1687,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelJobRequest) GetJobId() string {
@@ -1625,7 +1713,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1725,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[18]
+	mi := &file_tilth_v1_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1738,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelJobResponse) GetJob() *Job {
@@ -1669,7 +1757,7 @@ type DeleteJobRequest struct {
 
 func (x *DeleteJobRequest) Reset() {
 	*x = DeleteJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1769,7 @@ func (x *DeleteJobRequest) String() string {
 func (*DeleteJobRequest) ProtoMessage() {}
 
 func (x *DeleteJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[19]
+	mi := &file_tilth_v1_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1782,7 @@ func (x *DeleteJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteJobRequest.ProtoReflect.Descriptor instead.
 func (*DeleteJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteJobRequest) GetJobId() string {
@@ -1712,7 +1800,7 @@ type DeleteJobResponse struct {
 
 func (x *DeleteJobResponse) Reset() {
 	*x = DeleteJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1812,7 @@ func (x *DeleteJobResponse) String() string {
 func (*DeleteJobResponse) ProtoMessage() {}
 
 func (x *DeleteJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[20]
+	mi := &file_tilth_v1_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1825,7 @@ func (x *DeleteJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteJobResponse.ProtoReflect.Descriptor instead.
 func (*DeleteJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{21}
 }
 
 type PauseJobRequest struct {
@@ -1750,7 +1838,7 @@ type PauseJobRequest struct {
 
 func (x *PauseJobRequest) Reset() {
 	*x = PauseJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1850,7 @@ func (x *PauseJobRequest) String() string {
 func (*PauseJobRequest) ProtoMessage() {}
 
 func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[21]
+	mi := &file_tilth_v1_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1863,7 @@ func (x *PauseJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobRequest.ProtoReflect.Descriptor instead.
 func (*PauseJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PauseJobRequest) GetJobId() string {
@@ -1801,7 +1889,7 @@ type PauseJobResponse struct {
 
 func (x *PauseJobResponse) Reset() {
 	*x = PauseJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1901,7 @@ func (x *PauseJobResponse) String() string {
 func (*PauseJobResponse) ProtoMessage() {}
 
 func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[22]
+	mi := &file_tilth_v1_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1914,7 @@ func (x *PauseJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseJobResponse.ProtoReflect.Descriptor instead.
 func (*PauseJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseJobResponse) GetJob() *Job {
@@ -1846,7 +1934,7 @@ type ResumeJobRequest struct {
 
 func (x *ResumeJobRequest) Reset() {
 	*x = ResumeJobRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[23]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +1946,7 @@ func (x *ResumeJobRequest) String() string {
 func (*ResumeJobRequest) ProtoMessage() {}
 
 func (x *ResumeJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[23]
+	mi := &file_tilth_v1_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +1959,7 @@ func (x *ResumeJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeJobRequest.ProtoReflect.Descriptor instead.
 func (*ResumeJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResumeJobRequest) GetJobId() string {
@@ -1897,7 +1985,7 @@ type ResumeJobResponse struct {
 
 func (x *ResumeJobResponse) Reset() {
 	*x = ResumeJobResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[24]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +1997,7 @@ func (x *ResumeJobResponse) String() string {
 func (*ResumeJobResponse) ProtoMessage() {}
 
 func (x *ResumeJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[24]
+	mi := &file_tilth_v1_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +2010,7 @@ func (x *ResumeJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeJobResponse.ProtoReflect.Descriptor instead.
 func (*ResumeJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResumeJobResponse) GetJob() *Job {
@@ -1943,7 +2031,7 @@ type RetryDeadLettersRequest struct {
 
 func (x *RetryDeadLettersRequest) Reset() {
 	*x = RetryDeadLettersRequest{}
-	mi := &file_tilth_v1_job_proto_msgTypes[25]
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2043,7 @@ func (x *RetryDeadLettersRequest) String() string {
 func (*RetryDeadLettersRequest) ProtoMessage() {}
 
 func (x *RetryDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[25]
+	mi := &file_tilth_v1_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2056,7 @@ func (x *RetryDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RetryDeadLettersRequest) GetJobId() string {
@@ -1996,7 +2084,7 @@ type RetryDeadLettersResponse struct {
 
 func (x *RetryDeadLettersResponse) Reset() {
 	*x = RetryDeadLettersResponse{}
-	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2096,7 @@ func (x *RetryDeadLettersResponse) String() string {
 func (*RetryDeadLettersResponse) ProtoMessage() {}
 
 func (x *RetryDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[26]
+	mi := &file_tilth_v1_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2109,7 @@ func (x *RetryDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RetryDeadLettersResponse) GetJob() *Job {
@@ -2061,7 +2149,7 @@ type JobEvent struct {
 
 func (x *JobEvent) Reset() {
 	*x = JobEvent{}
-	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2073,7 +2161,7 @@ func (x *JobEvent) String() string {
 func (*JobEvent) ProtoMessage() {}
 
 func (x *JobEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[27]
+	mi := &file_tilth_v1_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2086,7 +2174,7 @@ func (x *JobEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobEvent.ProtoReflect.Descriptor instead.
 func (*JobEvent) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{27}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JobEvent) GetSequence() uint64 {
@@ -2222,7 +2310,7 @@ type JobStateChanged struct {
 
 func (x *JobStateChanged) Reset() {
 	*x = JobStateChanged{}
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2322,7 @@ func (x *JobStateChanged) String() string {
 func (*JobStateChanged) ProtoMessage() {}
 
 func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[28]
+	mi := &file_tilth_v1_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2335,7 @@ func (x *JobStateChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStateChanged.ProtoReflect.Descriptor instead.
 func (*JobStateChanged) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *JobStateChanged) GetState() JobState {
@@ -2285,7 +2373,7 @@ type BatchProposed struct {
 
 func (x *BatchProposed) Reset() {
 	*x = BatchProposed{}
-	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2385,7 @@ func (x *BatchProposed) String() string {
 func (*BatchProposed) ProtoMessage() {}
 
 func (x *BatchProposed) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[29]
+	mi := &file_tilth_v1_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2398,7 @@ func (x *BatchProposed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchProposed.ProtoReflect.Descriptor instead.
 func (*BatchProposed) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{29}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BatchProposed) GetBatchId() string {
@@ -2385,7 +2473,7 @@ type MeasurementSuspected struct {
 
 func (x *MeasurementSuspected) Reset() {
 	*x = MeasurementSuspected{}
-	mi := &file_tilth_v1_job_proto_msgTypes[30]
+	mi := &file_tilth_v1_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2485,7 @@ func (x *MeasurementSuspected) String() string {
 func (*MeasurementSuspected) ProtoMessage() {}
 
 func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[30]
+	mi := &file_tilth_v1_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2498,7 @@ func (x *MeasurementSuspected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasurementSuspected.ProtoReflect.Descriptor instead.
 func (*MeasurementSuspected) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{30}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MeasurementSuspected) GetTaskIndex() uint32 {
@@ -2454,7 +2542,7 @@ type BatchRetried struct {
 
 func (x *BatchRetried) Reset() {
 	*x = BatchRetried{}
-	mi := &file_tilth_v1_job_proto_msgTypes[31]
+	mi := &file_tilth_v1_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2554,7 @@ func (x *BatchRetried) String() string {
 func (*BatchRetried) ProtoMessage() {}
 
 func (x *BatchRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[31]
+	mi := &file_tilth_v1_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2567,7 @@ func (x *BatchRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRetried.ProtoReflect.Descriptor instead.
 func (*BatchRetried) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{31}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BatchRetried) GetBatchId() string {
@@ -2520,7 +2608,7 @@ type TrialRecorded struct {
 
 func (x *TrialRecorded) Reset() {
 	*x = TrialRecorded{}
-	mi := &file_tilth_v1_job_proto_msgTypes[32]
+	mi := &file_tilth_v1_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2620,7 @@ func (x *TrialRecorded) String() string {
 func (*TrialRecorded) ProtoMessage() {}
 
 func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_job_proto_msgTypes[32]
+	mi := &file_tilth_v1_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2633,7 @@ func (x *TrialRecorded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecorded.ProtoReflect.Descriptor instead.
 func (*TrialRecorded) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_job_proto_rawDescGZIP(), []int{32}
+	return file_tilth_v1_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TrialRecorded) GetTaskIndex() uint32 {
@@ -2629,7 +2717,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	" \x01(\rR\bpriority\x12\x18\n" +
 	"\aprivate\x18\v \x01(\bR\aprivate\x12$\n" +
 	"\akernels\x18\f \x03(\fB\n" +
-	"\x88\xb5\x18\x10\x90\xb5\x18\x80\x80\x03R\akernels\"\xad\x05\n" +
+	"\x88\xb5\x18\x10\x90\xb5\x18\x80\x80\x03R\akernels\"\xdf\x05\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +
@@ -2648,7 +2736,15 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\ttruncated\x18Z \x01(\bR\ttruncated\x12\"\n" +
 	"\x04wait\x18F \x01(\v2\x0e.tilth.v1.WaitR\x04wait\x128\n" +
 	"\n" +
-	"time_spent\x18G \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\"\xb7\x05\n" +
+	"time_spent\x18G \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\x120\n" +
+	"\bfailures\x18H \x03(\v2\x14.tilth.v1.JobFailureR\bfailures\"\xaa\x01\n" +
+	"\n" +
+	"JobFailure\x12*\n" +
+	"\x05error\x18\x01 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05count\x18\x05 \x01(\rR\x05count\"\xb7\x05\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -2844,7 +2940,7 @@ func file_tilth_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_tilth_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_tilth_v1_job_proto_goTypes = []any{
 	(JobState)(0),                    // 0: tilth.v1.JobState
 	(*TaskSpec)(nil),                 // 1: tilth.v1.TaskSpec
@@ -2852,129 +2948,133 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	(*Budget)(nil),                   // 3: tilth.v1.Budget
 	(*JobSpec)(nil),                  // 4: tilth.v1.JobSpec
 	(*Job)(nil),                      // 5: tilth.v1.Job
-	(*TaskProgress)(nil),             // 6: tilth.v1.TaskProgress
-	(*DeadLetter)(nil),               // 7: tilth.v1.DeadLetter
-	(*SubmitJobRequest)(nil),         // 8: tilth.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),        // 9: tilth.v1.SubmitJobResponse
-	(*GetJobRequest)(nil),            // 10: tilth.v1.GetJobRequest
-	(*GetJobResponse)(nil),           // 11: tilth.v1.GetJobResponse
-	(*ListJobsRequest)(nil),          // 12: tilth.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 13: tilth.v1.ListJobsResponse
-	(*CheckFarmRequest)(nil),         // 14: tilth.v1.CheckFarmRequest
-	(*CheckFarmResponse)(nil),        // 15: tilth.v1.CheckFarmResponse
-	(*WatchJobRequest)(nil),          // 16: tilth.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),         // 17: tilth.v1.WatchJobResponse
-	(*CancelJobRequest)(nil),         // 18: tilth.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),        // 19: tilth.v1.CancelJobResponse
-	(*DeleteJobRequest)(nil),         // 20: tilth.v1.DeleteJobRequest
-	(*DeleteJobResponse)(nil),        // 21: tilth.v1.DeleteJobResponse
-	(*PauseJobRequest)(nil),          // 22: tilth.v1.PauseJobRequest
-	(*PauseJobResponse)(nil),         // 23: tilth.v1.PauseJobResponse
-	(*ResumeJobRequest)(nil),         // 24: tilth.v1.ResumeJobRequest
-	(*ResumeJobResponse)(nil),        // 25: tilth.v1.ResumeJobResponse
-	(*RetryDeadLettersRequest)(nil),  // 26: tilth.v1.RetryDeadLettersRequest
-	(*RetryDeadLettersResponse)(nil), // 27: tilth.v1.RetryDeadLettersResponse
-	(*JobEvent)(nil),                 // 28: tilth.v1.JobEvent
-	(*JobStateChanged)(nil),          // 29: tilth.v1.JobStateChanged
-	(*BatchProposed)(nil),            // 30: tilth.v1.BatchProposed
-	(*MeasurementSuspected)(nil),     // 31: tilth.v1.MeasurementSuspected
-	(*BatchRetried)(nil),             // 32: tilth.v1.BatchRetried
-	(*TrialRecorded)(nil),            // 33: tilth.v1.TrialRecorded
-	nil,                              // 34: tilth.v1.TaskProgress.ErrorsEntry
-	nil,                              // 35: tilth.v1.TaskProgress.MessagesEntry
-	(*durationpb.Duration)(nil),      // 36: google.protobuf.Duration
-	(*RunSpec)(nil),                  // 37: tilth.v1.RunSpec
-	(*ModelSpec)(nil),                // 38: tilth.v1.ModelSpec
-	(*timestamppb.Timestamp)(nil),    // 39: google.protobuf.Timestamp
-	(*RunResult)(nil),                // 40: tilth.v1.RunResult
-	(*Wait)(nil),                     // 41: tilth.v1.Wait
-	(*Measurement)(nil),              // 42: tilth.v1.Measurement
+	(*JobFailure)(nil),               // 6: tilth.v1.JobFailure
+	(*TaskProgress)(nil),             // 7: tilth.v1.TaskProgress
+	(*DeadLetter)(nil),               // 8: tilth.v1.DeadLetter
+	(*SubmitJobRequest)(nil),         // 9: tilth.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),        // 10: tilth.v1.SubmitJobResponse
+	(*GetJobRequest)(nil),            // 11: tilth.v1.GetJobRequest
+	(*GetJobResponse)(nil),           // 12: tilth.v1.GetJobResponse
+	(*ListJobsRequest)(nil),          // 13: tilth.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 14: tilth.v1.ListJobsResponse
+	(*CheckFarmRequest)(nil),         // 15: tilth.v1.CheckFarmRequest
+	(*CheckFarmResponse)(nil),        // 16: tilth.v1.CheckFarmResponse
+	(*WatchJobRequest)(nil),          // 17: tilth.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),         // 18: tilth.v1.WatchJobResponse
+	(*CancelJobRequest)(nil),         // 19: tilth.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),        // 20: tilth.v1.CancelJobResponse
+	(*DeleteJobRequest)(nil),         // 21: tilth.v1.DeleteJobRequest
+	(*DeleteJobResponse)(nil),        // 22: tilth.v1.DeleteJobResponse
+	(*PauseJobRequest)(nil),          // 23: tilth.v1.PauseJobRequest
+	(*PauseJobResponse)(nil),         // 24: tilth.v1.PauseJobResponse
+	(*ResumeJobRequest)(nil),         // 25: tilth.v1.ResumeJobRequest
+	(*ResumeJobResponse)(nil),        // 26: tilth.v1.ResumeJobResponse
+	(*RetryDeadLettersRequest)(nil),  // 27: tilth.v1.RetryDeadLettersRequest
+	(*RetryDeadLettersResponse)(nil), // 28: tilth.v1.RetryDeadLettersResponse
+	(*JobEvent)(nil),                 // 29: tilth.v1.JobEvent
+	(*JobStateChanged)(nil),          // 30: tilth.v1.JobStateChanged
+	(*BatchProposed)(nil),            // 31: tilth.v1.BatchProposed
+	(*MeasurementSuspected)(nil),     // 32: tilth.v1.MeasurementSuspected
+	(*BatchRetried)(nil),             // 33: tilth.v1.BatchRetried
+	(*TrialRecorded)(nil),            // 34: tilth.v1.TrialRecorded
+	nil,                              // 35: tilth.v1.TaskProgress.ErrorsEntry
+	nil,                              // 36: tilth.v1.TaskProgress.MessagesEntry
+	(*durationpb.Duration)(nil),      // 37: google.protobuf.Duration
+	(*RunSpec)(nil),                  // 38: tilth.v1.RunSpec
+	(*ModelSpec)(nil),                // 39: tilth.v1.ModelSpec
+	(*timestamppb.Timestamp)(nil),    // 40: google.protobuf.Timestamp
+	(*RunResult)(nil),                // 41: tilth.v1.RunResult
+	(*Wait)(nil),                     // 42: tilth.v1.Wait
 	(ErrorClass)(0),                  // 43: tilth.v1.ErrorClass
-	(*Outage)(nil),                   // 44: tilth.v1.Outage
-	(*JobStatus)(nil),                // 45: tilth.v1.JobStatus
-	(*Candidate)(nil),                // 46: tilth.v1.Candidate
-	(BatchMode)(0),                   // 47: tilth.v1.BatchMode
-	(*ListOwnersRequest)(nil),        // 48: tilth.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),       // 49: tilth.v1.ListOwnersResponse
+	(*Measurement)(nil),              // 44: tilth.v1.Measurement
+	(*Outage)(nil),                   // 45: tilth.v1.Outage
+	(*JobStatus)(nil),                // 46: tilth.v1.JobStatus
+	(*Candidate)(nil),                // 47: tilth.v1.Candidate
+	(BatchMode)(0),                   // 48: tilth.v1.BatchMode
+	(*ListOwnersRequest)(nil),        // 49: tilth.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),       // 50: tilth.v1.ListOwnersResponse
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
-	36, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
+	37, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
 	2,  // 1: tilth.v1.JobSpec.target:type_name -> tilth.v1.TargetSpec
 	1,  // 2: tilth.v1.JobSpec.tasks:type_name -> tilth.v1.TaskSpec
 	3,  // 3: tilth.v1.JobSpec.budget:type_name -> tilth.v1.Budget
-	37, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
-	38, // 5: tilth.v1.JobSpec.model:type_name -> tilth.v1.ModelSpec
+	38, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
+	39, // 5: tilth.v1.JobSpec.model:type_name -> tilth.v1.ModelSpec
 	4,  // 6: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
 	0,  // 7: tilth.v1.Job.state:type_name -> tilth.v1.JobState
-	39, // 8: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	39, // 9: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	39, // 10: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	6,  // 11: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
-	7,  // 12: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
-	40, // 13: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
-	39, // 14: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
-	36, // 15: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
-	41, // 16: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
-	36, // 17: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
-	34, // 18: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	35, // 19: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
-	42, // 20: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
-	42, // 21: tilth.v1.TaskProgress.known_best:type_name -> tilth.v1.Measurement
-	43, // 22: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 23: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 24: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 25: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	44, // 26: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
-	0,  // 27: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 28: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	41, // 29: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
-	39, // 30: tilth.v1.WatchJobRequest.after:type_name -> google.protobuf.Timestamp
-	28, // 31: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	28, // 32: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
-	45, // 33: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
-	5,  // 34: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 35: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 36: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 37: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	39, // 38: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	29, // 39: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	30, // 40: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	33, // 41: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 42: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	32, // 43: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	31, // 44: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
-	0,  // 45: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	46, // 46: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	47, // 47: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	46, // 48: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	42, // 49: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 50: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 51: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 52: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	16, // 53: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	18, // 54: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	20, // 55: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
-	22, // 56: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	24, // 57: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	26, // 58: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	14, // 59: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
-	48, // 60: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	9,  // 61: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 62: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 63: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	17, // 64: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	19, // 65: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	21, // 66: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
-	23, // 67: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	25, // 68: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	27, // 69: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	15, // 70: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
-	49, // 71: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	61, // [61:72] is the sub-list for method output_type
-	50, // [50:61] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	40, // 8: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	40, // 9: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	40, // 10: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	7,  // 11: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
+	8,  // 12: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
+	41, // 13: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
+	40, // 14: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
+	37, // 15: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
+	42, // 16: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
+	37, // 17: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
+	6,  // 18: tilth.v1.Job.failures:type_name -> tilth.v1.JobFailure
+	43, // 19: tilth.v1.JobFailure.error:type_name -> tilth.v1.ErrorClass
+	40, // 20: tilth.v1.JobFailure.at:type_name -> google.protobuf.Timestamp
+	35, // 21: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
+	36, // 22: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
+	44, // 23: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	44, // 24: tilth.v1.TaskProgress.known_best:type_name -> tilth.v1.Measurement
+	43, // 25: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 26: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 27: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 28: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	45, // 29: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
+	0,  // 30: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 31: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	42, // 32: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
+	40, // 33: tilth.v1.WatchJobRequest.after:type_name -> google.protobuf.Timestamp
+	29, // 34: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	29, // 35: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	46, // 36: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
+	5,  // 37: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 38: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 39: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 40: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
+	40, // 41: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	30, // 42: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	31, // 43: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	34, // 44: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	8,  // 45: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	33, // 46: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	32, // 47: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 48: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	47, // 49: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	48, // 50: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	47, // 51: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	44, // 52: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	9,  // 53: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	11, // 54: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	13, // 55: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	17, // 56: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	19, // 57: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	21, // 58: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
+	23, // 59: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	25, // 60: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	27, // 61: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	15, // 62: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
+	49, // 63: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	10, // 64: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	12, // 65: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	14, // 66: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	18, // 67: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	20, // 68: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	22, // 69: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
+	24, // 70: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	26, // 71: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	28, // 72: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	16, // 73: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
+	50, // 74: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	64, // [64:75] is the sub-list for method output_type
+	53, // [53:64] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }
@@ -2989,7 +3089,7 @@ func file_tilth_v1_job_proto_init() {
 	file_tilth_v1_owner_proto_init()
 	file_tilth_v1_run_proto_init()
 	file_tilth_v1_wait_proto_init()
-	file_tilth_v1_job_proto_msgTypes[27].OneofWrappers = []any{
+	file_tilth_v1_job_proto_msgTypes[28].OneofWrappers = []any{
 		(*JobEvent_State)(nil),
 		(*JobEvent_Proposed)(nil),
 		(*JobEvent_Trial)(nil),
@@ -3003,7 +3103,7 @@ func file_tilth_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_job_proto_rawDesc), len(file_tilth_v1_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
