@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 repository=$PWD
 root=$(mktemp -d /var/tmp/tilth-fresh-XXXXXX)
+chmod 755 "$root" # tests start servers as other users
 mounted=()
 clean() {
 	for ((k = ${#mounted[@]} - 1; k >= 0; k--)); do umount -l "${mounted[k]}" || true; done

@@ -82,7 +82,7 @@ func globals(f *ir.Func) (all []global) {
 // Kernel is a printed launch.
 type Kernel struct {
 	Name string
-	// Text is a function in the macros of package dialect.
+	// Text is a function in the macros of package macros.
 	Text string
 	// Blocks is the size of the grid, Threads that of each block.
 	Blocks, Threads int64
