@@ -1,6 +1,9 @@
 package records
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrMissing is returned by OpenReadOnly if the file does not exist.
@@ -33,3 +36,48 @@ var (
 	// ErrInvalid is wrapped by the errors of Validate and of imports with an invalid record.
 	ErrInvalid = errors.New("invalid record")
 )
+
+// InvalidError describes an invalid record from outside. It wraps ErrInvalid.
+type InvalidError struct {
+	// Field is the path of the invalid field within the record, one of those that the wire defines.
+	Field string
+	// Text describes the problem.
+	Text string
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string { return fmt.Sprintf("%v: %s", ErrInvalid, e.Text) }
+
+// Unwrap returns ErrInvalid.
+func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+// invalid returns the error for a field.
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Field: field, Text: field + " " + fmt.Sprintf(format, args...)}
+}
+
+// Damage describes a damaged page or row of a records file. It is an error that wraps ErrDamaged.
+type Damage struct {
+	// Bucket is the bucket of the row or page; empty for pages outside buckets.
+	Bucket string
+	// Key is the key of a row; nil for a page.
+	Key []byte
+	// Page is the page number; 0 for a row.
+	Page uint64
+	// Err wraps ErrDamaged.
+	Err error
+}
+
+// Error implements error.
+func (d *Damage) Error() string {
+	switch {
+	case d.Key != nil:
+		return fmt.Sprintf("row %q of %s: %v", d.Key, d.Bucket, d.Err)
+	case d.Bucket != "":
+		return fmt.Sprintf("page %d of %s: %v", d.Page, d.Bucket, d.Err)
+	}
+	return fmt.Sprintf("page %d: %v", d.Page, d.Err)
+}
+
+// Unwrap implements errors.Unwrap.
+func (d *Damage) Unwrap() error { return d.Err }

@@ -1,6 +1,8 @@
 package records
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -62,4 +64,17 @@ func UnfoldEvents(row *storev1.EventRow, measurement func(key []byte) (*tilthv1.
 		events[i] = &tilthv1.JobEvent{Sequence: first.GetSequence() + uint64(i), At: first.GetAt(), Event: &tilthv1.JobEvent_Trial{Trial: trial}}
 	}
 	return events, nil
+}
+
+// checksumBytes is the capacity reserved behind an encoded row, so that a store can append a checksum without copying.
+const checksumBytes = 4
+
+// Encode encodes a row, with spare capacity for a checksum. It panics if m cannot be encoded, which only happens for
+// invalid UTF-8; the wire has rejected that earlier.
+func Encode(m proto.Message) []byte {
+	b, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 0, proto.Size(m)+checksumBytes), m)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", m, err))
+	}
+	return b
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -70,3 +71,38 @@ func (k Key) Compare(other Key) int { return bytes.Compare(k[:], other[:]) }
 
 // At returns the time of the key's measurement.
 func (k Key) At() time.Time { return time.Unix(0, int64(binary.BigEndian.Uint64(k[:]))) }
+
+// Member is a process that serves shards of a store.
+type Member struct {
+	// Address is its gRPC address: host:port or unix:PATH.
+	Address string
+	// Certificate is the SHA-256 of its server certificate; empty without TLS.
+	Certificate []byte
+	// Host identifies processes that share a loopback interface; empty if unknown.
+	Host []byte
+}
+
+// PackKeys concatenates keys, as on the wire.
+func PackKeys(keys []Key) []byte {
+	packed := make([]byte, 0, len(keys)*len(Key{}))
+	for _, k := range keys {
+		packed = append(packed, k[:]...)
+	}
+	return packed
+}
+
+// UnpackKeys is the inverse of PackKeys. It returns ErrInvalid if the keys are incomplete or unsorted.
+func UnpackKeys(packed []byte) ([]Key, error) {
+	if len(packed)%len(Key{}) != 0 {
+		return nil, fmt.Errorf("%w: %d bytes are not keys of %d", ErrInvalid, len(packed), len(Key{}))
+	}
+	keys := make([]Key, 0, len(packed)/len(Key{}))
+	for one := range slices.Chunk(packed, len(Key{})) {
+		k := Key(one)
+		if len(keys) > 0 && k.Compare(keys[len(keys)-1]) <= 0 {
+			return nil, fmt.Errorf("%w: keys are not in order", ErrInvalid)
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}

@@ -22,6 +22,8 @@ type staffed struct {
 	job                    *tilthv1.Job
 	tuner, builder, runner string
 	work                   *tilthv1.LeaseWorkResponse
+	// heldBy has the processes that keep agents from their machines, by session.
+	heldBy map[string]string
 }
 
 func newStaffed(t *testing.T, budget time.Duration) *staffed {
@@ -48,7 +50,7 @@ func (f *staffed) live(d time.Duration, sessions ...string) {
 	}
 	for range d / time.Second {
 		for _, s := range sessions {
-			beat := &tilthv1.HeartbeatRequest{Session: s}
+			beat := &tilthv1.HeartbeatRequest{Session: s, MachineHeldBy: f.heldBy[s]}
 			if s == f.tuner {
 				beat.Leases = []*tilthv1.LeaseToken{f.work.GetLease()}
 			}
@@ -147,6 +149,30 @@ func TestATunerThatIsSilentSpendsNoTime(t *testing.T) {
 		f.live(25*time.Second, f.builder, f.runner)
 		f.wantSpent(25 * time.Second)
 	})
+}
+
+// TestABudgetStandsStillWhileAnAgentWaitsForItsMachine covers each kind of agent, and the reason that the job shows.
+func TestABudgetStandsStillWhileAnAgentWaitsForItsMachine(t *testing.T) {
+	for kind, of := range map[string]func(f *staffed) string{
+		"tuner": func(f *staffed) string { return f.tuner }, "builder": func(f *staffed) string { return f.builder },
+		"runner": func(f *staffed) string { return f.runner },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			inBubble(t, 30*time.Second, func(f *staffed) {
+				f.live(10 * time.Second)
+				f.heldBy = map[string]string{of(f): "process 42 (tilth compare) since 2026-11-29T16:00:00Z"}
+				f.live(time.Minute)
+				f.wantSpent(10 * time.Second)
+				w := f.trackerFarm.job(f.job.GetId()).GetWait()
+				if w.GetReason() != tilthv1.WaitReason_WAIT_REASON_MACHINE || !strings.Contains(w.GetMessage(), kind+" waits for its machine, held by process 42 (tilth compare) since 2026-") {
+					f.Errorf("the job waits for %v", w)
+				}
+				f.heldBy = nil
+				f.live(5 * time.Second)
+				f.wantSpent(15 * time.Second)
+			})
+		})
+	}
 }
 
 func (f *trackerFarm) leave(session string) {

@@ -67,6 +67,8 @@ type follower struct {
 	plot    plotFlag
 	// own is set for a farm in this process, whose missing agents are about to join.
 	own bool
+	// machine describes the last wait for a machine; empty if there was none.
+	machine string
 }
 
 // newFollower starts displaying a job. The output files must be open.
@@ -109,7 +111,9 @@ func terminalOf(w io.Writer) (terminal display.Terminal, ok bool) {
 // watch follows the job from its first event to its last.
 func (w *follower) watch(ctx context.Context, c *client.Client) error {
 	h := jobclient.FollowHooks{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
-		if w.own {
+		if status.GetWait().GetReason() == tilthv1.WaitReason_WAIT_REASON_MACHINE {
+			w.machine = status.GetWait().GetMessage()
+		} else if w.own {
 			status.Wait = nil
 		}
 	}}
@@ -146,7 +150,12 @@ func (w *follower) close() error {
 func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
 	s := w.tally.Summary()
 	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
-	s.Records, s.Tracker = where.Records, where.Tracker
+	s.Records, s.Tracker, s.MachineWait = where.Records, where.Tracker, where.MachineWait
+	if w.machine != "" {
+		if s.MachineWait == nil {
+			s.MachineWait = &progress.MachineWait{Message: w.machine}
+		}
+	}
 	if asJSON {
 		if err := writeJSON(a.stdout, s); err != nil {
 			return err
@@ -171,6 +180,9 @@ func (w *follower) print(out io.Writer, s progress.Summary) error {
 	}
 	fmt.Fprintf(out, "\njob %s: %s (%s) after %s\n", s.Job, s.State, s.Reason, humanize.Clock(w.tally.Elapsed()))
 	fmt.Fprintf(out, "time:    %s; %s a trial\n", s.TimeShares, seconds(s.TrialSeconds))
+	if m := s.MachineWait; m != nil {
+		fmt.Fprintf(out, "waited:  for the machine, beside the budget of time: %s\n", m.Message)
+	}
 	if s.KnownTrials > 0 {
 		fmt.Fprintf(out, "resumed: %d trials of an earlier run are counted in, beside the %d of this one\n", s.KnownTrials, s.Trials)
 	}

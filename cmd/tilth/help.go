@@ -43,7 +43,7 @@ var flagSections = []struct {
 // rareFlags lists, by command, the flags that only --help-all shows.
 var rareFlags = map[string][]string{
 	"tilth tune": {
-		"board", "compiler", "cost-model", "early-stop", "from", "kernels", "log-level", "name", "no-transfer", "objective", "plot", "priority", "private",
+		"board", "compiler", "cost-model", "early-stop", "from", "kernels", "log-level", "name", "no-transfer", "no-wait", "objective", "plot", "priority", "private",
 		"sandbox", "seed", "set", "storage", "task-weights", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "tuner", "weight", "weights", "wide",
 	},
 	"tilth jobs submit": {

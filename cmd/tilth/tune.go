@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +20,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
+	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/jobclient"
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
@@ -56,6 +60,7 @@ type tuneCommand struct {
 	target, compiler, records string
 	tracker                   trackerFlags
 	wait                      waitFlag
+	noWait                    bool
 	// given holds all flags.
 	given *pflag.FlagSet
 }
@@ -77,11 +82,12 @@ func newTune(a *app) *cobra.Command {
 	recordsFlag(c, &t.records)
 	t.tracker.add(c, "")
 	t.wait.add(c)
+	c.Flags().BoolVar(&t.noWait, "no-wait", false, "fail if another process uses this machine or the records file, instead of waiting for up to 10m")
 	compilerFlag(c, &t.compiler)
 	t.costModel.add(c)
 	t.sandbox.add(c)
 	t.board.add(c, "bare-metal board to measure on")
-	t.tracker.excludes(c, "target", "records", "compiler", "cost-model", "sandbox", "board")
+	t.tracker.excludes(c, "target", "records", "no-wait", "compiler", "cost-model", "sandbox", "board")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if err := t.check(len(args)); err != nil {
 			return err
@@ -129,6 +135,14 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
+	work, expire := context.WithCancelCause(ctx)
+	defer expire(nil)
+	if lock.Limit(maxTurn, expire); t.noWait {
+		lock.Limit(noWaitLimit, expire)
+		if err := lock.Refused(); err != nil {
+			return err
+		}
+	}
 	there, err := t.board.open(ctx, t.compiler, log)
 	if err != nil {
 		return err
@@ -136,11 +150,11 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	defer func() { err = errors.Join(err, there.close()) }()
 	var rates []byte
 	if there.Board == nil {
-		if rates, err = measure(ctx, tc, machine, lock, cache, log); err != nil {
+		if rates, err = measure(work, tc, machine, lock, cache, log); err != nil {
 			return err
 		}
 	}
-	f, err := farm.StartLocal(ctx, farm.LocalConfig{
+	f, err := t.startLocal(work, farm.LocalConfig{
 		OwnKernels: len(t.kernels.list) > 0,
 
 		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Board: there.Board, Lock: lock, Sandbox: t.sandbox.mode,
@@ -150,14 +164,23 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, parting(f.Stop())) }()
-	bound, cancel := f.Bound(ctx)
+	bound, cancel := f.Bound(work)
 	defer cancel()
 	defer context.AfterFunc(bound, logs.mute)()
 	j, err := f.Client.Submit(bound, jobclient.SpecFor(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
 	}
-	if err := t.follow(ctx, bound, f.Client, j, logs, progress.Summary{Records: file}); err != nil {
+	if err := t.follow(ctx, bound, f.Client, j, logs, func() progress.Summary {
+		s := progress.Summary{Records: file}
+		if waited, holders := lock.Waited(); waited > 0 {
+			s.MachineWait = &progress.MachineWait{Seconds: waited.Seconds(), Message: fmt.Sprintf("%.1f s, held by %s", waited.Seconds(), hostlock.Join(holders))}
+			for _, h := range holders {
+				s.MachineWait.Holders = append(s.MachineWait.Holders, progress.MachineHolder(h))
+			}
+		}
+		return s
+	}); err != nil {
 		return err
 	}
 	var device *tilthv1.JobSpec
@@ -167,6 +190,37 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	t.printNext(ctx, paths, device)
 	return nil
 }
+
+const (
+	// maxTurn bounds waits for other processes that use this machine or the records file.
+	maxTurn = 10 * time.Minute
+	// noWaitLimit bounds, with --no-wait, the waits of a job that has begun.
+	noWaitLimit = 5 * time.Second
+)
+
+// startLocal starts the services once no other local job uses the records file.
+func (t *tuneCommand) startLocal(ctx context.Context, cfg farm.LocalConfig) (*farm.Local, error) {
+	for began, waits := time.Now(), false; ; {
+		f, err := farm.StartLocal(ctx, cfg)
+		holders := hostlock.HoldersOf(cfg.Records, true)
+		if !errors.Is(err, records.ErrLocked) || t.noWait || time.Since(began) > maxTurn || slices.ContainsFunc(holders, isTracker) {
+			if err != nil && len(holders) > 0 {
+				err = fmt.Errorf("%w (held by %s)", err, hostlock.Join(holders))
+			}
+			return f, err
+		}
+		if !waits && len(holders) > 0 {
+			waits = true
+			fmt.Fprintf(t.stderr, "waiting: records file %s is in use by %s: this job follows it, within %s\n", cfg.Records, hostlock.Join(holders), humanize.Clock(maxTurn))
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// isTracker reports whether a process is a tracker, which keeps its records file open for good.
+func isTracker(h hostlock.Holder) bool { return strings.HasSuffix(h.Command, " tracker") }
 
 // prepare returns the target, the compiler, and the objective: the models as programs for that target.
 func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Target, *toolchain.Toolchain, *jobclient.Objective, error) {
@@ -246,7 +300,7 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err != nil {
 		return t.wait.hint(err)
 	}
-	if err := t.follow(ctx, ctx, c, j, logs, progress.Summary{Tracker: t.tracker.addr}); err != nil {
+	if err := t.follow(ctx, ctx, c, j, logs, func() progress.Summary { return progress.Summary{Tracker: t.tracker.addr} }); err != nil {
 		return err
 	}
 	t.printNext(ctx, paths, j.GetSpec())
@@ -284,7 +338,7 @@ func (t *tuneCommand) printNext(ctx context.Context, paths []string, spec *tilth
 }
 
 // follow shows the job until it ends, and ends it when ctx ends. bound ends earlier if the farm fails.
-func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where progress.Summary) error {
+func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where func() progress.Summary) error {
 	t.kernels.warn(ctx, t.stderr, j.GetSpec())
 	if !t.quiet {
 		t.printSeeds(t.app, j.GetSpec())
@@ -302,7 +356,7 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	if err := errors.Join(err, parting(w.close())); err != nil {
 		return err
 	}
-	return w.finish(t.app, t.asJSON, where)
+	return w.finish(t.app, t.asJSON, where())
 }
 
 // abandon handles a job that cannot be followed any more, for example because its log is not writable. A
@@ -315,7 +369,7 @@ func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id s
 		return fmt.Errorf("%w: job %s continues: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",
 			why, id, id, t.tracker.addr, id, t.tracker.addr)
 	}
-	if bound.Err() != nil { // the tracker has stopped; the next one on this records file closes the job
+	if bound.Err() != nil && !errors.Is(why, hostlock.ErrInUse) { // the tracker has stopped; the next one on this records file closes the job
 		return why
 	}
 	ctx, cancel := context.WithTimeout(ctx, partingTimeout)

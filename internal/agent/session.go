@@ -18,6 +18,9 @@ import (
 // partingTimeout bounds each of the last calls of a stopping agent, because the tracker may be gone, too.
 const partingTimeout = 3 * time.Second
 
+// lookEvery is the interval at which an agent looks whether it waits for its machine.
+const lookEvery = 500 * time.Millisecond
+
 // session is the time between a Join and the loss of its session.
 type session struct {
 	cfg      *Config
@@ -108,15 +111,23 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 	next := time.NewTimer(rand.N(s.interval))
 	defer next.Stop()
 	var complaints retry.Complaints
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	heldBy := ""
 	for {
 		select {
 		case <-life.Done():
 			return
 		case <-next.C:
+		case <-look.C:
+			if (s.machineHeldBy() == "") == (heldBy == "") {
+				continue
+			}
 		}
+		heldBy = s.machineHeldBy()
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(life, 2*s.interval)
-		response, err := s.client.Heartbeat(ctx, &tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens()})
+		response, err := s.client.Heartbeat(ctx, &tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens(), MachineHeldBy: heldBy})
 		cancel()
 		switch {
 		case err == nil:
@@ -136,6 +147,13 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 		}
 		next.Reset(max(0, s.interval-time.Since(began))) // independent of the tracker's response time
 	}
+}
+
+func (s *session) machineHeldBy() string {
+	if s.cfg.MachineHeldBy == nil {
+		return ""
+	}
+	return s.cfg.MachineHeldBy()
 }
 
 // slot requests and does work, one lease after another.

@@ -89,7 +89,8 @@ func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 	replies, failed := c.each(ctx, func(shard int) proto.Message {
 		elsewhere := slices.Clone(waits)
 		elsewhere[shard] = false
-		return &tilthv1.HeartbeatRequest{Session: sessions[shard], Leases: leases[shard], WantedElsewhere: slices.Contains(elsewhere, true)}
+		return &tilthv1.HeartbeatRequest{Session: sessions[shard], Leases: leases[shard], WantedElsewhere: slices.Contains(elsewhere, true),
+			MachineHeldBy: req.GetMachineHeldBy()}
 	})
 	into := c.reply.(*tilthv1.HeartbeatResponse)
 	proto.Reset(into)

@@ -146,6 +146,7 @@ func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error 
 	return b.end(agent.Run(ctx, agent.Config{
 		Conn: b.conn, Spec: b.spec, Handler: b.meter.Handler(handler), Slots: cmp.Or(b.cfg.Slots, slots), Logger: b.cfg.Logger,
 		DrainGrace: b.cfg.DrainGrace, Calibrate: b.calibrate, Joined: b.cfg.Joined,
+		MachineHeldBy: func() string { return hostlock.Join(b.cfg.Lock.Blocked()) },
 	}))
 }
 

@@ -68,12 +68,14 @@ func measureRates(ctx context.Context, by backend.Backend, tc *toolchain.Toolcha
 	if device := by.Device(t); device != nil && device.ID != "" {
 		lock = lock.On(device.ID)
 	}
-	release, err := lock.Time(ctx)
-	if err != nil {
-		return rates, err
-	}
-	defer release()
-	return daily(ratesPath(cacheDir, t), time.Now(), func() (roofline.Rates, error) { return by.Measure(ctx, tc, t, scratch, nil) })
+	return daily(ratesPath(cacheDir, t), time.Now(), func() (rates roofline.Rates, err error) {
+		release, err := lock.Time(ctx)
+		if err != nil {
+			return rates, err
+		}
+		defer release()
+		return by.Measure(ctx, tc, t, scratch, nil)
+	})
 }
 
 // measuredAnew is the minimum time between measurements. Later ones correct a measurement on a busy machine.

@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
 
 // Limits of a job.
 const (
@@ -51,3 +55,37 @@ const (
 	// PieceBytes is the size of the pieces in which files are sent.
 	PieceBytes = 256 << 10
 )
+
+// Capabilities of agents, by which the tracker assigns work: the first two of runners, the last of tuners.
+const (
+	RunsPackages = "run"
+	Calibrates   = "calibrate"
+	ReadsModels  = "model"
+)
+
+// Roles of the artifacts that a runner needs. A batch may have several artifacts of candidates.
+const (
+	RoleCandidates = "candidates"
+	RoleReference  = "reference"
+	RoleHarness    = "harness"
+)
+
+// Levels of numerics: how much accuracy a schedule's algorithms may lose, strictest first. Package schedule defines
+// what each allows.
+const (
+	NumericsStrict  = "strict"
+	NumericsDefault = "default"
+	NumericsFast    = "fast"
+)
+
+// ModelFiles returns all files needed to read the models of a job: models first, in their order, then seeds.
+func ModelFiles(m *tilthv1.ModelSpec) []*tilthv1.ArtifactRef {
+	files := []*tilthv1.ArtifactRef{m.GetFile()}
+	for _, o := range m.GetOthers() {
+		files = append(files, o.GetFile())
+	}
+	for _, s := range m.GetSeeds() {
+		files = append(files, s.GetFile())
+	}
+	return files
+}

@@ -125,10 +125,9 @@ func (e *Coordinator) granted(ctx context.Context, response *tilthv1.LeaseWorkRe
 }
 
 // Heartbeat renews an agent's session and the leases that it lists, and takes back leases that it should have listed.
-// wanted reports that work for the agent waits in another shard.
-func (e *Coordinator) Heartbeat(ctx context.Context, session string, listed []*tilthv1.LeaseToken, wanted bool) (*tilthv1.HeartbeatResponse, error) {
+func (e *Coordinator) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) (*tilthv1.HeartbeatResponse, error) {
 	e.mu.Lock()
-	response, lost, err := e.machine.Heartbeat(session, listed, wanted)
+	response, lost, err := e.machine.Heartbeat(req)
 	if err != nil || len(lost) == 0 {
 		e.mu.Unlock()
 		return response, err

@@ -8,6 +8,6 @@ import (
 
 // Heartbeat implements tilthv1.AgentServiceServer.
 func (s *Services) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) (*tilthv1.HeartbeatResponse, error) {
-	response, err := s.coordinator.Heartbeat(ctx, req.GetSession(), req.GetLeases(), req.GetWantedElsewhere())
+	response, err := s.coordinator.Heartbeat(ctx, req)
 	return response, s.status(err)
 }

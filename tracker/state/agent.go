@@ -36,6 +36,8 @@ type agent struct {
 	failures policy.FailureRecord
 	// Set while its last heartbeat reported work waiting for it in another shard.
 	wanted bool
+	// The processes for which it waits to use its machine; empty if it does not wait.
+	machineHeldBy string
 	// The session is void: the agent left or missed its deadline.
 	gone bool
 	// Its element in Machine.gone.

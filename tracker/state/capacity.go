@@ -91,6 +91,8 @@ func (m *Machine) idleFor(a *agent, now time.Time) tilthv1.WaitReason {
 		return tilthv1.WaitReason_WAIT_REASON_QUARANTINED
 	case a.failures.CoolsDown(now):
 		return tilthv1.WaitReason_WAIT_REASON_RESTING
+	case a.machineHeldBy != "":
+		return tilthv1.WaitReason_WAIT_REASON_MACHINE
 	}
 	return 0
 }
@@ -110,7 +112,7 @@ func (s *supply) lacking(j *job) tilthv1.WaitReason {
 		return 0
 	}
 	for _, reason := range []tilthv1.WaitReason{
-		tilthv1.WaitReason_WAIT_REASON_SILENT, tilthv1.WaitReason_WAIT_REASON_RESTING,
+		tilthv1.WaitReason_WAIT_REASON_MACHINE, tilthv1.WaitReason_WAIT_REASON_SILENT, tilthv1.WaitReason_WAIT_REASON_RESTING,
 		tilthv1.WaitReason_WAIT_REASON_QUARANTINED, tilthv1.WaitReason_WAIT_REASON_CORDONED,
 	} {
 		if s.unavailable[reason] != nil {
@@ -130,6 +132,11 @@ func (s *supply) lacking(j *job) tilthv1.WaitReason {
 func (m *Machine) blocked(known *supplies, j *job) (*supply, tilthv1.WaitReason) {
 	for _, needed := range slices.Backward(j.classes()) { // devices first: they are the scarcest
 		if j.lease != nil && needed == j.class() {
+			if a := j.lease.agent; m.idleFor(a, m.cfg.Clock()) == tilthv1.WaitReason_WAIT_REASON_MACHINE {
+				s := &supply{of: needed, unavailable: map[tilthv1.WaitReason]*unavailableAgents{}}
+				s.unavailable[tilthv1.WaitReason_WAIT_REASON_MACHINE] = &unavailableAgents{count: 1, some: []*agent{a}}
+				return s, tilthv1.WaitReason_WAIT_REASON_MACHINE
+			}
 			continue // it already has one
 		}
 		s := m.supply(known, needed)

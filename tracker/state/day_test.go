@@ -134,7 +134,7 @@ func (d *day) pass(during time.Duration) {
 					leases = nil
 				}
 			}
-			if _, _, err := d.m.Heartbeat(session, leases, false); err != nil {
+			if _, _, err := d.m.Heartbeat(&tilthv1.HeartbeatRequest{Session: session, Leases: leases}); err != nil {
 				d.Fatal(err)
 			}
 		}

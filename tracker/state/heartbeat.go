@@ -12,15 +12,15 @@ import (
 
 // Heartbeat renews an agent's session and the leases that it lists. lost holds leases that the agent should have
 // listed but did not; the caller must take them back with TakeBack. Deadlines are not stored, so a heartbeat writes
-// nothing; they start over after a restart. wanted reports that work for the agent waits in another shard.
-func (m *Machine) Heartbeat(session string, listed []*tilthv1.LeaseToken, wanted bool) (response *tilthv1.HeartbeatResponse, lost Lost, err error) {
-	a, err := m.live(session)
+// nothing; they start over after a restart.
+func (m *Machine) Heartbeat(req *tilthv1.HeartbeatRequest) (response *tilthv1.HeartbeatResponse, lost Lost, err error) {
+	a, err := m.live(req.GetSession())
 	if err != nil {
 		return nil, nil, err
 	}
-	a.wanted = wanted
+	a.wanted, a.machineHeldBy = req.GetWantedElsewhere(), req.GetMachineHeldBy()
 	response = &tilthv1.HeartbeatResponse{
-		Dropped: m.renew(a, listed), Calibrate: m.toCalibrate(a), HeartbeatInterval: durationpb.New(m.heartbeatInterval()),
+		Dropped: m.renew(a, req.GetLeases()), Calibrate: m.toCalibrate(a), HeartbeatInterval: durationpb.New(m.heartbeatInterval()),
 		WorkWaits: m.waitsFor(a),
 	}
 	return response, m.unheard(a), nil

@@ -71,7 +71,7 @@ func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) st
 // unavailableReasons are the reasons for not giving work to a joined agent.
 var unavailableReasons = []tilthv1.WaitReason{
 	tilthv1.WaitReason_WAIT_REASON_QUARANTINED, tilthv1.WaitReason_WAIT_REASON_CORDONED,
-	tilthv1.WaitReason_WAIT_REASON_RESTING, tilthv1.WaitReason_WAIT_REASON_SILENT,
+	tilthv1.WaitReason_WAIT_REASON_RESTING, tilthv1.WaitReason_WAIT_REASON_SILENT, tilthv1.WaitReason_WAIT_REASON_MACHINE,
 }
 
 // explainUnavailable explains why an agent is given no work, until when, and how to change that.
@@ -97,6 +97,8 @@ func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string
 	case tilthv1.WaitReason_WAIT_REASON_RESTING:
 		until, why, _ := a.failures.Last()
 		return fmt.Sprintf("is in cooldown until %s: %s", formatTime(until), clip(why, maxQuoted))
+	case tilthv1.WaitReason_WAIT_REASON_MACHINE:
+		return "waits for its machine, held by " + clip(a.machineHeldBy, maxQuoted) + ": wait for it, or end it"
 	}
 	return "is silent since " + formatTime(a.seen)
 }

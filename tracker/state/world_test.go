@@ -179,7 +179,7 @@ func (w *world) pass(d time.Duration, s signs) {
 				if s == lively {
 					listed = w.leasesOf(session)
 				}
-				_, lost, err := w.m.Heartbeat(session, listed, false)
+				_, lost, err := w.m.Heartbeat(&tilthv1.HeartbeatRequest{Session: session, Leases: listed})
 				if err != nil {
 					w.Fatal(err)
 				}

@@ -22,6 +22,8 @@ type Summary struct {
 	Errors      map[string]int `json:"errors"`
 	DeadLetters int            `json:"dead_letters"`
 	TimeShares  Shares         `json:"time_shares"`
+	// MachineWait is absent if other processes never kept the job from its machine.
+	MachineWait *MachineWait `json:"machine_wait,omitempty"`
 	// TrialSeconds is the job's time per trial; null without trials.
 	TrialSeconds *float64 `json:"trial_s"`
 	// UntunedSeconds and BestSeconds are the weighted sums over all tasks, and LimitSeconds the machine's
@@ -30,6 +32,22 @@ type Summary struct {
 	BestSeconds    *float64      `json:"best_s"`
 	LimitSeconds   *float64      `json:"limit_s"`
 	Tasks          []TaskSummary `json:"tasks"`
+}
+
+// MachineWait describes how long other processes kept a job from its machine.
+type MachineWait struct {
+	// Seconds and Holders are the total time and the last processes, on this machine only.
+	Seconds float64         `json:"waited_s"`
+	Holders []MachineHolder `json:"held_by"`
+	// Message describes the wait for people.
+	Message string `json:"message"`
+}
+
+// MachineHolder is a process that held a machine's lock.
+type MachineHolder struct {
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
 }
 
 // TaskSummary is one task of a Summary.

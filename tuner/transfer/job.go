@@ -3,7 +3,12 @@ package transfer
 import (
 	"cmp"
 	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/searchspace"
 	"github.com/tilth-dev/tilth/costmodel"
 )
@@ -110,4 +115,144 @@ func step(n int) int {
 		at = next
 	}
 	return at
+}
+
+// Guess is a schedule that was never measured.
+type Guess struct {
+	Point    searchspace.Point
+	Schedule *schedule.Schedule
+	// Seconds is the predicted latency.
+	Seconds float64
+	// Default is set for the default schedule, which is used when nothing is known.
+	Default bool
+}
+
+const (
+	// guessDraws points are drawn for a guess; the analytic cost drafts guessDrafted of them.
+	guessDraws   = 384
+	guessDrafted = 64
+	// guessGain is the predicted speed-up over the default schedule from which a schedule is preferred to it.
+	guessGain = 1.05
+)
+
+// Guesses returns the schedule that the model predicts to be fastest for each algorithm of a space with a
+// legal point. It returns none if there are no measurements. The same history gives the same guesses.
+func (h *History) Guesses(s *searchspace.Space) ([]Guess, error) {
+	if h == nil {
+		return nil, nil
+	}
+	m, err := h.learnt()
+	if err != nil || m == nil {
+		return nil, err
+	}
+	defaults, err := h.predicted(s, m, s.Defaults())
+	if err != nil {
+		return nil, err
+	}
+	others, err := h.predicted(s, m, h.promising(s))
+	for k, d := range defaults {
+		defaults[k].Default = true
+		for _, g := range others {
+			if s.Algorithm(g.Point) == s.Algorithm(d.Point) && g.Seconds*guessGain < d.Seconds && g.Seconds < defaults[k].Seconds {
+				defaults[k] = g
+			}
+		}
+	}
+	return defaults, err
+}
+
+// promising returns the points of similar tasks, the hand-written ones, and the analytically best of a fixed sample.
+func (h *History) promising(s *searchspace.Space) []searchspace.Point {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var drawn []searchspace.Point
+	for range guessDraws {
+		if p, ok := s.Random(rng); ok {
+			drawn = append(drawn, p)
+		}
+	}
+	s.Sort(drawn)
+	points := append(h.near(s, s.Workload.Digest()), s.Seeds()...)
+	return append(points, drawn[:min(guessDrafted, len(drawn))]...)
+}
+
+// predicted returns guesses for the points that apply, in order.
+func (h *History) predicted(s *searchspace.Space, m *costmodel.Model, points []searchspace.Point) ([]Guess, error) {
+	var list []Guess
+	var rows []Row
+	for _, p := range points {
+		if sch, err := s.Apply(p); err == nil {
+			list, rows = append(list, Guess{Point: p, Schedule: sch}), append(rows, Describe(s, p, sch))
+		}
+	}
+	times, err := m.Times(rows)
+	for k := range list {
+		list[k].Seconds = math.Exp2(times[k]) * 1e-9
+	}
+	return list, err
+}
+
+const (
+	// nearTasks is the number of neighbouring tasks to take points from.
+	nearTasks = 6
+	// pointsPerNeighbour is the number of points taken from each neighbour; neighbourSlack is how much slower than
+	// its best they may be.
+	pointsPerNeighbour = 6
+	neighbourSlack     = 1.25
+	// unrelatedDistance is the distance added between workloads of different classes whose spaces have the same knobs.
+	unrelatedDistance = 8
+)
+
+// near returns points of s that were fast for the same workload on a sibling target or for similar workloads.
+// The nearest task comes first, and the best points of all tasks come before the second best.
+func (h *History) near(s *searchspace.Space, digest string) []searchspace.Point {
+	tasks := h.neighbours(s, digest)
+	var points []searchspace.Point
+	seen := map[string]bool{}
+	for rank := range pointsPerNeighbour {
+		for _, t := range tasks {
+			r := t.derive()
+			if rank >= len(r.ranked) || r.ranked[rank].LatencySeconds > neighbourSlack*r.ranked[0].LatencySeconds {
+				continue
+			}
+			if p, ok := s.Parse(r.ranked[rank].Origin); ok && !seen[p.Key()] {
+				seen[p.Key()] = true
+				points = append(points, p)
+			}
+		}
+	}
+	return points
+}
+
+// neighbours returns the tasks nearest to a workload, excluding the workload itself on the same target.
+func (h *History) neighbours(s *searchspace.Space, digest string) []*Task {
+	type neighbour struct {
+		task     *Task
+		distance float64
+	}
+	own, knobs, flop := expr.ShapeOf(s.Workload.Text()), knobNames(s), s.Workload.Flop()
+	var list []neighbour
+	for _, t := range h.tasks {
+		r := t.derive()
+		sibling := t.Target.Fingerprint() != h.target.Fingerprint()
+		if len(r.ranked) == 0 || r.digest == digest && !sibling {
+			continue
+		}
+		d := own.Distance(r.shape)
+		if math.IsInf(d, 1) {
+			if r.knobs != knobs {
+				continue
+			}
+			d = unrelatedDistance + math.Abs(math.Log2((flop+1)/(t.Workload.Flop()+1)))
+		}
+		if sibling {
+			d += 0.5
+		}
+		list = append(list, neighbour{t, d})
+	}
+	slices.SortStableFunc(list, func(a, b neighbour) int { return cmp.Compare(a.distance, b.distance) })
+	var tasks []*Task
+	for _, n := range list[:min(nearTasks, len(list))] {
+		tasks = append(tasks, n.task)
+	}
+	return tasks
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -29,8 +30,7 @@ type Lock struct {
 	gate, main string
 	// device is the lock file of one of the host's devices; empty for timing on the processors.
 	device string
-	// notices reports long waits; nil disables reports.
-	notices *notices
+	waits  *waits
 }
 
 // DefaultDir returns the folder that the processes of a user share on this host.
@@ -43,7 +43,8 @@ func New(dir string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("host lock: %w", err)
 	}
-	return &Lock{gate: filepath.Join(dir, "host.gate.lock"), main: filepath.Join(dir, "host.lock")}, nil
+	w := &waits{log: slog.New(slog.DiscardHandler), first: firstNotice, after: blockedAfter, limit: maxWait}
+	return &Lock{gate: filepath.Join(dir, "host.gate.lock"), main: filepath.Join(dir, "host.lock"), waits: w}, nil
 }
 
 // Compute waits until nothing is timed, and prevents timing until release is called. Any number of holders
@@ -70,19 +71,20 @@ func (l *Lock) On(device string) *Lock {
 }
 
 func (l *Lock) acquire(ctx context.Context, how int) (release func(), err error) {
-	l.notices.enter()
-	defer func() { l.notices.leave(err) }()
+	l.waits.enter()
+	defer func() { l.waits.leave(err) }()
 	return l.pass(ctx, how)
 }
 
 // timeOnDevice locks the device first, so that waiting for a device does not block the processors.
 func (l *Lock) timeOnDevice(ctx context.Context) (release func(), err error) {
-	l.notices.enter()
-	defer func() { l.notices.leave(err) }()
+	l.waits.enter()
+	defer func() { l.waits.leave(err) }()
 	device, err := l.lockFile(ctx, l.device, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
+	sign(device)
 	host, err := l.pass(ctx, syscall.LOCK_SH)
 	if err != nil {
 		device.Close()
@@ -102,6 +104,7 @@ func (l *Lock) pass(ctx context.Context, how int) (release func(), err error) {
 		return nil, err
 	}
 	// Closing the only descriptor releases the lock, as does the end of the process.
+	sign(main)
 	return func() { main.Close() }, nil
 }
 
@@ -134,7 +137,9 @@ func (l *Lock) flock(ctx context.Context, f *os.File, how int) error {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return err
 		}
-		l.notices.look(l)
+		if err := l.waits.look(l); err != nil {
+			return err
+		}
 		timer.Reset(poll)
 		poll = min(2*poll, maxPoll)
 	}
@@ -142,32 +147,63 @@ func (l *Lock) flock(ctx context.Context, f *os.File, how int) error {
 
 // Holder is another process that holds the lock.
 type Holder struct {
-	PID int
+	PID int `json:"pid"`
 	// Command is the program name and its first argument, or "" if unknown.
-	Command string
+	Command string `json:"command"`
+	// Since is when it acquired the lock, or the start of this process's wait if that is unknown.
+	Since time.Time `json:"since"`
 }
 
 // String formats the holder for messages.
 func (h Holder) String() string {
-	if h.Command == "" {
-		return fmt.Sprintf("process %d", h.PID)
+	text := fmt.Sprintf("process %d", h.PID)
+	if h.Command != "" {
+		text += " (" + h.Command + ")"
 	}
-	return fmt.Sprintf("process %d (%s)", h.PID, h.Command)
+	if !h.Since.IsZero() {
+		text += " since " + h.Since.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// sign records in a lock file that this process has just acquired it. Others only read that for messages.
+func sign(f *os.File) {
+	_, _ = f.WriteAt(fmt.Appendf(nil, "%10d %19d\n", os.Getpid(), time.Now().UnixNano()), 0)
+}
+
+// signed returns when a process acquired a lock file, or zero if another one signed it since.
+func signed(path string, pid int) time.Time {
+	var signer int
+	var nanos int64
+	f, err := os.Open(path)
+	if err != nil {
+		return time.Time{}
+	}
+	defer f.Close()
+	if _, err := fmt.Fscanf(io.LimitReader(f, 31), "%d %d\n", &signer, &nanos); err != nil || signer != pid {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos)
 }
 
 // Holders returns the other processes that currently compute or time. For a lock returned by On, it returns
 // those that block timing on that device. It returns none if the kernel does not list locks like Linux.
 func (l *Lock) Holders() []Holder {
-	pids := lockers(l.main, l.device != "")
+	list := HoldersOf(l.main, l.device != "")
 	if l.device != "" {
-		pids = append(pids, lockers(l.device, true)...)
+		list = append(list, HoldersOf(l.device, true)...)
 	}
+	slices.SortFunc(list, func(a, b Holder) int { return a.PID - b.PID })
+	return slices.CompactFunc(list, func(a, b Holder) bool { return a.PID == b.PID })
+}
+
+// HoldersOf returns the other processes that hold an flock(2) on a file, or only an exclusive one.
+func HoldersOf(path string, alone bool) (list []Holder) {
+	pids := lockers(path, alone)
 	slices.Sort(pids)
-	own := os.Getpid()
-	var list []Holder
 	for _, pid := range slices.Compact(pids) {
-		if pid != own {
-			list = append(list, Holder{pid, command(pid)})
+		if pid != os.Getpid() {
+			list = append(list, Holder{pid, command(pid), signed(path, pid)})
 		}
 	}
 	return list
@@ -204,32 +240,54 @@ func lockers(path string, alone bool) (pids []int) {
 }
 
 func command(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return ""
 	}
-	words := strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+	words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 	words[0] = filepath.Base(words[0])
-	return strings.ToValidUTF8(strings.Join(words[:min(2, len(words))], " "), "?")
+	text := strings.Join(words[:min(2, len(words))], " ")
+	return strings.ToValidUTF8(text[:min(len(text), 100)], "?")
 }
 
-// firstNotice is the wait after which the first notice is logged; most batches are faster. Each further
-// notice comes after twice the time.
-const firstNotice = 5 * time.Second
+const (
+	// firstNotice is the wait after which the first notice is logged; most batches are faster. Each further notice
+	// comes after twice the time.
+	firstNotice = 5 * time.Second
+	// blockedAfter is the wait after which another process is considered to block this one, and lookEvery the interval
+	// at which waiters look who that is.
+	blockedAfter, lookEvery = 500 * time.Millisecond, 500 * time.Millisecond
+	// maxWait is the default of Limit.
+	maxWait = 10 * time.Minute
+)
 
-// notices logs long waits, once for all waiters of a lock.
-type notices struct {
-	log   *slog.Logger
-	first time.Duration
-	mu    sync.Mutex
-	// waiting counts the waiters. The next notice is due once none of them has acquired the lock for that long.
+// waits describes what all waiters of a lock in this process wait for.
+type waits struct {
+	log                 *slog.Logger
+	first, after, limit time.Duration
+	expired             func(error)
+
+	mu sync.Mutex
+	// waiting counts the waiters. None of them has acquired the lock since the time since.
 	waiting int
 	since   time.Time
-	due     time.Duration
+	// due is the wait at which the next notice is logged.
+	due    time.Duration
+	looked time.Time
+	// holders are the other processes that block this one now, and last those that did so last.
+	holders, last []Holder
+	// total is the time for which this process was blocked before.
+	total time.Duration
 }
 
 // Announce makes the lock log which process it waits for. It must be called before any other method.
-func (l *Lock) Announce(log *slog.Logger) { l.notices = &notices{log: log, first: firstNotice} }
+func (l *Lock) Announce(log *slog.Logger) { l.waits.log = log }
+
+// Limit changes the time, 10 min by default, after which waiting for other processes fails. expired, if not nil, is
+// called with the error. It must be called before any other method.
+func (l *Lock) Limit(limit time.Duration, expired func(error)) {
+	l.waits.limit, l.waits.expired = limit, expired
+}
 
 // Announced returns the lock in DefaultDir after Announce.
 func Announced(log *slog.Logger) (*Lock, error) {
@@ -240,52 +298,102 @@ func Announced(log *slog.Logger) (*Lock, error) {
 	return lock, err
 }
 
-func (n *notices) enter() {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.waiting++; n.waiting == 1 {
-		n.since, n.due = time.Now(), n.first
-	}
-}
+// ErrInUse is returned if other processes hold the lock for too long.
+var ErrInUse = errors.New("the machine is in use")
 
-func (n *notices) leave(err error) {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.waiting--; err == nil {
-		n.since, n.due = time.Now(), n.first
-	}
-}
-
-// look logs a notice if one is due.
-func (n *notices) look(l *Lock) {
-	if n == nil || !n.isDue() {
-		return
-	}
+// Refused returns an error that names the processes that hold the lock now, or nil.
+func (l *Lock) Refused() error {
 	if holders := l.Holders(); len(holders) > 0 {
-		n.log.Warn("waiting for the machine: another process computes or times something on it; let it end, or end it", "held_by", join(holders))
+		return fmt.Errorf("%w by %s: let it end, or end it", ErrInUse, Join(holders))
+	}
+	return nil
+}
+
+// Blocked returns the other processes for which this one has been waiting for a while, or none.
+func (l *Lock) Blocked() []Holder {
+	l.waits.mu.Lock()
+	defer l.waits.mu.Unlock()
+	return l.waits.holders
+}
+
+// Waited returns how long other processes blocked this one, and those that did so last.
+func (l *Lock) Waited() (time.Duration, []Holder) {
+	l.waits.mu.Lock()
+	defer l.waits.mu.Unlock()
+	return l.waits.total, l.waits.last
+}
+
+func (w *waits) enter() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting++; w.waiting == 1 {
+		w.since, w.due = time.Now(), w.first
 	}
 }
 
-func (n *notices) isDue() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if time.Since(n.since) < n.due {
-		return false
+func (w *waits) leave(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting--
+	if err != nil && w.waiting > 0 {
+		return
 	}
-	n.due = max(2*n.due, n.first)
-	return true
+	w.unblock(time.Now())
 }
 
-func join(holders []Holder) string {
-	names := make([]string, len(holders))
-	for k, h := range holders {
-		names[k] = h.String()
+// unblock ends the wait for other processes, if there is one.
+func (w *waits) unblock(now time.Time) {
+	if len(w.holders) > 0 {
+		w.total += now.Sub(w.since)
+	}
+	w.since, w.due, w.holders = now, w.first, nil
+}
+
+// look finds out who holds the lock, from time to time, and logs a notice if one is due. It returns an error if the
+// wait exceeds its limit.
+func (w *waits) look(l *Lock) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	waited := now.Sub(w.since)
+	if waited < w.after || now.Sub(w.looked) < min(lookEvery, w.after) {
+		return nil
+	}
+	w.looked = now
+	holders := l.Holders()
+	if len(holders) == 0 {
+		w.unblock(now)
+		return nil
+	}
+	w.holders = holders
+	for k := range w.holders {
+		if w.holders[k].Since.IsZero() {
+			w.holders[k].Since = w.since // at the latest
+		}
+	}
+	w.last = w.holders
+	if waited >= w.limit {
+		err := fmt.Errorf("%w by %s, after waiting for %v: let it end, or end it", ErrInUse, Join(w.holders), waited.Round(time.Second))
+		if w.expired != nil {
+			w.expired(err)
+		}
+		return err
+	}
+	if waited >= w.due {
+		w.due = max(2*w.due, w.first)
+		w.log.Warn("waiting for the machine: another process computes or times something on it; let it end, or end it", "held_by", Join(w.holders))
+	}
+	return nil
+}
+
+// Join lists the first few holders for messages.
+func Join(holders []Holder) string {
+	var names []string
+	for _, h := range holders[:min(len(holders), 3)] {
+		names = append(names, h.String())
+	}
+	if more := len(holders) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
 }
@@ -294,7 +402,7 @@ func join(holders []Holder) string {
 func (l *Lock) gaveUp(ctx context.Context, began time.Time) error {
 	cause := context.Cause(ctx)
 	if holders := l.Holders(); len(holders) > 0 {
-		return fmt.Errorf("waited %v for the machine, which %s holds (wait for it, or end it): %w", time.Since(began).Round(time.Second), join(holders), cause)
+		return fmt.Errorf("waited %v for the machine, held by %s (wait for it, or end it): %w", time.Since(began).Round(time.Second), Join(holders), cause)
 	}
 	return fmt.Errorf("waiting for the machine: %w", cause)
 }

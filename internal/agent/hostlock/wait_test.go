@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -57,7 +58,7 @@ func announcing(t *testing.T) (l *Lock, log *bytes.Buffer) {
 	}
 	log = &bytes.Buffer{}
 	l.Announce(slog.New(slog.NewTextHandler(log, nil)))
-	l.notices.first = 0
+	l.waits.first, l.waits.after = 0, 0
 	return l, log
 }
 
@@ -94,7 +95,7 @@ func TestWaitingNamesTheProcessThatHasTheLock(t *testing.T) {
 	holder := fmt.Sprintf("process %d (hostlock.test another)", holdElsewhere(t, filepath.Dir(l.main)))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := l.Compute(ctx); err == nil || !strings.Contains(err.Error(), "which "+holder+" holds") {
+	if _, err := l.Compute(ctx); err == nil || !strings.Contains(err.Error(), "held by "+holder+" since ") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(log.String(), "waiting for the machine") || !strings.Contains(log.String(), holder) {
@@ -132,5 +133,24 @@ func TestOwnLockIsNotReported(t *testing.T) {
 	defer cancel()
 	if _, err := l.Compute(ctx); err == nil || strings.Contains(err.Error(), "process") || log.Len() > 0 {
 		t.Errorf("got %v and the log %q", err, log.String())
+	}
+}
+
+// TestLongWaitsFail checks the limit of a wait, and what is known of it meanwhile and afterwards.
+func TestLongWaitsFail(t *testing.T) {
+	l, _ := announcing(t)
+	var expired error
+	l.Limit(0, func(err error) { expired = err })
+	before := time.Now().Add(-time.Second)
+	pid := holdElsewhere(t, filepath.Dir(l.main))
+	if err := l.Refused(); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("in use by process %d ", pid)) {
+		t.Errorf("refused by %v", err)
+	}
+	if _, err := l.Compute(t.Context()); !errors.Is(err, ErrInUse) || expired == nil {
+		t.Errorf("%v and %v, want an error", err, expired)
+	}
+	waited, last := l.Waited()
+	if waited <= 0 || len(last) != 1 || last[0].PID != pid || last[0].Since.Before(before) || last[0].Since.After(time.Now()) || len(l.Blocked()) > 0 {
+		t.Errorf("waited %v for %v, and now for %v", waited, last, l.Blocked())
 	}
 }

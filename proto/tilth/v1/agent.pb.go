@@ -647,8 +647,11 @@ type HeartbeatRequest struct {
 	Leases  []*LeaseToken          `protobuf:"bytes,2,rep,name=leases,proto3" json:"leases,omitempty"`
 	// Work for the agent waits in another shard: a lease that it has held for a full time slice may be revoked.
 	WantedElsewhere bool `protobuf:"varint,130,opt,name=wanted_elsewhere,json=wantedElsewhere,proto3" json:"wanted_elsewhere,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The processes that keep the agent from its machine, on which they compute or time: pid, command, and since when.
+	// Empty = it does not wait for the machine.
+	MachineHeldBy string `protobuf:"bytes,131,opt,name=machine_held_by,json=machineHeldBy,proto3" json:"machine_held_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
@@ -700,6 +703,13 @@ func (x *HeartbeatRequest) GetWantedElsewhere() bool {
 		return x.WantedElsewhere
 	}
 	return false
+}
+
+func (x *HeartbeatRequest) GetMachineHeldBy() string {
+	if x != nil {
+		return x.MachineHeldBy
+	}
+	return ""
 }
 
 type HeartbeatResponse struct {
@@ -2547,11 +2557,12 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\x12\x1f\n" +
 	"\asubject\x18\x02 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asubject\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x19\n" +
-	"\x04life\x18n \x01(\tB\x05\x90\xb5\x18\x80\x01R\x04life\"\x94\x01\n" +
+	"\x04life\x18n \x01(\tB\x05\x90\xb5\x18\x80\x01R\x04life\"\xc4\x01\n" +
 	"\x10HeartbeatRequest\x12\x1f\n" +
 	"\asession\x18\x01 \x01(\tB\x05\x90\xb5\x18\x80\x01R\asession\x123\n" +
 	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenB\x05\x88\xb5\x18\x80 R\x06leases\x12*\n" +
-	"\x10wanted_elsewhere\x18\x82\x01 \x01(\bR\x0fwantedElsewhere\"\xcb\x01\n" +
+	"\x10wanted_elsewhere\x18\x82\x01 \x01(\bR\x0fwantedElsewhere\x12.\n" +
+	"\x0fmachine_held_by\x18\x83\x01 \x01(\tB\x05\x90\xb5\x18\x80\bR\rmachineHeldBy\"\xcb\x01\n" +
 	"\x11HeartbeatResponse\x12.\n" +
 	"\adropped\x18\x01 \x03(\v2\x14.tilth.v1.LeaseTokenR\adropped\x12\x1c\n" +
 	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\x12H\n" +

@@ -51,6 +51,8 @@ const (
 	WaitReason_WAIT_REASON_RETRY WaitReason = 9
 	// The agents that could continue are busy, and other jobs are first.
 	WaitReason_WAIT_REASON_TURN WaitReason = 10
+	// The agents that could continue wait for their machines, on which other processes compute or time.
+	WaitReason_WAIT_REASON_MACHINE WaitReason = 11
 )
 
 // Enum value maps for WaitReason.
@@ -67,6 +69,7 @@ var (
 		8:  "WAIT_REASON_QUOTA",
 		9:  "WAIT_REASON_RETRY",
 		10: "WAIT_REASON_TURN",
+		11: "WAIT_REASON_MACHINE",
 	}
 	WaitReason_value = map[string]int32{
 		"WAIT_REASON_UNSPECIFIED": 0,
@@ -80,6 +83,7 @@ var (
 		"WAIT_REASON_QUOTA":       8,
 		"WAIT_REASON_RETRY":       9,
 		"WAIT_REASON_TURN":        10,
+		"WAIT_REASON_MACHINE":     11,
 	}
 )
 
@@ -280,7 +284,7 @@ const file_tilth_v1_wait_proto_rawDesc = "" +
 	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\x128\n" +
 	"\n" +
 	"time_spent\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\x12\x1b\n" +
-	"\ttime_runs\x18\x03 \x01(\bR\btimeRuns*\xa6\x02\n" +
+	"\ttime_runs\x18\x03 \x01(\bR\btimeRuns*\xbf\x02\n" +
 	"\n" +
 	"WaitReason\x12\x1b\n" +
 	"\x17WAIT_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
@@ -294,7 +298,8 @@ const file_tilth_v1_wait_proto_rawDesc = "" +
 	"\x11WAIT_REASON_QUOTA\x10\b\x12\x15\n" +
 	"\x11WAIT_REASON_RETRY\x10\t\x12\x14\n" +
 	"\x10WAIT_REASON_TURN\x10\n" +
-	"B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x12\x17\n" +
+	"\x13WAIT_REASON_MACHINE\x10\vB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_wait_proto_rawDescOnce sync.Once
