@@ -276,8 +276,30 @@ func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *tar
 		return nil, err
 	}
 	o.Target, o.Toolchain, o.Choices, o.Parallel, o.Output, o.Objects = t, tc, choices, runtime.NumCPU(), output, objects
+	_, live := terminalOf(k.stderr)
+	o.Progress = compileProgress(k.stderr, live, time.Now)
 	o.Apart = true // equal schedules give equal packages, whatever the cache and the number of processors
 	return aot.Compile(ctx, p, o)
+}
+
+// progressEvery is the interval of lines about a compilation where they cannot be rewritten.
+const progressEvery = 10 * time.Second
+
+// compileProgress returns a function that writes the number of compiled kernels: in one line that is rewritten on a
+// terminal and erased at the end, or else at intervals.
+func compileProgress(w io.Writer, live bool, now func() time.Time) func(compiled, all int) {
+	last := now()
+	return func(compiled, all int) {
+		switch {
+		case live && compiled == all:
+			fmt.Fprint(w, "\r\x1b[K")
+		case live:
+			fmt.Fprintf(w, "\rcompiling kernels %d/%d", compiled, all)
+		case compiled < all && now().Sub(last) >= progressEvery:
+			last = now()
+			fmt.Fprintf(w, "compiling kernels %d/%d\n", compiled, all)
+		}
+	}
 }
 
 // objects returns the user's cache of compiled kernels, or nil if disabled.

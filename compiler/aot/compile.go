@@ -44,6 +44,8 @@ type Options struct {
 	Output string
 	// Objects, if not nil, caches compiled objects.
 	Objects *toolchain.Objects
+	// Progress, if not nil, receives the number of compiled sources of a package after each. Calls do not overlap.
+	Progress func(compiled, all int)
 	// Apart makes each task a separate translation unit, as Objects does. The package then depends neither on
 	// Objects nor on Parallel, at the cost of more compiler runs.
 	Apart bool
@@ -256,7 +258,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	path := filepath.Join(dir, objectName)
 	build := toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
 		Flags: hidden, SOName: soName(c.options.Prefix), Headers: c.runtime.Headers, Embedded: c.embedded, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
-		Objects: c.options.Objects}
+		Objects: c.options.Objects, Progress: c.options.Progress}
 	build.AddOwn(c.own)
 	build.AddLibraries(c.libraries, c.libraryCheck)
 	if err = c.options.Toolchain.Build(ctx, build, path); err != nil {

@@ -73,6 +73,8 @@ type Build struct {
 	Limits   Limits
 	// Objects, if not nil, caches object files between builds.
 	Objects *Objects `json:"-"`
+	// Progress, if not nil, receives the number of compiled sources after each. Calls do not overlap.
+	Progress func(compiled, all int) `json:"-"`
 }
 
 // Embedded is a build of device code with the name of its output file.
@@ -188,6 +190,8 @@ func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]str
 	objects := make([]string, len(b.Sources))
 	slots := make(chan struct{}, max(b.Parallel, 1))
 	var wait sync.WaitGroup
+	var mu sync.Mutex
+	compiled := 0
 	for k, source := range b.Sources {
 		objects[k] = strings.TrimSuffix(source.Name, ".c") + ".o"
 		slots <- struct{}{}
@@ -198,6 +202,12 @@ func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]str
 			}
 			if err := tc.compile(ctx, b, dir, source.Name, objects[k]); err != nil {
 				cancel(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if compiled++; b.Progress != nil {
+				b.Progress(compiled, len(b.Sources))
 			}
 		})
 	}

@@ -52,9 +52,14 @@ func TestBuildMakesWhatIsAsked(t *testing.T) {
 	}
 	for name, b := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := tc.Build(t.Context(), b, filepath.Join(dir, "out")); err != nil {
-				t.Fatal(err)
+			dir, last := t.TempDir(), 0
+			b.Progress = func(compiled, all int) {
+				if last++; compiled != last || all != len(b.Sources) {
+					t.Errorf("%d of %d sources are said to be compiled after %d", compiled, all, last)
+				}
+			}
+			if err := tc.Build(t.Context(), b, filepath.Join(dir, "out")); err != nil || last != len(b.Sources) {
+				t.Fatal(last, err)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 				t.Errorf("left behind: %v", entries)
