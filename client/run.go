@@ -123,7 +123,7 @@ const cancelTimeout = 5 * time.Second
 // awaitRun follows a job to its end; waits is Run.Waits.
 func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
 	watch := func() error {
-		return c.WatchStatus(ctx, &tilthv1.WatchJobRequest{JobId: job.GetId(), Attached: true}, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
+		return c.Watch(ctx, &tilthv1.WatchJobRequest{JobId: job.GetId(), Attached: true}, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
 			if waits != nil {
 				waits(s.GetWait())
 			}
@@ -216,27 +216,21 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 	return "", "", lacking("no device is %q: see 'tilth devices list'", key)
 }
 
-// Watch works like agent.Watch, with refusals explained for people. Errors of visit are returned unchanged.
-func (c *Client) Watch(ctx context.Context, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
-	return c.WatchStatus(ctx, &tilthv1.WatchJobRequest{JobId: jobID, FromSequence: from}, visit, nil)
-}
-
-// WatchStatus works like agent.WatchStatus, with refusals explained for people.
-func (c *Client) WatchStatus(ctx context.Context, req *tilthv1.WatchJobRequest, visit func(*tilthv1.JobEvent) error,
+// Watch works like agent.Watch, with refusals explained for people. Errors of visit and status are returned unchanged.
+func (c *Client) Watch(ctx context.Context, req *tilthv1.WatchJobRequest, visit func(*tilthv1.JobEvent) error,
 	status func(*tilthv1.JobStatus) error,
 ) error {
 	var failure error
-	var hear func(*tilthv1.JobStatus) error
-	if status != nil {
-		hear = func(s *tilthv1.JobStatus) error {
-			failure = status(s)
+	if of := status; of != nil {
+		status = func(s *tilthv1.JobStatus) error {
+			failure = of(s)
 			return failure
 		}
 	}
-	err := agent.WatchStatus(ctx, c.conn, c.log, req, func(event *tilthv1.JobEvent) error {
+	err := agent.Watch(ctx, c.conn, c.log, req, func(event *tilthv1.JobEvent) error {
 		failure = visit(event)
 		return failure
-	}, hear)
+	}, status)
 	if err == nil || failure != nil || ctx.Err() != nil {
 		return err
 	}

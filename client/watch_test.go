@@ -100,10 +100,10 @@ func TestWatchResumesAfterAnInterruption(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []uint64
-			err := serve(t, &c.log).Watch(t.Context(), "j", c.from, func(e *tilthv1.JobEvent) error {
+			err := serve(t, &c.log).Watch(t.Context(), &tilthv1.WatchJobRequest{JobId: "j", FromSequence: c.from}, func(e *tilthv1.JobEvent) error {
 				got = append(got, e.GetSequence())
 				return nil
-			})
+			}, nil)
 			if err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("got %v, %v; want %v", got, err, c.want)
 			}
@@ -116,7 +116,7 @@ func TestWatchResumesAfterAnInterruption(t *testing.T) {
 
 func TestWatchRefusesAGap(t *testing.T) {
 	c := serve(t, &log{sequences: []uint64{1, 3}})
-	err := c.Watch(t.Context(), "j", 0, func(*tilthv1.JobEvent) error { return nil })
+	err := c.Watch(t.Context(), &tilthv1.WatchJobRequest{JobId: "j"}, func(*tilthv1.JobEvent) error { return nil }, nil)
 	if want := "watch job j: got event 3, want 2: the tracker's log has a gap"; errorText(err) != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -125,14 +125,14 @@ func TestWatchRefusesAGap(t *testing.T) {
 func TestWatchEndsWithItsCallbackAndItsContext(t *testing.T) {
 	c := serve(t, &log{sequences: []uint64{1, 2}, breaks: []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})
 	enough := errors.New("enough")
-	if err := c.Watch(t.Context(), "j", 0, func(*tilthv1.JobEvent) error { return enough }); !errors.Is(err, enough) {
+	if err := c.Watch(t.Context(), &tilthv1.WatchJobRequest{JobId: "j"}, func(*tilthv1.JobEvent) error { return enough }, nil); !errors.Is(err, enough) {
 		t.Errorf("error %v, want the visitor's", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	err := c.Watch(ctx, "j", 0, func(*tilthv1.JobEvent) error {
+	err := c.Watch(ctx, &tilthv1.WatchJobRequest{JobId: "j"}, func(*tilthv1.JobEvent) error {
 		cancel(enough)
 		return nil
-	})
+	}, nil)
 	if !errors.Is(err, enough) {
 		t.Errorf("error %v, want the context's cause", err)
 	}
@@ -192,7 +192,7 @@ func (r *replaced) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 
 func TestWatchReportsAReplacedHistory(t *testing.T) {
 	c := serve(t, &replaced{told: &tilthv1.JobEvent{Sequence: 1, At: timestamppb.New(time.Unix(7, 9))}})
-	err := c.Watch(t.Context(), "j", 0, func(*tilthv1.JobEvent) error { return nil })
+	err := c.Watch(t.Context(), &tilthv1.WatchJobRequest{JobId: "j"}, func(*tilthv1.JobEvent) error { return nil }, nil)
 	if !agent.History(err) {
 		t.Errorf("error %v", err)
 	}

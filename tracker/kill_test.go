@@ -120,10 +120,10 @@ func TestKillNineAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 	events := make(chan *tilthv1.JobEvent, 10000)
 	agents.Go(func() {
 		defer close(events)
-		err := agent.Watch(ctx, conn, w.logger(), job.GetId(), 0, func(e *tilthv1.JobEvent) error {
+		err := agent.Watch(ctx, conn, w.logger(), &tilthv1.WatchJobRequest{JobId: job.GetId()}, func(e *tilthv1.JobEvent) error {
 			events <- e
 			return nil
-		})
+		}, nil)
 		if err != nil {
 			t.Errorf("watch: %v", err)
 		}

@@ -109,10 +109,10 @@ func oneJob(ctx context.Context, t *testing.T, w *workers, owner, request string
 		return err
 	})
 	var seen []*tilthv1.JobEvent
-	err := agent.Watch(ctx, w.conn, w.logger(), id, 0, func(e *tilthv1.JobEvent) error {
+	err := agent.Watch(ctx, w.conn, w.logger(), &tilthv1.WatchJobRequest{JobId: id}, func(e *tilthv1.JobEvent) error {
 		seen = append(seen, e)
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		t.Errorf("job %s: %v", id, err)
 		return

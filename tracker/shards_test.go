@@ -235,11 +235,11 @@ func (j *watchedJobs) submit(request string) {
 		one := &watchedJob{}
 		j.all = append(j.all, one)
 		j.watches.Go(func() {
-			one.failed = agent.Watch(j.ctx, j.workers.conn, j.workers.logger(), id, 0, func(e *tilthv1.JobEvent) error {
+			one.failed = agent.Watch(j.ctx, j.workers.conn, j.workers.logger(), &tilthv1.WatchJobRequest{JobId: id}, func(e *tilthv1.JobEvent) error {
 				one.seen = append(one.seen, e)
 				j.events.Add(1)
 				return nil
-			})
+			}, nil)
 		})
 	}
 }

@@ -196,7 +196,7 @@ func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 	defer stopAgents()
 	runWorkers(living, t, &agents, w)
 	var seen []*tilthv1.JobEvent
-	err = agent.Watch(ctx, conn, w.logger(), submitted.GetJob().GetId(), 0, func(e *tilthv1.JobEvent) error {
+	err = agent.Watch(ctx, conn, w.logger(), &tilthv1.WatchJobRequest{JobId: submitted.GetJob().GetId()}, func(e *tilthv1.JobEvent) error {
 		switch seen = append(seen, e); len(seen) {
 		case 20:
 			began := time.Now()
@@ -215,7 +215,7 @@ func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 			b.standsBy()
 		}
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

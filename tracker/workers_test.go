@@ -66,7 +66,7 @@ func (w *workers) tune(ctx context.Context, lease *tilthv1.LeaseToken, job *tilt
 // awaitTrials waits until all trials are recorded.
 func (w *workers) awaitTrials(ctx context.Context, id string) error {
 	trials := 0
-	err := agent.Watch(ctx, w.conn, w.logger(), id, 0, func(e *tilthv1.JobEvent) error {
+	err := agent.Watch(ctx, w.conn, w.logger(), &tilthv1.WatchJobRequest{JobId: id}, func(e *tilthv1.JobEvent) error {
 		if e.GetTrial() != nil {
 			trials++
 		}
@@ -74,7 +74,7 @@ func (w *workers) awaitTrials(ctx context.Context, id string) error {
 			return errAllRecorded
 		}
 		return nil
-	})
+	}, nil)
 	if errors.Is(err, errAllRecorded) {
 		return nil
 	}

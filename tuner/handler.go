@@ -128,7 +128,7 @@ func (h *Handler) watch(ctx context.Context, jobID string, all chan<- update) er
 			return context.Cause(ctx)
 		}
 	}
-	return agent.WatchStatus(ctx, h.Conn, h.Logger, &tilthv1.WatchJobRequest{JobId: jobID},
+	return agent.Watch(ctx, h.Conn, h.Logger, &tilthv1.WatchJobRequest{JobId: jobID},
 		func(e *tilthv1.JobEvent) error { return send(update{event: e}) },
 		func(s *tilthv1.JobStatus) error { return send(update{status: s}) })
 }

@@ -291,7 +291,7 @@ func (f *farmUnderTest) recordedTrials(ctx context.Context) <-chan struct{} {
 		defer close(done)
 		defer close(recorded)
 		id := f.awaitJob(ctx)
-		_ = f.client.Watch(ctx, id, 0, func(e *tilthv1.JobEvent) error {
+		_ = f.client.Watch(ctx, &tilthv1.WatchJobRequest{JobId: id}, func(e *tilthv1.JobEvent) error {
 			if e.GetTrial() == nil {
 				return nil
 			}
@@ -301,7 +301,7 @@ func (f *farmUnderTest) recordedTrials(ctx context.Context) <-chan struct{} {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		})
+		}, nil)
 	}()
 	return recorded
 }

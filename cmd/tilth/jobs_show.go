@@ -127,12 +127,12 @@ func drawPast(ctx context.Context, tracker *client.Client, j *tilthv1.Job, drawi
 	tally := progress.NewTally(j, jobclient.References(j.GetSpec()))
 	recorded := newJobRow(j).Trials
 	if recorded > 0 {
-		err := tracker.Watch(ctx, j.GetId(), 0, func(event *tilthv1.JobEvent) error {
+		err := tracker.Watch(ctx, &tilthv1.WatchJobRequest{JobId: j.GetId()}, func(event *tilthv1.JobEvent) error {
 			if tally.Add(event); j.GetEndedAt() == nil && tally.Trials() >= recorded {
 				return errPresent
 			}
 			return nil
-		})
+		}, nil)
 		if err != nil && !errors.Is(err, errPresent) {
 			return err
 		}

@@ -44,12 +44,12 @@ func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
 		if summary.State != "done" || summary.Trials != budget || summary.DeadLetters != 0 {
 			t.Errorf("job ended %s (%s) with %d trials and %d dead letters", summary.State, summary.Reason, summary.Trials, summary.DeadLetters)
 		}
-		err := f.client.Watch(ctx, summary.Job, 0, func(e *tilthv1.JobEvent) error {
+		err := f.client.Watch(ctx, &tilthv1.WatchJobRequest{JobId: summary.Job}, func(e *tilthv1.JobEvent) error {
 			if e.GetState().GetState() == tilthv1.JobState_JOB_STATE_RUNNING {
 				turns++
 			}
 			return nil
-		})
+		}, nil)
 		if err != nil {
 			t.Error(err)
 		}

@@ -202,11 +202,10 @@ func (tc *Toolchain) compileAll(ctx context.Context, b Build, dir string) ([]str
 			}
 			if err := tc.compile(ctx, b, dir, source.Name, objects[k]); err != nil {
 				cancel(err)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if compiled++; b.Progress != nil {
+			} else if b.Progress != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				compiled++
 				b.Progress(compiled, len(b.Sources))
 			}
 		})

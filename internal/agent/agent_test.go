@@ -328,21 +328,22 @@ func TestAnAgentWithoutTrackerStopsWhenAsked(t *testing.T) {
 func TestWatchEndsWithItsJobItsVisitorOrItsContext(t *testing.T) {
 	f := newFarm(t)
 	id := f.submit("r1")
+	of := func(id string) *tilthv1.WatchJobRequest { return &tilthv1.WatchJobRequest{JobId: id} }
 	enough := errors.New("enough")
-	err := agent.Watch(t.Context(), f.conn, discard, id, 0, func(*tilthv1.JobEvent) error { return enough })
+	err := agent.Watch(t.Context(), f.conn, discard, of(id), func(*tilthv1.JobEvent) error { return enough }, nil)
 	if !errors.Is(err, enough) {
 		t.Errorf("the visitor's error came back as %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	err = agent.Watch(ctx, f.conn, discard, id, 0, func(*tilthv1.JobEvent) error { cancel(enough); return nil })
+	err = agent.Watch(ctx, f.conn, discard, of(id), func(*tilthv1.JobEvent) error { cancel(enough); return nil }, nil)
 	if !errors.Is(err, enough) {
 		t.Errorf("the context's cause came back as %v", err)
 	}
-	if err := agent.Watch(t.Context(), f.conn, discard, "job-00000009", 0, nil); status.Code(err) != codes.NotFound {
+	if err := agent.Watch(t.Context(), f.conn, discard, of("job-00000009"), nil, nil); status.Code(err) != codes.NotFound {
 		t.Errorf("a job that is not there: %v", err)
 	}
 	var seen []uint64
-	err = agent.Watch(t.Context(), f.conn, discard, id, 0, func(e *tilthv1.JobEvent) error {
+	err = agent.Watch(t.Context(), f.conn, discard, of(id), func(e *tilthv1.JobEvent) error {
 		if seen = append(seen, e.GetSequence()); len(seen) == 1 {
 			f.stop()
 			f.start()
@@ -350,7 +351,7 @@ func TestWatchEndsWithItsJobItsVisitorOrItsContext(t *testing.T) {
 			return err
 		}
 		return nil
-	})
+	}, nil)
 	if err != nil || len(seen) != 2 || seen[1] != 2 {
 		t.Errorf("saw events %v, %v", seen, err)
 	}

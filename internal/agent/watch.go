@@ -19,16 +19,12 @@ import (
 func History(err error) bool { return wire.Reason(err) == wire.ReasonHistory }
 
 // Watch calls visit with every event of a job from a sequence number on (0 is the first), stored and live, without
-// gaps or repeats across restarts of the tracker. It returns nil after the job's last event, or else the error of
-// visit, the tracker's refusal, or the cause of ctx. It returns an error if the log has a gap, or if a restored backup
-// replaced the events (then History reports true), because both would invalidate everything derived from the events.
-func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
-	return WatchStatus(ctx, conn, log, &tilthv1.WatchJobRequest{JobId: jobID, FromSequence: from}, visit, nil)
-}
-
-// WatchStatus works like Watch and also calls status, if not nil, with the job's status: after the stored
-// events and whenever it changes. Older trackers send none. It takes over req.
-func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, req *tilthv1.WatchJobRequest,
+// gaps or repeats across restarts of the tracker. It also calls status, if not nil, with the job's status: after the
+// stored events and whenever it changes. Older trackers send none. It returns nil after the job's last event, or else
+// the error of visit or status, the tracker's refusal, or the cause of ctx. It returns an error if the log has a gap,
+// or if a restored backup replaced the events (then History reports true), because both would invalidate everything
+// derived from the events. It takes over req.
+func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, req *tilthv1.WatchJobRequest,
 	visit func(*tilthv1.JobEvent) error, status func(*tilthv1.JobStatus) error,
 ) error {
 	w := &watcher{jobs: tilthv1.NewJobServiceClient(conn), req: req, visit: visit, status: status}

@@ -82,12 +82,12 @@ func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	trials := 0
-	err = l.Client.Watch(ctx, j.GetId(), 0, func(e *tilthv1.JobEvent) error {
+	err = l.Client.Watch(ctx, &tilthv1.WatchJobRequest{JobId: j.GetId()}, func(e *tilthv1.JobEvent) error {
 		if e.GetTrial() != nil {
 			trials++
 		}
 		return nil
-	})
+	}, nil)
 	if err != nil || trials != 3 {
 		t.Errorf("%d trials, %v; want 3", trials, err)
 	}

@@ -44,12 +44,12 @@ func TestALocalFarmSaysOnceWhyItFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = l.Client.Watch(bound, j.GetId(), 0, func(e *tilthv1.JobEvent) error { // the context reports the end
+	_ = l.Client.Watch(bound, &tilthv1.WatchJobRequest{JobId: j.GetId()}, func(e *tilthv1.JobEvent) error { // the context reports the end
 		if e.GetTrial() != nil {
 			return os.Truncate(cfg.Records, 0)
 		}
 		return nil
-	})
+	}, nil)
 	<-bound.Done()
 	if err := l.Stop(); err == nil || strings.Count(err.Error(), records.ErrDamaged.Error()) != 1 {
 		t.Errorf("the farm stopped with %v", err)

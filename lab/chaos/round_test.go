@@ -218,7 +218,7 @@ func watch(ctx context.Context, conn grpc.ClientConnInterface, id, path string) 
 		return nil, err
 	}
 	defer seen.Close()
-	err = agent.Watch(ctx, conn, quiet, id, 1, func(e *tilthv1.JobEvent) error {
+	err = agent.Watch(ctx, conn, quiet, &tilthv1.WatchJobRequest{JobId: id}, func(e *tilthv1.JobEvent) error {
 		events = append(events, e)
 		line, err := protojson.Marshal(e)
 		if err != nil {
@@ -226,7 +226,7 @@ func watch(ctx context.Context, conn grpc.ClientConnInterface, id, path string) 
 		}
 		_, err = seen.Write(append(line, '\n'))
 		return err
-	})
+	}, nil)
 	if err != nil {
 		return events, fmt.Errorf("watch job %s: %w", id, err)
 	}

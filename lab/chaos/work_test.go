@@ -127,7 +127,7 @@ func (p *simulatedAgent) search(ctx context.Context, token *tilthv1.LeaseToken, 
 	for _, task := range job.GetProgress() {
 		before += int(task.GetProposed())
 	}
-	err := agent.Watch(ctx, p.conn, p.Log, job.GetId(), 1, func(e *tilthv1.JobEvent) error {
+	err := agent.Watch(ctx, p.conn, p.Log, &tilthv1.WatchJobRequest{JobId: job.GetId()}, func(e *tilthv1.JobEvent) error {
 		s.add(e)
 		for s.proposed >= before && s.batches+s.sent < jobTrials/batchSize && s.sent+len(s.open) < inFlight {
 			if err := p.propose(ctx, client, token, job, uint64(s.batches+s.sent)); err != nil {
@@ -139,7 +139,7 @@ func (p *simulatedAgent) search(ctx context.Context, token *tilthv1.LeaseToken, 
 			return errAllDone
 		}
 		return nil
-	})
+	}, nil)
 	if !errors.Is(err, errAllDone) {
 		return err
 	}

@@ -154,7 +154,7 @@ func follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *progre
 			h.Changed()
 		}
 	}
-	return c.WatchStatus(ctx, &tilthv1.WatchJobRequest{JobId: j.GetId(), FromSequence: uint64(tally.Events) + 1}, func(event *tilthv1.JobEvent) error {
+	return c.Watch(ctx, &tilthv1.WatchJobRequest{JobId: j.GetId(), FromSequence: uint64(tally.Events) + 1}, func(event *tilthv1.JobEvent) error {
 		tally.Add(event)
 		if err := learnTasks(ctx, c, j, tally); err != nil {
 			return err

@@ -21,26 +21,6 @@ type Peer interface {
 	Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error)
 }
 
-// Groups implements exchange.Catalogue.
-func (f file) Groups(ctx context.Context, filter exchange.Filter, after string) ([]exchange.Summary, string, error) {
-	return exchange.Store{Measurements: f.DB}.Groups(ctx, filter, after)
-}
-
-// Offer implements exchange.From.
-func (f file) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks, take func(*tilthv1.Record) error) error {
-	return exchange.Store{Measurements: f.DB}.Offer(ctx, of, lacks, take)
-}
-
-// Lacking implements exchange.To.
-func (f file) Lacking(_ context.Context, of records.Group, keys []records.Key) ([]records.Key, error) {
-	return exchange.Lacking(f.DB, of, keys)
-}
-
-// Add implements exchange.To.
-func (f file) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
-	return f.Import(ctx, exchange.Each(batch))
-}
-
 // Groups implements exchange.Catalogue. Page tokens are hexadecimal, so they sort like names.
 func (r remote) Groups(ctx context.Context, f exchange.Filter, after string) (page []exchange.Summary, next string, err error) {
 	response, err := r.RecordGroups(ctx, &tilthv1.ListRecordGroupsRequest{Target: f.Target, WorkloadDigests: f.Workloads, PageToken: after})

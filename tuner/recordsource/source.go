@@ -55,7 +55,7 @@ func openFile(path string, writable bool, log *slog.Logger) (file, error) {
 	db.OnDamage(func(d *records.Damage) {
 		log.Warn("damaged row left out: see 'tilth records verify'", "records", path, "bucket", d.Bucket, "error", d.Err)
 	})
-	return file{db}, nil
+	return file{db, exchange.Store{Measurements: db}}, nil
 }
 
 // Dial returns the source of a tracker; options are those of client.Dial.
@@ -67,7 +67,11 @@ func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Peer, erro
 	return remote{c}, nil
 }
 
-type file struct{ *bolt.DB }
+// file is a records file, as a side of an exchange like any store.
+type file struct {
+	*bolt.DB
+	exchange.Store
+}
 
 // Best implements Source.
 func (f file) Best(_ context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {

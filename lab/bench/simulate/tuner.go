@@ -36,7 +36,7 @@ func (f *fleet) search(ctx context.Context, l *line, token *tilthv1.LeaseToken, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	var following sync.WaitGroup
 	following.Go(func() {
-		if err := agent.Watch(ctx, l, f.log, s.job.GetId(), 1, s.visit); err != nil {
+		if err := agent.Watch(ctx, l, f.log, &tilthv1.WatchJobRequest{JobId: s.job.GetId()}, s.visit, nil); err != nil {
 			cancel(err)
 		}
 	})
