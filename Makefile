@@ -148,7 +148,7 @@ GRAPHS ?= 2000
 fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS=2000 SEED=1
 	@scripts/packages.sh test bench
 	@scripts/ort.sh
-	$(GO) test ./lab/testkit/graphfuzz -run TestRandom -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
+	$(GO) test ./lab/graphfuzz -run TestRandom -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
 
 ROUNDS ?= 200
 SHARDED ?= 200

@@ -11,6 +11,6 @@
 //	go run ./lab gpu                     run everything that needs an NVIDIA GPU
 //	go run ./lab mutate                  mutation testing: break each guarantee; its test must fail
 //
-// The main package only wires. record, search and costmodel are implemented by package replay, scale by package
-// simulate, and each other command by the package of its name.
+// The main package only wires. record, search and costmodel are implemented by package replay, simulate and scale by
+// package loadtest, mutate by package mutation, and each other command by the package of its name.
 package main

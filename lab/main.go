@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/lab/bench/loadtest"
 	"github.com/tilth-dev/tilth/lab/bench/models"
 	"github.com/tilth-dev/tilth/lab/bench/operators"
-	"github.com/tilth-dev/tilth/lab/bench/simulate"
-	"github.com/tilth-dev/tilth/lab/chaos/mutate"
 	"github.com/tilth-dev/tilth/lab/gpu"
+	"github.com/tilth-dev/tilth/lab/mutation"
 )
 
 func main() {
@@ -40,11 +40,11 @@ func newRoot() *cobra.Command {
 	}
 	root.AddCommand(
 		newRecord(), newSearch(), newCostModel(), newSimulate(), newSimulateTracker(),
-		program("scale", "Draw the cost of a result over devices and records", simulate.Scale),
+		program("scale", "Draw the cost of a result over devices and records", loadtest.Scale),
 		program("models", "Compare compiled models with ONNX Runtime", models.Main),
 		program("operators", "Compare single operators with the machine's limits", operators.Main),
 		program("gpu", "Run everything that needs an NVIDIA GPU", gpu.Main),
-		program("mutate", "Break one promise after the other; its test must fail", mutate.Main),
+		program("mutate", "Break one promise after the other; its test must fail", mutation.Main),
 	)
 	return root
 }

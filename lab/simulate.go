@@ -11,7 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/humanize"
-	"github.com/tilth-dev/tilth/lab/bench/simulate"
+	"github.com/tilth-dev/tilth/lab/bench/loadtest"
 )
 
 const simulateLong = `Put load on a tracker, and report what it sustains.
@@ -30,7 +30,7 @@ at most once a second, as a runner does. The latency of a lease counts from when
 the work and the agent are there until the agent has the lease, on disk.`
 
 func newSimulate() *cobra.Command {
-	var o simulate.Options
+	var o loadtest.Options
 	var asJSON bool
 	var details, launcher string
 	c := &cobra.Command{
@@ -49,7 +49,7 @@ func newSimulate() *cobra.Command {
 	_ = c.MarkFlagRequired("jobs")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.Launcher = strings.Fields(launcher)
-		seen, err := simulate.Run(c.Context(), o)
+		seen, err := loadtest.Run(c.Context(), o)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func newSimulate() *cobra.Command {
 	return c
 }
 
-func simulateFlags(c *cobra.Command, o *simulate.Options) {
+func simulateFlags(c *cobra.Command, o *loadtest.Options) {
 	f := c.Flags()
 	f.IntVar(&o.Devices, "devices", 0, "devices: `number` of runners")
 	f.IntVar(&o.Jobs, "jobs", 0, "`number` of jobs that are open at any time")
@@ -97,7 +97,7 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
 }
 
-func writeSimulation(w io.Writer, d *simulate.Details) error {
+func writeSimulation(w io.Writer, d *loadtest.Details) error {
 	table := humanize.NewTable("WHAT", ">VALUE", "")
 	row := func(what, format string, value any, note string) { table.Row(what, fmt.Sprintf(format, value), note) }
 	row("devices", "%d", d.Devices, fmt.Sprintf("and %d other agents, over %d connections to each tracker", d.Agents-d.Devices, d.Connections))
@@ -129,9 +129,9 @@ func writeSimulation(w io.Writer, d *simulate.Details) error {
 // newSimulateTracker serves a tracker until its standard input ends.
 func newSimulateTracker() *cobra.Command {
 	return &cobra.Command{
-		Use: simulate.TrackerCommand, Short: "Serve a simulation's tracker", Hidden: true, Args: cobra.NoArgs,
+		Use: loadtest.TrackerCommand, Short: "Serve a simulation's tracker", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return simulate.ServeTracker(c.Context(), os.Stdin, os.Stdout)
+			return loadtest.ServeTracker(c.Context(), os.Stdin, os.Stdout)
 		},
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -64,11 +64,11 @@ func newDeviceBenchOf(t testing.TB, w *expr.Workload, list []*schedule.Schedule)
 	b := emptyDeviceBench(t, w)
 	for k, s := range list {
 		id := schedule.Digest(s.Trace())
-		p, err := devicemodule.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, onCard(t))
+		p, err := modulefile.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, onCard(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		module := cuda.Module(w, []*devicemodule.Printed{p}, onCard(t))
+		module := cuda.Module(w, []*modulefile.Printed{p}, onCard(t))
 		if err := b.driver.Play(t.Context(), module); err != nil {
 			t.Fatal(err)
 		}

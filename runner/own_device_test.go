@@ -10,7 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -56,11 +56,11 @@ const (
 // addWritten adds a user kernel's candidate for the GPU.
 func (b *deviceBench) addWritten(t *testing.T, w *expr.Workload, k backend.Kernel) {
 	t.Helper()
-	p, err := devicemodule.PrintWritten("k", k, onCard(t).WithBackend(userkernel.Card))
+	p, err := modulefile.PrintWritten("k", k, onCard(t).WithBackend(userkernel.Card))
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := devicemodule.WrittenModule(w, []*devicemodule.Written{p}, onCard(t))
+	module, err := modulefile.WrittenModule(w, []*modulefile.Written{p}, onCard(t))
 	if err != nil {
 		t.Fatal(err)
 	}

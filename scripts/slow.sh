@@ -24,9 +24,9 @@ proofs() {
 		farm-boards;20;^scripts/farm-boards;make farm-boards
 		farm-bare;10;^(runner/boards/|scripts/farm-bare);make farm-bare
 		fuzz-boards;10;^compiler/backend/board/;make fuzz-boards
-		fuzz-graphs;30;^lab/testkit/graphfuzz/;make fuzz-graphs
+		fuzz-graphs;30;^lab/graphfuzz/;make fuzz-graphs
 		chaos;60;^lab/chaos/;make chaos ROUNDS=20 SHARDED=20 REAL=2 FARMS=4 SEED=$seed
-		mutate;90;^lab/chaos/mutate/;make mutate
+		mutate;90;^lab/mutation/;make mutate
 		service;30;^(deploy/install-runner|scripts/(test-service|service-image));make test-service
 		dist-check;20;^lab/release/;make dist-check
 		fresh;25;^(scripts/(packages|fresh)\.sh|Makefile|lab/tools/);make fresh

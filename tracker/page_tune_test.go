@@ -36,7 +36,8 @@ func (v *visitor) tuneForm(model string, fields ...string) (code int, at, text s
 	r := must[*http.Request](v)(http.NewRequestWithContext(v.Context(), http.MethodPost, "http://"+v.web+"/tune", &body))
 	r.Header.Set("Accept", "text/html")
 	r.Header.Set("Content-Type", form.FormDataContentType())
-	w := must[*http.Response](v)(v.client.Do(r))
+	w, err := v.client.Do(r)
+	v.check(err)
 	defer w.Body.Close()
 	return w.StatusCode, w.Request.URL.RequestURI(), string(must[[]byte](v)(io.ReadAll(w.Body)))
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
@@ -35,12 +35,12 @@ func (c *cutting) Add(ctx context.Context, batch []*tilthv1.Record) (added, ther
 }
 
 // mustEnd syncs until a sync succeeds and returns the total number of records sent.
-func mustEnd(t *testing.T, from exchange.From, to exchange.To) (sent uint64) {
+func mustEnd(t *testing.T, from storesync.From, to storesync.To) (sent uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // detects a hang
 	defer cancel()
 	for {
-		report, err := exchange.Sync(ctx, from, to, exchange.Options{})
+		report, err := storesync.Sync(ctx, from, to, storesync.Options{})
 		if len(report.Refused()) > 0 {
 			t.Fatalf("records are refused: %v", report.Refused())
 		}
@@ -87,10 +87,10 @@ func dialRecords(t *testing.T, address string) recordsource.Peer {
 }
 
 // summaries returns a store's summaries of all groups.
-func summaries(t *testing.T, of exchange.From) (all []exchange.Summary) {
+func summaries(t *testing.T, of storesync.From) (all []storesync.Summary) {
 	t.Helper()
 	for after := ""; ; {
-		page, next, err := of.Groups(t.Context(), exchange.Filter{}, after)
+		page, next, err := of.Groups(t.Context(), storesync.Filter{}, after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestRecordsAreExchangedWithTrackersThatShareADatabase(t *testing.T) {
 
 	ctx, cut := context.WithCancel(t.Context())
 	defer cut()
-	report, err := exchange.Sync(ctx, from, &cutting{Peer: farm, after: 1, cut: cut}, exchange.Options{})
+	report, err := storesync.Sync(ctx, from, &cutting{Peer: farm, after: 1, cut: cut}, storesync.Options{})
 	if err == nil || report.Sent == 0 || report.Sent >= uint64(n) {
 		t.Fatalf("a sync that is cut sends %d of %d records: %v", report.Sent, n, err)
 	}
@@ -145,7 +145,7 @@ func TestRecordsAreExchangedWithTrackersThatShareADatabase(t *testing.T) {
 	back := openRecords(t, "back.db")
 	ctx, cut = context.WithCancel(t.Context())
 	defer cut()
-	if report, err = exchange.Sync(ctx, farm, &cutting{Peer: back, after: 1, cut: cut}, exchange.Options{}); err == nil || report.Sent == 0 {
+	if report, err = storesync.Sync(ctx, farm, &cutting{Peer: back, after: 1, cut: cut}, storesync.Options{}); err == nil || report.Sent == 0 {
 		t.Fatalf("a sync back that is cut sends %d records: %v", report.Sent, err)
 	}
 	if sent := report.Sent + mustEnd(t, farm, &cutting{Peer: back, after: 1, cut: b.kill}); sent != uint64(n) {

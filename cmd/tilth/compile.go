@@ -26,7 +26,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 	"github.com/tilth-dev/tilth/tuner/transfer"
@@ -321,7 +321,7 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 // choose looks up the schedules. Without a records file, it uses defaults, unless the user named the file.
 func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (choices []aot.Choice, err error) {
 	log := k.log.logger(k.stderr)
-	from := func(sources bestschedule.Sources, records exchange.Catalogue) (choices []aot.Choice, err error) {
+	from := func(sources bestschedule.Sources, records storesync.Catalogue) (choices []aot.Choice, err error) {
 		sources.MaxBytes = int64(k.source.size)
 		if choices, err = bestschedule.Choose(ctx, p, t, k.numerics.level, sources, log); err == nil {
 			k.why, err = explainUntuned(ctx, p.Tasks, choices, t, records)
@@ -500,7 +500,7 @@ func untuned(tasks []program.Task, choices []aot.Choice, reasons map[string]stri
 }
 
 // explainUntuned returns why each task without a record has none, by workload digest. A nil source has no records.
-func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Choice, t *target.Target, source exchange.Catalogue) (map[string]string, error) {
+func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Choice, t *target.Target, source storesync.Catalogue) (map[string]string, error) {
 	reasons := map[string]string{}
 	for k, task := range tasks {
 		if choices[k].Origin != bestschedule.FromRecord {
@@ -511,7 +511,7 @@ func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Cho
 		return reasons, nil
 	}
 	others, after := map[string]map[string]bool{}, ""
-	filter := exchange.Filter{Workloads: slices.Sorted(maps.Keys(reasons))}
+	filter := storesync.Filter{Workloads: slices.Sorted(maps.Keys(reasons))}
 	for range maxRecordPages {
 		page, next, err := source.Groups(ctx, filter, after)
 		if err != nil {

@@ -48,7 +48,7 @@ func TestAModelIsTunedWithoutACompilerOfTheClient(t *testing.T) {
 // wantSeveralTuned checks a job of two weighted models with equal tasks and with seeds from a log.
 func (f *farmUnderTest) wantSeveralTuned(ctx context.Context, model string) {
 	f.t.Helper()
-	const log = "../../tuner/warmstart/testdata/autotvm.log"
+	const log = "../../tuner/importedseeds/testdata/autotvm.log"
 	open := filepath.Join(f.dir, "open.onnx")
 	f.tilth(ctx, "model", "mlp", "--open", "-o", open).mustRun()
 	f.tilth(ctx, "records", "import", "--format", "autotvm", log).mustRun()

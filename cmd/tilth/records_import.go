@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/tuner/warmstart"
+	"github.com/tilth-dev/tilth/tuner/importedseeds"
 )
 
 const importLong = `Add exported records.
@@ -47,7 +47,7 @@ func newRecordsImport(a *app) *cobra.Command {
 	verify.add(c, "the file")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if format != formatTilth {
-			return a.importSeeds(args[0], warmstart.LogFormat(format), &flags, &verify)
+			return a.importSeeds(args[0], importedseeds.LogFormat(format), &flags, &verify)
 		}
 		in, err := verify.open(a, args[0])
 		if err != nil {
@@ -88,8 +88,8 @@ func explainImport(file string, err error) error {
 }
 
 // importSeeds reads a TVM log and adds its schedules to the seeds beside a records file.
-func (a *app) importSeeds(file string, format warmstart.LogFormat, flags *recordsFlags, verify *verifyFlag) error {
-	if !slices.Contains(warmstart.LogFormats, format) {
+func (a *app) importSeeds(file string, format importedseeds.LogFormat, flags *recordsFlags, verify *verifyFlag) error {
+	if !slices.Contains(importedseeds.LogFormats, format) {
 		return usagef("--format %s: want one of %s, autotvm, ansor", format, formatTilth)
 	}
 	if flags.tracker.addr != "" {
@@ -104,13 +104,13 @@ func (a *app) importSeeds(file string, format warmstart.LogFormat, flags *record
 		return fmt.Errorf("import seeds: %w", err)
 	}
 	defer in.Close()
-	log, err := warmstart.ReadLog(in, format)
+	log, err := importedseeds.ReadLog(in, format)
 	if err != nil {
 		return fmt.Errorf("import seeds from %s: %w", file, err)
 	}
 	fresh := 0
 	if len(log.Entries) > 0 {
-		if fresh, err = warmstart.Add(warmstart.Path(path), log.Entries); err != nil {
+		if fresh, err = importedseeds.Add(importedseeds.Path(path), log.Entries); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (a *app) importSeeds(file string, format warmstart.LogFormat, flags *record
 }
 
 // showSeeds prints the result of an import.
-func (a *app) showSeeds(log *warmstart.Log, fresh int) error {
+func (a *app) showSeeds(log *importedseeds.Log, fresh int) error {
 	kept := 0
 	operators := humanize.NewTable("OPERATOR", ">SEEDS")
 	for _, e := range log.Entries {

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
@@ -48,12 +48,12 @@ type syncCommand struct {
 
 // syncResult describes the result of a sync in JSON.
 type syncResult struct {
-	From    string             `json:"from"`
-	To      string             `json:"to"`
-	Sent    uint64             `json:"sent"`
-	There   uint64             `json:"already_there"`
-	Refused []exchange.Refusal `json:"refused"`
-	Dry     bool               `json:"dry_run"`
+	From    string              `json:"from"`
+	To      string              `json:"to"`
+	Sent    uint64              `json:"sent"`
+	There   uint64              `json:"already_there"`
+	Refused []storesync.Refusal `json:"refused"`
+	Dry     bool                `json:"dry_run"`
 }
 
 func newRecordsSync(a *app) *cobra.Command {
@@ -100,9 +100,9 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 	if err := s.complete(ctx, source, &filter); err != nil {
 		return errors.Join(err, source.close())
 	}
-	report := &exchange.Report{}
-	err = s.into(ctx, to, func(side exchange.To) (err error) {
-		report, err = source.sync(ctx, side, exchange.Options{Filter: filter, Dry: s.dry})
+	report := &storesync.Report{}
+	err = s.into(ctx, to, func(side storesync.To) (err error) {
+		report, err = source.sync(ctx, side, storesync.Options{Filter: filter, Dry: s.dry})
 		return err
 	})
 	err = errors.Join(err, source.close())
@@ -116,8 +116,8 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 }
 
 // filter returns the filter of the flags, without the workloads given by digest prefixes.
-func (s *syncCommand) filter() (exchange.Filter, error) {
-	f := exchange.Filter{Target: s.target}
+func (s *syncCommand) filter() (storesync.Filter, error) {
+	f := storesync.Filter{Target: s.target}
 	for i, text := range s.workloads {
 		given, err := digestBegins(text)
 		if err == nil && given == "" {
@@ -149,7 +149,7 @@ func (s *syncCommand) filter() (exchange.Filter, error) {
 }
 
 // complete adds the workloads of FROM that match the digest prefixes.
-func (s *syncCommand) complete(ctx context.Context, source syncSource, f *exchange.Filter) error {
+func (s *syncCommand) complete(ctx context.Context, source syncSource, f *storesync.Filter) error {
 	if len(s.workloads) == 0 {
 		return nil
 	}
@@ -182,9 +182,9 @@ func (s *syncCommand) complete(ctx context.Context, source syncSource, f *exchan
 // syncSource is an opened FROM.
 type syncSource struct {
 	// workloads visits the digests of workloads with records that pass the filter, possibly repeatedly.
-	workloads func(ctx context.Context, f exchange.Filter, visit func(digest string)) error
+	workloads func(ctx context.Context, f storesync.Filter, visit func(digest string)) error
 
-	sync  func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error)
+	sync  func(ctx context.Context, to storesync.To, o storesync.Options) (*storesync.Report, error)
 	close func() error
 }
 
@@ -199,15 +199,15 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
 		return syncSource{
 			close: func() error { return nil },
-			workloads: func(_ context.Context, f exchange.Filter, visit func(string)) error {
+			workloads: func(_ context.Context, f storesync.Filter, visit func(string)) error {
 				return recordsource.ReadLines(where, key, func(next func() (*tilthv1.Record, error)) error {
 					return workloadsOfLines(next, f, visit)
 				})
 			},
-			sync: func(ctx context.Context, to exchange.To, o exchange.Options) (report *exchange.Report, err error) {
-				report = &exchange.Report{}
+			sync: func(ctx context.Context, to storesync.To, o storesync.Options) (report *storesync.Report, err error) {
+				report = &storesync.Report{}
 				failed := recordsource.ReadLines(where, key, func(next func() (*tilthv1.Record, error)) error {
-					report, err = exchange.SyncLines(ctx, next, to, o)
+					report, err = storesync.SyncLines(ctx, next, to, o)
 					return err
 				})
 				return report, failed
@@ -220,16 +220,16 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	}
 	return syncSource{
 		close: peer.Close,
-		workloads: func(ctx context.Context, f exchange.Filter, visit func(string)) error {
+		workloads: func(ctx context.Context, f storesync.Filter, visit func(string)) error {
 			return workloadsOfPeer(ctx, peer, f, visit)
 		},
-		sync: func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error) {
-			return exchange.Sync(ctx, peer, to, o)
+		sync: func(ctx context.Context, to storesync.To, o storesync.Options) (*storesync.Report, error) {
+			return storesync.Sync(ctx, peer, to, o)
 		},
 	}, nil
 }
 
-func workloadsOfLines(next func() (*tilthv1.Record, error), f exchange.Filter, visit func(string)) error {
+func workloadsOfLines(next func() (*tilthv1.Record, error), f storesync.Filter, visit func(string)) error {
 	for {
 		r, err := next()
 		if errors.Is(err, io.EOF) {
@@ -244,7 +244,7 @@ func workloadsOfLines(next func() (*tilthv1.Record, error), f exchange.Filter, v
 	}
 }
 
-func workloadsOfPeer(ctx context.Context, peer exchange.Catalogue, f exchange.Filter, visit func(string)) error {
+func workloadsOfPeer(ctx context.Context, peer storesync.Catalogue, f storesync.Filter, visit func(string)) error {
 	for after := ""; ; {
 		page, next, err := peer.Groups(ctx, f, after)
 		if err != nil {
@@ -290,7 +290,7 @@ func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFl
 }
 
 // into calls do with TO and persists the result.
-func (s *syncCommand) into(ctx context.Context, where string, do func(exchange.To) error) (err error) {
+func (s *syncCommand) into(ctx context.Context, where string, do func(storesync.To) error) (err error) {
 	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
 		lines, err := recordsource.OpenLines(ctx, where, s.log.logger(s.stderr))
 		if err != nil {
@@ -303,7 +303,7 @@ func (s *syncCommand) into(ctx context.Context, where string, do func(exchange.T
 	}
 	peer, err := s.openPeer(ctx, where, s.to, nil, !s.dry)
 	if s.dry && errors.Is(err, records.ErrMissing) {
-		return do(exchange.Nothing{})
+		return do(storesync.Nothing{})
 	}
 	if err != nil {
 		return err
@@ -314,7 +314,7 @@ func (s *syncCommand) into(ctx context.Context, where string, do func(exchange.T
 func (s *syncCommand) print(r syncResult) error {
 	if s.asJSON {
 		if r.Refused == nil {
-			r.Refused = []exchange.Refusal{}
+			r.Refused = []storesync.Refusal{}
 		}
 		return writeJSON(s.stdout, r)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/records/staticsite"
+	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/recordsource"
 )
 
@@ -90,7 +90,7 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 	}
 	found := map[string]bool{}
 	if export, is := source.(recordsource.Static); is { // its index has the digests, without the records
-		groups, _, err := export.Groups(ctx, exchange.Filter{Target: f.target}, "")
+		groups, _, err := export.Groups(ctx, storesync.Filter{Target: f.target}, "")
 		if err != nil {
 			return err
 		}

@@ -19,10 +19,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuner/importedseeds"
 	"github.com/tilth-dev/tilth/tuner/jobclient"
 	"github.com/tilth-dev/tilth/tuner/progress"
 	"github.com/tilth-dev/tilth/tuner/transfer"
-	"github.com/tilth-dev/tilth/tuner/warmstart"
 )
 
 // defaultTime is the budget without --trials and --time.
@@ -47,7 +47,7 @@ type tuneFlags struct {
 	kernels    kernelsFlag
 	low        objectiveFlag
 	// seeds holds the imported seeds; nil until readSeeds.
-	seeds *warmstart.File
+	seeds *importedseeds.File
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
@@ -97,7 +97,7 @@ func (f *tuneFlags) readSeeds(records string) error {
 	if err != nil || f.noTransfer {
 		return err
 	}
-	f.seeds, err = warmstart.Read(warmstart.Path(path))
+	f.seeds, err = importedseeds.Read(importedseeds.Path(path))
 	return err
 }
 

@@ -11,20 +11,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/lab/testkit/kerneltest"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
 )
 
 // catalogue has a group of records per target and workload, two on each page.
 type catalogue []records.Group
 
-func (c catalogue) Groups(_ context.Context, _ exchange.Filter, after string) (page []exchange.Summary, next string, err error) {
+func (c catalogue) Groups(_ context.Context, _ storesync.Filter, after string) (page []storesync.Summary, next string, err error) {
 	at := 0
 	if after != "" {
-		fmt.Sscan(after, &at)
+		if _, err := fmt.Sscan(after, &at); err != nil {
+			return nil, "", err
+		}
 	}
 	for _, g := range c[at:min(at+2, len(c))] {
-		page = append(page, exchange.Summary{Group: g})
+		page = append(page, storesync.Summary{Group: g})
 	}
 	if at += 2; at < len(c) {
 		next = fmt.Sprint(at)

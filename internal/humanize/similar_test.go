@@ -1,6 +1,7 @@
 package humanize
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestDurationsHaveManyForms(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "5", "d", "1h2d", "-2d", "2d-1h", "5 minutes", "99999d", "60000d2500000h", "tomorrow"} {
-		if got, err := ParseDuration(text); err != ErrDuration {
+		if got, err := ParseDuration(text); !errors.Is(err, ErrDuration) {
 			t.Errorf("%q is %v (%v)", text, got, err)
 		}
 	}

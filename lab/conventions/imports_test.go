@@ -188,7 +188,7 @@ func TestDigestsLinkNoStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dep := range strings.Fields(string(linked)) {
-			if strings.HasPrefix(dep, "go.etcd.io/bbolt") || strings.HasPrefix(dep, "github.com/jackc/pgx") || strings.HasPrefix(dep, module+"records/") && dep != module+"records/exchange" {
+			if strings.HasPrefix(dep, "go.etcd.io/bbolt") || strings.HasPrefix(dep, "github.com/jackc/pgx") || strings.HasPrefix(dep, module+"records/") && dep != module+"records/storesync" {
 				t.Errorf("%s links %s", pkg, dep)
 			}
 		}

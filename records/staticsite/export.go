@@ -12,7 +12,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 // Files gives access to the files of an export.
@@ -27,7 +27,7 @@ type Files interface {
 	Signature(ctx context.Context) ([]byte, error)
 }
 
-// Export reads an export. It implements exchange.From.
+// Export reads an export. It implements storesync.From.
 type Export struct {
 	files    Files
 	index    *Index
@@ -62,24 +62,24 @@ func (e *Export) explain(file string, err error) error {
 	return fmt.Errorf("records at %s: %s: %w%s", e.files.Name(), file, err, remedy)
 }
 
-// Groups implements exchange.Catalogue.
-func (e *Export) Groups(_ context.Context, f exchange.Filter, _ string) (all []exchange.Summary, next string, err error) {
+// Groups implements storesync.Catalogue.
+func (e *Export) Groups(_ context.Context, f storesync.Filter, _ string) (all []storesync.Summary, next string, err error) {
 	for _, t := range e.index.Targets {
 		for _, w := range t.Workloads {
 			of := records.Group{Target: t.Target, Workload: w.Workload}
 			if f.Wants(of) {
-				all = append(all, exchange.Summary{Group: of, Records: w.Records, Keys: w.keys()})
+				all = append(all, storesync.Summary{Group: of, Records: w.Records, Keys: w.keys()})
 			}
 		}
 	}
 	return all, "", nil
 }
 
-// Offer implements exchange.From.
-func (e *Export) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks, take func(*tilthv1.Record) error) error {
+// Offer implements storesync.From.
+func (e *Export) Offer(ctx context.Context, of records.Group, lacks storesync.Lacks, take func(*tilthv1.Record) error) error {
 	w, _ := e.index.find(of)
 	for _, c := range w.Chunks {
-		err := e.read(ctx, c, func(next func() (*tilthv1.Record, error)) error { return exchange.OfferLines(ctx, next, lacks, take) })
+		err := e.read(ctx, c, func(next func() (*tilthv1.Record, error)) error { return storesync.OfferLines(ctx, next, lacks, take) })
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (e *Export) Offer(ctx context.Context, of records.Group, lacks exchange.Lac
 // List visits all matching records; see records.Measurements. The first record of each chunk has the workload's
 // canonical form.
 func (e *Export) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
-	f := exchange.Filter{Target: target}
+	f := storesync.Filter{Target: target}
 	if workload != "" {
 		f.Workloads = []string{workload}
 	}
@@ -170,7 +170,7 @@ func (e *Export) Best(ctx context.Context, target, numerics string, workloads ..
 	if err != nil {
 		return nil, err
 	}
-	groups, _, err := e.Groups(ctx, exchange.Filter{Target: target, Workloads: slices.Sorted(slices.Values(workloads))}, "")
+	groups, _, err := e.Groups(ctx, storesync.Filter{Target: target, Workloads: slices.Sorted(slices.Values(workloads))}, "")
 	if err != nil {
 		return nil, err
 	}

@@ -28,9 +28,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/testkit/storetest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/records/memory"
 	"github.com/tilth-dev/tilth/records/staticsite"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 // newStore returns a store with two targets of four workloads each, and another workload with many records.
@@ -171,7 +171,7 @@ func TestAnExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
 		}
 		to := memory.New(memory.Options{})
 		for _, sent := range []uint64{all, 0} {
-			r, err := exchange.Sync(t.Context(), e, exchange.Store{Measurements: to}, exchange.Options{})
+			r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: to}, storesync.Options{})
 			if err != nil || r.Sent != sent || r.There != all-sent || len(r.Refused()) > 0 {
 				t.Errorf("%s: %+v, %v", name, r, err)
 			}
@@ -209,14 +209,14 @@ func TestOnlyTheLastChunkOfAGroupChanges(t *testing.T) {
 	s, dir := newStore(t, int64(many)), t.TempDir()
 	write(t, s, dir)
 	h, cache := newHost(t, dir, httptest.NewTLSServer), t.TempDir()
-	to := exchange.Store{Measurements: memory.New(memory.Options{})}
+	to := storesync.Store{Measurements: memory.New(memory.Options{})}
 	for i, chunks := range []int{10, 1, 0} {
 		h.requests()
 		e, err := h.open(t, staticsite.ServerOptions{Cache: cache})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := exchange.Sync(t.Context(), e, to, exchange.Options{})
+		r, err := storesync.Sync(t.Context(), e, to, storesync.Options{})
 		if asked := h.requests(); err != nil || len(asked) != chunks+1 || r.Sent != []uint64{many + 122, 1, 0}[i] {
 			t.Errorf("sync %d: %+v, %v; it was asked for %d files", i, r, err, len(asked))
 		}
@@ -419,7 +419,7 @@ func TestRecordsOfAnExportAreValidated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := exchange.Sync(t.Context(), e, exchange.Store{Measurements: memory.New(memory.Options{})}, exchange.Options{})
+		r, err := storesync.Sync(t.Context(), e, storesync.Store{Measurements: memory.New(memory.Options{})}, storesync.Options{})
 		if (err != nil) != (c.refused == "" && c.want != "") || c.refused != "" && (len(r.Refused()) != 1 || r.Refused()[0].Reason != c.refused) {
 			t.Errorf("%s: a sync refused %v, %v", name, r.Refused(), err)
 		}

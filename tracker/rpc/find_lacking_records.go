@@ -5,7 +5,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 // FindLackingRecords implements tilthv1.RecordServiceServer.
@@ -14,7 +14,7 @@ func (s *Services) FindLackingRecords(_ context.Context, req *tilthv1.FindLackin
 	if err != nil {
 		return nil, err
 	}
-	lacking, err := exchange.Lacking(s.coordinator.Store(), of, keys)
+	lacking, err := storesync.Lacking(s.coordinator.Store(), of, keys)
 	return &tilthv1.FindLackingRecordsResponse{Keys: records.PackKeys(lacking)}, StoreError(err)
 }
 

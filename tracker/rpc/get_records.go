@@ -7,7 +7,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 // GetRecords implements tilthv1.RecordServiceServer.
@@ -16,7 +16,7 @@ func (s *Services) GetRecords(req *tilthv1.GetRecordsRequest, stream grpc.Server
 	if err != nil {
 		return err
 	}
-	err = exchange.Get(s.coordinator.Store(), of, keys, func(r *tilthv1.Record) error {
+	err = storesync.Get(s.coordinator.Store(), of, keys, func(r *tilthv1.Record) error {
 		if err := records.TooLarge(r); err != nil {
 			s.log.Warn("record left out of an exchange", "error", err)
 			return nil

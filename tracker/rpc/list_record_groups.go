@@ -8,7 +8,7 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 // ListRecordGroups implements tilthv1.RecordServiceServer. A page token is a group's name in hexadecimal.
@@ -21,8 +21,8 @@ func (s *Services) ListRecordGroups(_ context.Context, req *tilthv1.ListRecordGr
 	if err != nil || len(after) > 0 && (!whole || records.IsPrivate(target) || req.GetTarget() != "" && target != req.GetTarget()) {
 		return nil, invalidPageToken(req.GetPageToken())
 	}
-	filter := exchange.Filter{Target: req.GetTarget(), Workloads: slices.Sorted(slices.Values(req.GetWorkloadDigests()))}
-	page, next, err := exchange.Summaries(s.coordinator.Store(), filter, string(after), int(req.GetPageSize()))
+	filter := storesync.Filter{Target: req.GetTarget(), Workloads: slices.Sorted(slices.Values(req.GetWorkloadDigests()))}
+	page, next, err := storesync.Summaries(s.coordinator.Store(), filter, string(after), int(req.GetPageSize()))
 	if err != nil {
 		return nil, StoreError(err)
 	}

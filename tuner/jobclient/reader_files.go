@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/warmstart"
+	"github.com/tilth-dev/tilth/tuner/importedseeds"
 )
 
 // ModelFiles maps digests of artifacts to absolute paths.
@@ -77,13 +77,13 @@ func sourceOf(files ModelFiles, name string, m modelFile) (Source, error) {
 }
 
 // formats maps the formats of logs.
-var formats = map[tilthv1.SeedFormat]warmstart.LogFormat{
-	tilthv1.SeedFormat_SEED_FORMAT_AUTOTVM: warmstart.AutoTVM, tilthv1.SeedFormat_SEED_FORMAT_ANSOR: warmstart.Ansor,
+var formats = map[tilthv1.SeedFormat]importedseeds.LogFormat{
+	tilthv1.SeedFormat_SEED_FORMAT_AUTOTVM: importedseeds.AutoTVM, tilthv1.SeedFormat_SEED_FORMAT_ANSOR: importedseeds.Ansor,
 }
 
 // seedsOf returns the seeds in files; later files come first.
-func seedsOf(files ModelFiles, from []*tilthv1.SeedFile) (*warmstart.File, error) {
-	var logs [][]warmstart.Entry
+func seedsOf(files ModelFiles, from []*tilthv1.SeedFile) (*importedseeds.File, error) {
+	var logs [][]importedseeds.Entry
 	for i, s := range from {
 		entries, err := entriesOf(files, s)
 		if err != nil {
@@ -91,23 +91,23 @@ func seedsOf(files ModelFiles, from []*tilthv1.SeedFile) (*warmstart.File, error
 		}
 		logs = append(logs, entries)
 	}
-	return warmstart.New(logs...), nil
+	return importedseeds.New(logs...), nil
 }
 
-func entriesOf(files ModelFiles, s *tilthv1.SeedFile) ([]warmstart.Entry, error) {
+func entriesOf(files ModelFiles, s *tilthv1.SeedFile) ([]importedseeds.Entry, error) {
 	f, err := files.open(s.GetFile())
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	if s.GetFormat() == tilthv1.SeedFormat_SEED_FORMAT_TILTH {
-		file, err := warmstart.Parse(f)
+		file, err := importedseeds.Parse(f)
 		if err != nil {
 			return nil, err
 		}
 		return file.Entries(), nil
 	}
-	log, err := warmstart.ReadLog(f, formats[s.GetFormat()])
+	log, err := importedseeds.ReadLog(f, formats[s.GetFormat()])
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/modelzoo"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/tuner/warmstart"
+	"github.com/tilth-dev/tilth/tuner/importedseeds"
 )
 
 // log returns a log of AutoTVM with schedules of the first task of an MLP.
@@ -25,13 +25,13 @@ func log(t *testing.T) []byte {
 }
 
 // seedsOfLog returns the seeds in the log.
-func seedsOfLog(t *testing.T) *warmstart.File {
+func seedsOfLog(t *testing.T) *importedseeds.File {
 	t.Helper()
-	l, err := warmstart.ReadLog(strings.NewReader(string(log(t))), warmstart.AutoTVM)
+	l, err := importedseeds.ReadLog(strings.NewReader(string(log(t))), importedseeds.AutoTVM)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return warmstart.New(l.Entries)
+	return importedseeds.New(l.Entries)
 }
 
 // TestTheReaderJoinsModelsLikeTheCompiler covers weights, shared tasks and seeds.

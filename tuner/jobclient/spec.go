@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner/importedseeds"
 	"github.com/tilth-dev/tilth/tuner/progress"
-	"github.com/tilth-dev/tilth/tuner/warmstart"
 )
 
 // Options configures a job and its search.
@@ -41,7 +41,7 @@ type Options struct {
 	// Kernels lists the owner's hand-written kernels, which the search tries, too.
 	Kernels []*userkernel.Kernel
 	// Seeds holds points that searches try first; nil means none. NoTransfer ignores them.
-	Seeds *warmstart.File
+	Seeds *importedseeds.File
 	// Machine holds the target's peak rates, encoded by roofline.Rates.Encode; nil if unknown.
 	Machine []byte
 }

@@ -19,7 +19,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 const (
@@ -162,9 +162,9 @@ func (l *Lines) gather(ctx context.Context, into *bolt.DB, next func() (*tilthv1
 	}
 }
 
-// Add implements exchange.To.
+// Add implements storesync.To.
 func (l *Lines) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
-	return l.Import(ctx, exchange.Each(batch))
+	return l.Import(ctx, storesync.Each(batch))
 }
 
 // Import implements Source.

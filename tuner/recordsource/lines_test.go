@@ -16,8 +16,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/filesystem"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/records/staticsite"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 func measured(second int64) *tilthv1.Record {
@@ -62,9 +62,9 @@ func count(t *testing.T, path string) (n int64) {
 	if _, err := os.Stat(path); err != nil {
 		return 0
 	}
-	to := exchange.Options{Dry: true}
+	to := storesync.Options{Dry: true}
 	err := ReadLines(path, nil, func(next func() (*tilthv1.Record, error)) error {
-		r, err := exchange.SyncLines(t.Context(), next, exchange.Nothing{}, to)
+		r, err := storesync.SyncLines(t.Context(), next, storesync.Nothing{}, to)
 		n = int64(r.Sent)
 		return err
 	})

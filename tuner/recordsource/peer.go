@@ -9,20 +9,20 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 // Peer is a side of an exchange of records.
 type Peer interface {
 	Source
-	exchange.From
-	// Lacking and Add implement exchange.To.
+	storesync.From
+	// Lacking and Add implement storesync.To.
 	Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error)
 	Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error)
 }
 
-// Groups implements exchange.Catalogue. Page tokens are hexadecimal, so they sort like names.
-func (r remote) Groups(ctx context.Context, f exchange.Filter, after string) (page []exchange.Summary, next string, err error) {
+// Groups implements storesync.Catalogue. Page tokens are hexadecimal, so they sort like names.
+func (r remote) Groups(ctx context.Context, f storesync.Filter, after string) (page []storesync.Summary, next string, err error) {
 	response, err := r.RecordGroups(ctx, &tilthv1.ListRecordGroupsRequest{Target: f.Target, WorkloadDigests: f.Workloads, PageToken: after})
 	if err != nil {
 		return nil, "", err
@@ -31,15 +31,15 @@ func (r remote) Groups(ctx context.Context, f exchange.Filter, after string) (pa
 		if len(g.GetKeysDigest()) != sha256.Size {
 			return nil, "", fmt.Errorf("%w: tracker %s sums up records by a digest of %d bytes", records.ErrInvalid, r.Addr(), len(g.GetKeysDigest()))
 		}
-		page = append(page, exchange.Summary{
+		page = append(page, storesync.Summary{
 			Group: records.Group{Target: g.GetTarget(), Workload: g.GetWorkloadDigest()}, Records: g.GetRecords(), Keys: [sha256.Size]byte(g.GetKeysDigest()),
 		})
 	}
 	return page, response.GetNextPageToken(), nil
 }
 
-// Offer implements exchange.From.
-func (r remote) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks, take func(*tilthv1.Record) error) error {
+// Offer implements storesync.From.
+func (r remote) Offer(ctx context.Context, of records.Group, lacks storesync.Lacks, take func(*tilthv1.Record) error) error {
 	keys := func(from records.Key) ([]records.Key, error) {
 		packed, err := r.RecordKeys(ctx, &tilthv1.ListRecordKeysRequest{Target: of.Target, WorkloadDigest: of.Workload, From: from[:]})
 		if err != nil {
@@ -56,13 +56,13 @@ func (r remote) Offer(ctx context.Context, of records.Group, lacks exchange.Lack
 			return r.GetRecords(ctx, &tilthv1.GetRecordsRequest{Target: of.Target, WorkloadDigest: of.Workload, Keys: records.PackKeys(keys)}, visit)
 		})
 	}
-	return exchange.Pages{Keys: keys, Get: get}.Offer(ctx, of, lacks, take)
+	return storesync.Pages{Keys: keys, Get: get}.Offer(ctx, of, lacks, take)
 }
 
-// Add implements exchange.To.
+// Add implements storesync.To.
 func (r remote) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
 	err = later(ctx, func() error {
-		added, there, err = r.Import(ctx, exchange.Each(batch))
+		added, there, err = r.Import(ctx, storesync.Each(batch))
 		return err
 	})
 	return added, there, err
@@ -79,7 +79,7 @@ func later(ctx context.Context, call func() error) error {
 	}
 }
 
-// Lacking implements exchange.To.
+// Lacking implements storesync.To.
 func (r remote) Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error) {
 	packed, err := r.LackingRecords(ctx, &tilthv1.FindLackingRecordsRequest{
 		Target: of.Target, WorkloadDigest: of.Workload, Keys: records.PackKeys(keys),

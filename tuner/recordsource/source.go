@@ -13,7 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
-	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/records/storesync"
 )
 
 // Source is a source of records.
@@ -26,7 +26,7 @@ type Source interface {
 	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error
 	// Import adds the records that next returns until io.EOF, all or none.
 	Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error)
-	exchange.Catalogue
+	storesync.Catalogue
 	io.Closer
 }
 
@@ -55,7 +55,7 @@ func openFile(path string, writable bool, log *slog.Logger) (file, error) {
 	db.OnDamage(func(d *records.Damage) {
 		log.Warn("damaged row left out: see 'tilth records verify'", "records", path, "bucket", d.Bucket, "error", d.Err)
 	})
-	return file{db, exchange.Store{Measurements: db}}, nil
+	return file{db, storesync.Store{Measurements: db}}, nil
 }
 
 // Dial returns the source of a tracker; options are those of client.Dial.
@@ -70,7 +70,7 @@ func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Peer, erro
 // file is a records file, as a side of an exchange like any store.
 type file struct {
 	*bolt.DB
-	exchange.Store
+	storesync.Store
 }
 
 // Best implements Source.

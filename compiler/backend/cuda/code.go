@@ -1,8 +1,8 @@
 package cuda
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/macros"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -24,6 +24,6 @@ func code(kernels string, t *target.Target) toolchain.Build {
 }
 
 // Module returns the build of candidates, all of the same workload and target.
-func Module(w *expr.Workload, candidates []*devicemodule.Printed, t *target.Target) toolchain.Build {
-	return devicemodule.Module(w, candidates, t, code)
+func Module(w *expr.Workload, candidates []*modulefile.Printed, t *target.Target) toolchain.Build {
+	return modulefile.Module(w, candidates, t, code)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -18,7 +18,7 @@ import (
 )
 
 // Backend implements backend.Backend.
-type Backend struct{ devicemodule.Driven }
+type Backend struct{ modulefile.Driven }
 
 // Name implements backend.Devices.
 func (Backend) Name() string { return name }
@@ -82,20 +82,20 @@ func (Backend) Features() backend.Features { return cost.Features{} }
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
 	if k.Schedule.Own != nil {
-		return devicemodule.PrintWritten(symbol, k, t)
+		return modulefile.PrintWritten(symbol, k, t)
 	}
-	return devicemodule.Print(symbol, k, t)
+	return modulefile.Print(symbol, k, t)
 }
 
 // Module implements backend.Code.
 func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
-	var list []*devicemodule.Printed
-	var written []*devicemodule.Written
+	var list []*modulefile.Printed
+	var written []*modulefile.Written
 	for _, p := range kernels {
 		switch p := p.(type) {
-		case *devicemodule.Printed:
+		case *modulefile.Printed:
 			list = append(list, p)
-		case *devicemodule.Written:
+		case *modulefile.Written:
 			written = append(written, p)
 		}
 	}
@@ -103,13 +103,13 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	case len(written) == 0:
 		return Module(w, list, t), nil
 	case len(list) == 0:
-		return devicemodule.WrittenModule(w, written, t)
+		return modulefile.WrittenModule(w, written, t)
 	}
 	return toolchain.Build{}, fmt.Errorf("a module has %d kernels that somebody wrote and %d schedules: these run in different places", len(written), len(list))
 }
 
 // NewUnit implements backend.Code.
-func (Backend) NewUnit(t *target.Target) backend.Unit { return devicemodule.NewUnit(t, code) }
+func (Backend) NewUnit(t *target.Target) backend.Unit { return modulefile.NewUnit(t, code) }
 
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
@@ -125,5 +125,5 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	return devicemodule.Runtime(slices.Concat(DriverSources(), devicemodule.Parts(), devicemodule.Card(), sources("runtime/src")))
+	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.Parts(), modulefile.Card(), sources("runtime/src")))
 }

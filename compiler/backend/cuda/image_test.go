@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -54,12 +54,12 @@ func moduleOf(t testing.TB, arch string, d array.DType) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := devicemodule.Print("k0", backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, on)
+	p, err := modulefile.Print("k0", backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}, on)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "module")
-	if err := tc.Build(t.Context(), Module(w, []*devicemodule.Printed{p}, on), path); err != nil {
+	if err := tc.Build(t.Context(), Module(w, []*modulefile.Printed{p}, on), path); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -126,11 +126,11 @@ func TestModulesOfEqualTextHaveKeysOfTheirOwn(t *testing.T) {
 	}
 	keys := map[string]bool{}
 	for _, id := range []string{"one", "two"} {
-		p, err := devicemodule.Print("k0", backend.Kernel{ID: id, Schedule: s}, on)
+		p, err := modulefile.Print("k0", backend.Kernel{ID: id, Schedule: s}, on)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys[tc.Key(Module(w, []*devicemodule.Printed{p}, on))] = true
+		keys[tc.Key(Module(w, []*modulefile.Printed{p}, on))] = true
 	}
 	if len(keys) != 2 {
 		t.Errorf("the modules of two candidates have %d keys", len(keys))
@@ -152,7 +152,7 @@ func TestWarpgroupsAreForTheChipsThatHaveThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for arch, want := range map[string]string{"sm_90a": "", "sm_80": "warpgroup products require sm_90a"} {
-		_, err := devicemodule.Print("k0", backend.Kernel{ID: "k", Schedule: s}, card(t, arch))
+		_, err := modulefile.Print("k0", backend.Kernel{ID: "k", Schedule: s}, card(t, arch))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", arch, err, want)
 		}
@@ -180,7 +180,7 @@ func TestNoFileBreaksTheReaderOfModules(t *testing.T) {
 	var program strings.Builder
 	program.WriteString("#define _GNU_SOURCE\n" + cruntime.Header)
 	for _, name := range []string{"boxes.h", "image.h", "image.c"} {
-		for _, f := range devicemodule.Sources() {
+		for _, f := range modulefile.Sources() {
 			if f.Name == name {
 				for line := range strings.Lines(f.Text) {
 					if !strings.HasPrefix(line, "#include \"") {

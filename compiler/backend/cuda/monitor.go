@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -25,7 +25,7 @@ const (
 
 // monitor implements backend.Monitor with a program that is built once.
 type monitor struct {
-	devicemodule.Query
+	modulefile.Query
 	program string
 	gpu     *target.GPU
 }

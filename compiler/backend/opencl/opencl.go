@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -17,7 +17,7 @@ import (
 )
 
 // Backend implements backend.Backend.
-type Backend struct{ devicemodule.Driven }
+type Backend struct{ modulefile.Driven }
 
 // Name implements backend.Devices.
 func (Backend) Name() string { return name }
@@ -79,20 +79,20 @@ func (Backend) Features() backend.Features { return featureSet }
 
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
-	return devicemodule.Print(symbol, k, t)
+	return modulefile.Print(symbol, k, t)
 }
 
 // Module implements backend.Code.
 func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
-	list := make([]*devicemodule.Printed, len(kernels))
+	list := make([]*modulefile.Printed, len(kernels))
 	for k, p := range kernels {
-		list[k] = p.(*devicemodule.Printed)
+		list[k] = p.(*modulefile.Printed)
 	}
-	return devicemodule.Module(w, list, t, code), nil
+	return modulefile.Module(w, list, t, code), nil
 }
 
 // NewUnit implements backend.Code.
-func (Backend) NewUnit(t *target.Target) backend.Unit { return devicemodule.NewUnit(t, code) }
+func (Backend) NewUnit(t *target.Target) backend.Unit { return modulefile.NewUnit(t, code) }
 
 // Harness implements backend.Programs.
 func (Backend) Harness(t *target.Target) toolchain.Build { return Harness(t) }
@@ -106,5 +106,5 @@ func (Backend) Device(*target.Target) *backend.Device {
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	return devicemodule.Runtime(slices.Concat(DriverSources(), devicemodule.Parts(), sources("runtime/src")))
+	return modulefile.Runtime(slices.Concat(DriverSources(), modulefile.Parts(), sources("runtime/src")))
 }

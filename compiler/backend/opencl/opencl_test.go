@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/devicemodule"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -51,7 +51,7 @@ func newPlayer(t testing.TB) *player {
 		t.Fatal(err)
 	}
 	p.program = filepath.Join(p.dir, "play")
-	headers := append(append(DriverSources(), devicemodule.Sources()...), toolchain.File{Name: cruntime.HeaderName, Text: cruntime.Header})
+	headers := append(append(DriverSources(), modulefile.Sources()...), toolchain.File{Name: cruntime.HeaderName, Text: cruntime.Header})
 	unit := "#include \"opencl.c\"\n#include \"image.c\"\n" + string(text)
 	p.build(t, toolchain.Build{Target: p.on, Form: toolchain.Executable, Headers: headers, Sources: []toolchain.File{{Name: "unit.c", Text: unit}}}, p.program)
 	return p
@@ -67,11 +67,11 @@ func (p *player) build(t testing.TB, b toolchain.Build, path string) {
 // module writes the module of a case.
 func (p *player) module(t testing.TB, c kerneltest.Case, path string) {
 	t.Helper()
-	printed, err := devicemodule.Print("k", backend.Kernel{ID: schedule.Digest(c.Schedule.Trace()), Schedule: c.Schedule}, p.on)
+	printed, err := modulefile.Print("k", backend.Kernel{ID: schedule.Digest(c.Schedule.Trace()), Schedule: c.Schedule}, p.on)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, c.Text())
 	}
-	p.build(t, devicemodule.Module(c.Workload, []*devicemodule.Printed{printed}, p.on, code), path)
+	p.build(t, modulefile.Module(c.Workload, []*modulefile.Printed{printed}, p.on, code), path)
 }
 
 // check runs cases, and compares their outputs with the evaluator's.

@@ -1,0 +1,38 @@
+package modulefile
+
+import (
+	"embed"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+//go:embed src parts boxes card
+var files embed.FS
+
+// Sources returns the reader of candidate files, for a harness.
+func Sources() []toolchain.File { return append(Files(files, "src"), Boxes()...) }
+
+// Boxes returns the header that describes how boxes of a tensor are copied, from which drivers encode tensor maps.
+func Boxes() []toolchain.File { return Files(files, "boxes") }
+
+// Card returns the header for user-written GPU kernels.
+func Card() []toolchain.File { return Files(files, "card") }
+
+// Parts returns the header that defines how a package embeds device code. launch.h includes it.
+func Parts() []toolchain.File { return Files(files, "parts") }
+
+// Files returns the files of an embedded folder.
+func Files(from embed.FS, folder string) (list []toolchain.File) {
+	entries, err := from.ReadDir(folder)
+	if err != nil {
+		panic(err) // unreachable: the files are embedded
+	}
+	for _, entry := range entries {
+		text, err := from.ReadFile(folder + "/" + entry.Name())
+		if err != nil {
+			panic(err) // unreachable: the files are embedded
+		}
+		list = append(list, toolchain.File{Name: entry.Name(), Text: string(text)})
+	}
+	return list
+}
