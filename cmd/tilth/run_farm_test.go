@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -119,6 +120,10 @@ func TestARunEndsWithItsClient(t *testing.T) {
 	f := startDevice(t)
 	pkg := f.compiled(ctx, "mlp.tar")
 	f.awaitDevice(ctx)
+	// Without a handler, processes would ignore SIGHUP if the tests do, as under nohup.
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangUps) })
 	kill := func(s syscall.Signal) func(*process, *silentLine) {
 		return func(run *process, _ *silentLine) {
 			if err := run.cmd.Process.Signal(s); err != nil {
