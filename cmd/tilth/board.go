@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/compiler/backend/board/monitor"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/boardmonitor"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/humanize"
@@ -115,43 +115,43 @@ func (a *app) printMonitor(made monitorResult, asJSON bool) error {
 const maxSourceBytes = 1 << 20
 
 // board returns the named board or the one that a header describes.
-func (f monitorFlags) board(c *cobra.Command, named string) (monitor.Board, error) {
+func (f monitorFlags) board(c *cobra.Command, named string) (boardmonitor.Board, error) {
 	if filepath.Ext(named) != ".h" {
 		for _, flag := range []string{"target", "port", "rom", "ram"} {
 			if c.Flags().Changed(flag) {
-				return monitor.Board{}, usagef("--%s is for a header's board: %s is known", flag, named)
+				return boardmonitor.Board{}, usagef("--%s is for a header's board: %s is known", flag, named)
 			}
 		}
-		board, err := monitor.Find(named)
+		board, err := boardmonitor.Find(named)
 		if err != nil {
 			return board, &usageError{fmt.Errorf("%w, or name a header, such as my_board.h", err)}
 		}
 		return board, nil
 	}
 	if f.target == "" || f.port == "" || f.ram == "" {
-		return monitor.Board{}, usagef("board %s: say its --target, --port and --ram, too", named)
+		return boardmonitor.Board{}, usagef("board %s: say its --target, --port and --ram, too", named)
 	}
 	if !slices.Contains(target.Boards(), f.target) {
-		return monitor.Board{}, usagef("--target %s: it is not a microcontroller: use one of %s", f.target, strings.Join(target.Boards(), ", "))
+		return boardmonitor.Board{}, usagef("--target %s: it is not a microcontroller: use one of %s", f.target, strings.Join(target.Boards(), ", "))
 	}
-	d := monitor.Description{Target: f.target, Port: f.port}
+	d := boardmonitor.Description{Target: f.target, Port: f.port}
 	var err error
 	if d.Header, err = readSource(named); err != nil {
-		return monitor.Board{}, err
+		return boardmonitor.Board{}, err
 	}
 	if filepath.Ext(f.port) == ".c" {
 		d.Port = ""
 		if d.PortSource, err = readSource(f.port); err != nil {
-			return monitor.Board{}, err
+			return boardmonitor.Board{}, err
 		}
 	}
 	if d.ROM, err = address("rom", f.rom); err != nil {
-		return monitor.Board{}, err
+		return boardmonitor.Board{}, err
 	}
 	if d.RAM, err = address("ram", f.ram); err != nil {
-		return monitor.Board{}, err
+		return boardmonitor.Board{}, err
 	}
-	board, err := monitor.Own(strings.TrimSuffix(filepath.Base(named), ".h"), d)
+	board, err := boardmonitor.Own(strings.TrimSuffix(filepath.Base(named), ".h"), d)
 	if err != nil {
 		return board, &usageError{err}
 	}

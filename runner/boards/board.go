@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/compiler/backend/board/monitor"
+	"github.com/tilth-dev/tilth/compiler/boardmonitor"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -73,7 +73,7 @@ func (b *Board) buildMonitor(ctx context.Context) error {
 	if at < 0 {
 		return nil
 	}
-	made, err := monitor.Find(b.cfg.Name)
+	made, err := boardmonitor.Find(b.cfg.Name)
 	if err != nil {
 		return err
 	}

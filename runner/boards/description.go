@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tilth-dev/tilth/compiler/backend/board/monitor"
+	"github.com/tilth-dev/tilth/compiler/boardmonitor"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -48,7 +48,7 @@ const monitorWord = "{monitor}"
 
 // Names returns the boards that need no file.
 func Names() (names []string) {
-	for _, b := range monitor.Boards() {
+	for _, b := range boardmonitor.Boards() {
 		names = append(names, b.Name)
 	}
 	return names

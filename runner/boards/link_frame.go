@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Format of frames; see compiler/backend/board/monitor/src/link.h.
+// Format of frames; see compiler/boardmonitor/src/link.h.
 const (
 	magic       = 0x314b4c54
 	headerBytes = 24

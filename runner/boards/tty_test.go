@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/compiler/backend/board/monitor"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/boardmonitor"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -62,7 +62,7 @@ func onSerialLine(t *testing.T, name, pid string) (starts *atomic.Int32, slave s
 	}
 	master, slave := terminal(t)
 	image := filepath.Join(t.TempDir(), "monitor.elf")
-	made, err := monitor.Find(name)
+	made, err := boardmonitor.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/board/monitor"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cruntime"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/modulefile"
+	"github.com/tilth-dev/tilth/compiler/boardmonitor"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -60,7 +60,7 @@ func (Backend) Harness(t *target.Target) toolchain.Build {
 	if err != nil {
 		on = t // compilation reports the error
 	}
-	parts := append(append(sources("harness/src"), monitor.Protocol()), named(modulefile.Sources(), "fence.h")...)
+	parts := append(append(sources("harness/src"), boardmonitor.Protocol()), named(modulefile.Sources(), "fence.h")...)
 	return cruntime.HarnessFor(on, append(parts, named(sources("image/src"), ".h")...))
 }
 

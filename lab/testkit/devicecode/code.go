@@ -7,7 +7,7 @@ import (
 
 // Of returns the code in a module and its assembled form, if any. ok is false if the input is not a module.
 func Of(module []byte) (code, assembled []byte, ok bool) {
-	if !bytes.HasPrefix(module, []byte("tilth-device-module ")) {
+	if !bytes.HasPrefix(module, []byte("tilth-device-module 4\n")) {
 		return nil, nil, false
 	}
 	for rest := module; len(rest) > 0; {

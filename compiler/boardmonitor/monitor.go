@@ -1,4 +1,4 @@
-package monitor
+package boardmonitor
 
 import (
 	"crypto/sha256"
