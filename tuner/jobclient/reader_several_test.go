@@ -17,7 +17,7 @@ import (
 // log returns a log of AutoTVM with schedules of the first task of an MLP.
 func log(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../warmstart/testdata/autotvm.log")
+	text, err := os.ReadFile("../importedseeds/testdata/autotvm.log")
 	if err != nil {
 		t.Fatal(err)
 	}
