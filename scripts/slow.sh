@@ -19,7 +19,7 @@ proofs() {
 		docs;1;^(docs|lab/docs|README|CONTRIBUTING|CHANGELOG);(cd lab/docs && go test ./...) && make docs
 		arm;2;^(compiler/target|internal/sandbox)/;GOARCH=arm GOARM=7 CGO_ENABLED=0 go vet ./...
 		tutorials;10;^docs/tutorials/;make tutorials
-		bare;15;^compiler/(backend/board|monitor)/;make test-bare
+		bare;15;^compiler/(backend/board|boardmonitor)/;make test-bare
 		conformance-boards;60;^compiler/target/;make conformance-boards
 		farm-boards;20;^scripts/farm-boards;make farm-boards
 		farm-bare;10;^(runner/boards/|scripts/farm-bare);make farm-bare
@@ -33,7 +33,7 @@ proofs() {
 	TABLE
 	# Every package with tests that -short leaves out. The largest take many minutes.
 	git grep -lE 'testing\.Short\(\)|\[short\]' -- '*_test.go' '*.txtar' '*.txt' | sed -E 's#/testdata/.*#/x#; s#/[^/]*$##' | sort -u |
-		grep -vE '^lab/(deploy|dist|docs)(/|$)' | while read -r folder; do
+		grep -vE '^lab/(deploy|release|docs)(/|$)' | while read -r folder; do
 		case "$folder" in
 		cmd/tilth | tracker | records/postgres | runner | compiler/backend/cpu/codegen | compiler/aot | lab/chaos) minutes=20 ;;
 		*) minutes=4 ;;
