@@ -72,7 +72,7 @@ class Tuning(unittest.TestCase):
         self.assertGreater((support.FOLDER / "export.jsonl").stat().st_size, 0)
 
     def test_schedules_of_tvm_are_seeds(self) -> None:
-        log = Path(__file__).parents[2] / "tuning" / "tvm" / "testdata" / "autotvm.log"
+        log = Path(__file__).parents[2] / "tuner" / "importedseeds" / "testdata" / "autotvm.log"
         path = support.FOLDER / "seeded.db"
         said = tilth.Records(path).import_log(log, "autotvm")
         self.assertRegex(said, r"dense 1x784 -> 256 +1\n")
