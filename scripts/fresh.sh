@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 repository=$PWD
 root=$(mktemp -d /var/tmp/tilth-fresh-XXXXXX)
 chmod 755 "$root" # tests start servers as other users
-mounted=()
+mount --bind "$root" "$root" # sandboxes can only make a mount point private
+mounted=("$root")
 clean() {
 	for ((k = ${#mounted[@]} - 1; k >= 0; k--)); do umount -l "${mounted[k]}" || true; done
 	rm -rf --one-file-system "$root"
