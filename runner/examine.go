@@ -244,7 +244,7 @@ func (x *exam) worker(ctx context.Context) (*worker, *judge, error) {
 	return x.plan.worker(ctx, x.results, x.results.Group, x.plan.sandboxed(args))
 }
 
-// finish releases a process that was told to examine. ending is as in release.
+// finish ends an examination or rehearsal and releases its process. ending is as in release.
 func (w *worker) finish(ctx context.Context, well bool) (ending string) {
 	well = well && w.pool != nil && w.run(command{op: cmdEnough}, becomeReady) == nil
 	return w.release(ctx, well)

@@ -114,7 +114,7 @@ func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
 }
 
 // TestAnOpenTrackerServesNoPageByName because another site's name may resolve to this machine, and its page would read
-// what the tracker serves. Nobody can register a name without a dot.
+// what the tracker serves. Public names contain a dot.
 func TestAnOpenTrackerServesNoPageByName(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	for host, want := range map[string]int{"evil.example:9191": 403, "127.0.0.1:9191": 200, "[::1]:9191": 200, "localhost": 200, "tracker:9191": 200} {

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -433,111 +430,4 @@ func (k *compileCommand) print(w io.Writer, r compileResult) error {
 		fmt.Fprintf(k.stderr, "not tuned: %s\nrun 'tilth tune' first for a faster package\n", r.Untuned)
 	}
 	return err
-}
-
-const (
-	noRecord = "no record"
-	// maxUntuned bounds the reasons, the tasks per reason, and the targets per task that are listed.
-	maxUntuned = 5
-	// maxRecordPages bounds the pages of groups of records to look at.
-	maxRecordPages = 20
-)
-
-// untunedTasks are tasks without a usable record, for one reason.
-type untunedTasks struct {
-	Reason string `json:"reason"`
-	Count  int    `json:"count"`
-	// Tasks holds the names of the first few.
-	Tasks []string `json:"tasks"`
-}
-
-// String formats the tasks for messages.
-func (u untunedTasks) String() string {
-	text := fmt.Sprintf("%s: %d (%s", u.Reason, u.Count, strings.Join(u.Tasks, ", "))
-	if more := u.Count - len(u.Tasks); more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
-	return text + ")"
-}
-
-// untunedList has at most maxUntuned reasons.
-type untunedList []untunedTasks
-
-// String joins the reasons.
-func (l untunedList) String() string {
-	parts := make([]string, len(l))
-	for k, u := range l {
-		parts[k] = u.String()
-	}
-	return strings.Join(parts, "; ")
-}
-
-// untuned lists the tasks whose choice is not a record, by reason. reasons has those of explainUntuned; other choices
-// come from the lock file.
-func untuned(tasks []program.Task, choices []aot.Choice, reasons map[string]string) (list untunedList) {
-	for k, task := range tasks {
-		if choices[k].Origin == bestschedule.FromRecord {
-			continue
-		}
-		reason, ok := reasons[task.Workload.Digest()]
-		if !ok {
-			reason = "no record in the lock file"
-		}
-		at := slices.IndexFunc(list, func(u untunedTasks) bool { return u.Reason == reason })
-		switch {
-		case at < 0 && len(list) == maxUntuned: // the last one collects the rest
-			at = maxUntuned - 1
-			list[at].Reason = "other reasons"
-		case at < 0:
-			at = len(list)
-			list = append(list, untunedTasks{Reason: reason})
-		}
-		if list[at].Count++; list[at].Count <= maxUntuned {
-			list[at].Tasks = append(list[at].Tasks, task.Name)
-		}
-	}
-	return list
-}
-
-// explainUntuned returns why each task without a record has none, by workload digest. A nil source has no records.
-func explainUntuned(ctx context.Context, tasks []program.Task, choices []aot.Choice, t *target.Target, source storesync.Catalogue) (map[string]string, error) {
-	reasons := map[string]string{}
-	for k, task := range tasks {
-		if choices[k].Origin != bestschedule.FromRecord {
-			reasons[task.Workload.Digest()] = noRecord
-		}
-	}
-	if source == nil || len(reasons) == 0 {
-		return reasons, nil
-	}
-	others, after := map[string]map[string]bool{}, ""
-	filter := storesync.Filter{Workloads: slices.Sorted(maps.Keys(reasons))}
-	for range maxRecordPages {
-		page, next, err := source.Groups(ctx, filter, after)
-		if err != nil {
-			return nil, fmt.Errorf("looking for records of other targets: %w", err)
-		}
-		for _, g := range page {
-			fingerprint, _ := records.SplitTarget(g.Target)
-			if others[g.Workload] == nil {
-				others[g.Workload] = map[string]bool{}
-			}
-			others[g.Workload][t.Difference(fingerprint)] = true
-		}
-		if after = next; after == "" {
-			break
-		}
-	}
-	for digest, differences := range others {
-		list := slices.Sorted(maps.Keys(differences))
-		switch {
-		case differences[""]:
-			reasons[digest] = "no usable record (all failed, or refused: see the warnings and --numerics)"
-		case len(list) > maxUntuned:
-			reasons[digest] = fmt.Sprintf("records only for %s, and %d more", strings.Join(list[:maxUntuned], ", for "), len(list)-maxUntuned)
-		default:
-			reasons[digest] = "records only for " + strings.Join(list, ", for ")
-		}
-	}
-	return reasons, nil
 }

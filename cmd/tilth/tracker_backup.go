@@ -196,12 +196,11 @@ func (a *app) verifyArtifacts(ctx context.Context, dir, address string) error {
 
 const convertLong = `Copy the data of a stopped tracker to a store of another kind, and compare every row.
 
-FROM and TO are what 'tilth tracker --store' takes: bolt, which is the records file in
---data, or the address of a PostgreSQL database. Jobs, their events and requests,
-batches, agents, cordons, and records are copied; artifacts stay where they are. The
-source is not changed. No tracker may run on either store, and none opens an incomplete
-target. A database may have several shards; the target has one, and gets
-more when trackers open it with --shards.
+FROM and TO are stores as in 'tilth tracker --store': bolt, the records file in --data,
+or the address of a PostgreSQL database. Jobs, their events and requests, batches,
+agents, cordons, and records are copied; artifacts stay where they are. The source is
+not changed. No tracker may run on either store, and none opens an incomplete target.
+The target has one shard, and gets more when trackers open it with --shards.
 
 The target must be empty. Run the same command again to continue an interrupted
 conversion. When it has finished, start the tracker on the target. Do not start one on

@@ -155,9 +155,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		}
 	}
 	f, err := t.startLocal(work, farm.LocalConfig{
-		OwnKernels: len(t.kernels.list) > 0,
-
-		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Board: there.Board, Lock: lock, Sandbox: t.sandbox.mode,
+		OwnKernels: len(t.kernels.list) > 0, Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Board: there.Board, Lock: lock, Sandbox: t.sandbox.mode,
 		Version: version, Logger: log,
 	})
 	if err != nil {
@@ -171,16 +169,8 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := t.follow(ctx, bound, f.Client, j, logs, func() progress.Summary {
-		s := progress.Summary{Records: file}
-		if waited, holders := lock.Waited(); waited > 0 {
-			s.MachineWait = &progress.MachineWait{Seconds: waited.Seconds(), Message: fmt.Sprintf("%.1f s, held by %s", waited.Seconds(), hostlock.Join(holders))}
-			for _, h := range holders {
-				s.MachineWait.Holders = append(s.MachineWait.Holders, progress.MachineHolder(h))
-			}
-		}
-		return s
-	}); err != nil {
+	summary := func() progress.Summary { return progress.Summary{Records: file, MachineWait: machineWait(lock)} }
+	if err := t.follow(ctx, bound, f.Client, j, logs, summary); err != nil {
 		return err
 	}
 	var device *tilthv1.JobSpec
@@ -189,6 +179,19 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	}
 	t.printNext(ctx, paths, device)
 	return nil
+}
+
+// machineWait returns how long and for whom a lock was waited for, or nil.
+func machineWait(lock *hostlock.Lock) *progress.MachineWait {
+	waited, holders := lock.Waited()
+	if waited == 0 {
+		return nil
+	}
+	w := &progress.MachineWait{Seconds: waited.Seconds(), Message: fmt.Sprintf("%.1f s, held by %s", waited.Seconds(), hostlock.Join(holders))}
+	for _, h := range holders {
+		w.Holders = append(w.Holders, progress.MachineHolder(h))
+	}
+	return w
 }
 
 const (

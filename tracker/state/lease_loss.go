@@ -77,8 +77,8 @@ type streak struct {
 	since    time.Time // by Clock
 }
 
-// hopeless counts a failed attempt at a batch. It reports whether nothing of the job has succeeded in that stage for
-// so many attempts, and so long, that the farm is at fault.
+// hopeless counts a failed attempt at a batch. It reports whether the job's attempts in that stage have failed so
+// often in a row, and for so long, that the farm is at fault.
 func (c *Change) hopeless(b *batch) bool {
 	s := b.job.fruitless[b.stage]
 	if s.failures == 0 {

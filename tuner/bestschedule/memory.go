@@ -209,7 +209,7 @@ func (c *chooser) fit(limit size, chosen []alternative, instead map[int]alternat
 // share returns the fraction of executions in which a call runs a task.
 func share(t program.Task) float64 { return t.Runs() / float64(t.Count) }
 
-// withLayouts returns the best alternative of a task with the given weight layouts. ok is false if there is none.
+// withLayouts returns the best alternative of a task with the given weight layouts, if any.
 func (c *chooser) withLayouts(task program.Task, known []alternative, chosen alternative, layouts string, numerics schedule.Numerics) (a alternative, ok bool, err error) {
 	if chosen.schedule.Layouts() == layouts {
 		return chosen, true, nil

@@ -22,8 +22,8 @@ import (
 //   - the table of a Gather, with a scale per row, always in 8 bits, since few rows are read.
 //
 // It keeps weights that are small, have short channels or, in 4 bits, channels that are not a multiple of 32, or have
-// non-finite elements. If told is not nil, the pass calls it with the number of quantised weights and the total.
-func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass {
+// non-finite elements. The pass calls progress, if not nil, with the number of quantised weights and the total.
+func QuantiseWeights(as array.Storage, progress func(quantised, all int)) graph.Pass {
 	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", as.WeightBits), Run: func(g *graph.Graph) error {
 		q := &weightQuantiser{Graph: g, as: as, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
 		var nodes []*graph.Node
@@ -42,8 +42,8 @@ func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass
 		}
 		g.Nodes = nodes
 		g.ReplaceAll(replaced)
-		if told != nil {
-			told(q.count(), len(q.all))
+		if progress != nil {
+			progress(q.count(), len(q.all))
 		}
 		return nil
 	}}

@@ -95,7 +95,7 @@ func dotInstructionBF16(t *target.Target) instruction {
 	return instruction{}
 }
 
-// chooser returns the best instruction of some kind for products of data by weights. Its terms are 0 if there is none.
+// chooser returns the best instruction of some kind for products of data by weights, or one with 0 terms.
 type chooser func(data, weights array.DType) instruction
 
 // dotOf returns a chooser among a target's instructions for terms of single sums.
