@@ -46,10 +46,16 @@ difference is noise; more --rounds narrow the interval.
 
 With --tracker, all of them run on one device of a farm.`
 
-// newCompare returns 'tilth compare'; 'tilth bench' is the same under the name that a farm's owners know.
-func newCompare(a *app, name, short, example string) *cobra.Command {
+func newCompare(a *app) *cobra.Command {
 	k := &compareCommand{app: a}
-	c := &cobra.Command{Use: name + " PACKAGE.tar...", Short: short, Long: compareLong, Example: example, Args: cobra.MinimumNArgs(1)}
+	c := &cobra.Command{
+		Use:     "compare PACKAGE.tar...",
+		Aliases: []string{"bench"}, // its name in earlier versions
+		Short:   "Time packages in turns, here or on a farm, and compare them with the first",
+		Long:    compareLong,
+		Example: "  tilth compare untuned.tar tuned.tar\n  tilth compare untuned.tar tuned.tar --tracker 127.0.0.1:9190 --device rack3/board7",
+		Args:    cobra.MinimumNArgs(1),
+	}
 	c.Flags().IntVar(&k.rounds, "rounds", 20, "turns of each package")
 	c.Flags().IntVar(&k.number, "number", 1, "executions in a turn")
 	atLeast(c, 1, "rounds", "number")

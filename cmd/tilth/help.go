@@ -224,8 +224,9 @@ func usageOfFlags(out *strings.Builder, c *cobra.Command) (left int) {
 			return
 		}
 		shown := *f
-		if strings.HasPrefix(f.Value.Type(), "stringTo") && f.DefValue == "[]" {
-			shown.DefValue = "" // pflag omits empty lists, but not empty maps
+		emptyMap := strings.HasPrefix(f.Value.Type(), "stringTo") && f.DefValue == "[]"
+		if emptyMap || f.DefValue == "0s" && strings.Contains(f.Usage, "(default ") {
+			shown.DefValue = ""
 		}
 		sections[sectionOf(f.Name)].AddFlag(&shown)
 	})

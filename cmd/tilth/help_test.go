@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,15 @@ func TestHelpFitsItsColumns(t *testing.T) {
 			if utf8.RuneCountInString(line) > limit {
 				t.Errorf("%s: more than %d columns: %s", c.CommandPath(), limit, line)
 			}
+		}
+	}
+}
+
+func TestHelpStatesADefaultOnce(t *testing.T) {
+	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
+		text := strings.Join(strings.Fields(helpText(t, c, helpAllFlag)), " ")
+		if twice := regexp.MustCompile(`\(default [^()]*\) \(default [^()]*\)`).FindString(text); twice != "" {
+			t.Errorf("%s: help has two defaults: %s", c.CommandPath(), twice)
 		}
 	}
 }

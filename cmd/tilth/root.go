@@ -83,9 +83,7 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
 	)
 	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a),
-		newCompare(a, "compare", "Time packages in turns, and compare them with the first", "  tilth compare untuned.tar tuned.tar"),
-		newCheck(a), newPackage(a), newRecords(a), newKernels(a), newTargets(a),
-		newCompare(a, "bench", "Time packages in turns, here or on a farm", "  tilth bench untuned.tar tuned.tar --tracker 127.0.0.1:9190 --device rack3/board7"), newDoctor(a))
+		newCompare(a), newCheck(a), newPackage(a), newRecords(a), newKernels(a), newTargets(a), newDoctor(a))
 	add(root, groupFarm, newJobs(a), newDevices(a), newBoard(a))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newRunServer(a), newModelServer(a), newSign(a), newVerify(a), newVersion(a))

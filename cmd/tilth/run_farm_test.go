@@ -70,7 +70,7 @@ func TestAPackageRunsOnADeviceAsItDoesHere(t *testing.T) {
 	if err := wrong.cmd.Run(); err == nil || !strings.Contains(wrong.stderr.String(), "has no input") {
 		t.Errorf("with wrong inputs: %v\n%s", err, wrong.stderr.String())
 	}
-	compare := f.tilth(ctx, "bench", pkg, pkg, "--tracker", f.tracker, "--rounds", "3", "--json")
+	compare := f.tilth(ctx, "compare", pkg, pkg, "--tracker", f.tracker, "--rounds", "3", "--json")
 	compare.mustRun()
 	var rows []compareRow
 	if err := json.Unmarshal(compare.stdout.Bytes(), &rows); err != nil || len(rows) != 2 || rows[1].MedianSeconds <= 0 || rows[1].Ratio <= 0 {

@@ -32,7 +32,6 @@ import (
 
 // outputs maps commands to the types of their JSON output and logs.
 var outputs = map[string]reflect.Type{
-	"bench":               reflect.TypeFor[[]compareRow](),
 	"board monitor":       reflect.TypeFor[monitorResult](),
 	"check":               reflect.TypeFor[conformance.Result](),
 	"compare":             reflect.TypeFor[[]compareRow](),
