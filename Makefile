@@ -30,6 +30,7 @@ TUTORIALS ?= docs/tutorials/*.md
 tutorials: ## run the commands of the tutorials, in empty folders; TUTORIALS=docs/tutorials/pytorch.md
 	@scripts/packages.sh tutorials
 	@$(MAKE) --no-print-directory build
+	cd lab/release && $(GO) run . -root ../.. -out ../../.tools/release -arch $$($(GO) env GOARCH)
 	cd lab/docs && $(GO) run . tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))
 
 ARCH ?= amd64,arm64,riscv64

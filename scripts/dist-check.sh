@@ -66,4 +66,9 @@ say install.sh
 sh install.sh --to "$work/bin" --key "$work/key.pub"
 "$work/bin/tilth" --version
 
+say wheel
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" install -q --no-index --no-deps --find-links . tilth
+"$work/venv/bin/python" -c 'from importlib.metadata import version; print("tilth", version("tilth"))'
+
 say passed

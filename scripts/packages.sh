@@ -16,8 +16,8 @@ tests+=(libopenblas0-pthread)
 tests+=(pocl-opencl-icd ocl-icd-libopencl1)
 # The database server; tests start their own.
 tests+=(postgresql)
-# The program that times PyTorch, tested with a fake PyTorch.
-tests+=(python3)
+# The program that times PyTorch, tested with a fake PyTorch; an environment for the wheel of a release.
+tests+=(python3 python3-venv)
 # The browser for tests of the tracker's pages.
 tests+=(chromium)
 # Tools for the examples of docs/api.md.
@@ -39,7 +39,7 @@ peers=(g++ binutils)
 # PyTorch for tests of the Python package, and checkers of its style and types.
 python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
 # Checks of a release: Debian's package checker, and the libraries of other architectures.
-dist=(lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross libc6-riscv64-cross)
+dist=(python3 lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross libc6-riscv64-cross)
 # Tools that build the documentation site.
 docs=(hugo)
 # What makes a minimal root of Debian.

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// releaseFolder is where 'make tutorials' puts the release that tutorials install.
+const releaseFolder = ".tools/release"
+
 // follow runs the steps of a tutorial in a temporary folder.
 func follow(ctx context.Context, source string, steps []step, loud bool) error {
 	dir, err := os.MkdirTemp("", "tilth-tutorial-")
@@ -107,7 +110,7 @@ func shell(ctx context.Context, source, dir, script string) error {
 	c.Dir = dir
 	c.Env = append(settings,
 		"HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), "LC_ALL=C.UTF-8", "NO_COLOR=1", "USER=tutorial",
-		"SOURCE="+source, "PATH="+filepath.Join(source, "bin")+":"+os.Getenv("PATH"),
+		"SOURCE="+source, "RELEASE="+filepath.Join(source, releaseFolder), "PATH="+filepath.Join(source, "bin")+":"+os.Getenv("PATH"),
 	)
 	for _, name := range passed {
 		if value, is := os.LookupEnv(name); is {

@@ -1,6 +1,6 @@
-// Command dist builds a release of the checked-out commit: programs, archives, Debian packages, a container image, an
-// SBOM, and the digests of all files. Builds are reproducible: they depend only on the commit and the version of Go
-// (docs/releases.md).
+// Command dist builds a release of the checked-out commit: programs, archives, Debian packages, a container image, the
+// Python wheel, an SBOM, and the digests of all files. Builds are reproducible: they depend only on the commit and the
+// version of Go (docs/releases.md).
 //
 // It is a separate module, so that its dependencies stay out of the main one.
 package main

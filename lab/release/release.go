@@ -51,6 +51,12 @@ func (r *release) make(ctx context.Context) (err error) {
 	if err := r.write("install.sh", script[0].Data, 0o755); err != nil {
 		return err
 	}
+	if err := r.writeWheel(ctx); err != nil {
+		return err
+	}
+	if err := r.writeIndex(); err != nil {
+		return err
+	}
 	return r.writeSums()
 }
 
@@ -61,7 +67,7 @@ func (r *release) clear() error {
 		return err
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "tilth") && !slices.Contains([]string{sumsFile, sumsFile + ".minisig", "install.sh"}, e.Name()) {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "tilth") && !slices.Contains([]string{sumsFile, sumsFile + ".minisig", indexFile, "install.sh"}, e.Name()) {
 			return fmt.Errorf("%s contains %s, which is not part of a release: name another folder", r.out, e.Name())
 		}
 	}
@@ -173,13 +179,8 @@ func (r *release) write(name string, data []byte, mode os.FileMode) error {
 
 // writeSums writes the digests of all files in the format of sha256sum.
 func (r *release) writeSums() error {
-	var names []string
-	for name := range r.sums {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var text strings.Builder
-	for _, name := range names {
+	for _, name := range r.names() {
 		fmt.Fprintf(&text, "%x  %s\n", r.sums[name], name)
 	}
 	return os.WriteFile(filepath.Join(r.out, sumsFile), []byte(text.String()), 0o644)
