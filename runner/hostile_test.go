@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // hostile compiles kernels of testdata/hostile.c into an object.
@@ -92,6 +94,51 @@ func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
 	if left := harnesses(t, p.Harness); len(left) > 0 {
 		t.Errorf("processes outlive their batch: %v", left)
 	}
+}
+
+// TestCandidatesThatChangeTheirProcessSpoilNoNeighbour runs each candidate before an audit, which computes a correct
+// result only in a process with the state that it had at its start. The calls of refused candidates fail.
+func TestCandidatesThatChangeTheirProcessSpoilNoNeighbour(t *testing.T) {
+	refused := []string{"confines_itself", "handles_signals", "starts_timers", "limits_itself", "yields_to_others", "places_memory", "splits_pages",
+		"slows_its_threads", "makes_pipes", "starts_threads"}
+	caught := []wanted{
+		{"rounds", crash, "the floating-point mode"},
+		{"flushes_denormals", crash, "the floating-point mode"},
+		{"flushes_on_workers", crash, "the floating-point mode"},
+		{"blocks_signals", crash, "the blocked signals"},
+		{"keeps_descriptors", crash, "its open files"},
+		{"closes_descriptors", crash, "its open files"},
+		{"grows", crash, "more than 256 MiB"},
+		{"replaces_the_runtime", crash, "the functions of the runtime"},
+	}
+	if runtime.NumCPU() > 1 {
+		caught = append(caught, wanted{"confines_workers", crash, "the processors of a thread"})
+	}
+	for _, kernel := range refused {
+		caught = append(caught, wanted{kernel, none, ""})
+	}
+	var want []wanted
+	var kernels []string
+	audits := ""
+	for k, w := range caught {
+		audit := fmt.Sprintf("audit_%d", k)
+		audits += "AUDIT(" + audit + ")"
+		want, kernels = append(want, w, wanted{audit, none, ""}), append(kernels, w.kernel, audit)
+	}
+	b := newBench(t, native(t))
+	p := b.plan(t, "good")
+	b.kernels(t, "changes.c", "changes.so", "-DKERNELS=K("+strings.Join(kernels, "),K(")+")", "-DAUDITS="+audits, fmt.Sprintf("-DPROCESSORS=%d", runtime.NumCPU()))
+	p.Candidates = []string{b.path("changes.so")}
+	p.Limits = Limits{Candidate: 10 * time.Second, Sample: 20 * time.Microsecond, Samples: 3, MinSamples: 3, Patience: time.Millisecond}
+	t.Run("search", func(t *testing.T) {
+		p := p
+		p.Kernels, p.Alike = kernels, true
+		check(t, measureAll(t, p), want)
+	})
+	t.Run("finalists", func(t *testing.T) {
+		p.Kernels, p.Finalists = kernels[:wire.MaxFinalists], true
+		check(t, measureAll(t, p), want[:wire.MaxFinalists])
+	})
 }
 
 // lyingModes lists the modes of measurement.

@@ -19,6 +19,7 @@
 #include "measure.h"
 #include "module.h"
 #include "pool.h"
+#include "procstate.h"
 #include "sandbox.h"
 #include "tiles.h"
 #include "vectors.h"
@@ -97,7 +98,9 @@ static int measure_candidates(struct bench *bench, const struct options *o, cons
   close_sandbox(o);
   report_calibration(calm_wait(&calm, calm_measure(&calm)), calm.patience); /* while no candidate can have a hand in it */
   judge_wait(bench);
+  procstate_remember(bench);
   if (gather(o, bench, &kernels)) return -1;
+  procstate_restore();
   if (o->finalists) in_chosen_order(o, &kernels);
   report_module(kernels.all, kernels.modules, kernels.n);
   return (o->finalists ? finalists_race : measure_all)(bench, &calm, kernels.all, kernels.n);

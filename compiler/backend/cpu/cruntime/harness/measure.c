@@ -6,6 +6,7 @@
 
 #include "fault.h"
 #include "judge.h"
+#include "procstate.h"
 #include "race.h"
 
 /* A kernel whose first two runs take this many times as long as the best is not sampled. */
@@ -115,7 +116,9 @@ static int measure_kernel(struct bench *b, struct state *state, const struct til
   fault_watch(index, &state->loaded);
   report_start(index);
   if (bench_load(b, &state->loaded, kernel, &state->scratch)) return -1;
+  procstate_begin();
   measure(b, &state->loaded, index, &state->best, &s);
+  procstate_end();
   s.outcome.run_seconds = seconds_now() - begin;
   report_outcome(index, kernel->id, &s.outcome);
   return 0;

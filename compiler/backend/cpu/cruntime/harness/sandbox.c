@@ -8,6 +8,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -59,6 +60,31 @@ static void limit(int resource, int64_t value) {
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), \
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
+/* The threads of a pool are moved by the harness; the one that candidates are called on stays where it is. */
+#define OTHERS_ONLY(call) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 5), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])), \
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 0, 1), \
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* Allows a call if its argument of that index is, or is not, a value. */
+#define ONLY_WITH(call, index, value) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[index])), \
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), \
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define NOT_WITH(call, index, value) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[index])), \
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), \
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* What would change the process for the candidates after the one that calls it. */
+#define DENY_CHANGES \
+  DENY(SYS_rt_sigaction), DENY(SYS_sigaltstack), DENY(SYS_setitimer), DENY(SYS_timer_create), DENY(SYS_timerfd_create), DENY(SYS_setrlimit), \
+      DENY(SYS_sched_setparam), DENY(SYS_ioprio_set), DENY(SYS_set_mempolicy), DENY(SYS_mbind), DENY(SYS_migrate_pages), \
+      DENY(SYS_move_pages), DENY(SYS_mlock), DENY(SYS_mlock2), DENY(SYS_mlockall), DENY(SYS_personality), DENY(SYS_membarrier), \
+      DENY(SYS_rseq), DENY(SYS_unshare), DENY(SYS_setns), DENY(SYS_perf_event_open), DENY(SYS_userfaultfd), DENY(SYS_memfd_create), \
+      DENY(SYS_pipe2), DENY(SYS_eventfd2), DENY(SYS_epoll_create1), DENY(SYS_inotify_init1), OTHERS_ONLY(SYS_sched_setaffinity), \
+      ONLY_WITH(SYS_madvise, 2, MADV_HUGEPAGE)
+
 static void deny_calls(enum sandbox_with with) {
   uint32_t self = (uint32_t)getpid();
   struct sock_filter code[] = {
@@ -69,6 +95,17 @@ static void deny_calls(enum sandbox_with with) {
       DENY(SYS_clone), DENY(SYS_clone3), DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_socket), DENY(SYS_socketpair), DENY(SYS_ptrace), DENY(SYS_kill),
       DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_mkdirat), DENY(SYS_linkat), DENY(SYS_symlinkat), DENY(SYS_truncate),
       DENY(SYS_mount), DENY(SYS_process_vm_writev), DENY(SYS_prctl), DENY(SYS_sched_setscheduler), DENY(SYS_sched_setattr), DENY(SYS_setpriority), DENY(SYS_fchmodat), DENY(SYS_fchownat),
+      DENY_CHANGES,
+#ifdef SYS_alarm
+      DENY(SYS_alarm),
+#endif
+#ifdef SYS_arch_prctl
+      DENY(SYS_arch_prctl),
+#endif
+#ifdef SYS_fcntl64
+      NOT_WITH(SYS_fcntl64, 1, F_SETFL),
+#endif
+      NOT_WITH(SYS_fcntl, 1, F_SETFL),
 #ifdef SYS_fork
       DENY(SYS_fork), DENY(SYS_vfork),
 #endif
