@@ -121,7 +121,8 @@ func TestKnownWeightsStayInBytes(t *testing.T) {
 		return modeltest.New().Opset(21).Input("x", 4, in).Known("s", scale).Known("z", bytes(array.Uint8)).
 			Known("w", bytes(array.Uint8, in, out)).Known("wt", bytes(array.Uint8, out, in)).Known("wi", bytes(array.Int8, out, in)).
 			Known("zw", array.FromInt64([]int64{100}).As(array.Uint8)).Known("zc", bytes(array.Uint8, out)).Known("zb", bytes(array.Uint8, in/32, out)).
-			Constant("sc", out).Constant("sb", in/32, out)
+			Constant("sc", out).Constant("sb", in/32, out).Input("image", 1, in/4, 5, 5).Known("k", bytes(array.Uint8, out, in/4, 2, 2)).
+			Known("ki", bytes(array.Int8, out, in/4, 2, 2))
 	}
 	dynamic := func() modeltest.Model { return start().Node("q qs qz = DynamicQuantizeLinear x") }
 	static := func() modeltest.Model {
@@ -131,6 +132,12 @@ func TestKnownWeightsStayInBytes(t *testing.T) {
 	for name, m := range map[string]modeltest.Model{
 		"MatMulInteger":                    dynamic().Node("y = MatMulInteger q w qz zw"),
 		"MatMulInteger, zero per column":   dynamic().Node("y = MatMulInteger q w qz zc"),
+		"ConvInteger":                      start().Node("q qs qz = DynamicQuantizeLinear image").Node("y = ConvInteger q k qz zw"),
+		"ConvInteger, zero per channel":    start().Node("q qs qz = DynamicQuantizeLinear image").Node("y = ConvInteger q k qz zc"),
+		"signed ConvInteger":               start().Node("q qs qz = DynamicQuantizeLinear image").Node("y = ConvInteger q ki qz"),
+		"Conv":                             start().Node("q = QuantizeLinear image s z").Node("qx = DequantizeLinear q s z").Node("dw = DequantizeLinear k s zw").Node("y = Conv qx dw"),
+		"Conv, per channel":                start().Node("q = QuantizeLinear image s z").Node("qx = DequantizeLinear q s z").Node("dw = DequantizeLinear k sc zc", modeltest.Int("axis", 0)).Node("y = Conv qx dw"),
+		"signed Conv":                      start().Node("q = QuantizeLinear image s z").Node("qx = DequantizeLinear q s z").Node("dw = DequantizeLinear ki s").Node("y = Conv qx dw"),
 		"signed Gemm":                      static().Node("dw = DequantizeLinear wi s").Node("y = Gemm qx dw", transB),
 		"Gemm":                             static().Node("dw = DequantizeLinear wt s zw").Node("y = Gemm qx dw", transB),
 		"Gemm, per channel":                static().Node("dw = DequantizeLinear wt sc zc", modeltest.Int("axis", 0)).Node("y = Gemm qx dw", transB),

@@ -54,7 +54,7 @@ func depthAxis(n *Node) int64 {
 
 // blockForm is the form of products with known weights dequantised from 8 or 4 bits, with a scale per block along
 // the depth, or per column: weights stay quantised and are dequantised in the product. Deferred weights of other
-// products are dequantised here.
+// products, convolutions included, are dequantised here.
 func blockForm(name string) Form {
 	return Form{Name: name, Expand: expand((*expansion).productOfDequantised), Applies: func(n *Node, in []*Item) bool {
 		return isBlockProduct(n, in) || len(in) > 1 && in[1] != nil && in[1].Tensor != nil && isLeft(in[1].Tensor)
@@ -71,11 +71,12 @@ var transposedWeights = Form{Name: Transpose, Expand: expand((*expansion).transp
 
 func (e *expansion) transposeWeights() []*Item {
 	w, from := e.tensor(0), *e.tensor(0).From
+	from.floats = nil
 	switch perm := e.node.Ints("perm", []int64{1, 0}); {
 	case slices.Equal(perm, []int64{0, 1}):
 		return only(w)
 	case !slices.Equal(perm, []int64{1, 0}):
-		return only(e.itself(w)) // reports the error
+		return e.onFloatWeights(0)
 	}
 	for _, v := range []**Value{&from.Integer, &from.Scale, &from.Zero} {
 		if *v != nil && len((*v).Shape) == 2 {
@@ -102,7 +103,7 @@ func isBlockProduct(n *Node, in []*Item) bool {
 	if from == nil || x.DType == array.Float64 || x.DType != in[1].Tensor.DType || x.Const != nil || len(x.Shape) == 0 {
 		return false
 	}
-	if n.Op == Gemm && (n.Int("transA", 0) != 0 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1) {
+	if n.Op == Conv || n.Op == Gemm && (n.Int("transA", 0) != 0 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1) {
 		return false
 	}
 	return areBytes(from) && isKnown(from.Integer) && len(from.Integer.Shape) == 2 && array.Elements(from.Integer.Shape) > 0 && blocksOf(from, depthAxis(n)) > 0
@@ -112,14 +113,22 @@ func (e *expansion) productOfDequantised() []*Item {
 	if isBlockProduct(e.node, e.in) {
 		return e.productOfBlocks()
 	}
-	w, from := e.tensor(1), e.tensor(1).From
-	attrs := attributes{intOf("axis", from.Axis), intOf("block_size", from.Block), intOf("output_dtype", int64(onnx.DataType(w.DType)))}
-	floats := e.as((*expansion).dequantizeLinear, attrs, from.Integer, from.Scale, from.Zero)
-	if e.failed() {
-		return nil
+	return e.onFloatWeights(1)
+}
+
+// onFloatWeights applies the node's operator with an input whose dequantisation was deferred. Readers share the
+// floats.
+func (e *expansion) onFloatWeights(input int) []*Item {
+	w := e.tensor(input)
+	from := w.From
+	if from.floats == nil {
+		attrs := attributes{intOf("axis", from.Axis), intOf("block_size", from.Block), intOf("output_dtype", int64(onnx.DataType(w.DType)))}
+		if floats := e.as((*expansion).dequantizeLinear, attrs, from.Integer, from.Scale, from.Zero); !e.failed() {
+			from.floats = floats[0].Tensor
+		}
 	}
 	in := e.tensors()
-	in[1] = floats[0].Tensor
+	in[input] = from.floats
 	return only(e.itself(in...))
 }
 
@@ -141,22 +150,24 @@ func blocksOf(from *Dequantised, depth int64) int64 {
 	return 0
 }
 
-// isBlockWeights reports whether products along any axis can use the quantised weights: known bytes with a scale
-// per whole block, or one per position on an axis.
+// isBlockWeights reports whether the dequantisation of weights can be deferred to products: known bytes with a scale
+// per position on an axis or, in matrices, per whole block.
 func isBlockWeights(from *Dequantised) bool {
-	x, scale := from.Integer, from.Scale
-	if !areBytes(from) || !isKnown(x) || len(x.Shape) != 2 || array.Elements(x.Shape) == 0 {
+	x, scale, rank := from.Integer, from.Scale, int64(len(from.Integer.Shape))
+	if !areBytes(from) || !isKnown(x) || rank < 2 || array.Elements(x.Shape) == 0 {
 		return false
 	}
 	axis := from.Axis
 	if axis < 0 {
-		axis += 2
+		axis += rank
 	}
 	switch {
-	case axis < 0 || axis > 1:
+	case axis < 0 || axis >= rank:
 		return false
 	case from.Block == 0 || array.Elements(scale.Shape) == 1:
 		return true
+	case rank > 2:
+		return false
 	}
 	want := slices.Clone(x.Shape)
 	want[axis] /= max(1, from.Block)

@@ -295,3 +295,32 @@ func TestSymmetricBytesKeepTheirSign(t *testing.T) {
 		wantElements(t, text, out["y"], wantedProduct(x, m.Model, false, 1, 0))
 	}
 }
+
+// TestDeferredKernelsAreDequantisedOnce: convolutions of floats share the floats of dequantised kernels, transposed
+// ones included.
+func TestDeferredKernelsAreDequantisedOnce(t *testing.T) {
+	k := numbers(array.Int8, -128, 127, 4, 4, 3, 3)
+	floats := k.As(array.Float32)
+	for i := range floats.Len() {
+		floats.SetFloat(i, floats.Float(i)*0.5)
+	}
+	transposed := modeltest.Ints("perm", 1, 0, 2, 3)
+	model := func(m modeltest.Model) *onnx.Model {
+		return m.Node("a = Conv x w").Node("b = Conv a w").Node("t = Transpose w", transposed).Node("y = Conv b t").Output("y")
+	}
+	start := func() modeltest.Model { return modeltest.New().Opset(21).Input("x", 1, 4, 7, 7) }
+	p := modeltest.Import(t, model(start().Known("k", k).Known("s", array.FromFloat32([]float32{0.5})).Node("w = DequantizeLinear k s")))
+	want := modeltest.Run(t, modeltest.Import(t, model(start().Known("w", floats))))
+	if err := modeltest.Compare(modeltest.Run(t, p)["y"], want["y"]); err != nil {
+		t.Error(err)
+	}
+	kernels := 0
+	for _, v := range p.Values {
+		if v.Data != nil && v.Data.Len() == k.Len() {
+			kernels++
+		}
+	}
+	if kernels != 2 {
+		t.Errorf("%d constants of kernels, want those and the transposed ones", kernels)
+	}
+}

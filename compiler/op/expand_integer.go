@@ -40,31 +40,39 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *Value) *Value {
 	if !isKnown(b) || !isKnown(bZero) {
 		return e.op(MatMul, nil, e.centred(a, aZero), e.centred(b, bZero))
 	}
-	exact := len(b.Shape) == 1 || b.DType.Bytes() > 1 || e.largest(b, bZero) < 1<<7
-	centre := bZero
-	if !exact {
-		if centre = e.scalar(b.DType, 0); bZero == nil {
-			bZero = centre
-		}
-		if b.DType == array.Uint8 {
-			centre = e.scalar(b.DType, 128)
-		}
-		// One per column, so that products by other zero points have the same kernels.
-		bZero = e.op(Expand, nil, e.centred(bZero, centre), e.ints(b.Shape[len(b.Shape)-1]))
+	centre, rest := bZero, (*Value)(nil)
+	if columns := len(b.Shape) - 1; columns > 0 {
+		centre, rest = e.byteCentre(b, bZero, b.Shape[columns])
 	}
 	b = e.narrow(b, centre)
 	product := e.op(IntegerMatMul, nil, a, b)
-	if !exact {
-		product = e.lessZero(product, bZero, e.op(ReduceSum, nil, e.toInt32(a), e.ints(-1)))
+	if rest != nil {
+		product = e.lessZero(product, rest, e.op(ReduceSum, nil, e.toInt32(a), e.ints(-1)))
 	}
 	if isZero(aZero) || e.failed() {
 		return product
 	}
 	sums := e.columnSums(b, len(a.Shape) > 1)
-	if !exact {
-		sums = e.lessZero(sums, bZero, e.scalar(array.Int32, float64(b.Shape[len(b.Shape)-2])))
+	if rest != nil {
+		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(b.Shape[len(b.Shape)-2])))
 	}
 	return e.lessZero(product, aZero, sums)
+}
+
+// byteCentre returns the part of a zero point to subtract from known integers so that bytes stay bytes, and the rest
+// in i32, expanded to a shape. The rest is nil if the whole fits.
+func (e *expansion) byteCentre(v, zero *Value, shape ...int64) (centre, rest *Value) {
+	if v.DType.Bytes() > 1 || e.largest(v, zero) < 1<<7 {
+		return zero, nil
+	}
+	if centre = e.scalar(v.DType, 0); zero == nil {
+		zero = centre
+	}
+	if v.DType == array.Uint8 {
+		centre = e.scalar(v.DType, 128)
+	}
+	// It is expanded so that products by other zero points have the same kernels.
+	return centre, e.op(Expand, nil, e.centred(zero, centre), e.ints(shape...))
 }
 
 // columnSums returns the column sums of b, as a row if requested. They are a row of ones times b, which needs no
@@ -91,7 +99,7 @@ func (e *expansion) lessZero(product, zero, sums *Value) *Value {
 }
 
 // integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or a
-// single number; wZero may have one per output channel.
+// single number; wZero may have one per output channel. Known weights stay bytes as in integerMatMul.
 func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if e.failed() {
 		return nil
@@ -107,21 +115,35 @@ func (e *expansion) integerConv(x, xZero, w, wZero *Value) *Value {
 	if !isKnown(w) || !isKnown(wZero) {
 		return e.op(IntegerConv, attrs, e.centred(x, xZero), e.centred(w, wZero))
 	}
-	x, w = e.padChannels(x, e.narrow(w, wZero))
+	rank, depth := int64(len(w.Shape)), array.Elements(w.Shape[1:])
+	centre, rest, ones := wZero, (*Value)(nil), e.ones(append([]int64{1}, w.Shape[1:]...)...)
+	if e.node.Int("group", 1) == 1 { // of groups, each kernel has few weights
+		shape := slices.Repeat([]int64{1}, int(rank))
+		shape[0] = w.Shape[0]
+		centre, rest = e.byteCentre(w, wZero, shape...)
+	}
+	image, w := e.padChannels(x, e.narrow(w, centre))
 	if e.failed() {
 		return nil
 	}
-	if isZero(xZero) {
-		return e.op(IntegerConv, attrs, x, w)
+	var padding []*Value
+	if !isZero(xZero) {
+		padding = []*Value{xZero}
 	}
-	sum := e.op(IntegerConv, attrs, x, w, xZero)
-	if e.failed() {
-		return nil
+	sum := e.op(IntegerConv, attrs, append([]*Value{image, w}, padding...)...)
+	if rest != nil {
+		rest = e.along(rest, 1, rank)
+		sum = e.lessZero(sum, rest, e.op(IntegerConv, attrs, append([]*Value{x, ones}, padding...)...))
 	}
-	depth := array.Elements(w.Shape[1:])
-	sums := e.op(IntegerMatMul, nil, e.reshape(w, w.Shape[0], depth), e.ones(depth))
-	sums = e.along(sums, 1, int64(len(w.Shape)))
-	return e.op(Sub, nil, sum, e.op(Mul, nil, e.reshape(e.toInt32(xZero)), sums))
+	if isZero(xZero) || e.failed() {
+		return sum
+	}
+	terms := array.Elements(w.Shape[1:])
+	sums := e.along(e.op(IntegerMatMul, nil, e.reshape(w, w.Shape[0], terms), e.ones(terms)), 1, rank)
+	if rest != nil {
+		sums = e.lessZero(sums, rest, e.scalar(array.Int32, float64(depth)))
+	}
+	return e.lessZero(sum, e.reshape(xZero), sums)
 }
 
 // padChannels adds channels to an image and to known weights, such as those of the first convolution of a network

@@ -97,3 +97,77 @@ func integerProduct(x, xz, w, wz *array.Array) (product []int64) {
 	}
 	return product
 }
+
+// TestIntegerConvolutionsAreExactForEveryZeroPoint does so for convolutions, whose padding counts as the zero point
+// of x.
+func TestIntegerConvolutionsAreExactForEveryZeroPoint(t *testing.T) {
+	const side, out = 5, 6
+	one := func(d array.DType, v int64) *array.Array { return numbers(d, v, v) }
+	for name, c := range map[string]struct {
+		channels, groups int64
+		kind             array.DType
+		wz, xz           *array.Array
+	}{
+		"none":                        {4, 1, array.Uint8, nil, nil},
+		"middle":                      {4, 1, array.Uint8, one(array.Uint8, 128), one(array.Uint8, 7)},
+		"elsewhere":                   {4, 1, array.Uint8, one(array.Uint8, 90), one(array.Uint8, 7)},
+		"without x":                   {4, 1, array.Uint8, one(array.Uint8, 255), nil},
+		"each channel":                {4, 1, array.Uint8, numbers(array.Uint8, 0, 255, out), one(array.Uint8, 200)},
+		"each channel, three colours": {3, 1, array.Uint8, numbers(array.Uint8, 0, 255, out), one(array.Uint8, 200)},
+		"signed":                      {4, 1, array.Int8, one(array.Int8, -100), one(array.Uint8, 9)},
+		"groups":                      {4, 2, array.Uint8, numbers(array.Uint8, 0, 255, out), one(array.Uint8, 9)},
+	} {
+		x := numbers(array.Uint8, 0, 255, 1, c.channels, side, side)
+		lo, hi := int64(0), int64(255)
+		if c.kind == array.Int8 {
+			lo, hi = -128, 127
+		}
+		w := numbers(c.kind, lo, hi, out, c.channels/c.groups, 3, 3)
+		m := modeltest.New().Known("w", w)
+		info := modeltest.Info("x", x.Shape)
+		info.DType = array.Uint8
+		m.Graph.Inputs = append(m.Graph.Inputs, info)
+		node := "y = ConvInteger x w"
+		for _, z := range []struct {
+			name string
+			a    *array.Array
+		}{{"xz", c.xz}, {"wz", c.wz}} {
+			if z.a == nil {
+				node += " _"
+				continue
+			}
+			m, node = m.Known(z.name, z.a), node+" "+z.name
+		}
+		p := modeltest.Import(t, m.Node(node, modeltest.Ints("pads", 1, 0, 0, 1), modeltest.Ints("strides", 2, 1), modeltest.Int("group", c.groups)).Output("y"))
+		got, err := evaluate.Program(p, map[string]*array.Array{"x": x})
+		if err != nil {
+			t.Fatal(err)
+		}
+		zero := func(z *array.Array, i int64) int64 {
+			if z == nil {
+				return 0
+			}
+			return z.Int(i % z.Len())
+		}
+		for i := range got["y"].Len() {
+			columns, rows := got["y"].Shape[3], got["y"].Shape[2]
+			o, row, column := i/columns/rows, i/columns%rows*2-1, i%columns
+			var want int64
+			for k := range w.Len() / out {
+				at, r, s := o/(out/c.groups)*(c.channels/c.groups)+k/9, row+k/3%3, column+k%3
+				if r >= 0 && s < side {
+					want += (x.Int((at*side+r)*side+s) - zero(c.xz, 0)) * (w.Int(o*w.Len()/out+k) - zero(c.wz, o))
+				}
+			}
+			if got["y"].Int(i) != want {
+				t.Errorf("%s: element %d is %d, want %d", name, i, got["y"].Int(i), want)
+				break
+			}
+		}
+		for _, v := range p.Values {
+			if v.Data != nil && v.Data.Len() >= w.Len() && v.DType.Bytes() > 1 && c.groups == 1 {
+				t.Errorf("%s: weights are %v", name, v.DType)
+			}
+		}
+	}
+}

@@ -8,7 +8,7 @@ import (
 // quantisedProducts turn products of dequantised values into products of the integers, scaled afterwards: the sum
 // is exact and rounded once, whereas a float sum is rounded at each term.
 var quantisedProducts = []Form{
-	quantisedProduct(Conv, convSums, (*expansion).quantisedConv),
+	quantisedProduct(Conv, convSums, (*expansion).quantisedConv).or(blockForm(Conv)),
 	quantisedProduct(MatMul, matmulSums, (*expansion).quantisedMatMul).or(blockForm(MatMul)),
 	quantisedProduct(Gemm, gemmSums, (*expansion).quantisedGemm).or(blockForm(Gemm)),
 }

@@ -21,6 +21,8 @@ type Sequence struct{ Elements []*Value }
 type Dequantised struct {
 	Integer, Scale, Zero *Value
 	Axis, Block          int64
+	// floats is the value that readers of deferred weights share.
+	floats *Value
 }
 
 // Expansion replaces a node by others, or operates on items other than tensors. It returns the node's outputs in

@@ -75,7 +75,7 @@ func markUsed(used map[string]usage, nodes []*onnx.Node) {
 func readAs(used map[string]usage, n *onnx.Node, input int) usage {
 	switch {
 	case n.Domain != "":
-	case (n.Op == op.MatMul || n.Op == op.Gemm) && input == 1:
+	case (n.Op == op.MatMul || n.Op == op.Gemm || n.Op == op.Conv) && input == 1:
 		return asWeights
 	case n.Op == op.Transpose && len(n.Outputs) == 1 && used[n.Outputs[0]] == asWeights:
 		return asWeights
