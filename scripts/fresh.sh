@@ -20,6 +20,7 @@ suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
 	awk '!/^#/ && !/security/ && !found && match($0, /https?:\/\/[^ ]+/) { print substr($0, RSTART, RLENGTH); found = 1 }')
 debootstrap --variant=minbase --include=ca-certificates,git,make "$suite" "$root" "$mirror" >/dev/null
+rm "$root/etc/apt/sources.list" # which repeats what follows
 cp -a /etc/apt/. "$root/etc/apt/"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 for folder in /usr/local/share/ca-certificates /etc/ssl/certs; do

@@ -29,7 +29,7 @@ proofs() {
 		mutate;90;^lab/mutation/;make mutate
 		service;30;^(deploy/install-runner|scripts/(test-service|service-image));make test-service
 		dist-check;20;^lab/release/;make dist-check
-		fresh;25;^(scripts/(packages|fresh)\.sh|Makefile|lab/tools/);make fresh
+		fresh;15;^(scripts/(packages|fresh)\.sh|Makefile|lab/tools/);make fresh
 	TABLE
 	# Every package with tests that -short leaves out. The largest take many minutes.
 	git grep -lE 'testing\.Short\(\)|\[short\]' -- '*_test.go' '*.txtar' '*.txt' | sed -E 's#/testdata/.*#/x#; s#/[^/]*$##' | sort -u |
