@@ -191,12 +191,13 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	output := cmp.Or(k.output, modelName(path)+".tar")
-	err := onlyOutput(output, map[string]bool{"--json": k.asJSON})
-	if err == nil && k.output == "" {
-		err = filesystem.CheckWritable(output)
-	}
-	if err != nil {
+	if err := onlyOutput(output, map[string]bool{"--json": k.asJSON}); err != nil {
 		return err
+	}
+	if k.output == "" {
+		if err := filesystem.CheckWritable(output); err != nil {
+			return usagef("%w with -o", err)
+		}
 	}
 	if err := k.own.open(ctx, k.compiler, k.stderr); err != nil {
 		return err

@@ -157,5 +157,13 @@ func (f *threadsFlags) load(path string, key *signing.PublicKey) (*aot.Model, er
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
 	loader.Threads, loader.Key = aot.Threads{Count: f.count, CPUs: f.list}, key
-	return loader.Load(path)
+	m, err := loader.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if most := m.Manifest().Target.Threads(); f.count > most {
+		m.Close()
+		return nil, usagef("--threads %d: %s is compiled for %d: ask for at most that many, or compile it with --threads %d", f.count, path, most, f.count)
+	}
+	return m, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent/update"
 )
 
@@ -52,7 +53,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case a.started:
 		fmt.Fprintf(stderr, "tilth: %s\n", oneLine(err))
 		var usage *usageError
-		if errors.As(err, &usage) {
+		if errors.As(err, &usage) || errors.Is(err, target.ErrThreads) {
 			return exitUsage
 		}
 		var later *laterError

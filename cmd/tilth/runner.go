@@ -110,7 +110,7 @@ func newRunner(a *app) *cobra.Command {
 		defer func() { err = errors.Join(err, there.close()) }()
 		elsewhere := emulated || there.Board != nil
 		if !elsewhere {
-			if err := runsHere(targets[0]); err != nil {
+			if err := runsHere(targets[len(targets)-1]); err != nil {
 				return fmt.Errorf("%w: start the runner on such a machine, or name an --emulator", err)
 			}
 		}

@@ -23,7 +23,7 @@ func checkOutputs(c *cobra.Command) error {
 	for _, name := range outputFlags {
 		if f := c.Flags().Lookup(name); f != nil && f.Value.String() != "" && f.Value.String() != stdio {
 			if err := filesystem.CheckWritable(f.Value.String()); err != nil {
-				return fmt.Errorf("%s: %w", flagNames(f), err)
+				return usagef("%s: %w", flagNames(f), err)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -67,6 +68,15 @@ func (s *sums) sha256() string { return hex.EncodeToString(s.sha.Sum(nil)) }
 // extent is the location of a member in the archive.
 type extent struct{ offset, size int64 }
 
+// open opens a package.
+func open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: name a package, or make one of a model with 'tilth compile'", errors.Unwrap(err))
+	}
+	return f, err
+}
+
 // index lists the members of a package without reading them. The file offset afterwards is undefined.
 func index(f *os.File) (map[string]extent, error) {
 	info, err := f.Stat()
@@ -87,7 +97,7 @@ func index(f *os.File) (map[string]extent, error) {
 			return members, nil
 		}
 		if err != nil {
-			return nil, errors.New("it is not a package, or was cut short")
+			return nil, errors.New("it is not a package, or was cut short: 'tilth compile' makes a package of a model")
 		}
 		offset, err := f.Seek(0, io.SeekCurrent) // the reader consumes whole blocks and buffers nothing
 		if err != nil {

@@ -65,9 +65,9 @@ func (l Loader) within(ctx context.Context, path string) (*Model, error) {
 
 // ReadManifest reads the manifest of a package.
 func ReadManifest(path string) (*Manifest, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading package: %w", err)
+		return nil, fmt.Errorf("reading package %s: %w", path, err)
 	}
 	defer f.Close()
 	m, _, err := readManifest(f)
@@ -94,7 +94,7 @@ func (l Loader) open(path string) (*os.File, error) {
 	if l.Key != nil {
 		return signing.OpenVerified(path, *l.Key)
 	}
-	return os.Open(path)
+	return open(path)
 }
 
 func (l Loader) load(ctx context.Context, path string) (*Model, error) {

@@ -30,7 +30,7 @@ func Board(name, backend string, threads int) (*Target, error) {
 		return nil, fmt.Errorf("target: unknown target %q", name)
 	}
 	if threads > 1 {
-		return nil, fmt.Errorf("target: %d threads asked for, but %s runs one; leave --threads out", threads, name)
+		return nil, fmt.Errorf("target: %d threads asked for, but %s runs one: %w", threads, name, ErrThreads)
 	}
 	c.Features = slices.Clone(c.Features)
 	c.Model, c.Cores, c.Threads = generic, 1, 1

@@ -86,7 +86,7 @@ func (m *machine) choose(class string, threads int) (*Target, error) {
 		return nil, fmt.Errorf("target: this machine has no class of cores %q; it has %s", class, listed(kinds))
 	}
 	if most := m.most(&kinds[k]); threads > most {
-		return nil, fmt.Errorf("target: %d threads asked for, but the class of cores %s has %d processors; ask for at most that many", threads, class, most)
+		return nil, fmt.Errorf("target: %d threads asked for, but the class of cores %s has %d processors: %w", threads, class, most, ErrThreads)
 	}
 	return m.target(&kinds[k], threads)
 }

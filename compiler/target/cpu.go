@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ const (
 
 // MaxThreads bounds Threads and Cores; larger counts are typing errors.
 const MaxThreads = 4096
+
+// ErrThreads is the cause of errors about more threads than the target or this machine runs.
+var ErrThreads = errors.New("ask for at most that many")
 
 // maxCacheBytes bounds cache sizes; larger ones are typing errors.
 const maxCacheBytes = 1 << 40

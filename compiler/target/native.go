@@ -63,7 +63,7 @@ func (m *machine) native(threads int) (*Target, error) {
 		return nil, err
 	}
 	if threads > m.logical {
-		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors; ask for at most that many", threads, m.logical)
+		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors: %w", threads, m.logical, ErrThreads)
 	}
 	kinds, err := m.kinds()
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // CheckWritable returns an error if WriteFile cannot write a file at path: it is a folder, or its folder is missing or
@@ -23,15 +21,15 @@ func CheckWritable(path string) error {
 	if err == nil && info.IsDir() {
 		return fmt.Errorf("write %s: it is a folder: name a file", path)
 	}
-	folder := filepath.Dir(path)
-	err = unix.Access(folder, unix.W_OK|unix.X_OK)
-	if info, missing := os.Stat(folder); missing == nil && !info.IsDir() {
-		err = unix.ENOTDIR
-	}
+	f, err := temporary(path)
 	if err != nil {
-		return fmt.Errorf("write %s: folder %s: %w: name a file in a folder that can be written", path, folder, err)
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return fmt.Errorf("write %s: folder %s: %w: name a file in a folder that can be written", path, filepath.Dir(path), err)
 	}
-	return nil
+	return errors.Join(os.Remove(f.Name()), f.Close())
 }
 
 // WriteFile replaces the file at path by the output of fill once all of it is on disk. On failure it leaves

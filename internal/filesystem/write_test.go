@@ -116,6 +116,7 @@ func TestFilesThatCannotBeWrittenAreKnownBefore(t *testing.T) {
 		dir:                           "write " + dir + ": it is a folder: name a file",
 		filepath.Join(dir, "no", "f"): "write " + dir + "/no/f: folder " + dir + "/no: no such file or directory" + remedy,
 		filepath.Join(file, "f"):      "write " + file + "/f: folder " + file + ": not a directory" + remedy,
+		"/proc/f":                     "write /proc/f: folder /proc: no such file or directory" + remedy,
 		filepath.Join(locked, "f"):    "write " + locked + "/f: folder " + locked + ": permission denied" + remedy,
 	} {
 		if path == filepath.Join(locked, "f") && os.Geteuid() == 0 {

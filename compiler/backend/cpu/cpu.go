@@ -43,7 +43,7 @@ func (Backend) Choose(named, class string, threads int) (*target.Target, error) 
 
 // Present implements backend.Devices.
 func (Backend) Present(t *target.Target) error {
-	machine, err := target.Native(0)
+	machine, err := target.Native(t.Threads())
 	if err != nil {
 		return err
 	}
