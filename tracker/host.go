@@ -301,10 +301,7 @@ func (h *Host) ready(ctx context.Context) error {
 func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	refused := func(addr net.Addr) {
-		h.count((*telemetry.Metrics).RefusedPeer)
-		h.cfg.Logger.Debug("connection refused: there are too many", "from", addr)
-	}
+	refused := refusals(h.cfg.Logger, func() { h.count((*telemetry.Metrics).RefusedPeer) })
 	pageSite := h.pages()
 	server, site := h.newServer(), h.newSite(pageSite)
 	rpc, pages = h.cfg.Security.guard(rpc, refused), h.cfg.Security.guardWeb(pages, refused)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -14,7 +17,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/certs"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/access/oidc"
+	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/coordinator"
 	"github.com/tilth-dev/tilth/tracker/rpc"
@@ -51,17 +56,19 @@ func (s Security) limits() connlimit.Limits {
 	return l
 }
 
-// guard limits the connections of a listener.
-func (s Security) guard(lis net.Listener, refused func(net.Addr)) net.Listener {
-	return s.limits().Listen(lis, refused)
+// guard limits the connections of the calls' listener.
+func (s Security) guard(lis net.Listener, refused func(net.Addr, error)) net.Listener {
+	return s.limits().Listen(lis, true, refused)
 }
 
 // guardWeb limits and encrypts the connections of the pages' listener, if any.
-func (s Security) guardWeb(lis net.Listener, refused func(net.Addr)) net.Listener {
+func (s Security) guardWeb(lis net.Listener, refused func(net.Addr, error)) net.Listener {
 	if lis == nil {
 		return nil
 	}
-	lis = s.guard(lis, refused)
+	l := s.limits().WithDefaults()
+	l.Connections = l.WebConnections
+	lis = l.Listen(lis, false, refused)
 	if s.TLS != nil {
 		lis = tls.NewListener(lis, s.TLS.Config("http/1.1"))
 	}
@@ -97,19 +104,38 @@ func admitBy(g *authz.Gate) connlimit.Admit {
 		if err != nil {
 			return nil, connlimit.Admission{}, err
 		}
-		caller, _ := access.From(ctx)
+		caller, known := access.From(ctx)
+		rule := wire.Call(method)
 		return ctx, connlimit.Admission{
-			Caller: caller.Name, Stranger: wire.Call(method).GetPublic(),
+			Caller: caller.Name, Stranger: rule.GetPublic(),
+			// On an open tracker, any caller may be an operator, but for calls of agents only.
+			Operator:     rule.GetPublic() || caller.Role == access.Admin || !known && slices.Contains(rule.GetRoles(), tilthv1.Role_ROLE_ADMIN),
 			MessageBytes: wire.RequestBytes(method), AnswerBytes: wire.AnswerBytes(method),
 		}, nil
 	}
 }
 
-// refusedPeer records a connection beyond the limits.
-func (t *Tracker) refusedPeer(addr net.Addr) {
-	t.metrics.RefusedPeer()
-	t.log.Debug("connection refused: there are too many", "from", addr)
+// refusals returns a function that counts refused connections and logs them, at increasing intervals.
+func refusals(log *slog.Logger, count func()) func(net.Addr, error) {
+	var mu sync.Mutex
+	var complaints retry.Complaints
+	return func(from net.Addr, why error) {
+		count()
+		mu.Lock()
+		defer mu.Unlock()
+		if !complaints.Due() {
+			return
+		}
+		hint := "raise --max-connections or find the cause"
+		if from == nil {
+			hint = FilesHint
+		}
+		log.Warn("connection refused", "error", why, "from", from, "times", int(complaints), "hint", hint)
+	}
 }
+
+// FilesHint is the remedy of a lack of file descriptors.
+const FilesHint = "raise the limit on open files: ulimit -Hn, or LimitNOFILE in the unit"
 
 // holdings answers the gate's questions about jobs and sessions.
 type holdings struct{ *coordinator.Coordinator }

@@ -119,7 +119,8 @@ func (t *Tracker) Serve(ctx context.Context, calls, pages net.Listener) error {
 	g := t.newGate()
 	pageSite := t.pages(g)
 	server, site := t.newServer(g), t.newSite(g, pageSite)
-	calls, pages = t.cfg.Security.guard(calls, t.refusedPeer), t.cfg.Security.guardWeb(pages, t.refusedPeer)
+	refused := refusals(t.log, t.metrics.RefusedPeer)
+	calls, pages = t.cfg.Security.guard(calls, refused), t.cfg.Security.guardWeb(pages, refused)
 	done := make(chan error, 5)
 	parts := 3
 	run := func(what string, f func() error) {
@@ -132,7 +133,7 @@ func (t *Tracker) Serve(ctx context.Context, calls, pages net.Listener) error {
 	}
 	go run("tracker", func() error { return t.Run(ctx) })
 	go run("serve health", func() error {
-		rpc.ServeHealth(ctx, t.coordinator, t.health)
+		rpc.ServeHealth(ctx, t.coordinator, t.health, t.log)
 		return nil
 	})
 	go run("serve gRPC", func() error {

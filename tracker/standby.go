@@ -44,7 +44,7 @@ func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, we
 	}
 	by := &Standby{parts: 1, served: make(chan error, 2)}
 	by.server, by.site = s.refusingServer(by.why.why), s.standbySite(by.why.why, log, metrics)
-	refused := func(net.Addr) {}
+	refused := func(net.Addr, error) {}
 	rpc, web = s.guard(rpc, refused), s.guardWeb(web, refused)
 	go func() { by.served <- by.server.Serve(rpc) }()
 	if web != nil {

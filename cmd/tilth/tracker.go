@@ -159,6 +159,9 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 		return err
 	}
 	logger := f.log.logger(a.stderr)
+	if security.Limits, err = farm.FitDescriptors(security.Limits, logger); err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Build: farm.Build{Version: version, Commit: thisBuild().Commit},
 		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"), ReleasesDir: f.releases,

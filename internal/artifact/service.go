@@ -34,7 +34,7 @@ func (s *Service) StatArtifact(ctx context.Context, req *tilthv1.StatArtifactReq
 	}
 	complete, err := s.store.Confirm(ctx, req.GetDigest())
 	if err != nil {
-		return nil, wireError(err)
+		return nil, s.wireError(err)
 	}
 	if complete {
 		_, size := s.store.Stat(req.GetDigest())
@@ -42,7 +42,7 @@ func (s *Service) StatArtifact(ctx context.Context, req *tilthv1.StatArtifactReq
 	}
 	received, err := s.store.Received(ctx, s.who(ctx), req.GetDigest())
 	if err != nil {
-		return nil, wireError(err)
+		return nil, s.wireError(err)
 	}
 	return &tilthv1.StatArtifactResponse{ReceivedBytes: uint64(received)}, nil
 }
@@ -60,7 +60,7 @@ func (s *Service) UploadArtifact(stream grpc.ClientStreamingServer[tilthv1.Uploa
 	ctx := stream.Context()
 	up := Upload{Identity: s.who(ctx), Digest: first.GetDigest(), SizeBytes: int64(first.GetSizeBytes()), Offset: int64(first.GetOffset())}
 	if err := s.store.Put(ctx, up, src); err != nil {
-		return wireError(err)
+		return s.wireError(err)
 	}
 	return stream.SendAndClose(&tilthv1.UploadArtifactResponse{})
 }
@@ -71,7 +71,7 @@ func (s *Service) DownloadArtifact(req *tilthv1.DownloadArtifactRequest, stream 
 		return stream.Send(&tilthv1.DownloadArtifactResponse{Data: b})
 	})
 	if err != nil {
-		return wireError(err)
+		return s.wireError(err)
 	}
 	return nil
 }
@@ -95,12 +95,15 @@ func (r *uploadReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func wireError(err error) error {
+func (s *Service) wireError(err error) error {
 	// An error of the stream has its own code.
 	code := status.Code(err)
 	switch {
 	case errors.Is(err, ErrBusy):
 		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%v: try again when some have ended", err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		s.store.Logger.Warn("an artifact cannot be opened: raise the limit on open files", "error", err)
+		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the tracker has no file descriptor left: its operator can raise the limit on open files; try again later")
 	case errors.Is(err, ErrAway): // details are logged, not sent
 		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%v: try again later", ErrAway)
 	case errors.Is(err, ErrDamaged), errors.Is(err, ErrDigest), errors.Is(err, syscall.EIO): // the client should start over

@@ -55,7 +55,7 @@ func (b *base) openSite() (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	lis = connlimit.Limits{}.Listen(lis, func(net.Addr) {})
+	lis = connlimit.Limits{}.Listen(lis, false, func(net.Addr, error) {})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(b.registry, promhttp.HandlerOpts{}))
 	wire.HealthChecks{Live: func() error { return nil }, Ready: b.meter.Ready}.Register(mux)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/internal/humanize"
@@ -46,6 +47,11 @@ func (e *Coordinator) Ready(ctx context.Context) error {
 	}
 	if err := e.store.Commit(&records.Write{}).Wait(ctx); err != nil { // waits for everything before it
 		return fmt.Errorf("the records file is not written: %w", err)
+	}
+	if f, err := os.Open(os.DevNull); err != nil {
+		return fmt.Errorf("the process lacks file descriptors (%w): raise its limit on open files", err)
+	} else if err := f.Close(); err != nil {
+		return err
 	}
 	free, err := e.FreeBytes()
 	if err != nil {

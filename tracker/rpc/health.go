@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/health"
@@ -24,11 +25,16 @@ const healthInterval = time.Second
 
 // ServeHealth updates a gRPC health server until ctx ends. The empty name is the tracker's own health; services that
 // need agents have their own.
-func ServeHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server) {
+func ServeHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server, log *slog.Logger) {
 	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
+	ready := true
 	for ctx.Err() == nil {
-		updateHealth(ctx, e, server)
+		err := updateHealth(ctx, e, server)
+		if err != nil && ready && ctx.Err() == nil {
+			log.Warn("the tracker is not ready", "error", err)
+		}
+		ready = err == nil
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -36,11 +42,13 @@ func ServeHealth(ctx context.Context, e *coordinator.Coordinator, server *health
 	}
 }
 
-func updateHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server) {
+func updateHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*healthInterval)
 	defer cancel()
-	server.SetServingStatus("", serving(e.Ready(ctx) == nil))
+	err := e.Ready(ctx)
+	server.SetServingStatus("", serving(err == nil))
 	UpdateServiceHealth(e, server)
+	return err
 }
 
 // UpdateServiceHealth updates the health of the services that need agents.

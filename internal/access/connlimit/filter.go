@@ -16,6 +16,7 @@ type filter struct {
 	frames *frames
 	held   int64 // bytes held by the connection's requests, guarded by the room's mutex
 	unread *unread
+	of     *conn // nil without a limit on connections
 
 	// rest has been received, and is passed on once the server has processed what came before.
 	rest []byte
@@ -121,11 +122,12 @@ type filtering struct {
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (c filtering) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	shaken, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &filter{Conn: conn, frames: newFrames(c.streams)}
+	f := &filter{Conn: shaken, frames: newFrames(c.streams)}
+	f.of, _ = raw.(*conn)
 	f.unread = &unread{limit: c.unread, end: func() { _ = f.Close() }}
 	return f, info, nil
 }

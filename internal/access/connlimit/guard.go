@@ -27,6 +27,8 @@ type Admission struct {
 	Caller string
 	// Stranger marks unauthenticated calls of public methods.
 	Stranger bool
+	// Operator marks calls that may use the operators' reserve of connections.
+	Operator bool
 	// MessageBytes bounds each message of the request; 0 = the general limit.
 	MessageBytes int
 	// AnswerBytes is the estimated memory for making the answer.
@@ -116,6 +118,12 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 		return nil, err
 	}
 	l, f := g.Limits, filterOf(ctx)
+	if f != nil && f.of != nil && f.of.expiry != nil && !a.Operator {
+		f.of.expiry.Reset(refusedAge)
+		f.of.refuse()
+		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded,
+			"%v, and the last %d are for operators: try again later; the operator can raise --max-connections", ErrTooMany, reserveOf(l.Connections))
+	}
 	by := accountOf(a, f)
 	in := &intake{room: g.room, taker: by, max: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
 	if !in.open() {

@@ -135,7 +135,7 @@ func start(t *testing.T, l Limits, s *service, options ...grpc.ServerOption) str
 	}
 	lis := elsewhere{local}
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(l.Listen(lis, func(net.Addr) {})) }()
+	go func() { done <- server.Serve(l.Listen(lis, true, func(net.Addr, error) {})) }()
 	t.Cleanup(func() {
 		server.Stop()
 		if err := <-done; err != nil {
@@ -411,7 +411,7 @@ func TestThisMachinesConnectionsAreNotCountedByHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded := Limits{PerHost: 1}.Listen(lis, func(addr net.Addr) { t.Error("refused ", addr) })
+	bounded := Limits{PerHost: 1}.Listen(lis, false, func(addr net.Addr, why error) { t.Error("refused ", addr, why) })
 	defer bounded.Close()
 	for range 3 {
 		dialRaw(t, lis.Addr().String())

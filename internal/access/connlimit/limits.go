@@ -8,8 +8,10 @@ import (
 
 // Limits bound the resources of peers. The zero value of each field except Age means its default.
 type Limits struct {
-	// Connections bounds all connections together; 16384.
+	// Connections bounds all connections of calls together; 16384. The last ones are for operators.
 	Connections int
+	// WebConnections bounds the connections of pages; defaults to Connections.
+	WebConnections int
 	// PerHost bounds the connections of one address; 2048, since a whole rack may share one. The local address is
 	// exempt: behind a tunnel or proxy, all peers come from there.
 	PerHost int
@@ -45,6 +47,7 @@ type Limits struct {
 // WithDefaults returns the limits with their defaults filled in.
 func (l Limits) WithDefaults() Limits {
 	setDefault(&l.Connections, 16384)
+	setDefault(&l.WebConnections, l.Connections)
 	setDefault(&l.PerHost, 2048)
 	setDefault(&l.Streams, 1024)
 	setDefault(&l.Handshake, 10*time.Second)

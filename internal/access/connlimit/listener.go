@@ -1,40 +1,73 @@
 package connlimit
 
 import (
+	"errors"
 	"net"
 	"sync"
+	"syscall"
+	"time"
 )
 
+// reservedAge bounds the life of a connection of the operators' reserve, and refusedAge that of one whose call was
+// refused; the answer must arrive in that time.
+const (
+	reservedAge = time.Minute
+	refusedAge  = 250 * time.Millisecond
+)
+
+// ErrTooMany is the reason of a connection refused at a limit on connections.
+var ErrTooMany = errors.New("there are too many connections")
+
 // Listen limits the connections of a listener: excess connections are closed at once. refused is called with the
-// address of each.
-func (l Limits) Listen(lis net.Listener, refused func(net.Addr)) net.Listener {
+// address of each, and with a nil address if the process has no descriptor left to accept one.
+//
+// With guarded, connections beyond the limits use the operators' reserve, where the listener's server admits
+// operators only.
+func (l Limits) Listen(lis net.Listener, guarded bool, refused func(from net.Addr, why error)) net.Listener {
 	l = l.WithDefaults()
-	return &listener{Listener: lis, total: l.Connections, perHost: l.PerHost, refused: refused, hosts: map[string]int{}}
+	out := &listener{Listener: lis, total: l.Connections, perHost: l.PerHost, refused: refused, hosts: map[string]int{}}
+	if guarded {
+		out.reserve = reserveOf(l.Connections)
+		out.total -= out.reserve
+	}
+	return out
 }
+
+// reserveOf returns how many of a number of connections are reserved for operators.
+func reserveOf(connections int) int { return min(connections/16, 32) }
 
 type listener struct {
 	net.Listener
-	total, perHost int
-	refused        func(net.Addr)
+	total, perHost, reserve int
+	refused                 func(from net.Addr, why error)
 
-	mu    sync.Mutex
-	held  int
-	hosts map[string]int
+	mu             sync.Mutex
+	held, reserved int
+	hosts          map[string]int
 }
 
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			l.refused(nil, err)
+		}
 		if err != nil {
-			return nil, err
+			return nil, err // the server tries again after a pause
 		}
 		host := hostOf(c.RemoteAddr())
-		if l.take(host) {
+		switch {
+		case l.take(host):
 			return &conn{Conn: c, ready: newReady(c), release: sync.OnceFunc(func() { l.release(host) })}, nil
+		case l.takeReserved():
+			reserved := &conn{Conn: c, ready: newReady(c), release: sync.OnceFunc(l.releaseReserved)}
+			reserved.refuse = sync.OnceFunc(func() { l.refused(c.RemoteAddr(), ErrTooMany) })
+			reserved.expiry = time.AfterFunc(reservedAge, func() { _ = reserved.Close() })
+			return reserved, nil
 		}
 		_ = c.Close()
-		l.refused(c.RemoteAddr())
+		l.refused(c.RemoteAddr(), ErrTooMany)
 	}
 }
 
@@ -67,4 +100,20 @@ func (l *listener) release(host string) {
 	if l.hosts[host]--; l.hosts[host] == 0 {
 		delete(l.hosts, host)
 	}
+}
+
+func (l *listener) takeReserved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reserved == l.reserve {
+		return false
+	}
+	l.reserved++
+	return true
+}
+
+func (l *listener) releaseReserved() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reserved--
 }
