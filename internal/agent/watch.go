@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -34,6 +35,9 @@ func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger,
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if errors.Is(err, errRenew) {
+			continue
+		}
 		if !retry.Lost(err) || w.failed {
 			return err
 		}
@@ -53,10 +57,17 @@ type watcher struct {
 	backoff retry.Backoff
 }
 
-// follow reads one stream until it ends.
+// renewEvery is how often the client of an attached job begins a new stream, which proves that it is there.
+const renewEvery = time.Second
+
+// errRenew ends a stream that the next one replaces.
+var errRenew = errors.New("the stream is renewed")
+
+// follow reads one stream until it ends. That of an attached job's client ends some time after its first message.
 func (w *watcher) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var renew *time.Timer
 	stream, err := w.jobs.WatchJob(ctx, w.req)
 	if err != nil {
 		return err
@@ -66,8 +77,15 @@ func (w *watcher) follow(ctx context.Context) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+		if err != nil && errors.Is(context.Cause(ctx), errRenew) {
+			return errRenew
+		}
 		if err != nil {
 			return err
+		}
+		if w.req.GetAttached() && renew == nil {
+			renew = time.AfterFunc(renewEvery, func() { cancel(errRenew) })
+			defer renew.Stop()
 		}
 		w.backoff.Reset()
 		if err := w.takeAll(r); err != nil {

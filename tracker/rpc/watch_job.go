@@ -33,8 +33,7 @@ func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 	}
 	defer s.coordinator.Watches().End(w.jobID, w.events)
 	if req.GetAttached() {
-		s.coordinator.Read(func(m *state.Machine) { m.Attach(w.jobID, 1) })
-		defer s.coordinator.Read(func(m *state.Machine) { m.Attach(w.jobID, -1) })
+		s.coordinator.Read(func(m *state.Machine) { m.Attach(w.jobID) })
 	}
 	if err := w.checkHistory(req.GetAfter()); err != nil {
 		return err

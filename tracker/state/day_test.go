@@ -250,7 +250,8 @@ func TestADayOfRunsServesUrgentOnesFirstAndStarvesNone(t *testing.T) {
 	}
 }
 
-// TestAnAttachedJobEndsSecondsAfterItsClient also covers clients that reconnect in time, or never connect.
+// TestAnAttachedJobEndsSecondsAfterItsClient also covers clients that return in time or never connect, and a tracker
+// that was stopped for seconds.
 func TestAnAttachedJobEndsSecondsAfterItsClient(t *testing.T) {
 	d := newDay(t, policy.Shares{})
 	d.devices(1)
@@ -269,21 +270,33 @@ func TestAnAttachedJobEndsSecondsAfterItsClient(t *testing.T) {
 		d.do(func(c *Change) error { c.Expire(); return nil })
 	}
 	lost, never, kept := attached("lost"), attached("never"), attached("kept")
-	d.m.Attach(lost, 1)
-	d.m.Attach(kept, 1)
+	d.m.Attach(lost)
+	d.m.Attach(kept)
 	d.pass(10 * time.Second)
-	d.m.Attach(lost, -1)
-	d.m.Attach(kept, -1)
-	tick(2 * time.Second)
+	for range 3 { // the tracker is late, and so may be what it received
+		d.m.Attach(kept)
+		tick(5 * time.Second)
+	}
+	d.m.Attach(lost)
+	d.m.Attach(kept)
+	tick(time.Second)
+	tick(time.Second)
+	tick(time.Second)
 	if d.m.jobs[lost] == nil || d.nameOf("device0") != "lost" {
-		t.Error("the job ended before its client could reconnect")
+		t.Error("the job ended before its client could return")
 	}
-	d.m.Attach(kept, 1)
-	tick(2 * time.Second)
+	d.m.Attach(kept)
+	tick(time.Second)
 	if d.m.jobs[lost] != nil {
-		t.Error("the job outlives its client")
+		t.Error("the job outlives its client by more than 4 s")
 	}
-	d.pass(time.Minute)
+	d.m.Attach(kept)
+	d.pass(10 * time.Second) // a late tick, which also spares the one that never connected
+	for range 5 {
+		d.m.Attach(kept)
+		tick(time.Second)
+	}
+	d.pass(10 * time.Second)
 	if d.m.jobs[kept] == nil || d.nameOf("device0") != "kept" {
 		t.Errorf("the device has %q, not the job whose client reconnected", d.nameOf("device0"))
 	}

@@ -16,11 +16,11 @@ import (
 // the interval.
 func (c *Change) Expire() {
 	c.passTime(c.cfg.Now())
-	now := c.cfg.Clock()
+	now, last := c.cfg.Clock(), c.lastTick
 	if !c.awake(now) {
 		return
 	}
-	c.endAbandoned(now)
+	c.endAbandoned(now, now.Sub(last))
 	sessions, leases := c.overdue(now)
 	verdict := c.judgeOutage(now, len(sessions) > 0)
 	if verdict == outageWait {

@@ -40,8 +40,7 @@ type job struct {
 	// Why nothing of the job could run at the last tick (0 = it could), and since when by the wall clock.
 	blocked      tilthv1.WaitReason
 	blockedSince time.Time
-	// Streams of the client that the job belongs to, and until when, by Clock, it may have none.
-	clients    int
+	// Until when, by Clock, an attached job goes on without a new stream of its client.
 	aloneUntil time.Time
 	// Attempts at batches that failed in a row, by stage, through no fault of the candidates.
 	fruitless map[storev1.Stage]streak

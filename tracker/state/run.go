@@ -13,22 +13,26 @@ import (
 // runs reports whether the job runs packages instead of tuning.
 func (j *job) runs() bool { return j.spec.GetRun() != nil }
 
-// maxAlone bounds the time in which the client of an attached job may reconnect.
-const maxAlone = 3 * time.Second
+// maxAlone is how long an attached job goes on without a new stream of its client, which begins one each second. An
+// open stream is no sign of life, since a cut line leaves it open. With the interval of ticks, it stays below 5 s.
+const maxAlone = 3500 * time.Millisecond
 
-// Attach adds streams of the client that a job belongs to, or removes them if negative.
-func (m *Machine) Attach(jobID string, streams int) {
+// Attach records that the client of an attached job has begun a stream.
+func (m *Machine) Attach(jobID string) {
 	if j := m.jobs[jobID]; j != nil {
-		j.clients += streams
 		j.aloneUntil = m.cfg.Clock().Add(maxAlone)
 	}
 }
 
-// endAbandoned ends the jobs whose clients are gone.
-func (c *Change) endAbandoned(now time.Time) {
+// endAbandoned ends the jobs whose clients are gone. After a late tick, clients may not have been heard either.
+func (c *Change) endAbandoned(now time.Time, sinceLast time.Duration) {
 	var abandoned []string
 	for id, j := range c.jobs {
-		if j.spec.GetRun().GetAttached() && j.clients == 0 && now.After(j.aloneUntil) {
+		switch {
+		case !j.spec.GetRun().GetAttached() || !now.After(j.aloneUntil):
+		case sinceLast > maxAlone/2:
+			c.Machine.Attach(id)
+		default:
 			abandoned = append(abandoned, id)
 		}
 	}

@@ -43,8 +43,8 @@ type RunSpec struct {
 	Device string `protobuf:"bytes,7,opt,name=device,proto3" json:"device,omitempty"`
 	// Time limit on the device, including loading; absent = 10 min. At most 1 h.
 	Limit *durationpb.Duration `protobuf:"bytes,8,opt,name=limit,proto3" json:"limit,omitempty"`
-	// The job belongs to its client: it is cancelled a few seconds after its last stream of WatchJob with attached has
-	// ended, or when none has begun in time.
+	// The job belongs to its client: it is cancelled when no stream of WatchJob with attached has begun for some seconds.
+	// The client begins one each second.
 	Attached      bool `protobuf:"varint,9,opt,name=attached,proto3" json:"attached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
