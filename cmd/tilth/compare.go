@@ -35,6 +35,7 @@ type compareCommand struct {
 	asJSON         bool
 	extents        extentsFlag
 	farm           runFarmFlags
+	machine        machineFlags
 }
 
 const compareLong = `Time packages in turns on random inputs, and compare each with the first. Because they
@@ -62,6 +63,8 @@ func newCompare(a *app) *cobra.Command {
 	tableFlags(k.app, c, &k.asJSON)
 	k.extents.add(c)
 	k.farm.add(c)
+	k.machine.add(c, "this machine")
+	k.farm.excludes(c, "no-wait")
 	return a.leaf(c, k.run)
 }
 
@@ -142,7 +145,7 @@ func (k *compareCommand) here(ctx context.Context, packages []string) (samples [
 			return nil, err
 		}
 	}
-	release, err := timing(ctx)
+	release, err := k.machine.time(ctx, k.farm.log.logger(k.stderr))
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,7 @@ func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[s
 	if err != nil {
 		return nil, err
 	}
-	release, err := timing(ctx)
+	release, err := r.machine.time(ctx, r.farm.log.logger(r.stderr))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +30,7 @@ func newDoctor(a *app) *cobra.Command {
 	var compiler string
 	var asJSON bool
 	var log logFlag
+	var busy machineFlags
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check whether this machine is suitable for tuning", Long: doctorLong,
 		Example: "  tilth doctor\n  tilth doctor --json | jq '.[] | select(.state != \"well\")'",
@@ -37,10 +39,14 @@ func newDoctor(a *app) *cobra.Command {
 	compilerFlag(c, &compiler)
 	tableFlags(a, c, &asJSON)
 	log.add(c, slog.LevelWarn)
+	busy.add(c, "this machine")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		machine := farm.Doctor{Root: os.DirFS("/"), Compiler: compiler}
 		machine.Data, machine.NoData = dataDir()
-		machine.Lock, machine.NoLock = hostlock.Announced(log.logger(a.stderr))
+		machine.Lock, machine.NoLock = busy.lock(log.logger(a.stderr), nil)
+		if errors.Is(machine.NoLock, hostlock.ErrInUse) {
+			return machine.NoLock
+		}
 		findings, err := machine.Examine(ctx)
 		if err != nil {
 			return err

@@ -51,10 +51,10 @@ var rareFlags = map[string][]string{
 		"tls-ca", "tls-cert", "tls-key", "to", "token-file", "tuner", "weight", "weights",
 	},
 	"tilth compile": {
-		"allow-http", "compiler", "confirm", "cost-model", "format", "from", "kernels", "log-level", "max-error", "max-flash", "max-ram", "max-size", "no-cache",
+		"allow-http", "compiler", "confirm", "cost-model", "format", "from", "kernels", "log-level", "max-error", "max-flash", "max-ram", "max-size", "no-cache", "no-wait",
 		"locked", "objective", "own-kernels", "prefix", "set", "storage", "tls-ca", "tls-cert", "tls-key", "to", "token-file", "unchecked-indices", "untuned", "verify-key", "weights",
 	},
-	"tilth run": {"cpus", "emulator", "limit", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "verify-key", "wide"},
+	"tilth run": {"cpus", "emulator", "limit", "log-level", "no-wait", "tls-ca", "tls-cert", "tls-key", "token-file", "verify-key", "wide"},
 	"tilth runner": {
 		"cache", "calibrate", "config-check", "drain", "emulator", "http", "http-insecure", "meter", "slots", "tls-cert", "tls-key",
 		"update-downgrade", "update-every", "update-key", "update-trial", "config", "log-level",

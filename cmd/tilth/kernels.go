@@ -18,7 +18,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/userkernel"
-	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/tuner"
@@ -46,6 +45,7 @@ type kernelsCheck struct {
 	threads          int
 	numerics         numericsFlag
 	log              logFlag
+	machine          machineFlags
 }
 
 func newKernelsCheck(a *app) *cobra.Command {
@@ -64,6 +64,7 @@ func newKernelsCheck(a *app) *cobra.Command {
 	compilerFlag(c, &k.compiler)
 	k.numerics.add(c)
 	k.log.add(c, slog.LevelWarn)
+	k.machine.add(c, "this machine")
 	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })
 }
 
@@ -107,7 +108,7 @@ func (k *kernelsCheck) tasks(ctx context.Context, kernel *userkernel.Kernel, p *
 	if err != nil {
 		return err
 	}
-	lock, err := hostlock.Announced(k.log.logger(k.stderr))
+	lock, err := k.machine.lock(k.log.logger(k.stderr), nil)
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ type runCommand struct {
 	asJSON             bool
 	extents            extentsFlag
 	farm               runFarmFlags
+	machine            machineFlags
 	verify             verifyFlag
 }
 
@@ -132,7 +133,8 @@ func newRun(a *app) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("shape", "inputs")
 	r.farm.add(c)
 	r.verify.add(c, "the package")
-	r.farm.excludes(c, "emulator")
+	r.machine.add(c, "this machine")
+	r.farm.excludes(c, "emulator", "no-wait")
 	for _, other := range []string{"threads", "cpus", "print-time", "profile", "decode"} {
 		c.MarkFlagsMutuallyExclusive("emulator", other)
 	}
@@ -225,11 +227,15 @@ func (r *runCommand) load(ctx context.Context, path string, key *signing.PublicK
 }
 
 func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResult) error {
-	peak, err := r.peak(ctx, m)
+	lock, err := r.machine.lock(r.farm.log.logger(r.stderr), nil)
 	if err != nil {
 		return err
 	}
-	release, err := timing(ctx)
+	peak, err := r.peak(ctx, m, lock)
+	if err != nil {
+		return err
+	}
+	release, err := lock.Time(ctx)
 	if err != nil {
 		return err
 	}
@@ -250,7 +256,7 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 
 // peak returns the peak rates of this machine from the daily measurements that 'tilth tune' uses, too.
 // Without a compiler, the package's own measurement replaces them.
-func (r *runCommand) peak(ctx context.Context, m *aot.Model) (aot.Peak, error) {
+func (r *runCommand) peak(ctx context.Context, m *aot.Model, lock *hostlock.Lock) (aot.Peak, error) {
 	if !r.profile {
 		return aot.Peak{}, nil
 	}
@@ -263,10 +269,6 @@ func (r *runCommand) peak(ctx context.Context, m *aot.Model) (aot.Peak, error) {
 	if err != nil {
 		return own, nil
 	}
-	lock, err := hostlock.New(hostlock.DefaultDir())
-	if err != nil {
-		return own, err
-	}
 	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{m.Manifest().Target}, lock, cache)
 	switch {
 	case ctx.Err() != nil:
@@ -277,15 +279,6 @@ func (r *runCommand) peak(ctx context.Context, m *aot.Model) (aot.Peak, error) {
 	stores := rates[0].Stores
 	own.FlopsPerSecond, own.BytesPerSecond = rates[0].FlopPerSecond, stores[len(stores)-1].BytesPerSecond
 	return own, nil
-}
-
-// timing prevents this host's agents from computing until release is called.
-func timing(ctx context.Context) (release func(), err error) {
-	lock, err := hostlock.New(hostlock.DefaultDir())
-	if err != nil {
-		return nil, err
-	}
-	return lock.Time(ctx)
 }
 
 // read returns the inputs of the file, or random ones.

@@ -13,7 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/bestschedule"
@@ -82,10 +81,12 @@ type confirmFlag struct {
 	// confirmed and refused count the results.
 	confirmed, refused int
 	confirmer          *farm.Confirmer
+	machine            machineFlags
 }
 
 func (f *confirmFlag) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.wanted, "confirm", false, "measure foreign records on this machine before they are used")
+	f.machine.add(c, "this machine (--confirm)")
 }
 
 // check rejects targets that do not run here.
@@ -112,7 +113,7 @@ func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache stri
 	if !f.wanted {
 		return nil, nil
 	}
-	lock, err := hostlock.Announced(log)
+	lock, err := f.machine.lock(log, nil)
 	if err != nil {
 		return nil, err
 	}

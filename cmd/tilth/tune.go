@@ -60,7 +60,7 @@ type tuneCommand struct {
 	target, compiler, records string
 	tracker                   trackerFlags
 	wait                      waitFlag
-	noWait                    bool
+	machine                   machineFlags
 	// given holds all flags.
 	given *pflag.FlagSet
 }
@@ -82,7 +82,7 @@ func newTune(a *app) *cobra.Command {
 	recordsFlag(c, &t.records)
 	t.tracker.add(c, "")
 	t.wait.add(c)
-	c.Flags().BoolVar(&t.noWait, "no-wait", false, "fail if another process uses this machine or the records file, instead of waiting for up to 10m")
+	t.machine.add(c, "this machine or the records file")
 	compilerFlag(c, &t.compiler)
 	t.costModel.add(c)
 	t.sandbox.add(c)
@@ -131,17 +131,11 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	}
 	logs := &relay{to: t.stderr}
 	log := t.level.logger(logs)
-	lock, err := hostlock.Announced(log)
-	if err != nil {
-		return err
-	}
 	work, expire := context.WithCancelCause(ctx)
 	defer expire(nil)
-	if lock.Limit(maxTurn, expire); t.noWait {
-		lock.Limit(noWaitLimit, expire)
-		if err := lock.Refused(); err != nil {
-			return err
-		}
+	lock, err := t.machine.lock(log, expire)
+	if err != nil {
+		return err
 	}
 	there, err := t.board.open(ctx, t.compiler, log)
 	if err != nil {
@@ -194,19 +188,12 @@ func machineWait(lock *hostlock.Lock) *progress.MachineWait {
 	return w
 }
 
-const (
-	// maxTurn bounds waits for other processes that use this machine or the records file.
-	maxTurn = 10 * time.Minute
-	// noWaitLimit bounds, with --no-wait, the waits of a job that has begun.
-	noWaitLimit = 5 * time.Second
-)
-
 // startLocal starts the services once no other local job uses the records file.
 func (t *tuneCommand) startLocal(ctx context.Context, cfg farm.LocalConfig) (*farm.Local, error) {
 	for began, waits := time.Now(), false; ; {
 		f, err := farm.StartLocal(ctx, cfg)
 		holders := hostlock.HoldersOf(cfg.Records, true)
-		if !errors.Is(err, records.ErrLocked) || t.noWait || time.Since(began) > maxTurn || slices.ContainsFunc(holders, isTracker) {
+		if !errors.Is(err, records.ErrLocked) || t.machine.noWait || time.Since(began) > maxTurn || slices.ContainsFunc(holders, isTracker) {
 			if err != nil && len(holders) > 0 {
 				err = fmt.Errorf("%w (held by %s)", err, hostlock.Join(holders))
 			}

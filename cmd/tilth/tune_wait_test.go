@@ -72,9 +72,21 @@ func TestWaitingForTheMachineIsBesideTheBudgetOfTime(t *testing.T) {
 	}
 	holder := fmt.Sprintf("process %d (", os.Getpid())
 	f.tilth(ctx, append(tune, "--time", "1s", "--no-wait")...).mustFail("the machine is in use by " + holder)
+	pkg := filepath.Join(f.dir, "mlp.tar")
+	f.tilth(ctx, "compile", filepath.Join(f.dir, "mlp.onnx"), "--threads", "1", "--untuned", "-o", pkg).mustRun()
+	for _, command := range [][]string{
+		{"run", pkg, "--print-time"}, {"run", pkg, "--profile"}, {"compare", pkg, pkg}, {"doctor"},
+		{"compile", filepath.Join(f.dir, "mlp.onnx"), "--threads", "1", "--confirm", "--records", filepath.Join(f.dir, "r.db"), "-o", pkg},
+		{"kernels", "check", "../../examples/own-kernel", "--model", filepath.Join(f.dir, "mlp.onnx"), "--threads", "1"},
+	} {
+		f.tilth(ctx, append(command, "--no-wait")...).mustFail("the machine is in use by " + holder)
+	}
+	compare := f.tilth(ctx, "compare", pkg, pkg, "--rounds", "1")
+	compare.startUntil(ctx, holder)
 	waiting := f.tilth(ctx, append(tune, "--time", "1s")...)
 	waiting.startUntil(ctx, "waits for its machine, held by "+holder)
 	release()
+	compare.mustEnd()
 	waiting.mustEnd()
 	var s progress.Summary
 	if err := json.Unmarshal(waiting.stdout.Bytes(), &s); err != nil {
