@@ -120,7 +120,13 @@ func (w *follower) watch(ctx context.Context, c *client.Client) error {
 	if w.log != nil {
 		h.Event = w.log.Add
 	}
-	return jobclient.Follow(ctx, c, w.job, w.tally, h)
+	err := jobclient.Follow(ctx, c, w.job, w.tally, h)
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
+	defer cancel()
+	if j, lost := c.Job(parting, w.job.GetId()); lost == nil {
+		w.tally.FarmFailures = progress.FarmFailures(j)
+	}
+	return err
 }
 
 // forget restarts the log of a job whose history was replaced.

@@ -26,8 +26,8 @@ type jobView struct {
 	TaskProgress []taskView       `json:"task_progress"`
 	Letters      []deadLetterView `json:"dead_letter_list"`
 	// Failures holds the last failure of each class that no candidate caused.
-	Failures []failureView `json:"failures"`
-	Outage   *outageView   `json:"outage,omitempty"`
+	Failures []progress.FarmFailure `json:"failures"`
+	Outage   *outageView            `json:"outage,omitempty"`
 
 	tally *progress.Tally
 }
@@ -65,15 +65,6 @@ type deadLetterView struct {
 	Attempts int    `json:"attempts"`
 	// Agents lists the agents that failed the batch.
 	Agents []string `json:"agents"`
-}
-
-// failureView is a failed attempt of an agent to work for a job. Count is the number of such failures.
-type failureView struct {
-	Error   string `json:"error"`
-	Count   int    `json:"count"`
-	Agent   string `json:"agent"`
-	At      string `json:"at"`
-	Message string `json:"message"`
 }
 
 func newJobsShow(a *app) *cobra.Command {
@@ -141,13 +132,9 @@ func drawPast(ctx context.Context, tracker *client.Client, j *tilthv1.Job, drawi
 }
 
 func newJobView(j *tilthv1.Job) jobView {
-	view := jobView{jobRow: newJobRow(j), TaskProgress: []taskView{}, Letters: []deadLetterView{}, Failures: []failureView{}}
-	for _, f := range j.GetFailures() {
-		view.Failures = append(view.Failures, failureView{
-			Error: wire.ErrorClass(f.GetError()), Count: int(f.GetCount()), Agent: f.GetAgent(), At: instant(f.GetAt()), Message: f.GetMessage(),
-		})
-	}
+	view := jobView{jobRow: newJobRow(j), TaskProgress: []taskView{}, Letters: []deadLetterView{}}
 	view.tally = progress.OfProgress(j, jobclient.References(j.GetSpec()))
+	view.Failures = view.tally.FarmFailures
 	for i := range view.tally.Tasks {
 		task, spec := &view.tally.Tasks[i], j.GetSpec().GetTasks()[i]
 		limit, _ := task.Limit()
@@ -234,16 +221,6 @@ func (v jobView) write(w io.Writer) error {
 	}
 	if err := errors.Join(table.Write(w), v.tally.WriteFailures(w)); err != nil {
 		return err
-	}
-	if len(v.Failures) > 0 {
-		fmt.Fprintln(w, "\nLast failures of the farm:")
-		failures := humanize.NewTable("ERROR", ">COUNT", "ON", "AT", "MESSAGE").Errors("ERROR").Times("AT").Whole("MESSAGE")
-		for _, f := range v.Failures {
-			failures.Row(f.Error, strconv.Itoa(f.Count), f.Agent, f.At, f.Message)
-		}
-		if err := failures.Write(w); err != nil {
-			return err
-		}
 	}
 	if len(v.Letters) == 0 {
 		return nil

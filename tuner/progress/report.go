@@ -65,9 +65,47 @@ func (t *Task) OfLimit() string {
 	return text
 }
 
-// WriteFailures writes, for each task without a correct candidate, the error classes with counts and first
-// messages and, once the job has ended, the number of untried tasks. Without either, it writes nothing.
+// FarmFailure is a failed attempt of an agent to work for a job. Count is the number of such failures.
+type FarmFailure struct {
+	Error   string `json:"error"`
+	Count   int    `json:"count"`
+	Agent   string `json:"agent"`
+	At      string `json:"at"`
+	Message string `json:"message"`
+}
+
+// FarmFailures returns the last failure of each class of a job that no candidate caused. Events do not have them.
+func FarmFailures(j *tilthv1.Job) []FarmFailure {
+	list := []FarmFailure{}
+	for _, f := range j.GetFailures() {
+		list = append(list, FarmFailure{
+			Error: wire.ErrorClass(f.GetError()), Count: int(f.GetCount()), Agent: f.GetAgent(),
+			At: f.GetAt().AsTime().Format(time.RFC3339), Message: f.GetMessage(),
+		})
+	}
+	return list
+}
+
+// writeFarmFailures writes a table of the farm's failures, if there are any.
+func (t *Tally) writeFarmFailures(w io.Writer) error {
+	if len(t.FarmFailures) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nLast failures of the farm:")
+	table := humanize.NewTable("ERROR", ">COUNT", "ON", "AT", "MESSAGE").Errors("ERROR").Times("AT").Whole("MESSAGE")
+	for _, f := range t.FarmFailures {
+		table.Row(f.Error, strconv.Itoa(f.Count), f.Agent, f.At, f.Message)
+	}
+	return table.Write(w)
+}
+
+// WriteFailures writes the farm's failures and, for each task without a correct candidate, the error classes with
+// counts and first messages and, once the job has ended, the number of untried tasks. Without any of them, it writes
+// nothing.
 func (t *Tally) WriteFailures(w io.Writer) error {
+	if err := t.writeFarmFailures(w); err != nil {
+		return err
+	}
 	untried := 0
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
@@ -82,6 +120,9 @@ func (t *Tally) WriteFailures(w io.Writer) error {
 		return nil
 	}
 	advice := "give more --trials or --time"
+	if len(t.FarmFailures) > 0 {
+		advice = "see the farm's failures"
+	}
 	if t.DeadLetters > 0 {
 		advice = fmt.Sprintf("the farm gave up on batches: %d", t.DeadLetters)
 	}

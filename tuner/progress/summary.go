@@ -21,7 +21,9 @@ type Summary struct {
 	KnownTrials int            `json:"known_trials"`
 	Errors      map[string]int `json:"errors"`
 	DeadLetters int            `json:"dead_letters"`
-	TimeShares  Shares         `json:"time_shares"`
+	// FarmFailures holds the last failure of each class that no candidate caused.
+	FarmFailures []FarmFailure `json:"failures"`
+	TimeShares   Shares        `json:"time_shares"`
 	// MachineWait is absent if other processes never kept the job from its machine.
 	MachineWait *MachineWait `json:"machine_wait,omitempty"`
 	// TrialSeconds is the job's time per trial; null without trials.
@@ -93,7 +95,7 @@ func (t *Task) BestInterval() *Interval {
 func (t *Tally) Summary() Summary {
 	s := Summary{
 		State: wire.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
-		KnownTrials: t.KnownTrials(), Errors: t.Errors(), DeadLetters: t.DeadLetters, TimeShares: t.Spent().Shares(t.Elapsed()),
+		KnownTrials: t.KnownTrials(), Errors: t.Errors(), DeadLetters: t.DeadLetters, FarmFailures: t.FarmFailures, TimeShares: t.Spent().Shares(t.Elapsed()),
 		TrialSeconds:   t.trialSeconds(),
 		UntunedSeconds: positive(t.UntunedSeconds()), BestSeconds: positive(t.BestSeconds()), LimitSeconds: positive(t.LimitSeconds()),
 		Tasks: []TaskSummary{},

@@ -17,6 +17,8 @@ type Tally struct {
 	Events int
 	// DeadLetters counts the abandoned batches.
 	DeadLetters int
+	// FarmFailures holds the last failure of each class that no candidate caused.
+	FarmFailures []FarmFailure
 	// Started is the time of the job's creation, and Last that of its latest event.
 	Started, Last time.Time
 	// SearchSeconds is the time spent on searching, as far as tuners report it.
@@ -32,7 +34,7 @@ type Tally struct {
 // NewTally returns a tally of a job before its first event. references holds known reference values of the
 // tasks and may be shorter.
 func NewTally(job *tilthv1.Job, references []Reference) *Tally {
-	t := &Tally{State: job.GetState(), Started: job.GetCreatedAt().AsTime()}
+	t := &Tally{State: job.GetState(), FarmFailures: FarmFailures(job), Started: job.GetCreatedAt().AsTime()}
 	t.Last = t.Started
 	t.Begin(job, references)
 	return t
