@@ -25,6 +25,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/coordinator"
 	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
 	"github.com/tilth-dev/tilth/tracker/web"
@@ -298,82 +299,30 @@ func (h *Host) ready(ctx context.Context) error {
 }
 
 // Serve serves until ctx ends, returning nil, or until a listener fails.
-func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	refused := refusals(h.cfg.Logger, func() { h.count((*telemetry.Metrics).RefusedPeer) })
-	pageSite := h.pages()
-	server, site := h.newServer(), h.newSite(pageSite)
-	rpc, pages = h.cfg.Security.guard(rpc, refused), h.cfg.Security.guardWeb(pages, refused)
-	var parts sync.WaitGroup
-	var mu sync.Mutex
-	var all error
-	run := func(what string, f func() error) {
-		parts.Go(func() {
-			err := f()
-			if err != nil {
-				err = fmt.Errorf("%s: %w", what, err)
-			}
-			cancel(err)
-			mu.Lock()
-			defer mu.Unlock()
-			all = errors.Join(all, err)
-		})
+func (h *Host) Serve(ctx context.Context, rpcListener, webListener net.Listener) error {
+	pages := h.pages()
+	serving := &serving{
+		security: h.cfg.Security, calls: h.newServer(), site: h.newSite(pages), pages: pages,
+		refused: refusals(h.cfg.Logger, func() { h.count((*telemetry.Metrics).RefusedPeer) }),
 	}
-	run("tell health", func() error { return h.updateHealth(ctx) })
-	run("serve gRPC", func() error {
-		if err := server.Serve(rpc); !errors.Is(err, grpc.ErrServerStopped) {
-			return err
+	ending := func() {
+		h.health.Shutdown()
+		for _, one := range h.all() {
+			one.coordinator.Close() // ends long polls and streams
 		}
-		return nil
-	})
-	if pages != nil {
-		run("note metrics", func() error {
-			pageSite.Run(ctx)
-			return nil
-		})
-		run("serve HTTP", func() error {
-			if err := site.Serve(pages); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		})
 	}
-	<-ctx.Done()
-	h.health.Shutdown()
-	for _, one := range h.all() {
-		one.coordinator.Close() // ends long polls and streams
-	}
-	stopServer(server)
-	site.Close()
-	parts.Wait()
-	return all
+	return serving.run(ctx, rpcListener, webListener, ending, map[string]func(context.Context) error{"serve health": h.serveHealth})
 }
 
-// healthEvery is the interval between updates of the gRPC health service.
-const healthEvery = time.Second
-
-// updateHealth updates the gRPC health service until ctx ends.
-func (h *Host) updateHealth(ctx context.Context) error {
-	ticker := time.NewTicker(healthEvery)
-	defer ticker.Stop()
-	for {
-		status := healthv1.HealthCheckResponse_NOT_SERVING
-		within, cancel := context.WithTimeout(ctx, 2*healthEvery)
-		if h.ready(within) == nil {
-			status = healthv1.HealthCheckResponse_SERVING
-		}
-		cancel()
-		h.health.SetServingStatus("", status)
+// serveHealth updates the gRPC health service until ctx ends.
+func (h *Host) serveHealth(ctx context.Context) error {
+	rpc.ServeHealth(ctx, h.health, h.ready, func() *coordinator.Coordinator {
 		if all := h.all(); len(all) > 0 { // agents have a session with every shard
-			rpc.UpdateServiceHealth(all[0].coordinator, h.health)
+			return all[0].coordinator
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return nil
+	}, h.cfg.Logger)
+	return nil
 }
 
 // tilthMethod reports whether a method belongs to the tracker's own services.

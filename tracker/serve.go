@@ -22,6 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/authz"
 	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/tracker/coordinator"
 	"github.com/tilth-dev/tilth/tracker/rpc"
 	"github.com/tilth-dev/tilth/tracker/web"
 )
@@ -111,55 +112,70 @@ func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve runs the tracker: gRPC on calls; metrics, health and pages over HTTP on pages unless nil; and periodic work.
+// Serve runs the tracker: gRPC; metrics, health and pages over HTTP unless their listener is nil; and periodic work.
 // It returns when everything has stopped: nil after ctx ended, or the error of the store or a listener.
-func (t *Tracker) Serve(ctx context.Context, calls, pages net.Listener) error {
+func (t *Tracker) Serve(ctx context.Context, rpcListener, webListener net.Listener) error {
+	g := t.newGate()
+	pages := t.pages(g)
+	serving := &serving{security: t.cfg.Security, calls: t.newServer(g), site: t.newSite(g, pages), pages: pages, refused: refusals(t.log, t.metrics.RefusedPeer)}
+	return serving.run(ctx, rpcListener, webListener, t.Close, map[string]func(context.Context) error{
+		"tracker": t.Run,
+		"serve health": func(ctx context.Context) error {
+			rpc.ServeHealth(ctx, t.health, t.coordinator.Ready, func() *coordinator.Coordinator { return t.coordinator }, t.log)
+			return nil
+		},
+	})
+}
+
+// serving is what a process serves at its addresses.
+type serving struct {
+	security Security
+	calls    *grpc.Server
+	site     *http.Server
+	pages    *web.Site
+	refused  func(net.Addr, error)
+}
+
+// run serves calls, and pages unless their listener is nil, and runs other parts, until ctx ends or one of them fails.
+// It calls ending before the servers stop, and returns the errors of all.
+func (s *serving) run(ctx context.Context, calls, pages net.Listener, ending func(), parts map[string]func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	g := t.newGate()
-	pageSite := t.pages(g)
-	server, site := t.newServer(g), t.newSite(g, pageSite)
-	refused := refusals(t.log, t.metrics.RefusedPeer)
-	calls, pages = t.cfg.Security.guard(calls, refused), t.cfg.Security.guardWeb(pages, refused)
-	done := make(chan error, 5)
-	parts := 3
-	run := func(what string, f func() error) {
-		err := f()
-		if err != nil {
-			err = fmt.Errorf("%s: %w", what, err)
-		}
-		cancel(err)
-		done <- err
-	}
-	go run("tracker", func() error { return t.Run(ctx) })
-	go run("serve health", func() error {
-		rpc.ServeHealth(ctx, t.coordinator, t.health, t.log)
-		return nil
-	})
-	go run("serve gRPC", func() error {
+	calls, pages = s.security.guard(calls, s.refused), s.security.guardWeb(pages, s.refused)
+	parts["serve gRPC"] = func(context.Context) error {
 		// A server stopped before it began to serve returns here.
-		if err := server.Serve(calls); !errors.Is(err, grpc.ErrServerStopped) {
+		if err := s.calls.Serve(calls); !errors.Is(err, grpc.ErrServerStopped) {
 			return err
 		}
 		return nil
-	})
+	}
 	if pages != nil {
-		parts += 2
-		go run("note metrics", func() error {
-			pageSite.Run(ctx)
+		parts["note metrics"] = func(ctx context.Context) error {
+			s.pages.Run(ctx)
 			return nil
-		})
-		go run("serve HTTP", func() error {
-			if err := site.Serve(pages); !errors.Is(err, http.ErrServerClosed) {
+		}
+		parts["serve HTTP"] = func(context.Context) error {
+			if err := s.site.Serve(pages); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil
-		})
+		}
+	}
+	done := make(chan error, len(parts))
+	for what, part := range parts {
+		go func() {
+			err := part(ctx)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", what, err)
+			}
+			cancel(err)
+			done <- err
+		}()
 	}
 	<-ctx.Done()
-	t.Close()
-	stopServer(server)
-	site.Close()
+	ending()
+	stopServer(s.calls)
+	s.site.Close()
 	var all error
 	for range parts {
 		all = errors.Join(all, <-done)

@@ -23,40 +23,32 @@ var needs = map[tilthv1.AgentKind]string{
 // healthInterval is the interval between updates of the gRPC health service.
 const healthInterval = time.Second
 
-// ServeHealth updates a gRPC health server until ctx ends. The empty name is the tracker's own health; services that
-// need agents have their own.
-func ServeHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server, log *slog.Logger) {
+// ServeHealth updates a gRPC health server until ctx ends. The empty name is the health of the process, which ready
+// returns; services that need agents have their own. agents returns a tracker with the sessions of all agents, or nil.
+func ServeHealth(ctx context.Context, server *health.Server, ready func(context.Context) error, agents func() *coordinator.Coordinator, log *slog.Logger) {
 	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
-	ready := true
+	well := true
 	for ctx.Err() == nil {
-		err := updateHealth(ctx, e, server)
-		if err != nil && ready && ctx.Err() == nil {
+		within, cancel := context.WithTimeout(ctx, 2*healthInterval)
+		err := ready(within)
+		cancel()
+		server.SetServingStatus("", serving(err == nil))
+		if err != nil && well && ctx.Err() == nil {
 			log.Warn("the tracker is not ready", "error", err)
 		}
-		ready = err == nil
+		well = err == nil
+		if e := agents(); e != nil {
+			var present map[tilthv1.AgentKind]bool
+			e.Read(func(m *state.Machine) { present = m.Kinds() })
+			for kind, name := range needs {
+				server.SetServingStatus(name, serving(present[kind]))
+			}
+		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
-	}
-}
-
-func updateHealth(ctx context.Context, e *coordinator.Coordinator, server *health.Server) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*healthInterval)
-	defer cancel()
-	err := e.Ready(ctx)
-	server.SetServingStatus("", serving(err == nil))
-	UpdateServiceHealth(e, server)
-	return err
-}
-
-// UpdateServiceHealth updates the health of the services that need agents.
-func UpdateServiceHealth(e *coordinator.Coordinator, server *health.Server) {
-	var present map[tilthv1.AgentKind]bool
-	e.Read(func(m *state.Machine) { present = m.Kinds() })
-	for kind, name := range needs {
-		server.SetServingStatus(name, serving(present[kind]))
 	}
 }
 

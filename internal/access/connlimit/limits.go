@@ -1,6 +1,7 @@
 package connlimit
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -46,26 +47,19 @@ type Limits struct {
 
 // WithDefaults returns the limits with their defaults filled in.
 func (l Limits) WithDefaults() Limits {
-	setDefault(&l.Connections, 16384)
-	setDefault(&l.WebConnections, l.Connections)
-	setDefault(&l.PerHost, 2048)
-	setDefault(&l.Streams, 1024)
-	setDefault(&l.Handshake, 10*time.Second)
-	setDefault(&l.Idle, 5*time.Minute)
-	setDefault(&l.Stall, 2*time.Minute)
-	setDefault(&l.AgeGrace, 5*time.Minute)
-	setDefault(&l.Ping, 20*time.Second)
-	setDefault(&l.HeaderBytes, 16<<10)
-	setDefault(&l.MessageBytes, wire.MaxMessageBytes)
-	setDefault(&l.RequestBytes, 512<<20)
-	setDefault(&l.RoomWait, 3*time.Second)
-	setDefault(&l.AnswerBytes, l.RequestBytes)
+	l.Connections = cmp.Or(l.Connections, 16384)
+	l.WebConnections = cmp.Or(l.WebConnections, l.Connections)
+	l.PerHost = cmp.Or(l.PerHost, 2048)
+	l.Streams = cmp.Or(l.Streams, 1024)
+	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
+	l.Idle = cmp.Or(l.Idle, 5*time.Minute)
+	l.Stall = cmp.Or(l.Stall, 2*time.Minute)
+	l.AgeGrace = cmp.Or(l.AgeGrace, 5*time.Minute)
+	l.Ping = cmp.Or(l.Ping, 20*time.Second)
+	l.HeaderBytes = cmp.Or(l.HeaderBytes, 16<<10)
+	l.MessageBytes = cmp.Or(l.MessageBytes, wire.MaxMessageBytes)
+	l.RequestBytes = cmp.Or(l.RequestBytes, 512<<20)
+	l.RoomWait = cmp.Or(l.RoomWait, 3*time.Second)
+	l.AnswerBytes = cmp.Or(l.AnswerBytes, l.RequestBytes)
 	return l
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
