@@ -11,6 +11,20 @@ var expandQuantizeDefs = []Def{
 	def("QuantizeLinear", 2, 3, (*expansion).quantizeLinear),
 	def("DequantizeLinear", 2, 3, (*expansion).dequantizeLinear),
 	def("DynamicQuantizeLinear", 1, 1, (*expansion).dynamicQuantizeLinear),
+	def("CastLike", 2, 2, (*expansion).castLike),
+}
+
+// castLike is a Cast to the type of operand 1, whose shape does not matter.
+func (e *expansion) castLike() []*Item {
+	x, like := e.tensor(0), e.tensor(1)
+	if e.failed() {
+		return nil
+	}
+	to := like.Float8
+	if to == 0 {
+		to = int64(onnx.DataType(like.DType))
+	}
+	return only(e.op(Cast, attributes{intOf("to", to), intOf("saturate", e.node.Int("saturate", 1))}, x))
 }
 
 func (e *expansion) quantizeLinear() []*Item {

@@ -78,8 +78,6 @@ func Float8Of(n *Node) (int64, error) {
 	switch {
 	case found == 0, n.def.Kind == Known:
 		return 0, nil
-	case n.Op == CastLike:
-		return n.In[1].Float8, nil
 	case !moves:
 		return 0, fmt.Errorf("computing with 8-bit floats is not supported: cast to float32 before")
 	}

@@ -5,7 +5,6 @@ const (
 	Add         = "Add"
 	And         = "And"
 	Cast        = "Cast"
-	CastLike    = "CastLike"
 	Div         = "Div"
 	Equal       = "Equal"
 	Greater     = "Greater"

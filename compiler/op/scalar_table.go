@@ -267,29 +267,31 @@ var otherScalarDefs = []Def{
 	scalarDef(Where, 3, 3, whereTypes, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Sel(x[0], x[1], x[2]) }),
 	unary(Cast, castType, func(n *Node, x expr.Expr) expr.Expr { return cast(n, n.Int("to", 0), x) }),
 	unary(Copy, anyType, func(_ *Node, x expr.Expr) expr.Expr { return x }).internal(),
-	scalarDef(CastLike, 2, 2, func(n *Node) (array.DType, error) { return n.In[1].DType, nil },
-		func(n *Node, x []expr.Expr) expr.Expr {
-			if f := n.In[1].Float8; f != 0 {
-				return cast(n, f, x[0])
-			}
-			return rounded(n.In[1].DType, x[0])
-		}),
 }
 
 func anyType(n *Node) (array.DType, error) { return n.In[0].DType, nil }
 
-// clip takes its bounds from attributes before opset 11 and from operands since.
+// clip takes its bounds from attributes before opset 11 and from operands since. A bound that is missing is the
+// type's largest finite number, which infinities exceed.
 func clip(n *Node, x []expr.Expr) expr.Expr {
-	v := x[0]
-	bound := func(k int, name string, o expr.BinaryOp) {
+	v, limit := x[0], math.MaxFloat32
+	switch n.In[0].DType {
+	case array.Float16:
+		limit = 65504
+	case array.BFloat16:
+		limit = 0x1.fep127
+	case array.Float64:
+		limit = math.MaxFloat64
+	}
+	bound := func(k int, name string, o expr.BinaryOp, limit float64) {
 		if k < len(x) && x[k] != nil {
 			v = expr.Bin(o, v, x[k])
-		} else if n.Attrs[name] != nil {
-			v = expr.Bin(o, v, like(v, n.Float(name, 0)))
+		} else if v.DType().IsFloat() {
+			v = expr.Bin(o, v, like(v, n.Float(name, limit)))
 		}
 	}
-	bound(1, "min", expr.Max)
-	bound(2, "max", expr.Min)
+	bound(1, "min", expr.Max, -limit)
+	bound(2, "max", expr.Min, limit)
 	return v
 }
 
