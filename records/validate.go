@@ -20,10 +20,14 @@ const MaxNameBytes = 4096
 const (
 	// MinLatencySeconds is less than the time of calling any kernel.
 	MinLatencySeconds = 1e-9
-	// maxFlopPerSecond exceeds the rate of every device. Peak rates are of float32 multiply-adds: matrix units reach
-	// 32 times as much with 8 bits, and a busy machine's measured rate may be half of the true one.
+	// MaxOverPeak is how many times as fast as the measured peak, of float32 multiply-adds, a device may be: matrix
+	// units reach 32 times as much with 8 bits, and a busy machine's measured rate may be half of the true one.
+	MaxOverPeak = 64
+	// maxFlopPerSecond exceeds the rate of every device, minShare is below the share of multiplications that any
+	// algorithm executes, and fastMath exceeds the gain of computing with fewer bits than asked for.
 	maxFlopPerSecond = 1e17
-	maxOverPeak      = 64
+	minShare         = 1.0 / 16
+	fastMath         = 8
 	// rounding is the relative error of times that other programs wrote as text.
 	rounding = 1e-3
 	// maxClockSkew is how far the clocks of two farms may differ.
@@ -157,16 +161,20 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 }
 
 // ValidateRate checks that a latency is possible for a workload of flop floating-point operations, of which the
-// candidate's algorithm executes its share of multiplications, if that is known. peakSeconds is their least time at
-// the machine's measured rate, or 0; it may be wrong by as much as the machine was busy.
-func ValidateRate(m *tilthv1.Measurement, flop, peakSeconds float64) error {
-	share := m.GetCandidate().GetMultiplications()
-	if n := m.GetCandidate().GetNumerics(); share == 0 && (n == "" || n == wire.NumericsStrict) {
+// candidate's algorithm executes a share. leastSeconds is the limit for all of them at the rates of the machine, or 0
+// if those are unknown.
+func ValidateRate(m *tilthv1.Measurement, flop, leastSeconds float64) error {
+	share, numerics := m.GetCandidate().GetMultiplications(), m.GetCandidate().GetNumerics()
+	if share == 0 && (numerics == "" || numerics == wire.NumericsStrict) {
 		share = 1
 	}
-	least := share * max(flop/maxFlopPerSecond, peakSeconds/maxOverPeak)
+	if numerics == wire.NumericsFast {
+		leastSeconds /= fastMath
+	}
+	least := max(share, minShare) * max(flop/maxFlopPerSecond, leastSeconds)
 	if Verified(m) && m.GetLatencySeconds() < least {
-		return invalid("measurement.latency_seconds", "is %v; the workload takes at least %.3g s", m.GetLatencySeconds(), least)
+		return invalid("measurement.latency_seconds", "is %.3g s; at the rates of its machine, the workload takes at least %.3g s",
+			m.GetLatencySeconds(), least)
 	}
 	return nil
 }

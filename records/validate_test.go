@@ -89,13 +89,16 @@ func TestNoLatencyBeatsTheMachine(t *testing.T) {
 		numerics                   string
 		fits                       bool
 	}{
-		"honest":             {1e-3, 1, 1e9, 0.9e-3, "default", true},
-		"matrix units":       {3e-5, 1, 1e9, 0.9e-3, "fast", true},
-		"beyond the peak":    {1e-5, 1, 1e9, 0.9e-3, "default", false},
-		"Winograd":           {1e-5, 0.25, 1e9, 0.9e-3, "default", true},
-		"an unknown share":   {1e-9, 0, 1e9, 0.9e-3, "fast", true},
-		"strict":             {1e-5, 0, 1e9, 0.9e-3, "strict", false},
-		"beyond any machine": {9e-9, 1, 1e9, 0, "default", false},
+		"honest":               {1e-3, 1, 1e9, 0.9e-3, "default", true},
+		"beyond the machine":   {1e-4, 1, 1e9, 0.9e-3, "default", false},
+		"fewer bits":           {2e-4, 1, 1e9, 0.9e-3, "fast", true},
+		"far beyond":           {1e-6, 1, 1e9, 0.9e-3, "fast", false},
+		"Winograd":             {3e-4, 0.25, 1e9, 0.9e-3, "default", true},
+		"a share of nothing":   {1e-5, 1e-30, 1e9, 0.9e-3, "default", false},
+		"an unknown share":     {1e-4, 0, 1e9, 0.9e-3, "default", true},
+		"unknown and too fast": {1e-5, 0, 1e9, 0.9e-3, "default", false},
+		"strict":               {1e-5, 0, 1e9, 0.9e-3, "strict", false},
+		"beyond any machine":   {9e-9, 1, 1e9, 0, "default", false},
 	} {
 		m := storetest.Record("cpu", "conv", 1, c.latency).GetMeasurement()
 		m.Candidate.Multiplications, m.Candidate.Numerics = c.share, c.numerics

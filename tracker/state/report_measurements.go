@@ -20,7 +20,7 @@ func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 		}
 		m.Candidate = b.candidates[i]
 		err := cmp.Or(records.ValidateEnergy(b.job.spec.GetTarget().GetFingerprint(), m),
-			records.ValidateRate(m, b.spec().GetFlop(), b.spec().GetPeakSeconds()))
+			records.ValidateRate(m, b.spec().GetFlop(), b.spec().GetPeakSeconds()/records.MaxOverPeak))
 		if err != nil {
 			return refuseItem("measurements", n, "", "%s", strings.TrimPrefix(err.Error(), records.ErrInvalid.Error()+": "))
 		}
