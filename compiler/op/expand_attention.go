@@ -200,6 +200,10 @@ func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
 	}
 	if mask.DType == array.Bool {
 		mask = e.hidden(d, mask)
+	} else {
+		// As in ONNX Runtime, the lowest finite number masks a key, too.
+		masked := e.op(LessOrEqual, nil, mask, e.scalar(d, lowestFinite(d)))
+		mask = e.op(Where, nil, masked, e.scalar(d, math.Inf(-1)), mask)
 	}
 	if e.failed() {
 		return nil
@@ -211,6 +215,18 @@ func (e *expansion) maskBias(mask *Value, d array.DType, keys int64) *Value {
 		return e.op(Pad, nil, mask, e.ints(pads...), e.scalar(d, math.Inf(-1)))
 	}
 	return mask
+}
+
+func lowestFinite(d array.DType) float64 {
+	switch d {
+	case array.Float16:
+		return -65504
+	case array.BFloat16:
+		return -0x1.fep127
+	case array.Float64:
+		return -math.MaxFloat64
+	}
+	return -math.MaxFloat32
 }
 
 // hidden is zero where visible holds and minus infinity elsewhere.
