@@ -197,13 +197,13 @@ func lowerScalar(l *Lowering, n *Node, in []Operand, f scalarFn) Operand {
 	})
 }
 
-// jumps lists operators whose results have the operand's type and jump where it passes certain values. Those with
-// other types, conversions and comparisons, jump as well.
-var jumps = []string{"Floor", "Ceil", "Round", "Sign", "Mod"}
+// roundsOperands lists operators whose results have the operand's type and may be far apart for operands that differ
+// by a rounding: steps, and sums, which may cancel. So do those with other types, conversions and comparisons.
+var roundsOperands = []string{"Floor", "Ceil", "Round", "Sign", "Mod", "Add", "Sub", "Sum", "Mean"}
 
 // operandOf returns an operand in the type in which arithmetic is done.
 func (n *Node) operandOf(e expr.Expr) expr.Expr {
-	if e.DType() != n.Out.DType || slices.Contains(jumps, n.Op) {
+	if e.DType() != n.Out.DType || slices.Contains(roundsOperands, n.Op) {
 		return exact(e)
 	}
 	return wide(e)
