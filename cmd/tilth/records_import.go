@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/internal/humanize"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -64,10 +63,11 @@ func newRecordsImport(a *app) *cobra.Command {
 			return err
 		}
 		defer source.Close()
+		rates := newRateCheck(ctx, &flags.tracker, flags.log.logger(a.stderr))
 		imported, skipped, err := source.Import(ctx, func() (*tilthv1.Record, error) {
 			r, err := reader.Read()
-			if w, opaque := expr.Parse(string(r.GetWorkload())); err == nil && opaque == nil {
-				err = records.ValidateRate(r.GetMeasurement(), w.Flop(), 0)
+			if err == nil {
+				err = rates.check(r)
 			}
 			return r, err
 		})

@@ -100,9 +100,13 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 	if err := s.complete(ctx, source, &filter); err != nil {
 		return errors.Join(err, source.close())
 	}
-	report := &storesync.Report{}
+	farm := trackerFlags{callerFlags: s.to}
+	if addr, is := strings.CutPrefix(to, syncTracker); is {
+		farm.addr = addr
+	}
+	rates, report := newRateCheck(ctx, &farm, s.log.logger(s.stderr)), &storesync.Report{}
 	err = s.into(ctx, to, func(side storesync.To) (err error) {
-		report, err = source.sync(ctx, side, storesync.Options{Filter: filter, Dry: s.dry})
+		report, err = source.sync(ctx, side, storesync.Options{Filter: filter, Dry: s.dry, Check: rates.check})
 		return err
 	})
 	err = errors.Join(err, source.close())

@@ -106,6 +106,28 @@ func (r Rates) Limits(w *expr.Workload, flop float64) (arithmetic, bytes float64
 	return flop / r.FlopPerSecond, bytes
 }
 
+// Measured rates bound latencies loosely: a machine may have been busy when it was measured, and matrix units multiply
+// narrow numbers, and any on a GPU, many times as fast as the float32 multiply-adds that were.
+const (
+	maxOverRate   = 8
+	maxOverScalar = 64 // with matrix units
+)
+
+// Least returns the latency below which no measurement of a workload is believed, if it executes all multiplications
+// and its outputs are written once. onCPU excludes matrix units of float32.
+func (r Rates) Least(w *expr.Workload, flop float64, onCPU bool) float64 {
+	over, written := float64(maxOverRate), int64(0)
+	for _, t := range slices.Concat(w.Inputs, w.Constants, w.Outputs) {
+		if !onCPU || t.DType.Bytes() < array.Float32.Bytes() {
+			over = maxOverScalar
+		}
+	}
+	for _, t := range w.Outputs {
+		written += array.Elements(t.Shape) * t.DType.Bytes()
+	}
+	return max(flop/r.FlopPerSecond/over, float64(written)/r.Stores[0].BytesPerSecond/maxOverRate)
+}
+
 // Bytes returns the size of a workload's constants, and of its inputs and outputs.
 func Bytes(w *expr.Workload) (constants, others int64) {
 	size := func(list []*expr.Tensor) (total int64) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -20,6 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/filesystem"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // MeasureRates measures the peak rates of this machine for each target. Targets of one class of cores must be
@@ -68,7 +70,7 @@ func measureRates(ctx context.Context, by backend.Backend, tc *toolchain.Toolcha
 	if device := by.Device(t); device != nil && device.ID != "" {
 		lock = lock.On(device.ID)
 	}
-	return daily(ratesPath(cacheDir, t), time.Now(), func() (rates roofline.Rates, err error) {
+	return daily(ratesPath(cacheDir, t), t, time.Now(), func() (rates roofline.Rates, err error) {
 		release, err := lock.Time(ctx)
 		if err != nil {
 			return rates, err
@@ -87,6 +89,46 @@ type ratesOfDay struct {
 	Day   string          `json:"day"`
 	At    time.Time       `json:"at"`
 	Rates json.RawMessage `json:"rates"`
+	// Class is the device class.
+	Class string `json:"class"`
+	CPU   bool   `json:"cpu"`
+}
+
+// KnownRates are the rates of a machine. Its name begins the fingerprints of its targets, with each compiler.
+type KnownRates struct {
+	Machine string
+	CPU     bool // rather than a GPU
+	roofline.Rates
+}
+
+func knownRates(class string, cpu bool, text []byte) (k []KnownRates) {
+	rates, err := roofline.Decode(text)
+	if n := strings.LastIndexByte(class, '-'); err == nil && n > 0 {
+		k = append(k, KnownRates{class[:n], cpu, rates}) // without the digest
+	}
+	return k
+}
+
+// RatesIn returns the rates in a folder of caches.
+func RatesIn(cacheDir string) (all []KnownRates) {
+	files, _ := filepath.Glob(filepath.Join(cacheDir, "rates", "*.json"))
+	for _, file := range files {
+		var kept ratesOfDay
+		if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &kept) == nil {
+			all = append(all, knownRates(kept.Class, kept.CPU, kept.Rates)...)
+		}
+	}
+	return all
+}
+
+// RatesOf returns the rates of a device's classes.
+func RatesOf(classes []*tilthv1.DeviceClass) (all []KnownRates) {
+	for _, c := range classes {
+		if t, err := target.Decode(c.GetDescriptor_()); err == nil {
+			all = append(all, knownRates(c.GetName(), t.RunsOnCPU(), c.GetMachine())...)
+		}
+	}
+	return all
 }
 
 // ratesPath returns the path of a target's rates on this machine.
@@ -103,7 +145,7 @@ func ratesPath(cacheDir string, t *target.Target) string {
 // daily returns the highest rates measured today, from the file or, if its measurement is older than
 // measuredAnew, from a new one. Other load only lowers the rates of a machine, so the maximum approaches its
 // real limits. An unreadable or unwritable file is ignored.
-func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (roofline.Rates, error) {
+func daily(path string, t *target.Target, now time.Time, measure func() (roofline.Rates, error)) (roofline.Rates, error) {
 	now = now.UTC()
 	day := now.Format(time.DateOnly)
 	kept, at, known := readRates(path, day)
@@ -121,7 +163,7 @@ func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
 		_ = filesystem.WriteFile(path, func(w io.Writer) error { // on failure, the next command measures again
-			return json.NewEncoder(w).Encode(ratesOfDay{Day: day, At: now, Rates: rates.Encode()})
+			return json.NewEncoder(w).Encode(ratesOfDay{Day: day, At: now, Rates: rates.Encode(), Class: t.DeviceClass(), CPU: t.RunsOnCPU()})
 		})
 	}
 	return rates, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ type measuring struct {
 
 func (m *measuring) at(now time.Time) float64 {
 	m.Helper()
-	rates, err := daily(m.path, now, func() (roofline.Rates, error) {
+	rates, err := daily(m.path, slow, now, func() (roofline.Rates, error) {
 		if len(m.finds) == 0 {
 			return roofline.Rates{}, errors.New("no compiler")
 		}
@@ -33,6 +34,9 @@ func (m *measuring) at(now time.Time) float64 {
 	}
 	return rates.FlopPerSecond
 }
+
+// slow is the target whose rates are measured.
+var slow = &target.Target{CPU: &target.CPU{Arch: "x86-64", Model: "slow", Threads: 2}}
 
 var morning = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
@@ -78,7 +82,7 @@ func TestRatesWhoseTimeIsOddAreMeasuredAgain(t *testing.T) {
 
 func TestAMachineThatCannotBeMeasuredHasNoRates(t *testing.T) {
 	failure := errors.New("no compiler")
-	_, err := daily(filepath.Join(t.TempDir(), "none"), morning, func() (roofline.Rates, error) { return roofline.Rates{}, failure })
+	_, err := daily(filepath.Join(t.TempDir(), "none"), slow, morning, func() (roofline.Rates, error) { return roofline.Rates{}, failure })
 	if !errors.Is(err, failure) {
 		t.Errorf("a failure becomes %v", err)
 	}
@@ -95,5 +99,16 @@ func TestRatesAreKeptByDeviceClass(t *testing.T) {
 	}
 	if paths[0] != paths[1] || paths[0] == paths[2] {
 		t.Errorf("the files are %q", paths)
+	}
+}
+
+// TestCachedRatesBelongToAMachine checks that the targets of the machine, with any compiler, are recognised by name.
+func TestCachedRatesBelongToAMachine(t *testing.T) {
+	cache := t.TempDir()
+	m := &measuring{t, ratesPath(cache, slow), []float64{5}}
+	m.at(morning)
+	known := RatesIn(cache)
+	if len(known) != 1 || known[0].FlopPerSecond != 5 || !known[0].CPU || !strings.HasPrefix(slow.WithToolchain("clang-19").Fingerprint(), known[0].Machine+"-") {
+		t.Errorf("the rates of %s are %+v", slow.Fingerprint(), known)
 	}
 }

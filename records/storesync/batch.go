@@ -18,6 +18,7 @@ const batchRecords, batchBytes = 4096, 8 << 20
 type batches struct {
 	to       To
 	dry      bool
+	check    func(*tilthv1.Record) error // may be nil
 	incoming *records.Incoming
 	report   *Report
 
@@ -35,14 +36,13 @@ type leftWorkload struct {
 
 // take queues a record, or counts why it is refused.
 func (b *batches) take(ctx context.Context, r *tilthv1.Record) error {
-	if err := b.incoming.Admit(r); err != nil {
+	if err := b.admit(r); err != nil {
 		b.report.refuse(err)
 		if w := workloadOf(r); w != nil {
 			b.left = leftWorkload{groupOf(r), w}
 		}
 		return nil
 	}
-	b.giveWorkload(r)
 	if b.dry {
 		b.report.Sent++
 		return nil
@@ -52,6 +52,18 @@ func (b *batches) take(ctx context.Context, r *tilthv1.Record) error {
 		return nil
 	}
 	return b.flush(ctx)
+}
+
+// admit checks a record, whose workload may have come with an earlier one.
+func (b *batches) admit(r *tilthv1.Record) error {
+	if err := b.incoming.Admit(r); err != nil {
+		return err
+	}
+	b.giveWorkload(r)
+	if b.check == nil {
+		return nil
+	}
+	return b.check(r)
 }
 
 // giveWorkload adds the canonical form saved from a refused record, unless that form was the reason for the refusal.

@@ -14,6 +14,8 @@ type Options struct {
 	Filter Filter
 	// Dry only determines what would be sent.
 	Dry bool
+	// Check, if set, returns an error that wraps records.ErrInvalid for a record to refuse.
+	Check func(*tilthv1.Record) error
 }
 
 // Sync copies the records that a side lacks. The report describes what was done, even with an error: all records
@@ -71,7 +73,7 @@ func newBatches(to To, o Options) (*batches, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &batches{to: to, dry: o.Dry, incoming: incoming, report: &Report{}}, nil
+	return &batches{to: to, dry: o.Dry, check: o.Check, incoming: incoming, report: &Report{}}, nil
 }
 
 // groups iterates over the summaries of a side. It fails unless they are sorted, since otherwise it might never end or
