@@ -135,6 +135,9 @@ func TestABrowserUploadsAModelAndDownloadsAPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if text := must[string](t)(chromedp.Run(limited, chromedp.Evaluate[string](`document.body.innerText`))); !strings.Contains(text, "tilth compile net.onnx --tracker") {
+		t.Errorf("the page has no command that makes the package:\n%s", text)
+	}
 	if names := c.received(); len(names) != 2 || names[0] != records.Digest(model) && names[1] != records.Digest(model) {
 		t.Errorf("the artifacts are %v, want %s", names, records.Digest(model))
 	}

@@ -158,6 +158,9 @@ func newRun(a *app) *cobra.Command {
 		if err := onlyOutput(r.outputs, others); err != nil {
 			return err
 		}
+		if strings.HasSuffix(r.outputs, ".npy") {
+			return usagef("--outputs %s: outputs are written as one archive: name an .npz file", r.outputs)
+		}
 		if r.farm.addr != "" {
 			return r.runFarm(ctx, args[0])
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -121,6 +123,12 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("create the folder of records: %w: name another file with --records", err)
+	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return fmt.Errorf("create the folder of caches: %w: set XDG_CACHE_HOME", err)
 	}
 	models, err := t.costModel.models(cache)
 	if err != nil {

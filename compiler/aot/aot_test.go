@@ -251,7 +251,7 @@ func TestModelRefusesWrongInputs(t *testing.T) {
 		"missing":     {map[string]*array.Array{}, "is missing"},
 		"misnamed":    {map[string]*array.Array{inputName(p): good, "q": good}, `has no input "q"; its inputs are`},
 		"wrong shape": {map[string]*array.Array{inputName(p): sample(1, width, rows)}, "is f32[32 4], not f32[4 32]"},
-		"wrong type":  {map[string]*array.Array{inputName(p): array.New(array.Int32, rows, width)}, "is i32[4 32], not f32[4 32]"},
+		"wrong type":  {map[string]*array.Array{inputName(p): array.New(array.Int32, rows, width)}, "is i32[4 32], not f32[4 32]: convert it, for example by numpy's astype"},
 		"wrong bytes": {map[string]*array.Array{inputName(p): {DType: array.Float32, Shape: good.Shape, Data: good.Data[1:]}}, "needs 512 bytes"},
 	}
 	for name, c := range cases {

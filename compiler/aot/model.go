@@ -119,7 +119,9 @@ func (t Tensor) accepts(a *array.Array, extents map[string]int64) error {
 	switch {
 	case a == nil:
 		return fmt.Errorf("input %q (%v) is missing", t.Name, t)
-	case a.DType.String() != t.DType || !slices.Equal(a.Shape, t.ShapeWith(extents)):
+	case a.DType.String() != t.DType:
+		return fmt.Errorf("input %q is %v%v, not %v: convert it, for example by numpy's astype", t.Name, a.DType, a.Shape, t)
+	case !slices.Equal(a.Shape, t.ShapeWith(extents)):
 		return fmt.Errorf("input %q is %v%v, not %v", t.Name, a.DType, a.Shape, t)
 	}
 	if err := a.Check(); err != nil {

@@ -1,12 +1,13 @@
 package modelzoo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // Options are the variations of a model. Zero values mean the default.
@@ -107,7 +108,7 @@ func Check(name string, o Options) error {
 func find(name string, o Options) (*network, error) {
 	k := slices.IndexFunc(networks, func(n network) bool { return n.Name == name })
 	if k < 0 {
-		return nil, fmt.Errorf("there is no built-in model %q: choose one of %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("there is no built-in model %q%s 'tilth model' lists all", name, cmp.Or(humanize.DidYouMean("", name, Names()), ":"))
 	}
 	n := &networks[k]
 	switch {
