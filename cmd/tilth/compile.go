@@ -274,8 +274,8 @@ func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *tar
 		return nil, err
 	}
 	o.Target, o.Toolchain, o.Choices, o.Parallel, o.Output, o.Objects = t, tc, choices, runtime.NumCPU(), output, objects
-	_, live := terminalOf(k.stderr)
-	o.Progress = compileProgress(k.stderr, live, time.Now)
+	terminal, live := terminalOf(k.stderr)
+	o.Progress = compileProgress(terminal, live, time.Now)
 	o.Apart = true // equal schedules give equal packages, whatever the cache and the number of processors
 	return aot.Compile(ctx, p, o)
 }

@@ -92,11 +92,13 @@ func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget display.Budget)
 	return w
 }
 
-// terminalOf returns the terminal behind a writer. ok is false if the writer is not a terminal that knows escapes.
+// terminalOf returns the terminal behind a writer. ok is false if the writer is not a terminal that knows escapes, and
+// the result then writes to it.
 func terminalOf(w io.Writer) (terminal display.Terminal, ok bool) {
-	f, ok := w.(*os.File)
+	clean, _ := w.(humanize.Clean)
+	f, ok := clean.Writer.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
-		return terminal, false
+		return display.Terminal{Writer: w}, false
 	}
 	size := func() (width, height int) {
 		width, height, err := term.GetSize(int(f.Fd()))

@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/agent/update"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // version and commit are set by the linker.
@@ -39,19 +40,19 @@ const (
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
-	a := &app{stdin: stdin, stdout: screenOf(stdout), stderr: stderr}
+	a := &app{stdin: stdin, binary: stdout, stdout: screenOf(stdout), stderr: humanize.Clean{Writer: stderr}}
 	root := newRoot(a)
 	root.SetArgs(args)
 	called, err := root.ExecuteContextC(ctx)
 	var ended *signalError
 	switch {
 	case errors.As(context.Cause(ctx), &ended) && !a.serves:
-		fmt.Fprintf(stderr, "tilth: %s\n", ended.after(err))
+		fmt.Fprintf(a.stderr, "tilth: %s\n", ended.after(err))
 		return exitSignal + int(ended.signal)
 	case err == nil:
 		return exitDone
 	case a.started:
-		fmt.Fprintf(stderr, "tilth: %s\n", oneLine(err))
+		fmt.Fprintf(a.stderr, "tilth: %s\n", oneLine(err))
 		var usage *usageError
 		if errors.As(err, &usage) || errors.Is(err, target.ErrThreads) {
 			return exitUsage
@@ -63,7 +64,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	// The command never started: its name, arguments or flags were wrong.
-	fmt.Fprintf(stderr, "tilth: %s\n", usageMessage(called, err))
+	fmt.Fprintf(a.stderr, "tilth: %s\n", usageMessage(called, err))
 	return exitUsage
 }
 

@@ -107,6 +107,6 @@ func newModelServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(context.Context, []string) error {
 		a.serves = true
-		return jobclient.ServeModelReader(a.stdin, a.stdout)
+		return jobclient.ServeModelReader(a.stdin, a.binary)
 	})
 }

@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -30,12 +34,26 @@ func tableFlags(a *app, c *cobra.Command, asJSON *bool) {
 	})
 }
 
-// writeJSON writes a value as indented JSON.
+// writeJSON writes a value as indented JSON, in which unprintable characters are escaped.
 func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var text, escaped strings.Builder
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	for _, r := range text.String() {
+		if r == '\n' || unicode.IsPrint(r) {
+			escaped.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&escaped, `\u%04x`, unit)
+		}
+	}
+	_, err := io.WriteString(w, escaped.String())
+	return err
 }
 
 // list writes rows as JSON or as a table.
@@ -52,11 +70,11 @@ func list[T any](w io.Writer, asJSON bool, rows []T, table *humanize.Table, row 
 	return table.Write(w)
 }
 
-// screenOf returns a Screen if the writer is a terminal, or else the writer.
+// screenOf returns a Screen if the writer is a terminal, or else a Clean writer.
 func screenOf(w io.Writer) io.Writer {
 	f, is := w.(*os.File)
 	if !is || !term.IsTerminal(int(f.Fd())) {
-		return w
+		return humanize.Clean{Writer: w}
 	}
 	return &humanize.Screen{Writer: f, Width: widthOf(f), Colour: wantsColour(os.Getenv), Now: time.Now()}
 }

@@ -40,7 +40,7 @@ func newRecordsExport(a *app) *cobra.Command {
 			return a.exportStatic(ctx, source, flags, folder)
 		}
 		if output == "" || output == stdio {
-			_, err := a.export(ctx, source, flags, a.stdout)
+			_, err := a.export(ctx, source, flags, a.binary)
 			return err
 		}
 		return a.exportLines(ctx, source, flags, output)

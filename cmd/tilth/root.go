@@ -16,6 +16,8 @@ import (
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	// binary is standard output for files. stdout and stderr take text, without control characters.
+	binary io.Writer
 	// started is set once a command's own work has begun. Earlier errors are usage errors.
 	started bool
 	// serves is set for a service, for which a signal is a successful end.

@@ -195,6 +195,6 @@ func newRunServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
-		return packagerun.Serve(ctx, a.stdin, a.stdout)
+		return packagerun.Serve(ctx, a.stdin, a.binary)
 	})
 }

@@ -47,7 +47,7 @@ func (a *app) writePrivate(path string, fill func(io.Writer) error) error {
 }
 
 func (a *app) writeStdout(fill func(io.Writer) error) error {
-	b := bufio.NewWriterSize(a.stdout, 1<<20)
+	b := bufio.NewWriterSize(a.binary, 1<<20)
 	if err := errors.Join(fill(b), b.Flush()); err != nil {
 		return fmt.Errorf("write standard output: %w", err)
 	}

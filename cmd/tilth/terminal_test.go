@@ -52,7 +52,7 @@ func TestADumbTerminalGetsNoEscapes(t *testing.T) {
 	defer terminal.Close()
 	for term, live := range map[string]bool{"xterm": true, "dumb": false} {
 		t.Setenv("TERM", term)
-		if _, is := terminalOf(terminal); is != live {
+		if _, is := terminalOf(humanize.Clean{Writer: terminal}); is != live {
 			t.Errorf("on TERM=%s the progress is redrawn: %v, want %v", term, is, live)
 		}
 		if got := screenOf(terminal).(*humanize.Screen).Colour; got != live {

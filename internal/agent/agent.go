@@ -8,13 +8,13 @@ import (
 	"path"
 	"strings"
 	"time"
-	"unicode"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/humanize"
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -216,13 +216,7 @@ func FailureClass(err error, own tilthv1.ErrorClass) tilthv1.ErrorClass {
 // accepts UTF-8.
 func FailureMessage(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
-	line = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, line[:min(len(line), wire.TextBytes)])
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(humanize.Printable(line[:min(len(line), wire.TextBytes)], ""))
 }
 
 // tooLong returns an error for a message that exceeds the tracker's limit, before it is sent.

@@ -10,7 +10,7 @@ import (
 )
 
 // Screen is a terminal. A table written to it is fitted to its width, shows relative times, and is coloured.
-// A table written to any other writer is complete.
+// A table written to any other writer is complete. Other text has no escape sequences.
 type Screen struct {
 	io.Writer
 	// Width is the number of columns; 0 disables eliding.
@@ -21,6 +21,9 @@ type Screen struct {
 	Colour bool
 	Now    time.Time
 }
+
+// Write writes text like Clean.
+func (s *Screen) Write(p []byte) (int, error) { return Clean{s.Writer}.Write(p) }
 
 const (
 	// minScreen is the row width, in columns, at which fitting stops.

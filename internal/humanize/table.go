@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Table is a list of rows under headings, aligned when written. A heading that begins with '>' right-aligns
@@ -96,16 +95,9 @@ func (t *Table) set(headings []string, change func(*column)) *Table {
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
-		row[i] = strings.Map(printable, cell)
+		row[i] = Printable(cell, "")
 	}
 	t.rows = append(t.rows, row)
-}
-
-func printable(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return ' '
 }
 
 // Write writes the table with two spaces between columns and no trailing blanks. It fits the table to a Screen.
@@ -125,6 +117,9 @@ func (t *Table) Write(w io.Writer) error {
 	var out strings.Builder
 	for i, row := range rows {
 		out.WriteString(t.line(row, widths, screen.Colour && i > 0) + "\n")
+	}
+	if is {
+		w = screen.Writer
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

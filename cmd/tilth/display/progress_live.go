@@ -77,7 +77,7 @@ func (l *Live) replace(lines []string, width int) {
 	var out strings.Builder
 	out.WriteString(l.home(width))
 	for _, line := range lines {
-		out.WriteString(line + "\x1b[K\n")
+		out.WriteString(humanize.Printable(line, "") + "\x1b[K\n")
 	}
 	out.WriteString("\x1b[J")
 	_, _ = io.WriteString(l.terminal, out.String())
@@ -106,7 +106,7 @@ func (l *Live) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	width, _ := l.terminal.Size()
 	below := l.drawn
-	text := strings.TrimSuffix(string(p), "\n")
+	text := strings.TrimSuffix(humanize.Printable(string(p), "\n\t"), "\n")
 	if _, err := io.WriteString(l.terminal, l.home(width)+"\x1b[J"+text+"\n"); err != nil {
 		return 0, err
 	}

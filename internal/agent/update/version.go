@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/tilth-dev/tilth/internal/filesystem"
+	"github.com/tilth-dev/tilth/internal/humanize"
 )
 
 // described matches the output of 'git describe --tags': v1.2.0, v1.2.0-rc.1, or v1.2.0-3-g0123abc for the
@@ -158,14 +158,8 @@ func writeFailures(path string, all []failure) error {
 	})
 }
 
-// plain reduces a text to one line of valid UTF-8 without control characters, of at most a number of bytes.
+// plain reduces a text to one line of valid UTF-8 without unprintable characters, of at most a number of bytes.
 func plain(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(humanize.Printable(text, "")), " ")
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }

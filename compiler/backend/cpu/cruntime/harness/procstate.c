@@ -176,12 +176,19 @@ static const char *changed_process(const struct process_state *before, const str
   return NULL;
 }
 
+/* Candidates cannot move the first worker. If it has moved, the machine's administrator has moved all of them. */
+static void accept_processors(void) {
+  if (memcmp(&kept.now->cpus, &kept.before->cpus, sizeof kept.now->cpus) == 0) return;
+  for (int32_t k = 0; k < kept.functions.workers; k++) kept.before[k].cpus = kept.now[k].cpus;
+}
+
 /* Returns what has changed since procstate_restore, or NULL. */
 static const char *changed(void) {
   struct process_state now;
   if (kept.runtime->parallel != kept.functions.parallel || kept.runtime->workers != kept.functions.workers) return "the functions of the runtime";
   if (most_memory_kib() - kept.begin_kib > OWN_MEMORY_KIB + kept.outputs_kib) return "its memory: more than 256 MiB beside the declared workspace";
   read_workers(kept.now);
+  accept_processors();
   for (int32_t k = 0; k < kept.functions.workers; k++) {
     const char *what = changed_worker(&kept.before[k], &kept.now[k]);
     if (what) return what;
