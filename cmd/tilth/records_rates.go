@@ -21,7 +21,7 @@ type rateCheck struct {
 	workload *expr.Workload
 }
 
-// newRateCheck reads the known rates. A machine whose rates cannot be read has none.
+// newRateCheck reads the known rates. Those that cannot be read are unknown.
 func newRateCheck(ctx context.Context, tracker *trackerFlags, log *slog.Logger) *rateCheck {
 	c := &rateCheck{}
 	if cache, err := cacheDir(); err == nil {

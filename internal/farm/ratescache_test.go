@@ -36,7 +36,7 @@ func (m *measuring) at(now time.Time) float64 {
 }
 
 // slow is the target whose rates are measured.
-var slow = &target.Target{CPU: &target.CPU{Arch: "x86-64", Model: "slow", Threads: 2}}
+var slow, _ = target.Parse("x86-64-v3", 2)
 
 var morning = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
