@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -131,10 +132,5 @@ func (j *job) reuse(kernels []replayed) (rest []replayed) {
 }
 
 func contains(files []os.FileInfo, f os.FileInfo) bool {
-	for _, other := range files {
-		if os.SameFile(other, f) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(other, f) })
 }

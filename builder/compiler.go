@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, erro
 // limits returns the limits for compiling a module of candidates.
 func (c *Compiler) limits(candidates int) toolchain.Limits {
 	limit := c.CandidateTime
-	if limit == 0 {
-		limit = defaultCandidateTime
-	}
+	limit = cmp.Or(limit, defaultCandidateTime)
 	limit += batchShare * time.Duration(candidates-1)
 	return toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -41,9 +42,7 @@ func (c *Client) SubmitModels(ctx context.Context, files ModelFiles, spec *tilth
 	if len(files.Models) == 0 {
 		return nil, fmt.Errorf("submit job %s: there is no model to tune", spec.GetName())
 	}
-	if spec.Model == nil {
-		spec.Model = &tilthv1.ModelSpec{}
-	}
+	spec.Model = cmp.Or(spec.Model, &tilthv1.ModelSpec{})
 	if n := len(spec.Model.Others); n > len(files.Models)-1 {
 		return nil, fmt.Errorf("submit job %s: it has %d models and %d files: name a file for each", spec.GetName(), n+1, len(files.Models))
 	}

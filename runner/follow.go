@@ -333,9 +333,7 @@ const maxSpeedUp = 1.25
 // believed limits a calibration to a plausible value. The first one of a process precedes all candidates and
 // is trusted.
 func (m *measurement) believed(seconds float64) float64 {
-	if m.clean == 0 {
-		m.clean = seconds
-	}
+	m.clean = cmp.Or(m.clean, seconds)
 	return max(seconds, m.clean/maxSpeedUp)
 }
 

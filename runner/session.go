@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -85,9 +86,7 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > wire.MaxFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MaxFinalists)
 	}
-	if p.Calibration == nil {
-		p.Calibration = &Calibration{}
-	}
+	p.Calibration = cmp.Or(p.Calibration, &Calibration{})
 	results, err := p.open(ctx)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,21 +49,13 @@ type Handler struct {
 
 // NewHandler returns a handler. Zero fields of the configuration get their defaults.
 func NewHandler(c Config) *Handler {
-	if c.BatchSize == 0 {
-		c.BatchSize = wire.BatchCandidates
-	}
-	if c.Ahead == 0 {
-		c.Ahead = 3
-	}
+	c.BatchSize = cmp.Or(c.BatchSize, wire.BatchCandidates)
+	c.Ahead = cmp.Or(c.Ahead, 3)
 	if c.Lock == nil {
 		c.Lock = func(context.Context) (func(), error) { return func() {}, nil }
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Observer == nil {
-		c.Observer = nopObserver{}
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Observer = cmp.Or[Observer](c.Observer, nopObserver{})
 	return &Handler{Config: c, reading: make(chan struct{}, 1)}
 }
 

@@ -164,9 +164,7 @@ func (t *task) costed(m *tilthv1.Measurement) *tilthv1.Measurement {
 		return m
 	}
 	watts := joules / seconds
-	if t.watts == 0 {
-		t.watts = watts
-	}
+	t.watts = cmp.Or(t.watts, watts)
 	share := watts / t.watts
 	return &tilthv1.Measurement{
 		Candidate: m.GetCandidate(), LatencySeconds: share * seconds, BuildSeconds: m.GetBuildSeconds(), RunSeconds: m.GetRunSeconds(),

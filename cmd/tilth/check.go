@@ -94,9 +94,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 		return fmt.Errorf("finding this program to start it again: %w", err)
 	}
 	jobs := k.jobs
-	if jobs == 0 {
-		jobs = runtime.NumCPU()
-	}
+	jobs = cmp.Or(jobs, runtime.NumCPU())
 	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
 		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.String(), "--storage", k.storage.text, "--emulator", k.emulator.text)
 	}}

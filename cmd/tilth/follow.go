@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,9 +161,7 @@ func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
 	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
 	s.Records, s.Tracker, s.MachineWait = where.Records, where.Tracker, where.MachineWait
 	if w.machine != "" {
-		if s.MachineWait == nil {
-			s.MachineWait = &progress.MachineWait{Message: w.machine}
-		}
+		s.MachineWait = cmp.Or(s.MachineWait, &progress.MachineWait{Message: w.machine})
 	}
 	if asJSON {
 		if err := writeJSON(a.stdout, s); err != nil {

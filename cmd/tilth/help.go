@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -117,9 +118,7 @@ func isRare(c *cobra.Command, flag string) bool {
 // help writes the description and the usage of a command.
 func help(c *cobra.Command, _ []string) {
 	text := c.Long
-	if text == "" {
-		text = c.Short
-	}
+	text = cmp.Or(text, c.Short)
 	if details := c.Annotations[helpDetails]; details != "" && showsAll(c) {
 		text += "\n\n" + details
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,12 +135,7 @@ func (f *kernelsFlag) warn(ctx context.Context, w io.Writer, spec *tilthv1.JobSp
 
 // allows reports whether a record's kernel is one of the folders' kernels.
 func (f *kernelsFlag) allows(k *userkernel.Kernel) bool {
-	for _, known := range f.list {
-		if known.Digest() == k.Digest() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.list, func(known *userkernel.Kernel) bool { return known.Digest() == k.Digest() })
 }
 
 // recordKernelFlags selects which hand-written kernels from records a package may use.

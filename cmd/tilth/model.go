@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -75,9 +76,7 @@ func writeModel(a *app, name string, o modelzoo.Options, output string, asJSON b
 	if err := modelzoo.Check(name, o); err != nil {
 		return &usageError{err}
 	}
-	if output == "" {
-		output = name + ".onnx"
-	}
+	output = cmp.Or(output, name+".onnx")
 	if err := onlyOutput(output, map[string]bool{"--json": asJSON}); err != nil {
 		return err
 	}

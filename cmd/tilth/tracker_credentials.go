@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -118,9 +119,7 @@ func newTokenList(a *app) *cobra.Command {
 		table := humanize.NewTable("ID", "NAME", "ROLE", "STATE", "CREATED", "EXPIRES").Times("CREATED", "EXPIRES").States("STATE")
 		return list(a.stdout, asJSON, rows, table, func(r tokenRow) []string {
 			expires := r.Expires
-			if expires == "" {
-				expires = humanize.Missing
-			}
+			expires = cmp.Or(expires, humanize.Missing)
 			return []string{r.ID, r.Name, r.Role, r.State, r.Created, expires}
 		})
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,15 +75,11 @@ func (f *callerFlags) add(c *cobra.Command, prefix, more string) {
 
 // or returns f with missing values taken from others. A certificate and its key are taken together.
 func (f callerFlags) or(others callerFlags) callerFlags {
-	if f.proof.TLS.CA == "" {
-		f.proof.TLS.CA = others.proof.TLS.CA
-	}
+	f.proof.TLS.CA = cmp.Or(f.proof.TLS.CA, others.proof.TLS.CA)
 	if f.proof.TLS.Cert == "" && f.proof.TLS.Key == "" {
 		f.proof.TLS.Cert, f.proof.TLS.Key = others.proof.TLS.Cert, others.proof.TLS.Key
 	}
-	if f.proof.TokenFile == "" {
-		f.proof.TokenFile = others.proof.TokenFile
-	}
+	f.proof.TokenFile = cmp.Or(f.proof.TokenFile, others.proof.TokenFile)
 	return f
 }
 

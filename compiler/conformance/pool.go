@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -64,9 +65,7 @@ type batch struct {
 
 func (p *Pool) work(ctx context.Context, batches <-chan batch, o *ordered) {
 	limit := p.Limit
-	if limit == 0 {
-		limit = defaultLimit
-	}
+	limit = cmp.Or(limit, defaultLimit)
 	child := &process{start: p.Start, limit: limit}
 	defer child.stop()
 	for b := range batches {
@@ -109,12 +108,7 @@ func partCases(cases int) int {
 }
 
 func anyFailed(results []Result) bool {
-	for _, r := range results {
-		if r.Status == Fail {
-			return true
-		}
-	}
-	return len(results) == 0
+	return slices.ContainsFunc(results, func(r Result) bool { return r.Status == Fail }) || len(results) == 0
 }
 
 // ordered passes on results in case order.

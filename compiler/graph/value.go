@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
@@ -43,10 +45,5 @@ func IsEmpty(shape []int64) bool { return array.Elements(shape) == 0 }
 
 // AllKnown reports whether all given values are constants.
 func AllKnown(values []*Value) bool {
-	for _, v := range values {
-		if v != nil && v.Const == nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(values, func(v *Value) bool { return v != nil && v.Const == nil })
 }

@@ -1,6 +1,8 @@
 package ir
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -76,12 +78,7 @@ func tileExprs(st Stmt, f func(expr.Expr)) {
 // isTiles reports whether a statement on tiles has only tiles as sums and operands, of matching types.
 func isTiles(st Stmt) bool {
 	in := func(list ...*Buffer) bool {
-		for _, b := range list {
-			if b.Space != Tile {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(list, func(b *Buffer) bool { return b.Space != Tile })
 	}
 	switch n := st.(type) {
 	case *TileZero:

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -129,10 +130,5 @@ func vectorizeTransform(s *schedule.Schedule, last int, row *schedule.Iter) erro
 }
 
 func paddedDim(dims []schedule.PackDim, d int, extent int64) bool {
-	for _, x := range dims {
-		if x.Dim == d && x.Factor > 0 && extent%x.Factor != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(dims, func(x schedule.PackDim) bool { return x.Dim == d && x.Factor > 0 && extent%x.Factor != 0 })
 }

@@ -1,6 +1,7 @@
 package modelzoo
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -56,9 +57,7 @@ func (b *builder) conv(x string, c convolution) string {
 func (b *builder) windowed(x string, w window, c convolution) string {
 	in := b.shapes[x]
 	c.groups = max(1, c.groups)
-	if c.gain == 0 {
-		c.gain = 1
-	}
+	c.gain = cmp.Or(c.gain, 1)
 	limit := c.gain * he(in[1]/c.groups*array.Elements(w.kernel))
 	weight := b.weights("conv.weight", 0, limit, slices.Concat([]int64{c.channels, in[1] / c.groups}, w.kernel)...)
 	inputs := append([]string{x, weight}, b.bias("conv.bias", c.bias, c.channels)...)

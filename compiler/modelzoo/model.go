@@ -143,9 +143,7 @@ func assemble(name string, o Options) (*onnx.Model, *builder, error) {
 		return nil, nil, err
 	}
 	s := size{batch: max(1, o.Batch), seq: o.Seq, max: n.maxSeq, past: o.Past, fused: o.Fused, last: o.Last}
-	if s.seq == 0 {
-		s.seq = n.Seq
-	}
+	s.seq = cmp.Or(s.seq, n.Seq)
 	b := newBuilder(name, o.Seed)
 	b.open = o.Open || o.Past
 	n.build(b, s)

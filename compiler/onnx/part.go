@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,9 +31,7 @@ func (m *Model) Part(from, to []string) (*Model, error) {
 	}
 	for _, name := range to {
 		v := described[name]
-		if v == nil {
-			v = &ValueInfo{Name: name}
-		}
+		v = cmp.Or(v, &ValueInfo{Name: name})
 		part.Outputs = append(part.Outputs, v)
 	}
 

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -306,9 +307,7 @@ func (e *expansion) rotaryEmbedding() []*Item {
 	}
 	size := x.Shape[3]
 	turned := e.node.Int("rotary_embedding_dim", 0)
-	if turned == 0 {
-		turned = size
-	}
+	turned = cmp.Or(turned, size)
 	if turned < 2 || turned%2 != 0 || turned > size {
 		e.fail("rotary_embedding_dim %d does not fit heads of %d", turned, size)
 		return nil

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -154,10 +155,5 @@ func times(v []int64) string {
 }
 
 func allOnes(v []int64) bool {
-	for _, e := range v {
-		if e != 1 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v, func(e int64) bool { return e != 1 })
 }

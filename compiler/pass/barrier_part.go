@@ -2,6 +2,7 @@ package pass
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -91,12 +92,7 @@ func within(index expr.Expr, elements int64, thread *expr.Var) barrierPart {
 
 // barrierUses reports whether l depends on v.
 func barrierUses(l expr.Linear, v *expr.Var) bool {
-	for _, t := range l.Terms {
-		if expr.Uses(t.Atom, v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Terms, func(t expr.Term) bool { return expr.Uses(t.Atom, v) })
 }
 
 // columns returns the range of columns that an index covers in rows of the given length; ok is false if an access

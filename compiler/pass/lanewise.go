@@ -1,6 +1,8 @@
 package pass
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
@@ -122,10 +124,5 @@ func (l *lanewiseLoop) sideBySide(n *expr.Load) bool {
 		return true
 	}
 	slot := ir.Slot{Base: at.Const, Lanes: l.lane.Extent}
-	for _, s := range l.in[n.Tensor].Slots {
-		if s == slot {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(l.in[n.Tensor].Slots, slot)
 }

@@ -1,6 +1,8 @@
 package pass
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/expr"
 
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -33,12 +35,7 @@ func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
 }
 
 func usedIn(conditions []*expr.Binary, v *expr.Var) bool {
-	for _, c := range conditions {
-		if expr.Uses(c, v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditions, func(c *expr.Binary) bool { return expr.Uses(c, v) })
 }
 
 // settle substitutes names for linear values, such as the starts of unmoved tiles.

@@ -1,6 +1,8 @@
 package pass
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -72,10 +74,5 @@ func (m *marker) streams(s *ir.Store, n *ir.For) bool {
 		return false
 	}
 	at = at.Plus(expr.Linearize(n.Var), -1)
-	for _, t := range at.Terms {
-		if t.Coef%lanes != 0 {
-			return false
-		}
-	}
-	return at.Const%lanes == 0
+	return !slices.ContainsFunc(at.Terms, func(t expr.Term) bool { return t.Coef%lanes != 0 }) && at.Const%lanes == 0
 }

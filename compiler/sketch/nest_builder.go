@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -15,9 +16,7 @@ type Builder struct {
 
 // Do records the error of a primitive.
 func (b *Builder) Do(err error) {
-	if b.Err == nil {
-		b.Err = err
-	}
+	b.Err = cmp.Or(b.Err, err)
 }
 
 // Split splits an iterator.

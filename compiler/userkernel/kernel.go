@@ -2,6 +2,7 @@ package userkernel
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -217,9 +218,7 @@ func (k *Kernel) Runs(t *target.Target) error {
 // complete checks the kernel and derives the fields that are not in its text.
 func (k *Kernel) complete() error {
 	slices.Sort(k.Features)
-	if k.Numerics == "" {
-		k.Numerics = "strict"
-	}
+	k.Numerics = cmp.Or(k.Numerics, "strict")
 	for _, check := range []func() error{k.checkWords, k.checkLibraries, k.checkKnobs, k.checkForms, k.parseExpressions, k.parsePacks, k.checkCard, k.checkDefault} {
 		if err := check(); err != nil {
 			return err
@@ -365,9 +364,7 @@ func (k *Kernel) parseExpressions() (err error) {
 
 // parse parses an expression over all names of the kernel.
 func (k *Kernel) parse(what, text, empty string) (expression, error) {
-	if text == "" {
-		text = empty
-	}
+	text = cmp.Or(text, empty)
 	e, err := parseExpression(text, k.known)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)

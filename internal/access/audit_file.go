@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,12 +28,8 @@ const (
 // OpenAuditFile opens the file at path for appending and creates it if necessary. The file is rotated at maxBytes
 // bytes (0 = DefaultAuditBytes); keep rotated files are retained (0 = DefaultAuditFiles).
 func OpenAuditFile(path string, maxBytes int64, keep int) (*AuditFile, error) {
-	if maxBytes == 0 {
-		maxBytes = DefaultAuditBytes
-	}
-	if keep == 0 {
-		keep = DefaultAuditFiles
-	}
+	maxBytes = cmp.Or(maxBytes, DefaultAuditBytes)
+	keep = cmp.Or(keep, DefaultAuditFiles)
 	f := &AuditFile{path: path, maxBytes: maxBytes, keep: keep}
 	if err := f.open(); err != nil {
 		return nil, fmt.Errorf("audit log: %w: make its folder, or name another file", err)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,24 +75,16 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.Slots == 0 {
-		c.Slots = 1
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Slots = cmp.Or(c.Slots, 1)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Calibrate == nil {
 		c.Calibrate = func(string) {}
 	}
 	if c.Joined == nil {
 		c.Joined = func() {}
 	}
-	if c.LeaseWait == 0 {
-		c.LeaseWait = wire.LongestWait
-	}
-	if c.DrainGrace == 0 {
-		c.DrainGrace = 10 * time.Second
-	}
+	c.LeaseWait = cmp.Or(c.LeaseWait, wire.LongestWait)
+	c.DrainGrace = cmp.Or(c.DrainGrace, 10*time.Second)
 }
 
 func (c *Config) policy() retry.Policy {

@@ -60,9 +60,7 @@ func (t *turns) served(shard int, r *tilthv1.LeaseWorkResponse) {
 	if of.weight <= 0 {
 		of.weight = 1
 	}
-	if of.seconds == 0 {
-		of.seconds = 1
-	}
+	of.seconds = cmp.Or(of.seconds, 1)
 	t.tags[shard] = t.virtual + of.seconds/of.weight
 	if t.held == nil || len(t.held) >= maxTurns {
 		t.held = map[string]turn{}

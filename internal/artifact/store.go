@@ -89,18 +89,12 @@ func (o *Options) setDefaults() {
 	o.UploadBytes = cmp.Or(o.UploadBytes, o.CapBytes/2)
 	o.KeepParts = cmp.Or(o.KeepParts, DefaultKeepParts)
 	o.ScrubEvery = cmp.Or(o.ScrubEvery, DefaultScrubEvery)
-	if o.Opening == nil {
-		o.Opening = context.Background()
-	}
+	o.Opening = cmp.Or(o.Opening, context.Background())
 	if o.Damaged == nil {
 		o.Damaged = func(string) {}
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.FS == nil {
-		o.FS = OS{}
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.FS = cmp.Or[FS](o.FS, OS{})
 	if o.Now == nil {
 		o.Now = time.Now
 	}

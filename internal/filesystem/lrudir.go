@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,9 +25,7 @@ func OpenLRU(path string, capBytes int64) (*LRUDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
 	}
-	if capBytes == 0 {
-		capBytes = 1 << 30
-	}
+	capBytes = cmp.Or(capBytes, 1<<30)
 	return &LRUDir{path: path, capBytes: capBytes}, nil
 }
 

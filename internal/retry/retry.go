@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -33,12 +34,8 @@ type Backoff struct {
 // tracker do not return at the same time.
 func (b *Backoff) Next() time.Duration {
 	first, longest := b.Policy.First, b.Policy.Max
-	if first == 0 {
-		first = 100 * time.Millisecond
-	}
-	if longest == 0 {
-		longest = 5 * time.Second
-	}
+	first = cmp.Or(first, 100*time.Millisecond)
+	longest = cmp.Or(longest, 5*time.Second)
 	wait := longest
 	if b.failed < 16 {
 		wait = min(first<<b.failed, longest)
@@ -83,9 +80,7 @@ func Lost(err error) bool {
 // Do calls until success, a permanent error (not Lost), or the end of ctx. The policy bounds each attempt's context.
 func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(context.Context) error) error {
 	limit := p.Try
-	if limit == 0 {
-		limit = 30 * time.Second
-	}
+	limit = cmp.Or(limit, 30*time.Second)
 	backoff := Backoff{Policy: p}
 	var complaints Complaints
 	for {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -75,12 +76,7 @@ func lists(file, word string) bool {
 	if err != nil {
 		return false
 	}
-	for _, w := range strings.Fields(string(text)) {
-		if w == word {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(string(text)), word)
 }
 
 // leafName is the group that this process moves to when it divides its group.

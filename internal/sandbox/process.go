@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -45,9 +46,7 @@ type Process struct {
 // Start starts a program. If the Processes layer is available, everything that it started ends with it. It is
 // killed when this process ends.
 func (s *Sandbox) Start(c Command) (*Process, error) {
-	if s == nil {
-		s = &Sandbox{}
-	}
+	s = cmp.Or(s, &Sandbox{})
 	command, files, err := c.resolve()
 	if err == nil {
 		err = s.readable(files, c.Executable)

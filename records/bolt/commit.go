@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -113,9 +114,7 @@ func (db *DB) commitGroup(group []commit) {
 	}
 	if err != nil {
 		db.mu.Lock()
-		if db.failed == nil {
-			db.failed = err
-		}
+		db.failed = cmp.Or(db.failed, err)
 		db.mu.Unlock()
 	}
 	for _, c := range group {

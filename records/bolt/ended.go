@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	"go.etcd.io/bbolt"
@@ -96,9 +97,7 @@ func (tx *txn) indexEnded() error {
 		spec, err := specs.get(id)
 		tx.skipDamage(err)
 		at := row.GetJob().GetEndedAt()
-		if at == nil {
-			at = &timestamppb.Timestamp{}
-		}
+		at = cmp.Or(at, &timestamppb.Timestamp{})
 		return ended.put(id, records.Encode(&storev1.EndedRow{Owner: records.OwnerOf(spec).Name, EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
 	})
 }

@@ -152,9 +152,7 @@ func OpenReadOnly(path string, opts Options) (*DB, error) {
 }
 
 func open(path string, opts Options, readOnly bool) (*DB, error) {
-	if opts.LockTimeout == 0 {
-		opts.LockTimeout = defaultLockTimeout
-	}
+	opts.LockTimeout = cmp.Or(opts.LockTimeout, defaultLockTimeout)
 	for {
 		db, err := openOnce(path, opts, readOnly)
 		switch {

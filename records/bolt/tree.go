@@ -188,9 +188,7 @@ func (t *tree) found(page uint64, bucket string, err error) {
 func checkPages(p pageFile) error {
 	var first *records.Damage
 	t := &tree{pageFile: p, damaged: func(d *records.Damage) {
-		if first == nil {
-			first = d
-		}
+		first = cmp.Or(first, d)
 	}}
 	for _, b := range t.buckets() {
 		t.bucket(b)

@@ -1,6 +1,7 @@
 package staticsite
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -60,9 +61,7 @@ func NewServer(address string, o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("%w: set XDG_CACHE_HOME", err)
 	}
 	s := &Server{base: base, cache: cache, answer: o.AnswerTime}
-	if s.answer == 0 {
-		s.answer = answerTime
-	}
+	s.answer = cmp.Or(s.answer, answerTime)
 	s.client = &http.Client{
 		CheckRedirect: s.checkRedirect,
 		Transport: &http.Transport{

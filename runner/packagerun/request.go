@@ -1,6 +1,7 @@
 package packagerun
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -136,12 +137,8 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Time == 0 {
-		l.Time = 10 * time.Minute
-	}
-	if l.OutputBytes == 0 {
-		l.OutputBytes = 1 << 30
-	}
+	l.Time = cmp.Or(l.Time, 10*time.Minute)
+	l.OutputBytes = cmp.Or(l.OutputBytes, 1<<30)
 	return l
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -38,17 +39,13 @@ func (p Drift) WithDefaults() Drift {
 		value     *float64
 		byDefault float64
 	}{{&p.Remeasure, 0.03}, {&p.Quarantine, 0.08}, {&p.Noise, 0.05}} {
-		if *f.value == 0 {
-			*f.value = f.byDefault
-		}
+		*f.value = cmp.Or(*f.value, f.byDefault)
 	}
 	for _, f := range []struct {
 		value     *time.Duration
 		byDefault time.Duration
 	}{{&p.Interval, 5 * time.Minute}, {&p.Confirm, 10 * time.Second}, {&p.Settle, 5 * time.Minute}, {&p.FirstProbe, time.Minute}, {&p.LongestProbe, time.Hour}} {
-		if *f.value == 0 {
-			*f.value = f.byDefault
-		}
+		*f.value = cmp.Or(*f.value, f.byDefault)
 	}
 	return p
 }

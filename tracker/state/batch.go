@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -110,12 +111,7 @@ func (b *batch) settle() { b.settled = append(b.settled, b.lease.proto()) }
 
 // Holds reports whether tokens contains token.
 func Holds(tokens []*tilthv1.LeaseToken, token *tilthv1.LeaseToken) bool {
-	for _, t := range tokens {
-		if proto.Equal(t, token) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tokens, func(t *tilthv1.LeaseToken) bool { return proto.Equal(t, token) })
 }
 
 func (b *batch) artifactDigests() []string { return digestsOf(b.artifacts) }

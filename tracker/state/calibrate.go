@@ -55,9 +55,7 @@ func (c *Change) Recalibrate(name, by, reason string) (*tilthv1.Device, error) {
 }
 
 func (c *Change) calibrated(d *device, session string, report *tilthv1.CalibrationReport) {
-	if d.calibration == nil {
-		d.calibration = &tilthv1.DeviceCalibration{}
-	}
+	d.calibration = cmp.Or(d.calibration, &tilthv1.DeviceCalibration{})
 	if n := report.GetNumber(); n > 0 && d.calibration.GetSession() == session && n <= d.calibration.GetNumber() {
 		return // a repeated report; the response was lost
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -54,12 +55,7 @@ func (c *Change) irreplaceable(d *device) bool {
 	if a == nil || a.gone {
 		return false
 	}
-	for _, class := range a.offers {
-		if !class.runs && !c.offeredBeside(a, class) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.offers, func(class class) bool { return !class.runs && !c.offeredBeside(a, class) })
 }
 
 // offeredBeside reports whether another available agent offers the class.

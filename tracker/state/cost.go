@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tilth-dev/tilth/tracker/policy"
@@ -23,9 +24,7 @@ const firstCost = 1
 // begin charges the estimated cost of size candidates.
 func (q *queue) begin(now time.Time, charge *policy.Charge, size int) cost {
 	each := q.cost
-	if each == 0 {
-		each = firstCost
-	}
+	each = cmp.Or(each, firstCost)
 	charge.Set(each * float64(size))
 	return cost{charge: charge, queue: q, size: size, granted: now}
 }
@@ -57,8 +56,6 @@ func (c *cost) settle(now time.Time) {
 	c.charge.Set(spent)
 	c.charge.End()
 	each := spent / float64(max(c.size, 1))
-	if c.queue.cost == 0 {
-		c.queue.cost = each
-	}
+	c.queue.cost = cmp.Or(c.queue.cost, each)
 	c.queue.cost += learningRate * (each - c.queue.cost)
 }

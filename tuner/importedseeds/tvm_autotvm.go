@@ -103,12 +103,7 @@ func (k *knobs) inner(name string, from int) int64 {
 }
 
 func (k *knobs) has(names ...string) bool {
-	for _, n := range names {
-		if len(k.splits[n]) == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(n string) bool { return len(k.splits[n]) == 0 })
 }
 
 // on reports whether a knob is true.

@@ -1,6 +1,7 @@
 package jobclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -149,9 +150,7 @@ func (o *Objective) Import(s Source) error {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	weight := s.Weight
-	if weight == 0 {
-		weight = 1
-	}
+	weight = cmp.Or(weight, 1)
 	o.Add(s.Name, p, weight)
 	return nil
 }

@@ -89,9 +89,7 @@ func (j *Job) current() (*costmodel.Model, error) {
 			return nil, err
 		}
 	}
-	if j.model == nil {
-		j.model = base
-	}
+	j.model = cmp.Or(j.model, base)
 	n := step(len(j.samples))
 	if n == j.trained {
 		return j.model, nil

@@ -1,6 +1,7 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -122,9 +123,7 @@ func (l *Live) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	width, _ := l.terminal.Size()
-	if width == 0 {
-		width = usualWidth
-	}
+	width = cmp.Or(width, usualWidth)
 	l.replace(footer(l.shown, l.budget, l.elapsed(), width), width)
 }
 
@@ -137,12 +136,8 @@ const (
 // frame renders the job for a terminal of a size (0 if unknown): its tasks, the largest of them if not all
 // fit, and the totals.
 func frame(s *snapshot, b Budget, elapsed time.Duration, width, height int) []string {
-	if width == 0 {
-		width = usualWidth
-	}
-	if height == 0 {
-		height = usualHeight
-	}
+	width = cmp.Or(width, usualWidth)
+	height = cmp.Or(height, usualHeight)
 	width = max(width, minWidth)
 	foot := footer(s, b, elapsed, width)
 	lines := append(head(s, width, height-len(foot)-1), foot...) // the cursor needs its own line

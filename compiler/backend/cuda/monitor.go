@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -48,9 +49,7 @@ func (m *monitor) Look(ctx context.Context) (backend.Look, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, looking, fmt.Errorf("the driver has not answered for %v", looking))
 	defer cancel()
 	library := os.Getenv(HealthVariable)
-	if library == "" {
-		library = usualHealth
-	}
+	library = cmp.Or(library, usualHealth)
 	text, err := m.Run(ctx, m.program, library, m.gpu.ID, strconv.FormatInt(farBytes(m.gpu), 10))
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -86,9 +86,7 @@ type Gate struct {
 
 // New returns a Gate.
 func New(cfg Config) *Gate {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Refused == nil {
 		cfg.Refused = func(codes.Code) {}
 	}

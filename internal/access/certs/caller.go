@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -55,12 +56,7 @@ func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, er
 
 // IsLocal reports whether an address, or every address of a comma-separated list, is on this machine.
 func IsLocal(addr string) bool {
-	for _, one := range wire.Addresses(addr) {
-		if !local(one) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(wire.Addresses(addr), func(one string) bool { return !local(one) })
 }
 
 func local(addr string) bool {

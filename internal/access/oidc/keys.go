@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
@@ -77,12 +78,7 @@ func parseKey(text []byte) (key, bool) {
 
 // usable reports whether the key supports one of the algorithms.
 func (k key) usable() bool {
-	for _, a := range algorithms {
-		if k.signs(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(algorithms, func(a jose.SignatureAlgorithm) bool { return k.signs(a) })
 }
 
 // signs reports whether the key supports an algorithm.

@@ -1,6 +1,10 @@
 package cost
 
-import "github.com/tilth-dev/tilth/compiler/schedule"
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
 
 // Sums holds sums over all statements.
 type Sums struct {
@@ -67,10 +71,5 @@ func (s *Sums) addCycles(c *Cycles) {
 }
 
 func hasParallel(g *schedule.Stage) bool {
-	for _, it := range g.Leaves {
-		if it.Kind == schedule.Parallel {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.Leaves, func(it *schedule.Iter) bool { return it.Kind == schedule.Parallel })
 }

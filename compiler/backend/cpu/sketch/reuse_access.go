@@ -135,12 +135,7 @@ func Between(index expr.Expr, axis *expr.Var) int64 {
 
 // MovesWith reports whether an axis affects what is read.
 func (a *Access) MovesWith(axis int) bool {
-	for _, row := range a.Dims {
-		if row[axis] != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Dims, func(row []int64) bool { return row[axis] != 0 })
 }
 
 // Step returns the distance in bytes between reads of neighbours along an axis in a tensor of the given shape.
