@@ -76,16 +76,10 @@ const helpAllFlag = "help-all"
 const helpDetails = "tilth_help_details"
 
 // helpAll is the value of --help-all. Setting it sets --help, which ends the command before its arguments are checked.
-type helpAll struct {
-	all   bool
-	flags *pflag.FlagSet
-}
+type helpAll struct{ flags *pflag.FlagSet }
 
 // Set implements pflag.Value.
-func (h *helpAll) Set(string) error {
-	h.all = true
-	return h.flags.Set("help", "true")
-}
+func (h *helpAll) Set(string) error { return h.flags.Set("help", "true") }
 
 // String implements pflag.Value.
 func (h *helpAll) String() string { return "false" }

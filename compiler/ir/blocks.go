@@ -51,6 +51,29 @@ func mapBlocks(b Block, change func(Block, Allocated) Block, around Allocated) B
 	return change(out, in)
 }
 
+// MapLaunches replaces the body of each launch on a GPU, which is an outermost loop over blocks.
+func MapLaunches(f *Func, change func(Block) Block) *Func {
+	body := make(Block, len(f.Body))
+	for k, st := range f.Body {
+		if n, ok := st.(*For); ok && n.Kind == Blocks {
+			st = n.With(change(n.Body))
+		}
+		body[k] = st
+	}
+	return f.With(body)
+}
+
+// MapInside replaces the blocks inside a loop or a branch, and returns any other statement as it is.
+func MapInside(st Stmt, change func(Block) Block) Stmt {
+	switch n := st.(type) {
+	case *For:
+		return n.With(change(n.Body))
+	case *If:
+		return &If{Cond: n.Cond, Then: change(n.Then), Else: change(n.Else)}
+	}
+	return st
+}
+
 // MapLoops returns a program in which each loop is replaced by the result of change, inner loops first.
 func MapLoops(f *Func, change func(*For) Stmt) *Func { return f.With(mapLoops(f.Body, change)) }
 

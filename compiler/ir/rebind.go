@@ -2,6 +2,7 @@ package ir
 
 import (
 	"maps"
+	"reflect"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -26,7 +27,7 @@ func rebind(b Block, f func(*Alloc, Block) *Buffer, bound map[*expr.Tensor]*Buff
 		case *If:
 			st = &If{Cond: n.Cond, Then: rebind(n.Then, f, bound), Else: rebind(n.Else, f, bound)}
 		default:
-			if b := Written(st); b != nil && bound[b.Tensor] != nil {
+			if b := Written(st); b != nil && b.Space != Tile && bound[b.Tensor] != nil { // tiles are not in memory
 				st = writtenTo(st, bound[b.Tensor])
 			}
 		}
@@ -35,65 +36,11 @@ func rebind(b Block, f func(*Alloc, Block) *Buffer, bound map[*expr.Tensor]*Buff
 	return out
 }
 
-// writtenTo returns a statement that writes to another buffer.
+// writtenTo returns a copy of a statement that writes to another buffer.
 func writtenTo(st Stmt, b *Buffer) Stmt {
-	switch n := st.(type) {
-	case *Store:
-		c := *n
-		c.Buffer = b
-		return &c
-	case *Combine:
-		c := *n
-		c.Buffer = b
-		return &c
-	case *DotProduct:
-		c := *n
-		c.Buffer = b
-		return &c
-	case *Squares:
-		c := *n
-		c.Sums = b
-		return &c
-	case *SquareProduct:
-		c := *n
-		c.Sums = b
-		return &c
-	case *Transpose:
-		c := *n
-		c.To = b
-		return &c
-	case *Copy:
-		c := *n
-		c.To = b
-		return &c
-	case *CopyAsync:
-		c := *n
-		c.To = b
-		return &c
-	case *TMACopy:
-		c := *n
-		c.To = b
-		return &c
-	case *MbarrierInit:
-		return &MbarrierInit{b}
-	case *MbarrierInvalidate:
-		return &MbarrierInvalidate{b}
-	case *LoadMatrices:
-		c := *n
-		c.To = b
-		return &c
-	case *MultiplyMatrices:
-		c := *n
-		c.Sum = b
-		return &c
-	case *MultiplyShared:
-		c := *n
-		c.Sum = b
-		return &c
-	case *TileStore:
-		c := *n
-		c.To = b
-		return &c
-	}
+	c := reflect.New(reflect.TypeOf(st).Elem())
+	c.Elem().Set(reflect.ValueOf(st).Elem())
+	st = c.Interface().(Stmt)
+	*written(st) = b
 	return st
 }

@@ -149,43 +149,51 @@ func Uses(b Block, t *expr.Tensor) bool {
 
 // Written returns the buffer that a statement writes to, or nil.
 func Written(st Stmt) *Buffer {
+	if to := written(st); to != nil {
+		return *to
+	}
+	return nil
+}
+
+// written returns where a statement holds the buffer that it writes to, or nil.
+func written(st Stmt) **Buffer {
 	switch n := st.(type) {
 	case *Store:
-		return n.Buffer
+		return &n.Buffer
 	case *Combine:
-		return n.Buffer
+		return &n.Buffer
 	case *DotProduct:
-		return n.Buffer
+		return &n.Buffer
 	case *Squares:
-		return n.Sums
+		return &n.Sums
 	case *SquareProduct:
-		return n.Sums
+		return &n.Sums
 	case *Transpose:
-		return n.To
+		return &n.To
 	case *Copy:
-		return n.To
+		return &n.To
 	case *CopyAsync:
-		return n.To
+		return &n.To
 	case *TMACopy:
-		return n.To
+		return &n.To
 	case *MbarrierInit:
-		return n.Mbarriers
+		return &n.Mbarriers
 	case *MbarrierInvalidate:
-		return n.Mbarriers
+		return &n.Mbarriers
 	case *LoadMatrices:
-		return n.To
+		return &n.To
 	case *MultiplyMatrices:
-		return n.Sum
+		return &n.Sum
 	case *MultiplyShared:
-		return n.Sum
+		return &n.Sum
 	case *TileZero:
-		return n.Tile
+		return &n.Tile
 	case *TileLoad:
-		return n.Tile
+		return &n.Tile
 	case *TileProduct:
-		return n.Sum
+		return &n.Sum
 	case *TileStore:
-		return n.To
+		return &n.To
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ var knownDefs = []Def{
 
 func knownDef(name string, minIn, maxIn int, eval func(n *Node) (*array.Array, error)) Def {
 	return Def{
-		Name: name, Kind: Known, MinIn: minIn, MaxIn: maxIn, Eval: eval,
+		Name: name, Kind: Known, MinIn: minIn, MaxIn: maxIn,
 		Infer: func(n *Node) (Type, error) {
 			a, err := eval(n)
 			if err == nil {

@@ -101,8 +101,6 @@ type Def struct {
 	Layout func(n *Node, in [][]int) []int
 	// Perm returns the axis order of a Permute: axis k of the result is axis Perm[k] of the operand.
 	Perm func(n *Node) []int
-	// Eval returns the result of a Known operator.
-	Eval func(n *Node) (*array.Array, error)
 	// Work estimates the scalar operations of one execution; if nil, one per element of the result.
 	Work func(n *Node) float64
 	// Label describes a task that this operator anchors, such as "conv"; Detail adds sizes such as "k3x3 s2".

@@ -10,16 +10,11 @@ import (
 // control flow is uniform across the block. Registers are private to a thread and need no barrier. Memory that
 // threads write and warpgroup products read is fenced before the barrier.
 func Barrier(f *ir.Func) *ir.Func {
-	body := make(ir.Block, len(f.Body))
-	for k, st := range f.Body {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			p := barrierPlacer{own: barrierAllocated(n.Body, ir.Private), shared: barrierAllocated(n.Body, ir.Shared)}
-			launch, _ := p.block(n.Body, pending{})
-			st = n.With(fences(launch))
-		}
-		body[k] = st
-	}
-	return f.With(body)
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block {
+		p := barrierPlacer{own: barrierAllocated(b, ir.Private), shared: barrierAllocated(b, ir.Shared)}
+		launch, _ := p.block(b, pending{})
+		return fences(launch)
+	})
 }
 
 // pending holds the accesses since the last barrier, by tensor and kind of access.

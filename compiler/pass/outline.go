@@ -37,15 +37,7 @@ func outlineBlock(b ir.Block, around []*ir.Buffer) ir.Block {
 }
 
 func captured(n *ir.For) []*expr.Var {
-	inner := map[*expr.Var]bool{n.Var: true}
-	ir.Visit(n.Body, func(st ir.Stmt) {
-		switch x := st.(type) {
-		case *ir.For:
-			inner[x.Var] = true
-		case *ir.Let:
-			inner[x.Var] = true
-		}
-	})
+	inner := variables(n)
 	var list []*expr.Var
 	seen := map[*expr.Var]bool{}
 	ir.VisitExprs(n.Body, func(e expr.Expr) {

@@ -26,19 +26,12 @@ func Partition(f *ir.Func) *ir.Func { return f.With(partitionBlock(f.Body)) }
 func partitionBlock(b ir.Block) ir.Block {
 	var out ir.Block
 	for _, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
-			if n.Kind != ir.Serial {
-				out = append(out, n.With(partitionBlock(n.Body)))
-				continue
-			}
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Serial {
 			p := partitioner{budget: versions(n)}
 			out = append(out, p.loop(n)...)
-		case *ir.If:
-			out = append(out, &ir.If{Cond: n.Cond, Then: partitionBlock(n.Then), Else: partitionBlock(n.Else)})
-		default:
-			out = append(out, st)
+			continue
 		}
+		out = append(out, ir.MapInside(st, partitionBlock))
 	}
 	return out
 }
@@ -66,16 +59,15 @@ func versions(n *ir.For) int {
 func (p *partitioner) block(b ir.Block) ir.Block {
 	var out ir.Block
 	for _, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
-			if n.Kind == ir.Serial {
-				out = append(out, p.loop(n)...)
-				continue
-			}
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: p.block(n.Then), Else: p.block(n.Else)}
+		n, isLoop := st.(*ir.For)
+		switch {
+		case isLoop && n.Kind == ir.Serial:
+			out = append(out, p.loop(n)...)
+		case isLoop:
+			out = append(out, st)
+		default:
+			out = append(out, ir.MapInside(st, p.block))
 		}
-		out = append(out, st)
 	}
 	return out
 }

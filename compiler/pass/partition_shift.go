@@ -42,18 +42,11 @@ func usedIn(conditions []*expr.Binary, v *expr.Var) bool {
 func settle(b ir.Block) ir.Block {
 	var out ir.Block
 	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.Let:
-			if isLinear(n.Value) {
-				s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: n.Value}}
-				return append(out, settle(ir.Rewrite(b[k+1:], s.Simplify))...)
-			}
-		case *ir.For:
-			st = n.With(settle(n.Body))
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: settle(n.Then), Else: settle(n.Else)}
+		if n, ok := st.(*ir.Let); ok && isLinear(n.Value) {
+			s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: n.Value}}
+			return append(out, settle(ir.Rewrite(b[k+1:], s.Simplify))...)
 		}
-		out = append(out, st)
+		out = append(out, ir.MapInside(st, settle))
 	}
 	return out
 }

@@ -177,17 +177,11 @@ func (o pipelineTensors) fills(st ir.Stmt) bool {
 func (o pipelineTensors) asynchronous(b ir.Block) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
-			st = n.With(o.asynchronous(n.Body))
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: o.asynchronous(n.Then), Else: o.asynchronous(n.Else)}
-		default:
-			if c, ok := o.copied(st); ok {
-				st = c
-			}
+		if c, ok := o.copied(st); ok {
+			out[k] = c
+			continue
 		}
-		out[k] = st
+		out[k] = ir.MapInside(st, o.asynchronous)
 	}
 	return out
 }

@@ -18,14 +18,7 @@ const (
 // unrolled loops that store a result per iteration, such as epilogues, and puts loops of loads before them. If a
 // result takes branches, as division does, the assembler would otherwise make each result wait for its own loads.
 func Preload(f *ir.Func) *ir.Func {
-	body := make(ir.Block, len(f.Body))
-	for k, st := range f.Body {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(preloadLaunch{ir.Changed(n.Body)}.block(n.Body))
-		}
-		body[k] = st
-	}
-	return f.With(body)
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return preloadLaunch{ir.Changed(b)}.block(b) })
 }
 
 // preloadLaunch holds the tensors that a launch allocates or writes. All others lie in global memory and do not
@@ -34,17 +27,13 @@ type preloadLaunch struct{ changed map[*expr.Tensor]bool }
 
 func (l preloadLaunch) block(b ir.Block) (out ir.Block) {
 	for _, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
+		if n, ok := st.(*ir.For); ok {
 			if loaded, rest, ok := l.nest(n); ok {
 				out = append(append(out, loaded...), rest)
 				continue
 			}
-			st = n.With(l.block(n.Body))
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
 		}
-		out = append(out, st)
+		out = append(out, ir.MapInside(st, l.block))
 	}
 	return out
 }

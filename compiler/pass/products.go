@@ -12,14 +12,7 @@ import (
 // operands. A later pass inserts the barriers between threads that this also takes. An existing wait for all but
 // some products covers the operands. Launches without products get no waits.
 func Products(f *ir.Func) *ir.Func {
-	body := make(ir.Block, len(f.Body))
-	for k, st := range f.Body {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(productsLaunch(n.Body))
-		}
-		body[k] = st
-	}
-	return f.With(body)
+	return ir.MapLaunches(f, productsLaunch)
 }
 
 func productsLaunch(b ir.Block) ir.Block {
@@ -39,15 +32,9 @@ func productsLaunch(b ir.Block) ir.Block {
 func without(b ir.Block) ir.Block {
 	out := make(ir.Block, 0, len(b))
 	for _, st := range b {
-		switch n := st.(type) {
-		case *ir.WaitProducts:
-			continue
-		case *ir.For:
-			st = n.With(without(n.Body))
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: without(n.Then), Else: without(n.Else)}
+		if _, ok := st.(*ir.WaitProducts); !ok {
+			out = append(out, ir.MapInside(st, without))
 		}
-		out = append(out, st)
 	}
 	return out
 }

@@ -25,14 +25,7 @@ func ShufflePlain(f *ir.Func) *ir.Func {
 type matcher func(b ir.Block, k int) (*partials, bool)
 
 func launches(f *ir.Func, match matcher) *ir.Func {
-	body := make(ir.Block, len(f.Body))
-	for k, st := range f.Body {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(shuffleBlock(n.Body, match))
-		}
-		body[k] = st
-	}
-	return f.With(body)
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return shuffleBlock(b, match) })
 }
 
 func shuffleBlock(b ir.Block, match matcher) ir.Block {

@@ -306,17 +306,11 @@ func inThreads(b ir.Block, loop *ir.For, from, to *ir.Buffer, d digits) ir.Block
 	stores = func(b ir.Block) ir.Block {
 		out := make(ir.Block, len(b))
 		for k, st := range b {
-			switch n := st.(type) {
-			case *ir.Store:
-				if n.Buffer.Tensor == from.Tensor {
-					st = &ir.Store{Buffer: to, Index: local(n.Index), Value: n.Value}
-				}
-			case *ir.For:
-				st = n.With(stores(n.Body))
-			case *ir.If:
-				st = &ir.If{Cond: n.Cond, Then: stores(n.Then), Else: stores(n.Else)}
+			if n, ok := st.(*ir.Store); ok && n.Buffer.Tensor == from.Tensor {
+				out[k] = &ir.Store{Buffer: to, Index: local(n.Index), Value: n.Value}
+				continue
 			}
-			out[k] = st
+			out[k] = ir.MapInside(st, stores)
 		}
 		return out
 	}

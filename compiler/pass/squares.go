@@ -53,13 +53,14 @@ func (v *vectors) block(b ir.Block, has HasSquares) (out ir.Block) {
 	if len(v.begin) == 0 {
 		return b
 	}
+	inside := func(b ir.Block) ir.Block { return v.block(b, has) }
 	for begin := 0; begin < len(b); {
 		end := begin
 		for end < len(b) && v.onlyAdds(b[end]) {
 			end++
 		}
 		if end == begin {
-			out = append(out, v.inside(b[begin], has))
+			out = append(out, ir.MapInside(b[begin], inside))
 			begin++
 			continue
 		}
@@ -67,17 +68,6 @@ func (v *vectors) block(b ir.Block, has HasSquares) (out ir.Block) {
 		begin = end
 	}
 	return out
-}
-
-// inside rewrites the blocks of a statement.
-func (v *vectors) inside(st ir.Stmt, has HasSquares) ir.Stmt {
-	switch n := st.(type) {
-	case *ir.For:
-		return n.With(v.block(n.Body, has))
-	case *ir.If:
-		return &ir.If{Cond: n.Cond, Then: v.block(n.Then, has), Else: v.block(n.Else, has)}
-	}
-	return st
 }
 
 // onlyAdds reports whether a statement uses the vectors only as accumulators of dot products.
@@ -126,7 +116,7 @@ func (v *vectors) run(b ir.Block, has HasSquares) (out ir.Block) {
 	p.block(b)
 	if !p.agrees() {
 		for _, st := range b {
-			out = append(out, v.inside(st, has))
+			out = append(out, ir.MapInside(st, func(b ir.Block) ir.Block { return v.block(b, has) }))
 		}
 		return out
 	}

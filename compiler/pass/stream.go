@@ -26,13 +26,11 @@ type marker struct {
 func (m *marker) block(b ir.Block) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: m.block(n.Then), Else: m.block(n.Else)}
-		case *ir.For:
-			st = m.loop(n)
+		if n, ok := st.(*ir.For); ok {
+			out[k] = m.loop(n)
+			continue
 		}
-		out[k] = st
+		out[k] = ir.MapInside(st, m.block)
 	}
 	return out
 }

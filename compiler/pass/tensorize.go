@@ -13,14 +13,7 @@ import (
 // over its threads as schedule.Tensorize describes; the instruction layout then only determines which thread
 // fetches which operand elements. Loops that do not match become serial and compute the same.
 func Tensorize(f *ir.Func) *ir.Func {
-	body := make(ir.Block, len(f.Body))
-	for k, st := range f.Body {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(launchOf(n.Body).block(n.Body))
-		}
-		body[k] = st
-	}
-	return f.With(body)
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return launchOf(b).block(b) })
 }
 
 // tensorizeLaunch holds the tensors in registers and the buffers in shared memory.
@@ -46,17 +39,11 @@ func launchOf(b ir.Block) tensorizeLaunch {
 func (l tensorizeLaunch) block(b ir.Block) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
-			if n.Kind == ir.Threads {
-				st = l.threads(n)
-			} else {
-				st = n.With(l.block(n.Body))
-			}
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
+		if n, ok := st.(*ir.For); ok && n.Kind == ir.Threads {
+			out[k] = l.threads(n)
+			continue
 		}
-		out[k] = st
+		out[k] = ir.MapInside(st, l.block)
 	}
 	return out
 }

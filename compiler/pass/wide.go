@@ -13,14 +13,7 @@ const maxBytes = 16
 // first element is aligned to the copy's size in both, given aligned arrays. It expands other vector loops, since
 // GPU threads have no lanes of their own.
 func Wide(f *ir.Func) *ir.Func {
-	body := make(ir.Block, len(f.Body))
-	for k, st := range f.Body {
-		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(wideLaunch{ir.Changed(n.Body)}.block(n.Body))
-		}
-		body[k] = st
-	}
-	return f.With(body)
+	return ir.MapLaunches(f, func(b ir.Block) ir.Block { return wideLaunch{ir.Changed(b)}.block(b) })
 }
 
 // wideLaunch holds the tensors that a launch allocates or writes.
@@ -29,13 +22,11 @@ type wideLaunch struct{ changed map[*expr.Tensor]bool }
 func (l wideLaunch) block(b ir.Block) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
-			st = l.loop(n)
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: l.block(n.Then), Else: l.block(n.Else)}
+		if n, ok := st.(*ir.For); ok {
+			out[k] = l.loop(n)
+			continue
 		}
-		out[k] = st
+		out[k] = ir.MapInside(st, l.block)
 	}
 	return out
 }

@@ -43,8 +43,6 @@ type BlockProduct struct {
 	Nibbles  bool
 	// Parameters lists the constant scales and zero points with their column dimensions.
 	Parameters []BlockParameter
-	// Shifted is set if codes have a nonzero zero point.
-	Shifted bool
 }
 
 // BlockParameter is a constant with one element per block and column.
@@ -61,7 +59,7 @@ func (s *Schedule) BlockProduct(stageID int) (found BlockProduct, ok bool) {
 		return found, false
 	}
 	found = BlockProduct{Column: slices.Index(g.Axes, p.column), Inner: p.inner.Extent, Block: p.block, Group: p.group(),
-		Constant: p.constant, Nibbles: p.nibbles, Shifted: p.zero != nil}
+		Constant: p.constant, Nibbles: p.nibbles}
 	for _, l := range p.parameters() {
 		if l.Tensor.Role == expr.Constant {
 			found.Parameters = append(found.Parameters, BlockParameter{s.Constant(l.Tensor), slices.Index(l.Index, expr.Expr(p.column))})

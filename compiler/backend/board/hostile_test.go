@@ -27,7 +27,7 @@ func TestHostileStreamsAndModulesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	headers := append(append(named(modulefile.Sources(), ".h"), named(sources("image/src"), ".h")...), boardmonitor.Protocol(),
+	headers := append(append(named(modulefile.Sources(), ".h"), named(modulefile.Files(files, "image/src"), ".h")...), boardmonitor.Protocol(),
 		toolchain.File{Name: cruntime.HeaderName, Text: cruntime.Header}, toolchain.File{Name: "bench.h", Text: "double seconds_now(void);\n"})
 	for _, h := range headers {
 		if err := os.WriteFile(filepath.Join(dir, h.Name), []byte(h.Text), 0o600); err != nil {

@@ -17,22 +17,6 @@ import (
 //go:embed harness/src/* image/src/*
 var files embed.FS
 
-// sources returns the files of an embedded folder.
-func sources(folder string) (list []toolchain.File) {
-	entries, err := files.ReadDir(folder)
-	if err != nil {
-		panic(err) // unreachable: the files are embedded
-	}
-	for _, entry := range entries {
-		text, err := files.ReadFile(folder + "/" + entry.Name())
-		if err != nil {
-			panic(err) // unreachable: the files are embedded
-		}
-		list = append(list, toolchain.File{Name: entry.Name(), Text: string(text)})
-	}
-	return list
-}
-
 // named returns the files whose names end in end.
 func named(list []toolchain.File, end string) (some []toolchain.File) {
 	for _, f := range list {
@@ -60,8 +44,8 @@ func (Backend) Harness(t *target.Target) toolchain.Build {
 	if err != nil {
 		on = t // compilation reports the error
 	}
-	parts := append(append(sources("harness/src"), boardmonitor.Protocol()), named(modulefile.Sources(), "fence.h")...)
-	return cruntime.HarnessFor(on, append(parts, named(sources("image/src"), ".h")...))
+	parts := append(append(modulefile.Files(files, "harness/src"), boardmonitor.Protocol()), named(modulefile.Sources(), "fence.h")...)
+	return cruntime.HarnessFor(on, append(parts, named(modulefile.Files(files, "image/src"), ".h")...))
 }
 
 // Reference implements backend.Code. Candidates are verified against results computed on the host.
@@ -82,7 +66,7 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	}
 	b.Form = toolchain.Bare
 	b.Headers = append(b.Headers, toolchain.File{Name: cruntime.HeaderName, Text: cruntime.Header})
-	parts := append(append(sources("image/src"), cruntime.Elements()...), named(Backend{}.Runtime(t).Sources, "libc.c")...)
+	parts := append(append(modulefile.Files(files, "image/src"), cruntime.Elements()...), named(Backend{}.Runtime(t).Sources, "libc.c")...)
 	b.Headers, b.Sources = append(b.Headers, named(parts, ".h")...), append(b.Sources, named(parts, ".c")...)
 	b.Flags = append(b.Flags, "-fpie", "-DTILTH_NO_DOUBLES")
 	if t.Arch() == target.RISCV32 {

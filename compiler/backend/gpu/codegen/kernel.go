@@ -122,7 +122,7 @@ func Kernels(symbol string, f *ir.Func, helpers *cprint.Declarations, d cprint.D
 
 // kernel prints a launch as a function.
 func kernel(n Kernel, l launch, u *cprint.Declarations, d cprint.Dialect) string {
-	p := &printer{name: n.Name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{},
+	p := &printer{launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{},
 		maps: n.maps, aligned: map[*expr.Tensor]bool{}}
 	p.scalars = &cprint.Scalars{Helpers: cprint.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load, Other: p.other}
 	params := make([]string, 0, len(n.globals)+len(n.maps))

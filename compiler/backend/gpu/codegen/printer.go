@@ -12,7 +12,6 @@ import (
 // printer prints one launch.
 type printer struct {
 	scalars *cprint.Scalars
-	name    string
 	launch  launch
 	out     strings.Builder
 	indent  int
