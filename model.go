@@ -67,7 +67,7 @@ func Load(path string) (*Model, error) { return LoadWith(path, Options{}) }
 
 // LoadWith is Load with options.
 func LoadWith(path string, o Options) (*Model, error) {
-	loader, err := aot.Here()
+	loader, err := aot.HostLoader()
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}

@@ -38,7 +38,7 @@ func (g *modelGroup) add(r *tilthv1.Record) {
 		return
 	}
 	for _, best := range g.best {
-		if records.Refutes(r.GetMeasurement()) && best != nil && digestOf(best) == digestOf(r) {
+		if records.Disqualifies(r.GetMeasurement()) && best != nil && digestOf(best) == digestOf(r) {
 			g.again()
 			return
 		}
@@ -59,7 +59,7 @@ func (g *modelGroup) offer(r *tilthv1.Record) {
 func (g *modelGroup) again() {
 	refuted := map[string]bool{}
 	for _, r := range g.records {
-		refuted[digestOf(r)] = refuted[digestOf(r)] || records.Refutes(r.GetMeasurement())
+		refuted[digestOf(r)] = refuted[digestOf(r)] || records.Disqualifies(r.GetMeasurement())
 	}
 	g.best = [3]*tilthv1.Record{}
 	for _, r := range g.records {

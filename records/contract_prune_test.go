@@ -94,7 +94,7 @@ func mustStay(all []*tilthv1.Record, opts records.PruneOptions) (out []*tilthv1.
 		for _, r := range all {
 			if string(r.GetWorkload()) == workload {
 				group = append(group, r)
-				refuted[r.GetMeasurement().GetCandidate().GetDigest()] = refuted[r.GetMeasurement().GetCandidate().GetDigest()] || records.Refutes(r.GetMeasurement())
+				refuted[r.GetMeasurement().GetCandidate().GetDigest()] = refuted[r.GetMeasurement().GetCandidate().GetDigest()] || records.Disqualifies(r.GetMeasurement())
 			}
 		}
 		for i, r := range group {

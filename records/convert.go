@@ -65,11 +65,11 @@ func (c *conversion) begin(ctx context.Context) error {
 	case c.mark.GetState() == state:
 		return nil
 	case c.mark.GetFinished():
-		return fmt.Errorf("%w: it has all of %s as that was: use it, or %s", ErrNotEmpty, c.mark.GetSource(), c.to.HowToEmpty())
+		return fmt.Errorf("%w: it has all of %s as that was: use it, or %s", ErrNotEmpty, c.mark.GetSource(), c.to.EmptyHint())
 	case c.mark.GetSource() == c.from.Name():
-		return fmt.Errorf("%w: it has a part of that, which has changed since: %s, and convert again", ErrNotEmpty, c.to.HowToEmpty())
+		return fmt.Errorf("%w: it has a part of that, which has changed since: %s, and convert again", ErrNotEmpty, c.to.EmptyHint())
 	default:
-		return fmt.Errorf("%w: it has a part of %s: %s, or go on with that one", ErrNotEmpty, c.mark.GetSource(), c.to.HowToEmpty())
+		return fmt.Errorf("%w: it has a part of %s: %s, or go on with that one", ErrNotEmpty, c.mark.GetSource(), c.to.EmptyHint())
 	}
 	for _, kind := range RowKinds() {
 		rows, err := c.to.Page(ctx, kind, nil)
@@ -77,7 +77,7 @@ func (c *conversion) begin(ctx context.Context) error {
 			return err
 		}
 		if len(rows) > 0 {
-			return fmt.Errorf("%w: it has %s: name another one, or %s", ErrNotEmpty, kind, c.to.HowToEmpty())
+			return fmt.Errorf("%w: it has %s: name another one, or %s", ErrNotEmpty, kind, c.to.EmptyHint())
 		}
 	}
 	c.mark = &storev1.Conversion{Source: c.from.Name(), State: state}
@@ -154,7 +154,7 @@ func (c *conversion) compareKind(ctx context.Context, kind RowKind) (count uint6
 			return count, nil
 		}
 		if err := compareRows(a, b); err != nil {
-			return 0, fmt.Errorf("%w among the %s: %w: %s, and convert again", ErrDiffers, kind, err, c.to.HowToEmpty())
+			return 0, fmt.Errorf("%w among the %s: %w: %s, and convert again", ErrDiffers, kind, err, c.to.EmptyHint())
 		}
 		if count++; count%RowsPerPage == 0 {
 			c.told(Converted{Kind: kind, Rows: count, Compared: true})
@@ -182,7 +182,7 @@ func (c *conversion) finish(ctx context.Context) error {
 		return err
 	}
 	if state != c.mark.GetState() {
-		return fmt.Errorf("%w: the source was written meanwhile: stop what writes to it, %s, and convert again", ErrDiffers, c.to.HowToEmpty())
+		return fmt.Errorf("%w: the source was written meanwhile: stop what writes to it, %s, and convert again", ErrDiffers, c.to.EmptyHint())
 	}
 	done := proto.CloneOf(c.mark)
 	done.Finished = true

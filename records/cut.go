@@ -43,8 +43,8 @@ func Cut(text string, limit int) string {
 	return strings.TrimRight(text[:max(end, 0)], " ") + note
 }
 
-// TooLarge returns an error for a record too large to be returned, else nil.
-func TooLarge(r *tilthv1.Record) error {
+// CheckSize returns an error for a record too large to be returned, else nil.
+func CheckSize(r *tilthv1.Record) error {
 	n := proto.Size(r)
 	if n <= MaxRecordBytes {
 		return nil

@@ -171,7 +171,7 @@ func Export(w io.Writer, list func(visit func(*tilthv1.Record) error) error, lef
 		return 0, err
 	}
 	err = list(func(r *tilthv1.Record) error {
-		if err := TooLarge(r); err != nil {
+		if err := CheckSize(r); err != nil {
 			leftOut(err)
 			return nil
 		}

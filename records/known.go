@@ -20,9 +20,9 @@ type Known struct {
 	CandidateSeconds float64
 }
 
-// Look sets the latency if the row is the latest verified record of the candidate. Rows must come newest first. Most
+// Scan sets the latency if the row is the latest verified record of the candidate. Rows must come newest first. Most
 // rows are ruled out by a byte comparison, without decoding.
-func (k *Known) Look(row []byte, candidate string) error {
+func (k *Known) Scan(row []byte, candidate string) error {
 	if candidate == "" || k.CandidateSeconds > 0 || !bytes.Contains(row, []byte(candidate)) {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (b *Bests) Offer(key Key, m *tilthv1.Measurement) (changed bool) {
 	}
 	for level := needs; level < Levels; level++ {
 		if best := &b[level]; best.Measurement == nil || Supersedes(m, best.Measurement) {
-			*best = Best{Key: key, Measurement: Gist(m)}
+			*best = Best{Key: key, Measurement: Essentials(m)}
 			changed = true
 		}
 	}
@@ -78,7 +78,7 @@ func (b *Bests) HasCandidate(digest string) bool {
 func Choose(all iter.Seq2[Key, *tilthv1.Measurement]) (b Bests) {
 	refuted := map[string]bool{}
 	for _, m := range all {
-		if Refutes(m) {
+		if Disqualifies(m) {
 			refuted[m.GetCandidate().GetDigest()] = true
 		}
 	}
@@ -90,8 +90,8 @@ func Choose(all iter.Seq2[Key, *tilthv1.Measurement]) (b Bests) {
 	return b
 }
 
-// Gist returns the fields of a measurement that Supersedes and look-ups need.
-func Gist(m *tilthv1.Measurement) *tilthv1.Measurement {
+// Essentials returns the fields of a measurement that Supersedes and look-ups need.
+func Essentials(m *tilthv1.Measurement) *tilthv1.Measurement {
 	return &tilthv1.Measurement{
 		Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest(), Numerics: m.GetCandidate().GetNumerics()},
 		Error:          m.GetError(),

@@ -33,7 +33,7 @@ type Outline struct {
 
 // OutlineOf returns the outline of a record, with Needed unset.
 func OutlineOf(key Key, m *tilthv1.Measurement) Outline {
-	o := Outline{Key: key, candidate: beginning(m.GetCandidate().GetDigest()), refutes: Refutes(m)}
+	o := Outline{Key: key, candidate: beginning(m.GetCandidate().GetDigest()), refutes: Disqualifies(m)}
 	if Verified(m) {
 		o.cost = Cost(m)
 	}
@@ -79,8 +79,8 @@ func (o *Outlines) Need(isOpen func(job string) bool, isBest func(Key) bool) {
 	}
 }
 
-// Superfluous returns the keys of the records to remove, in order. all must be sorted oldest first.
-func (opts PruneOptions) Superfluous(all []Outline) (superfluous []Key) {
+// Removable returns the keys of the records to remove, in order. all must be sorted oldest first.
+func (opts PruneOptions) Removable(all []Outline) (superfluous []Key) {
 	refuted := map[uint64]bool{}
 	for _, o := range all {
 		refuted[o.candidate] = refuted[o.candidate] || o.refutes
@@ -116,7 +116,7 @@ const removedAtOnce = 1000
 // Remove removes the superfluous records of a group in chunks and counts removed and kept records. The callback must
 // spare and count the records that have become the best in the meantime. An error is the callback's.
 func (opts PruneOptions) Remove(all []Outline, remove func(keys []Key) (spared uint64, err error)) (removed, kept uint64, err error) {
-	superfluous := opts.Superfluous(all)
+	superfluous := opts.Removable(all)
 	kept = uint64(len(all) - len(superfluous))
 	for keys := range slices.Chunk(superfluous, removedAtOnce) {
 		spared, err := remove(keys)
@@ -182,8 +182,8 @@ func MeasuresEnergy(target string) bool {
 	return strings.HasPrefix(of, "energy-")
 }
 
-// Refutes reports whether a measurement shows that a candidate that passed before must not be used.
-func Refutes(m *tilthv1.Measurement) bool {
+// Disqualifies reports whether a measurement shows that a candidate that passed before must not be used.
+func Disqualifies(m *tilthv1.Measurement) bool {
 	return m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT || m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_CRASH
 }
 

@@ -94,8 +94,8 @@ type Target interface {
 	// Put adds new rows of a kind and replaces the mark in one transaction. The first call on a store without a mark
 	// starts a generation.
 	Put(ctx context.Context, kind RowKind, rows []Row, mark *storev1.Conversion) error
-	// HowToEmpty describes to users how to empty the store.
-	HowToEmpty() string
+	// EmptyHint describes to users how to empty the store.
+	EmptyHint() string
 }
 
 // GroupRow is the row of a group: its number, and the key of the best record at each level of numerics, empty without

@@ -144,11 +144,11 @@ type File interface {
 // Remote is implemented by stores that use a server. While the server is unavailable, look-ups fail with ErrAway, and
 // commits wait until it is back.
 type Remote interface {
-	// Away returns why the server is unavailable, or nil as far as is known.
-	Away() error
-	// OnAway calls f whenever the server becomes unavailable, with the reason, and with nil when it is back. f must
-	// not block or call the store.
-	OnAway(f func(why error))
+	// Unavailable returns why the server is unavailable, or nil as far as is known.
+	Unavailable() error
+	// OnUnavailable calls f whenever the server becomes unavailable, with the reason, and with nil when it is back. f
+	// must not block or call the store.
+	OnUnavailable(f func(why error))
 	// OnFailed calls f once when all further commits fail, with the reason: ErrTakenOver if another process has taken
 	// over the store. f must not block or call the store.
 	OnFailed(f func(why error))

@@ -65,7 +65,7 @@ func TestTheBestTakesLittleEnergy(t *testing.T) {
 	if !records.Supersedes(frugal, fast) || records.Supersedes(fast, frugal) {
 		t.Error("what takes less energy is not better")
 	}
-	if !records.Supersedes(fast, records.Gist(made("b", 2, 11))) {
+	if !records.Supersedes(fast, records.Essentials(made("b", 2, 11))) {
 		t.Error("a gist does not have the energy")
 	}
 	for _, c := range []struct {

@@ -65,8 +65,8 @@ func (r *EnergyReading) End() (watts float64, err error) {
 // powerWindow is the window in which counters are read for the current power.
 const powerWindow = 100 * time.Millisecond
 
-// Now returns the current power in watts: a chip's moving average, or the mean of a tenth of a second.
-func (m *EnergyMeter) Now(ctx context.Context) (watts float64, err error) {
+// Power returns the current power in watts: a chip's moving average, or the mean of a tenth of a second.
+func (m *EnergyMeter) Power(ctx context.Context) (watts float64, err error) {
 	if m.sensor != "" {
 		return m.look()
 	}

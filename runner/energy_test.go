@@ -139,11 +139,11 @@ func TestPowerSensorsAreSampled(t *testing.T) {
 	if watts, err := r.End(); err != nil || math.Abs(watts-2.5) > 1e-9 {
 		t.Errorf("%v W, want 2.5, %v", watts, err)
 	}
-	if watts, err := m.Now(t.Context()); err != nil || watts != 2.5 {
+	if watts, err := m.Power(t.Context()); err != nil || watts != 2.5 {
 		t.Errorf("%v W now, want 2.5, %v", watts, err)
 	}
 	write(hwmon+"hwmon0/power1_input", "broken")
-	if _, err := m.Now(t.Context()); err == nil {
+	if _, err := m.Power(t.Context()); err == nil {
 		t.Error("a sensor that says no number is read")
 	}
 	if _, err := m.Begin(); err == nil || !strings.Contains(err.Error(), "energy meter ina226") {
@@ -182,18 +182,18 @@ func TestPowerIsDerivedFromCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if watts, err := m.Now(t.Context()); err == nil {
+	if watts, err := m.Power(t.Context()); err == nil {
 		t.Errorf("a counter that stands still tells %v W", watts)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.Now(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := m.Power(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
 	if m, err = OpenMeter(&ticking{MapFS: energyTree(counter)}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if watts, err := m.Now(t.Context()); err != nil || !(watts > 0 && watts <= 10) {
+	if watts, err := m.Power(t.Context()); err != nil || !(watts > 0 && watts <= 10) {
 		t.Errorf("%v W now, want a joule in a tenth of a second at least, %v", watts, err)
 	}
 }

@@ -57,7 +57,7 @@ type HostConfig struct {
 	// Elsewhere calls a shard that another process serves. It sends an authorization header unless that is empty. nil
 	// means no other process is known.
 	Elsewhere func(ctx context.Context, shard int, authorization, method string, req, reply any) error
-	// Spread splits a call over all shards into calls of one shard each (-1 means any shard); see agent.OverShards.
+	// Spread splits a call over all shards into calls of one shard each (-1 means any shard); see agent.CallShards.
 	Spread func(ctx context.Context, shards int, method string, req, reply any, invoke InvokeShard) error
 }
 
@@ -264,7 +264,7 @@ func (h *Host) newSite(pages http.Handler) *http.Server {
 
 func (h *Host) pages() *web.Site {
 	return web.New(web.Config{
-		Conn: hostConn{h}, Upload: artifact.NewClient(hostConn{h}, nil, h.cfg.Logger).Upload, Door: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
+		Conn: hostConn{h}, Upload: artifact.NewClient(hostConn{h}, nil, h.cfg.Logger).Upload, Auth: h.gate, Checks: wire.HealthChecks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
 		UploadDir: func() string {
 			for _, one := range h.all() {
 				return one.coordinator.Artifacts().Dir

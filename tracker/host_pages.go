@@ -111,7 +111,7 @@ func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, rep
 	case h.cfg.Elsewhere == nil:
 		return errElsewhere(shard)
 	}
-	authorization, err := h.gate.PassOn(ctx)
+	authorization, err := h.gate.ForwardedAuthorization(ctx)
 	if err != nil {
 		return status.Errorf(status.Code(err), "another tracker has shard %d, which the call is for: %s", shard, status.Convert(err).Message())
 	}

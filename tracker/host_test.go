@@ -55,7 +55,7 @@ func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	t.Helper()
 	host := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{
 		Security: cfg.Security, Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-		Spread: agent.OverShards,
+		Spread: agent.CallShards,
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup

@@ -118,7 +118,7 @@ func admitBy(g *authz.Gate) connlimit.Admit {
 // refusals returns a function that counts refused connections and logs them, at increasing intervals.
 func refusals(log *slog.Logger, count func()) func(net.Addr, error) {
 	var mu sync.Mutex
-	var complaints retry.Complaints
+	var complaints retry.RepeatedErrors
 	return func(from net.Addr, why error) {
 		count()
 		mu.Lock()

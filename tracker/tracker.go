@@ -254,7 +254,7 @@ func (t *Tracker) pages(g *authz.Gate) *web.Site {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
 	conn := t.newInProcess(g)
 	return web.New(web.Config{
-		Conn: conn, Upload: artifact.NewClient(conn, nil, t.log).Upload, Door: g, Checks: wire.HealthChecks{Live: t.coordinator.Alive, Ready: t.coordinator.Ready}, Metrics: gatherer,
+		Conn: conn, Upload: artifact.NewClient(conn, nil, t.log).Upload, Auth: g, Checks: wire.HealthChecks{Live: t.coordinator.Alive, Ready: t.coordinator.Ready}, Metrics: gatherer,
 		UploadDir: func() string { return t.coordinator.Artifacts().Dir }, Logger: t.log, Now: t.cfg.Now,
 	})
 }

@@ -94,7 +94,7 @@ func (g *learner) countedTrials() (prospects []*prospect, logs []float64) {
 
 // field evaluates the correction at prospects for which the model predicts times.
 func (c correction) field(list []*prospect, times []float64) *GaussianField {
-	return c.process.Over(c.places(list, times))
+	return c.process.Evaluate(c.places(list, times))
 }
 
 // places returns the coordinates of prospects in the process.

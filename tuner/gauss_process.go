@@ -125,8 +125,8 @@ type GaussianField struct {
 	solved [][]float64
 }
 
-// Over evaluates the process at points.
-func (p *GaussianProcess) Over(xs [][]float64) *GaussianField {
+// Evaluate evaluates the process at points.
+func (p *GaussianProcess) Evaluate(xs [][]float64) *GaussianField {
 	f := &GaussianField{process: p, xs: xs, means: make([]float64, len(xs)), variances: make([]float64, len(xs)), solved: make([][]float64, len(xs))}
 	for k, x := range xs {
 		c := p.covariances(x)
@@ -143,8 +143,8 @@ func (f *GaussianField) Mean(k int) float64 { return f.means[k] }
 // Deviation returns the predicted standard deviation at point k.
 func (f *GaussianField) Deviation(k int) float64 { return math.Sqrt(max(0, f.variances[k])) }
 
-// Imagine lowers the deviations as an observation at point k would, whatever its value.
-func (f *GaussianField) Imagine(k int) {
+// Fantasize lowers the deviations as an observation at point k would, whatever its value.
+func (f *GaussianField) Fantasize(k int) {
 	own := f.solved[k]
 	scale := math.Sqrt(max(f.variances[k], 0) + f.process.noise)
 	for i, x := range f.xs {

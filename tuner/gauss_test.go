@@ -18,7 +18,7 @@ func hills(n int) (xs [][]float64, ys []float64) {
 
 func TestPredictionsFollowTheObservations(t *testing.T) {
 	xs, ys := hills(40)
-	f := FitGaussianProcess(GaussianPrior{Dimensions: 3, Variance: 1}, xs, ys, len(xs)).Over([][]float64{{0.2, 0.5, 0.5}, {0.9, 0.1, 0.5}})
+	f := FitGaussianProcess(GaussianPrior{Dimensions: 3, Variance: 1}, xs, ys, len(xs)).Evaluate([][]float64{{0.2, 0.5, 0.5}, {0.9, 0.1, 0.5}})
 	for k, x := range []float64{0.2, 0.9} {
 		if got, want := f.Mean(k), math.Sin(5*x); math.Abs(got-want) > 0.1 {
 			t.Errorf("at %v: %v, want %v", x, got, want)
@@ -27,7 +27,7 @@ func TestPredictionsFollowTheObservations(t *testing.T) {
 }
 
 func TestDeviationsAreSmallWhereSomethingWasSeen(t *testing.T) {
-	f := FitGaussianProcess(GaussianPrior{Dimensions: 1, Variance: 1}, [][]float64{{0}, {0.1}}, []float64{1, -1}, 2).Over([][]float64{{0.05}, {8}})
+	f := FitGaussianProcess(GaussianPrior{Dimensions: 1, Variance: 1}, [][]float64{{0}, {0.1}}, []float64{1, -1}, 2).Evaluate([][]float64{{0.05}, {8}})
 	if f.Deviation(0) >= f.Deviation(1) {
 		t.Errorf("deviation %v between observations, %v far away", f.Deviation(0), f.Deviation(1))
 	}
@@ -37,10 +37,10 @@ func TestDeviationsAreSmallWhereSomethingWasSeen(t *testing.T) {
 func TestFantasiesMatchObservations(t *testing.T) {
 	xs, ys := hills(12)
 	s := scales{lengths: []float64{1, 2}, signal: 2, noise: 0.1, trends: []float64{0.5}}
-	field := condition(s, xs[:10], ys[:10]).Over([][]float64{xs[10], xs[11], {0.3, 0.3, 0.3}})
-	field.Imagine(0)
-	field.Imagine(1)
-	want := condition(s, xs, ys).Over([][]float64{{0.3, 0.3, 0.3}}).Deviation(0)
+	field := condition(s, xs[:10], ys[:10]).Evaluate([][]float64{xs[10], xs[11], {0.3, 0.3, 0.3}})
+	field.Fantasize(0)
+	field.Fantasize(1)
+	want := condition(s, xs, ys).Evaluate([][]float64{{0.3, 0.3, 0.3}}).Deviation(0)
 	if got := field.Deviation(2); math.Abs(got-want) > 1e-9 {
 		t.Errorf("deviation %v, want %v", got, want)
 	}
@@ -55,23 +55,23 @@ func TestTrendsExtrapolate(t *testing.T) {
 		xs, ys = append(xs, []float64{0.1 * float64(k), x}), append(ys, -0.8*x)
 	}
 	at := [][]float64{{50, 3}}
-	if got := FitGaussianProcess(GaussianPrior{1, []float64{1}, 1}, xs, ys, 9).Over(at).Mean(0); math.Abs(got+2.4) > 0.2 {
+	if got := FitGaussianProcess(GaussianPrior{1, []float64{1}, 1}, xs, ys, 9).Evaluate(at).Mean(0); math.Abs(got+2.4) > 0.2 {
 		t.Errorf("%v with a trend, want -2.4", got)
 	}
-	if got := FitGaussianProcess(GaussianPrior{1, []float64{0}, 1}, xs, ys, 9).Over(at).Mean(0); math.Abs(got) > 0.1 {
+	if got := FitGaussianProcess(GaussianPrior{1, []float64{0}, 1}, xs, ys, 9).Evaluate(at).Mean(0); math.Abs(got) > 0.1 {
 		t.Errorf("%v without one, want 0", got)
 	}
 }
 
 func TestEqualPointsAndNoPointsAreFine(t *testing.T) {
 	x := []float64{0.5, 0.5}
-	f := FitGaussianProcess(GaussianPrior{Dimensions: 2, Variance: 1}, [][]float64{x, x, x, x, x, x, x}, []float64{0, 0, 0, 0, 0, 0, 0}, 7).Over([][]float64{x})
-	f.Imagine(0)
-	f.Imagine(0)
+	f := FitGaussianProcess(GaussianPrior{Dimensions: 2, Variance: 1}, [][]float64{x, x, x, x, x, x, x}, []float64{0, 0, 0, 0, 0, 0, 0}, 7).Evaluate([][]float64{x})
+	f.Fantasize(0)
+	f.Fantasize(0)
 	if m, d := f.Mean(0), f.Deviation(0); math.IsNaN(m) || math.IsNaN(d) {
 		t.Errorf("mean %v, deviation %v", m, d)
 	}
-	if d := FitGaussianProcess(GaussianPrior{Dimensions: 2, Variance: 1}, nil, nil, 0).Over([][]float64{x}).Deviation(0); !(d > 0) {
+	if d := FitGaussianProcess(GaussianPrior{Dimensions: 2, Variance: 1}, nil, nil, 0).Evaluate([][]float64{x}).Deviation(0); !(d > 0) {
 		t.Errorf("deviation %v before any observation", d)
 	}
 }

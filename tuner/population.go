@@ -61,7 +61,7 @@ func (g *learner) population() []*prospect {
 	}
 	if !g.options.NoTransfer {
 		c.add(g.recalled)
-		c.add(g.view.Near())
+		c.add(g.view.Similar())
 	}
 	c.add(g.options.Imported)
 	if !g.options.NoSeeds {

@@ -31,7 +31,7 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 	field := correction.field(all, times)
 	times = times[:len(population)]
 	for k := range list {
-		field.Imagine(len(population) + k)
+		field.Fantasize(len(population) + k)
 	}
 	for k := range times {
 		times[k] += field.Mean(k)
@@ -48,7 +48,7 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 			c.PredictedSeconds = correction.seconds(predicted)
 			list = append(list, c)
 			g.ranking.predict(c.Digest, predicted)
-			field.Imagine(k)
+			field.Fantasize(k)
 		}
 	}
 	return list

@@ -170,7 +170,7 @@ func (p *pool) start(n int) []Candidate {
 		list = p.fill(nil, 1, []searchspace.Point{p.space.Default()})
 	}
 	if kernels := p.space.Owns(); kernels > 0 {
-		list = p.fill(list, n, p.space.Scouts(p.rng, max(1, n/2/kernels)))
+		list = p.fill(list, n, p.space.InitialOwnPoints(p.rng, max(1, n/2/kernels)))
 	}
 	return list
 }

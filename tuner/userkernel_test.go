@@ -80,7 +80,7 @@ func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
 	if p, ok := base.Parse(s.Format(first)); ok {
 		t.Errorf("without the kernel, its point is %s", base.Format(p))
 	}
-	for _, p := range s.Scouts(rand.New(rand.NewPCG(1, 2)), 8) {
+	for _, p := range s.InitialOwnPoints(rand.New(rand.NewPCG(1, 2)), 8) {
 		if s.Legal(p) != nil || !s.Own(p) {
 			t.Errorf("%s is sent first: %v", s.Format(p), s.Legal(p))
 		}

@@ -151,7 +151,7 @@ func (f monitorFlags) board(c *cobra.Command, named string) (boardmonitor.Board,
 	if d.RAM, err = address("ram", f.ram); err != nil {
 		return boardmonitor.Board{}, err
 	}
-	board, err := boardmonitor.Own(strings.TrimSuffix(filepath.Base(named), ".h"), d)
+	board, err := boardmonitor.CustomBoard(strings.TrimSuffix(filepath.Base(named), ".h"), d)
 	if err != nil {
 		return board, &usageError{err}
 	}

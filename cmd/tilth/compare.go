@@ -141,7 +141,7 @@ func (k *compareCommand) here(ctx context.Context, packages []string) (samples [
 		return nil, err
 	}
 	for i, m := range models {
-		if err := m.SetInputs(packagerun.MadeUpInputs(manifests[i], extents)); err != nil {
+		if err := m.SetInputs(packagerun.RandomInputs(manifests[i], extents)); err != nil {
 			return nil, err
 		}
 	}

@@ -152,7 +152,7 @@ func (f *threadsFlags) check(onFarm bool) (err error) {
 
 // load opens a package on the threads and verifies its signature if there is a key.
 func (f *threadsFlags) load(path string, key *signing.PublicKey) (*aot.Model, error) {
-	loader, err := aot.Here()
+	loader, err := aot.HostLoader()
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}

@@ -173,9 +173,9 @@ func (w *follower) finish(a *app, asJSON bool, where progress.Summary) error {
 	switch {
 	case w.tally.State == tilthv1.JobState_JOB_STATE_FAILED:
 		return errors.New("job " + s.Job + " failed: " + w.tally.Reason)
-	case w.tally.NothingRight():
+	case w.tally.NoneCorrect():
 		return fmt.Errorf("job %s: none of its %d trials was correct: see the first message of each class of errors", s.Job, s.Trials)
-	case w.tally.NothingCame() && w.tally.State == tilthv1.JobState_JOB_STATE_DONE:
+	case w.tally.NoneMeasured() && w.tally.State == tilthv1.JobState_JOB_STATE_DONE:
 		return fmt.Errorf("job %s: no trial was measured: %s", s.Job, s.Reason)
 	}
 	return nil

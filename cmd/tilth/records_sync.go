@@ -307,7 +307,7 @@ func (s *syncCommand) into(ctx context.Context, where string, do func(storesync.
 	}
 	peer, err := s.openPeer(ctx, where, s.to, nil, !s.dry)
 	if s.dry && errors.Is(err, records.ErrMissing) {
-		return do(storesync.Nothing{})
+		return do(storesync.EmptySide{})
 	}
 	if err != nil {
 		return err

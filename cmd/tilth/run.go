@@ -302,7 +302,7 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 	if err != nil {
 		return nil, err
 	}
-	return packagerun.MadeUpInputs(manifest, extents), nil
+	return packagerun.RandomInputs(manifest, extents), nil
 }
 
 func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error) {

@@ -57,7 +57,7 @@ func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.T
 			return nil, nil, err
 		}
 	}
-	added, err := l.Obey(t.Fingerprint(), p.Tasks, level, choices)
+	added, err := l.Apply(t.Fingerprint(), p.Tasks, level, choices)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
 	}

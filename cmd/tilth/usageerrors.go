@@ -114,7 +114,7 @@ func flagError(c *cobra.Command, err error) error {
 		if strings.HasPrefix(f.Value.Type(), "stringTo") {
 			return fmt.Errorf("%s %.100q: want NAME=VALUE", flagNames(f), invalid.GetValue())
 		}
-		return fmt.Errorf("%s %w", flagNames(f), config.Unfit(f, invalid.GetValue(), errors.Unwrap(invalid)))
+		return fmt.Errorf("%s %w", flagNames(f), config.InvalidValue(f, invalid.GetValue(), errors.Unwrap(invalid)))
 	}
 	return err
 }

@@ -15,15 +15,15 @@ import (
 // Load opens a package and prepares it to run on this machine. The weights are mapped from the file, which must not
 // change while the model is open. Errors are a single line that names the package and the remedy.
 func Load(path string) (*Model, error) {
-	l, err := Here()
+	l, err := HostLoader()
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
 	return l.Load(path)
 }
 
-// Here returns a loader of packages for this machine.
-func Here() (Loader, error) {
+// HostLoader returns a loader of packages for this machine.
+func HostLoader() (Loader, error) {
 	classes, err := target.Classes()
 	if err != nil {
 		return Loader{}, err

@@ -65,8 +65,8 @@ type Description struct {
 	ROM, RAM uint32
 }
 
-// Own returns a custom board. The header is responsible for reporting the board's name.
-func Own(name string, d Description) (Board, error) {
+// CustomBoard returns a custom board. The header is responsible for reporting the board's name.
+func CustomBoard(name string, d Description) (Board, error) {
 	b := Board{Name: name, Target: d.Target, header: d.Header, port: d.PortSource, rom: d.ROM, ram: d.RAM}
 	if d.Port != "" {
 		file, ok := Ports()[d.Port]

@@ -50,9 +50,9 @@ func (g Gaps) at(number int64) int64 {
 	return number/g.Length*g.Row + number%g.Length*g.Place + g.Const
 }
 
-// TurnedOf matches an index into rows with contiguous positions: number n lies at n/length + n%length times at
+// TransposedIndex matches an index into rows with contiguous positions: number n lies at n/length + n%length times at
 // least the length of a column. No other number uses the elements starting at the index.
-func TurnedOf(index expr.Expr, elements int64) (number expr.Expr, ok bool) {
+func TransposedIndex(index expr.Expr, elements int64) (number expr.Expr, ok bool) {
 	at := expr.Linearize(index)
 	if len(at.Terms) != 2 {
 		return nil, false

@@ -24,10 +24,10 @@ func TestIndicesOfRowsWithGapsAreBounded(t *testing.T) {
 	turned := func(column int64) expr.Expr {
 		return expr.AddE(row(1), expr.MulE(expr.Bin(expr.FloorMod, number, expr.I(10)), expr.I(column)))
 	}
-	if got, ok := ir.TurnedOf(turned(7), 1); !ok || !expr.Same(got, number) {
+	if got, ok := ir.TransposedIndex(turned(7), 1); !ok || !expr.Same(got, number) {
 		t.Errorf("columns of seven rows are %v, %v", got, ok)
 	}
-	if got, ok := ir.TurnedOf(turned(6), 1); ok {
+	if got, ok := ir.TransposedIndex(turned(6), 1); ok {
 		t.Errorf("columns of seven rows, of which the last lies in the next column, are %v", got)
 	}
 	if g, ok := ir.GapsOf(expr.AddE(row(36), place)); ok {

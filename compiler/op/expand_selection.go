@@ -93,7 +93,7 @@ func (e *expansion) topK() []*Item {
 		return nil
 	case open != nil:
 		limit = open.Count
-		x = e.closed(x, e.known(Extreme(x.DType, e.node.Int("largest", 1) == 0)))
+		x = e.closed(x, e.known(Limit(x.DType, e.node.Int("largest", 1) == 0)))
 	}
 	if k != nil {
 		count = e.op(Max, nil, e.scalar(array.Int64, 0), e.op(Min, nil, e.reshape(e.cast(array.Int64, k)), limit))

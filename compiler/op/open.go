@@ -164,8 +164,8 @@ func throughReduction(n *Node, k, axis int, reduced []bool) int {
 	return at
 }
 
-// Extreme returns the smallest or the largest element of a type, as a scalar.
-func Extreme(d array.DType, largest bool) *array.Array {
+// Limit returns the smallest or the largest element of a type, as a scalar.
+func Limit(d array.DType, largest bool) *array.Array {
 	e := expr.Lowest(d)
 	if largest {
 		e = expr.Highest(d)

@@ -60,7 +60,7 @@ func distinct(index expr.Expr, elements int64, v *expr.Var) bool {
 	if g, ok := ir.GapsOf(index); ok && g.Apart(elements) && expr.Uses(g.Number, v) {
 		return distinct(g.Number, 1, v)
 	}
-	if number, ok := ir.TurnedOf(index, elements); ok {
+	if number, ok := ir.TransposedIndex(index, elements); ok {
 		return distinct(number, 1, v)
 	}
 	terms := slices.Clone(expr.Linearize(index).Terms)

@@ -46,9 +46,9 @@ func (s *Space) extendedDefaults() (list []Point) {
 	return list
 }
 
-// Scouts returns up to n legal points of each user-written algorithm: its first seed and random ones, possibly
-// repeated. A search has no other prior knowledge of these algorithms.
-func (s *Space) Scouts(rng *rand.Rand, n int) (list []Point) {
+// InitialOwnPoints returns up to n legal points of each user-written algorithm: its first seed and random ones,
+// possibly repeated. A search has no other prior knowledge of these algorithms.
+func (s *Space) InitialOwnPoints(rng *rand.Rand, n int) (list []Point) {
 	if s.base == nil || n < 1 {
 		return nil
 	}

@@ -50,8 +50,8 @@ type Candidate[P any] struct {
 	Parameters P
 }
 
-// Worth returns the parameters with more than one choice.
-func Worth[P any](parameters []Parameter[P]) (open []Parameter[P]) {
+// WithChoices returns the parameters with more than one choice.
+func WithChoices[P any](parameters []Parameter[P]) (open []Parameter[P]) {
 	for _, p := range parameters {
 		if len(p.Values) > 1 {
 			open = append(open, p)

@@ -107,7 +107,7 @@ func TestPointsIdentifyTheirAlgorithm(t *testing.T) {
 
 // TestParametersHaveTheValuesOfTheirKnobs, and those that are not open keep theirs.
 func TestParametersHaveTheValuesOfTheirKnobs(t *testing.T) {
-	k := Sketch[pair]{Open: Worth([]Parameter[pair]{
+	k := Sketch[pair]{Open: WithChoices([]Parameter[pair]{
 		{Knob{Name: "a", Values: []int64{7}}, func(p *pair) *int64 { return &p.a }},
 		{Knob{Name: "b", Values: []int64{1, 2}}, func(p *pair) *int64 { return &p.b }},
 	}), Fixed: pair{a: 5}}

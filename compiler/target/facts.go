@@ -42,9 +42,9 @@ func (t *Target) Siblings() []*Target {
 	return list
 }
 
-// Resembles reports whether measurements of another target are informative for this one: devices of one kind and
-// architecture, with the same backend.
-func (t *Target) Resembles(other *Target) bool {
+// SameArchitecture reports whether measurements of another target are informative for this one: devices of one kind
+// and architecture, with the same backend.
+func (t *Target) SameArchitecture(other *Target) bool {
 	return t.Backend == other.Backend && t.CPU.Arch == other.CPU.Arch
 }
 

@@ -88,7 +88,7 @@ func linking(ctx context.Context, cc, library string) (program, error) {
 	if err != nil {
 		return program{}, err
 	}
-	command, err := compileAway(ctx, cc, JITLinkSource, "-ldl")
+	command, err := compileTemporary(ctx, cc, JITLinkSource, "-ldl")
 	return program{path: cc, executable: command, args: []string{library}}, err
 }
 

@@ -93,5 +93,5 @@ func (p *servers) make() (*os.File, error) {
 	_ = executable.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), defaultTime)
 	defer cancel()
-	return compileAway(ctx, p.path, ForkServerSource, "-shared", "-fPIC", "-ldl")
+	return compileTemporary(ctx, p.path, ForkServerSource, "-shared", "-fPIC", "-ldl")
 }

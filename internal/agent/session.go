@@ -110,7 +110,7 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 	// Spread the heartbeats of agents that joined at the same time.
 	next := time.NewTimer(rand.N(s.interval))
 	defer next.Stop()
-	var complaints retry.Complaints
+	var complaints retry.RepeatedErrors
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	heldBy := ""
@@ -143,7 +143,7 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 			end(ErrVoidSession)
 			return
 		case life.Err() == nil && complaints.Due():
-			s.log.Warn("heartbeat failed, trying again", "times", int(complaints), "error", wire.Words(err))
+			s.log.Warn("heartbeat failed, trying again", "times", int(complaints), "error", wire.ErrorText(err))
 		}
 		next.Reset(max(0, s.interval-time.Since(began))) // independent of the tracker's response time
 	}
@@ -159,7 +159,7 @@ func (s *session) machineHeldBy() string {
 // slot requests and does work, one lease after another.
 func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc) {
 	backoff := retry.Backoff{Policy: s.cfg.policy()}
-	var complaints retry.Complaints
+	var complaints retry.RepeatedErrors
 	for next := asking; asking.Err() == nil; {
 		work, err := s.ask(next)
 		next = asking
@@ -177,7 +177,7 @@ func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc
 			return
 		case asking.Err() == nil:
 			if complaints.Due() {
-				s.log.Warn("request for work failed, trying again", "times", int(complaints), "error", wire.Words(err))
+				s.log.Warn("request for work failed, trying again", "times", int(complaints), "error", wire.ErrorText(err))
 			}
 			_ = backoff.Wait(asking)
 		}

@@ -49,9 +49,9 @@ func (t *Trackers) Invoke(ctx context.Context, shard int, authorization, method 
 	return t.conn.Invoke(toShard(metadata.NewOutgoingContext(ctx, header), shard), method, req, reply)
 }
 
-// OverShards routes a call in a farm with n shards: to the shard of its job, or to all of them, and then
+// CallShards routes a call in a farm with n shards: to the shard of its job, or to all of them, and then
 // merges the responses. invoke calls one shard, or any shard for -1. Calls of agents are routed differently.
-func OverShards(ctx context.Context, n int, method string, req, reply any, invoke func(ctx context.Context, shard int, req, reply any) error) error {
+func CallShards(ctx context.Context, n int, method string, req, reply any, invoke func(ctx context.Context, shard int, req, reply any) error) error {
 	c := &sharded{shards: &shards{}, n: n, method: method, reply: reply, do: func(ctx context.Context, _ string, req, reply any) error {
 		return invoke(ctx, shardIn(ctx), req, reply)
 	}}

@@ -248,8 +248,8 @@ func (s *Store) setAway(err error) {
 	}
 }
 
-// Away returns why artifacts can neither be stored nor served; nil if they can.
-func (s *Store) Away() error {
+// Unavailable returns why artifacts can neither be stored nor served; nil if they can.
+func (s *Store) Unavailable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.away

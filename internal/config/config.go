@@ -85,7 +85,7 @@ func set(f *pflag.Flag, values values, lookup func(string) (string, bool)) (sour
 	}
 	if text, _ := lookup(Variable(f.Name)); text != "" {
 		if err := f.Value.Set(text); err != nil {
-			return "", fmt.Errorf("%s: %w", Variable(f.Name), Unfit(f, text, err))
+			return "", fmt.Errorf("%s: %w", Variable(f.Name), InvalidValue(f, text, err))
 		}
 		f.Changed = true
 		return Variable(f.Name), nil
@@ -108,8 +108,8 @@ var wants = map[string]string{
 	"stringToInt": "names and whole numbers, such as ci: 50", "stringToInt64": "names and whole numbers, such as ci: 50",
 }
 
-// Unfit describes what a flag expects instead of a rejected text.
-func Unfit(f *pflag.Flag, text string, cause error) error {
+// InvalidValue describes what a flag expects instead of a rejected text.
+func InvalidValue(f *pflag.Flag, text string, cause error) error {
 	kind := f.Value.Type()
 	var number *strconv.NumError
 	if want := wants[kind]; want != "" && (errors.As(cause, &number) || strings.HasPrefix(kind, "stringTo")) {

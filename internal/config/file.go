@@ -131,7 +131,7 @@ func (v value) set(f *pflag.Flag) error {
 			return errNoValue
 		}
 		if err := f.Value.Set(v.node.Value); err != nil {
-			return Unfit(f, v.node.Value, err)
+			return InvalidValue(f, v.node.Value, err)
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func setList(f *pflag.Flag, node *yaml.Node) error {
 		return err
 	}
 	if err := list.Replace(items); err != nil {
-		return Unfit(f, strings.Join(items, ", "), err)
+		return InvalidValue(f, strings.Join(items, ", "), err)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func setMap(f *pflag.Flag, node *yaml.Node) error {
 		text = quoted(pairs)
 	}
 	if err := f.Value.Set(text); err != nil {
-		return Unfit(f, strings.Join(pairs, ", "), err)
+		return InvalidValue(f, strings.Join(pairs, ", "), err)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func isUnreachable(err error) bool { return unreachableService(err) != nil }
 // may be wrong. Later, all errors of opening are transient, except those caused by changes to the database.
 func isTransient(err error, began, opening bool) bool {
 	if !began {
-		return isUnreachable(err) && !s3.WrongAddress(err) || errors.Is(err, records.ErrInUse)
+		return isUnreachable(err) && !s3.IsAddressError(err) || errors.Is(err, records.ErrInUse)
 	}
 	return opening && isRetryable(err) || isUnreachable(err)
 }

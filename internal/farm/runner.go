@@ -290,7 +290,7 @@ func processors(cfg RunnerConfig) (runner.Kernels, surround) {
 	machine := runner.MachineSurroundings()
 	if cfg.Meter != nil {
 		machine.Power = func(ctx context.Context) (string, float64) {
-			watts, err := cfg.Meter.Now(ctx)
+			watts, err := cfg.Meter.Power(ctx)
 			if err != nil {
 				cfg.Logger.Warn("the energy meter cannot be read", "meter", cfg.Meter.Name(), "error", err)
 			}

@@ -69,7 +69,7 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind StoreKind) (err er
 	}
 	defer s.others.Close()
 	s.host, err = tracker.NewHost(tracker.HostConfig{
-		Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry(cfg.Build), Elsewhere: s.others.call, Spread: agent.OverShards,
+		Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry(cfg.Build), Elsewhere: s.others.call, Spread: agent.CallShards,
 	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
@@ -117,7 +117,7 @@ func (s *shardsServed) balance(ctx context.Context, members StoreMembers, addres
 			_ = retry.Sleep(ctx, countEvery)
 			continue
 		}
-		others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host})
+		others, err := members.Heartbeat(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host})
 		if err == nil {
 			s.members.Store(int64(len(others)) + 1)
 			s.others.update(others)
@@ -150,7 +150,7 @@ func (s *shardsServed) releaseOne() {
 func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	log := s.cfg.Logger.With("shard", shard)
 	pause := reopenAfter // before the next attempt
-	var away retry.Complaints
+	var away retry.RepeatedErrors
 	for ctx.Err() == nil {
 		store, err := s.kind.Shard(ctx, s.cfg.Store, StoreShard{
 			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },

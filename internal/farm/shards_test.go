@@ -19,7 +19,7 @@ import (
 // lonely is a member list that becomes unavailable once another member was met.
 type lonely struct{ met bool }
 
-func (l *lonely) Meet(context.Context, records.Member) ([]records.Member, error) {
+func (l *lonely) Heartbeat(context.Context, records.Member) ([]records.Member, error) {
 	if !l.met {
 		l.met = true
 		return []records.Member{{}}, nil

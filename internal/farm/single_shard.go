@@ -21,7 +21,7 @@ type single struct {
 	// began is set once the process has served or stood by. Errors of the database are then transient. Before
 	// that, its address may be wrong.
 	began    bool
-	away     retry.Complaints
+	away     retry.RepeatedErrors
 	versions versions
 }
 

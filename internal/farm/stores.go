@@ -48,7 +48,7 @@ type StoreShard struct {
 
 // StoreMembers is the set of processes that serve shards; see postgres.Members.
 type StoreMembers interface {
-	Meet(ctx context.Context, own records.Member) (others []records.Member, err error)
+	Heartbeat(ctx context.Context, own records.Member) (others []records.Member, err error)
 	Leave()
 }
 

@@ -104,7 +104,7 @@ func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := bucket.Ready(ctx); err != nil && (!isUnreachable(err) || s3.WrongAddress(err)) {
+	if err := bucket.Ready(ctx); err != nil && (!isUnreachable(err) || s3.IsAddressError(err)) {
 		return nil, err
 	}
 	return bucket, nil

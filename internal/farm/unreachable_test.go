@@ -120,7 +120,7 @@ func TestATrackerEndsWhereItsObjectStoreRefusesIt(t *testing.T) {
 		Store: "memory", ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
 		ObjectStore: "s3://farm?region=eu&endpoint=http://" + at, Logger: slog.New(slog.DiscardHandler),
 	})
-	if !errors.Is(err, artifact.ErrAway) || !s3.WrongAddress(err) || !strings.Contains(err.Error(), "credentials") {
+	if !errors.Is(err, artifact.ErrAway) || !s3.IsAddressError(err) || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("it ends with %v", err)
 	}
 }

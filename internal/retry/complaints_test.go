@@ -6,7 +6,7 @@ import (
 )
 
 func TestComplaintsAreThrottled(t *testing.T) {
-	var c Complaints
+	var c RepeatedErrors
 	var due []int
 	for n := 1; n <= 1000; n++ {
 		if c.Due() {

@@ -82,7 +82,7 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 	limit := p.Try
 	limit = cmp.Or(limit, 30*time.Second)
 	backoff := Backoff{Policy: p}
-	var complaints Complaints
+	var complaints RepeatedErrors
 	for {
 		try, cancel := context.WithTimeout(ctx, limit)
 		err := call(try)
@@ -94,7 +94,7 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 			return context.Cause(ctx)
 		}
 		if complaints.Due() {
-			log.Warn("call failed, trying again", "call", what, "times", int(complaints), "error", wire.Words(err))
+			log.Warn("call failed, trying again", "call", what, "times", int(complaints), "error", wire.ErrorText(err))
 		}
 		if err := Sleep(ctx, max(backoff.Next(), after(err))); err != nil {
 			return err
@@ -126,14 +126,14 @@ func Later(ctx context.Context, method string, req, reply any, conn *grpc.Client
 	}
 }
 
-// Complaints counts repeated complaints about a persistent condition, such as an unreachable server.
-type Complaints int
+// RepeatedErrors counts repeated complaints about a persistent condition, such as an unreachable server.
+type RepeatedErrors int
 
 // rarest is the maximum interval, in complaints, between logged ones.
 const rarest = 256
 
 // Due reports whether to log another complaint: the first, and then at increasing intervals.
-func (c *Complaints) Due() bool {
+func (c *RepeatedErrors) Due() bool {
 	*c++
 	n := int(*c)
 	return n&(n-1) == 0 && n <= rarest || n%rarest == 0

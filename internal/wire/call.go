@@ -87,8 +87,8 @@ func Explain(addr, attempt string, err error) error {
 	return &callError{attempt: attempt, status: s, cause: err}
 }
 
-// Words returns the text of an error; for a status, the message alone.
-func Words(err error) string {
+// ErrorText returns the text of an error; for a status, the message alone.
+func ErrorText(err error) string {
 	if s, ok := status.FromError(err); ok && err != nil {
 		return s.Message()
 	}

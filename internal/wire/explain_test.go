@@ -28,7 +28,7 @@ func TestAFailedCallIsExplainedByItsCause(t *testing.T) {
 	if got := Explain("x", "join", denied); got.Error() != "join: c has the role client" || status.Code(got) != codes.PermissionDenied {
 		t.Errorf("a refusal becomes %v", got)
 	}
-	if got := Words(denied); got != "c has the role client" {
+	if got := ErrorText(denied); got != "c has the role client" {
 		t.Errorf("its words are %q", got)
 	}
 }

@@ -244,7 +244,7 @@ func (r *rivals) add(m *tilthv1.Measurement) {
 		if records.Supersedes(m, r.best) {
 			r.best = m
 		}
-	case records.Refutes(m):
+	case records.Disqualifies(m):
 		r.refuted[digest] = true
 		if r.best.GetCandidate().GetDigest() == digest {
 			r.chooseAgain()

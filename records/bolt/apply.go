@@ -141,7 +141,7 @@ func (tx *txn) addEntry(g *group, e records.Entry, key records.Key) error {
 		if g.bests.Offer(key, e.Measurement) {
 			return g.write(tx)
 		}
-	case records.Refutes(e.Measurement) && g.bests.HasCandidate(e.Measurement.GetCandidate().GetDigest()):
+	case records.Disqualifies(e.Measurement) && g.bests.HasCandidate(e.Measurement.GetCandidate().GetDigest()):
 		return g.chooseAgain(tx)
 	}
 	return nil

@@ -116,8 +116,8 @@ func (s *Stopped) view(read func(tx *txn) error) error {
 // Name implements records.Stopped.
 func (s *Stopped) Name() string { return "records file " + s.db.path }
 
-// HowToEmpty implements records.Target.
-func (s *Stopped) HowToEmpty() string { return "move that file away" }
+// EmptyHint implements records.Target.
+func (s *Stopped) EmptyHint() string { return "move that file away" }
 
 // Close implements records.Stopped.
 func (s *Stopped) Close() error { return s.db.Close() }

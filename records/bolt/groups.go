@@ -50,7 +50,7 @@ func bestsOf(tx *txn, number []byte) (bests records.Bests, err error) {
 			return bests, err
 		}
 		if key != nil {
-			bests[level] = records.Best{Key: withinGroup(key), Measurement: records.Gist(r.GetMeasurement())}
+			bests[level] = records.Best{Key: withinGroup(key), Measurement: records.Essentials(r.GetMeasurement())}
 		}
 	}
 	return bests, nil

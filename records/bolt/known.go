@@ -38,7 +38,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit in
 				continue
 			}
 			known.Trials++
-			if err := known.Look(value, candidate); err != nil && !tx.skipDamage(damagedValue(bucketRecords, k, err)) {
+			if err := known.Scan(value, candidate); err != nil && !tx.skipDamage(damagedValue(bucketRecords, k, err)) {
 				return err
 			}
 		}

@@ -172,7 +172,7 @@ func (s *Store) addEntry(g *group, e records.Entry, key records.Key) {
 	switch {
 	case records.Verified(e.Measurement):
 		g.bests.Offer(key, e.Measurement)
-	case records.Refutes(e.Measurement) && g.bests.HasCandidate(e.Measurement.GetCandidate().GetDigest()):
+	case records.Disqualifies(e.Measurement) && g.bests.HasCandidate(e.Measurement.GetCandidate().GetDigest()):
 		g.bests = records.Choose(g.measurements())
 	}
 }
@@ -190,7 +190,7 @@ func (s *Store) suspectBests(op records.SuspectBests) error {
 			}
 			r.Measurement.Suspected = op.Reason
 			s.put(&g.rows, string(best.Key[:]), records.Encode(&r.Record))
-			g.bests[level].Measurement = records.Gist(r.GetMeasurement())
+			g.bests[level].Measurement = records.Essentials(r.GetMeasurement())
 		}
 	}
 	return nil

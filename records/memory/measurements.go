@@ -137,7 +137,7 @@ func (s *Store) Known(target, workloadDigest, numerics, candidate string, limit 
 			break
 		}
 		known.Trials++
-		if err := known.Look(row, candidate); err != nil {
+		if err := known.Scan(row, candidate); err != nil {
 			return known, err
 		}
 	}

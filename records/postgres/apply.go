@@ -174,7 +174,7 @@ func (t *txn) addEntries(g *group, all []added) error {
 		switch {
 		case records.Verified(m):
 			changed = g.best.Offer(a.key, m) || changed
-		case records.Refutes(m) && g.best.HasCandidate(m.GetCandidate().GetDigest()):
+		case records.Disqualifies(m) && g.best.HasCandidate(m.GetCandidate().GetDigest()):
 			if err := g.choose(t); err != nil {
 				return err
 			}

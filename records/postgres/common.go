@@ -111,7 +111,7 @@ func (s *groups) lock(t *txn, numbers []int32) error {
 			}
 			r := &tilthv1.Record{}
 			err = decode(message, r)
-			stored[place{number, k}] = records.Gist(r.GetMeasurement())
+			stored[place{number, k}] = records.Essentials(r.GetMeasurement())
 			return err
 		})
 	if err != nil {

@@ -146,19 +146,19 @@ func conversion(ctx context.Context, conn *pgx.Conn) (*storev1.Conversion, error
 func checkConverted(ctx context.Context, conn *pgx.Conn) error {
 	mark, err := conversion(ctx, conn)
 	if err == nil && mark != nil && !mark.GetFinished() {
-		err = fmt.Errorf("%w: it has only a part of %s: run 'tilth tracker convert' again, or %s", records.ErrUnfinished, mark.GetSource(), howToEmpty)
+		err = fmt.Errorf("%w: it has only a part of %s: run 'tilth tracker convert' again, or %s", records.ErrUnfinished, mark.GetSource(), emptyHint)
 	}
 	return err
 }
 
-// howToEmpty describes to users how to empty the database.
-const howToEmpty = "empty it (DROP SCHEMA " + schemaName + " CASCADE)"
+// emptyHint describes to users how to empty the database.
+const emptyHint = "empty it (DROP SCHEMA " + schemaName + " CASCADE)"
 
 // Name implements records.Stopped.
 func (s *Stopped) Name() string { return s.db.name }
 
-// HowToEmpty implements records.Target.
-func (s *Stopped) HowToEmpty() string { return howToEmpty }
+// EmptyHint implements records.Target.
+func (s *Stopped) EmptyHint() string { return emptyHint }
 
 // Close implements records.Stopped.
 func (s *Stopped) Close() error {

@@ -123,7 +123,7 @@ func settled(t *testing.T, db *postgres.DB, all []*records.Pending) {
 	defer cancel()
 	for i, p := range all {
 		if err := p.Wait(ctx); err != nil {
-			t.Fatalf("write %d: %v; the server is away: %v", i, err, db.Away())
+			t.Fatalf("write %d: %v; the server is away: %v", i, err, db.Unavailable())
 		}
 	}
 }
@@ -221,7 +221,7 @@ func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
 	if err := await(t, held); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server is away", func() bool { return db.Away() != nil })
+	eventually(t, "the server is away", func() bool { return db.Unavailable() != nil })
 	late, err := postgres.Readers(db).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

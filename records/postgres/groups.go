@@ -99,7 +99,7 @@ func (g *group) read(t *txn, keys [][]byte) error {
 	err := t.query("SELECT key, message FROM records WHERE grp = $1 AND key = ANY($2)", []any{g.number, keys}, []any{&key, &message}, func() error {
 		r := &tilthv1.Record{}
 		err := decode(message, r)
-		stored[string(key)] = records.Gist(r.GetMeasurement())
+		stored[string(key)] = records.Essentials(r.GetMeasurement())
 		return err
 	})
 	if err != nil {

@@ -248,7 +248,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, limit in
 		var message []byte
 		return v.query(`SELECT message FROM (SELECT key, message FROM records WHERE grp = $1 ORDER BY key DESC LIMIT $2) AS newest
 			WHERE position($3::bytea IN message) > 0 ORDER BY key DESC`, []any{group, limit, []byte(candidate)}, []any{&message},
-			func() error { return known.Look(message, candidate) })
+			func() error { return known.Scan(message, candidate) })
 	})
 	return known, err
 }

@@ -42,10 +42,10 @@ func NewMembers(address, id string) (*Members, error) {
 	return m, nil
 }
 
-// Meet sends a heartbeat and returns all other members with recent ones. An address without a specific host gets the
-// host from which this process reaches the database. After an error the next call starts with another server, so an
-// unresponsive one delays a single call only.
-func (m *Members) Meet(ctx context.Context, own records.Member) (others []records.Member, err error) {
+// Heartbeat sends a heartbeat and returns all other members with recent ones. An address without a specific host gets
+// the host from which this process reaches the database. After an error the next call starts with another server, so
+// an unresponsive one delays a single call only.
+func (m *Members) Heartbeat(ctx context.Context, own records.Member) (others []records.Member, err error) {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	if err := m.connect(ctx); err != nil {

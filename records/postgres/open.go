@@ -225,7 +225,7 @@ func (db *DB) Observe(f func(records.Transaction)) {
 // waits for them for some seconds.
 func (db *DB) Close() error {
 	patience := closeTimeout
-	if db.Away() != nil {
+	if db.Unavailable() != nil {
 		patience = 0
 	}
 	db.mu.Lock()

@@ -77,7 +77,7 @@ func TestAServerThatCrashesLosesNothingThatWasAcknowledged(t *testing.T) {
 	server, address := crashing(t)
 	db := opened(t, address)
 	away := make(chan error, 100)
-	db.OnAway(func(why error) { away <- why })
+	db.OnUnavailable(func(why error) { away <- why })
 	rounds, each := storetest.QuickOr(2, 3), storetest.QuickOr(100, 400)
 	written := 0
 	for range rounds {

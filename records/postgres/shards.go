@@ -79,7 +79,7 @@ func checkOneShard(ctx context.Context, conn *pgx.Conn) error {
 	var has int
 	err := conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has)
 	if err == nil && has > 1 {
-		err = fmt.Errorf("%w: it has %d shards: name another one, or %s", records.ErrNotEmpty, has, howToEmpty)
+		err = fmt.Errorf("%w: it has %d shards: name another one, or %s", records.ErrNotEmpty, has, emptyHint)
 	}
 	return err
 }

@@ -401,7 +401,7 @@ func TestMembersSeeEachOther(t *testing.T) {
 	_, address := newShards(t, 2)
 	meet := func(m *postgres.Members, own records.Member, want ...records.Member) {
 		t.Helper()
-		others, err := m.Meet(t.Context(), own)
+		others, err := m.Heartbeat(t.Context(), own)
 		if err != nil || fmt.Sprint(others) != fmt.Sprint(want) {
 			t.Errorf("the others are %v, %v, want %v", others, err, want)
 		}
@@ -444,10 +444,10 @@ func TestMembersSeeEachOtherDespiteASilentServer(t *testing.T) {
 	meets := func(m *postgres.Members) {
 		t.Helper()
 		eventually(t, "members meet", func() bool {
-			if _, err := other.Meet(t.Context(), records.Member{Address: "other:1"}); err != nil {
+			if _, err := other.Heartbeat(t.Context(), records.Member{Address: "other:1"}); err != nil {
 				t.Fatal(err)
 			}
-			others, err := m.Meet(t.Context(), records.Member{Address: "one:1"})
+			others, err := m.Heartbeat(t.Context(), records.Member{Address: "one:1"})
 			return err == nil && slices.ContainsFunc(others, func(o records.Member) bool { return o.Address == "other:1" })
 		})
 	}

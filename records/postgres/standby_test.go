@@ -43,7 +43,7 @@ func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 				t.Fatalf("it was acknowledged, or refused: %v", err)
 			default:
 			}
-			if db.Away() == nil {
+			if db.Unavailable() == nil {
 				t.Error("the server is not away")
 			}
 			primary.Kill()

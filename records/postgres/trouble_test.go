@@ -28,7 +28,7 @@ func TestASlowNetworkLosesNothing(t *testing.T) {
 	}
 	// Too slow for any transaction to finish in time: it is retried, and stored once.
 	away := make(chan error, 100)
-	db.OnAway(func(why error) { away <- why })
+	db.OnUnavailable(func(why error) { away <- why })
 	line.slow(impatience)
 	waiting := write(db, 501, 10)
 	if why := await(t, away); !errors.Is(why, records.ErrAway) {
@@ -139,7 +139,7 @@ func TestAServerWithoutRoomLosesNothing(t *testing.T) {
 	db := openedSoon(t, address)
 	settled(t, db, write(db, 1, 10))
 	away := make(chan error, 100)
-	db.OnAway(func(why error) { away <- why })
+	db.OnUnavailable(func(why error) { away <- why })
 	ballast := filepath.Join(disk, "ballast")
 	fill(t, ballast)
 	waiting := write(db, 11, 5000)
@@ -155,7 +155,7 @@ func TestAServerWithoutRoomLosesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return db.Away() == nil
+		return db.Unavailable() == nil
 	})
 	settled(t, db, waiting)
 	if n := stored(t, db); n != 5010 {

@@ -41,7 +41,7 @@ func (v *view) query(sql string, args, to []any, row func() error) error {
 
 // view runs a read transaction. It returns ErrAway if the server is unavailable.
 func (db *DB) view(ctx context.Context, read func(v *view) error) error {
-	if err := db.Away(); err != nil {
+	if err := db.Unavailable(); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, viewTimeout)

@@ -176,7 +176,7 @@ func (db *DB) try(work func(ctx context.Context) error) error {
 		err = work(ctx)
 	}
 	if err == nil {
-		db.setAway(nil)
+		db.setUnavailable(nil)
 		return nil
 	}
 	db.disconnect()
@@ -185,7 +185,7 @@ func (db *DB) try(work func(ctx context.Context) error) error {
 		return nil
 	}
 	db.at = (db.at + 1) % len(db.servers) // a server that accepts connections but does not respond must not block the others
-	db.setAway(err)
+	db.setUnavailable(err)
 	return err
 }
 

@@ -85,7 +85,7 @@ type writer struct {
 
 // add writes a record without its job, which belongs to the tracker that made it.
 func (w *writer) add(r *tilthv1.Record) error {
-	if err := records.TooLarge(r); err != nil {
+	if err := records.CheckSize(r); err != nil {
 		w.from.LeftOut(err)
 		return nil
 	}
@@ -160,7 +160,7 @@ func (w *writer) best() (*Chunk, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r == nil || records.TooLarge(r) != nil {
+		if r == nil || records.CheckSize(r) != nil {
 			continue
 		}
 		key := records.KeyOf(r.GetMeasurement())

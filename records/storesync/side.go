@@ -56,21 +56,21 @@ type To interface {
 	Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error)
 }
 
-// Nothing is a side without records, such as a missing file. It accepts none.
-type Nothing struct{}
+// EmptySide is a side without records, such as a missing file. It accepts none.
+type EmptySide struct{}
 
 // Groups implements Catalogue.
-func (Nothing) Groups(context.Context, Filter, string) ([]Summary, string, error) {
+func (EmptySide) Groups(context.Context, Filter, string) ([]Summary, string, error) {
 	return nil, "", nil
 }
 
 // Lacking implements To.
-func (Nothing) Lacking(_ context.Context, _ records.Group, keys []records.Key) ([]records.Key, error) {
+func (EmptySide) Lacking(_ context.Context, _ records.Group, keys []records.Key) ([]records.Key, error) {
 	return keys, nil
 }
 
 // Add implements To.
-func (Nothing) Add(context.Context, []*tilthv1.Record) (added, there uint64, err error) {
+func (EmptySide) Add(context.Context, []*tilthv1.Record) (added, there uint64, err error) {
 	return 0, 0, records.ErrMissing
 }
 

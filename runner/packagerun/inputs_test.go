@@ -12,7 +12,7 @@ import (
 func TestSyntheticInputsAreNotZero(t *testing.T) {
 	for _, d := range []array.DType{array.Float16, array.BFloat16, array.Float32, array.Float64} {
 		manifest := &aot.Manifest{Inputs: []aot.Tensor{{Name: "x", DType: d.String(), Shape: []int64{64}}}}
-		made, again := MadeUpInputs(manifest, nil)["x"], MadeUpInputs(manifest, nil)["x"]
+		made, again := RandomInputs(manifest, nil)["x"], RandomInputs(manifest, nil)["x"]
 		sum := 0.0
 		for i := range made.Len() {
 			v := made.Float(i)
@@ -26,7 +26,7 @@ func TestSyntheticInputsAreNotZero(t *testing.T) {
 		}
 	}
 	manifest := &aot.Manifest{Inputs: []aot.Tensor{{Name: "tokens", DType: array.Int64.String(), Shape: []int64{8}}}}
-	if tokens := MadeUpInputs(manifest, nil)["tokens"]; tokens.Int(7) != 0 {
+	if tokens := RandomInputs(manifest, nil)["tokens"]; tokens.Int(7) != 0 {
 		t.Error("a token may be none of the model's")
 	}
 }

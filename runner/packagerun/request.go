@@ -142,11 +142,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// MadeUpInputs returns pseudo-random inputs, always the same: uniform in [-1, 1), rounded to the input's type, or zero
+// RandomInputs returns pseudo-random inputs, always the same: uniform in [-1, 1), rounded to the input's type, or zero
 // for types that are not floating-point. Devices may be faster with zeros than with other numbers.
 //
 // Open extents are taken from extents by name, or else have their maximum.
-func MadeUpInputs(manifest *aot.Manifest, extents map[string]int64) map[string]*array.Array {
+func RandomInputs(manifest *aot.Manifest, extents map[string]int64) map[string]*array.Array {
 	rng := rand.New(rand.NewPCG(1, 0))
 	inputs := map[string]*array.Array{}
 	for _, t := range manifest.Inputs {

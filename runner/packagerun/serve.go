@@ -93,7 +93,7 @@ func (o order) run(ctx context.Context) (result *Result, err error) {
 
 // execute runs a model once on the requested inputs and writes the outputs if requested.
 func (r Request) execute(m *aot.Model, keep bool) error {
-	inputs := MadeUpInputs(m.Manifest(), nil)
+	inputs := RandomInputs(m.Manifest(), nil)
 	if r.Inputs != "" {
 		var err error
 		if inputs, err = npz.ReadFile(r.Inputs); err != nil {

@@ -134,7 +134,7 @@ func (e *Coordinator) Read(look func(m *state.Machine)) {
 // LookUp reads what a submission needs from the store, without holding the lock.
 func (e *Coordinator) LookUp(s *state.Submission) error {
 	var lapsed uint64
-	e.Read(func(m *state.Machine) { lapsed = m.Lapsed() })
+	e.Read(func(m *state.Machine) { lapsed = m.EndedCount() })
 	return s.LookUp(e.store.JobByRequest, lapsed)
 }
 
@@ -189,7 +189,7 @@ func (e *Coordinator) followRemote() {
 	}
 	e.remote = remote
 	remote.OnFailed(e.fail) // sooner than the next commit
-	remote.OnAway(func(why error) {
+	remote.OnUnavailable(func(why error) {
 		if why != nil {
 			e.log.Error("database unavailable; rejecting writes", "error", why)
 		} else {
@@ -200,7 +200,7 @@ func (e *Coordinator) followRemote() {
 
 // away reports whether the store's server is unavailable. No change may be made then, since memory would only run
 // further ahead. Earlier commits wait.
-func (e *Coordinator) away() bool { return e.remote != nil && e.remote.Away() != nil }
+func (e *Coordinator) away() bool { return e.remote != nil && e.remote.Unavailable() != nil }
 
 // refuseAway refuses a call while the store's server is unavailable. Only the log names the server and the cause.
 func (e *Coordinator) refuseAway() error {

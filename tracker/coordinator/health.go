@@ -42,7 +42,7 @@ func (e *Coordinator) Ready(ctx context.Context) error {
 	if e.away() {
 		return records.ErrAway
 	}
-	if err := e.artifacts.Away(); err != nil {
+	if err := e.artifacts.Unavailable(); err != nil {
 		return err
 	}
 	if err := e.store.Commit(&records.Write{}).Wait(ctx); err != nil { // waits for everything before it

@@ -73,7 +73,7 @@ func (e *Coordinator) await(ctx context.Context, waiter *state.Waiter, w *wait, 
 	case <-e.closing:
 	}
 	e.mu.Lock()
-	e.machine.GiveUp(waiter)
+	e.machine.CancelWait(waiter)
 	delete(e.waits, waiter)
 	e.mu.Unlock()
 	// No more work can be granted to this waiter now, but a grant may just have happened.
@@ -99,7 +99,7 @@ func (e *Coordinator) EndWait(session, name string) (bool, error) {
 	if waiter == nil || err != nil {
 		return false, err
 	}
-	e.machine.GiveUp(waiter)
+	e.machine.CancelWait(waiter)
 	e.answer(waiter, lease{response: &tilthv1.LeaseWorkResponse{}})
 	return true, nil
 }
@@ -117,7 +117,7 @@ func (e *Coordinator) granted(ctx context.Context, response *tilthv1.LeaseWorkRe
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		_, _ = e.apply(func(c *state.Change) error {
-			c.GiveBack(response.GetLease(), "never got it")
+			c.ReturnLease(response.GetLease(), "never got it")
 			return nil
 		})
 	}
@@ -133,7 +133,7 @@ func (e *Coordinator) Heartbeat(ctx context.Context, req *tilthv1.HeartbeatReque
 		return response, err
 	}
 	pending, _ := e.apply(func(c *state.Change) error {
-		c.TakeBack(lost)
+		c.RequeueLost(lost)
 		return nil
 	})
 	e.mu.Unlock()

@@ -45,7 +45,7 @@ func (e *Coordinator) untilTick() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := min(time.Second, e.cfg.State.LeaseTimeout/4)
-	if spent, ok := e.machine.UntilSpent(); ok {
+	if spent, ok := e.machine.UntilBudgetSpent(); ok {
 		wait = min(wait, max(spent, minTick))
 	}
 	return wait
@@ -62,9 +62,9 @@ func (e *Coordinator) tick(ctx context.Context) {
 		failed string
 	}{
 		{(*state.Change).Expire, "expiry not stored"},
-		{(*state.Change).KeepTime, "budget time not stored"},
+		{(*state.Change).ChargeTime, "budget time not stored"},
 		{(*state.Change).EndTurns, "the end of turns not stored"},
-		{(*state.Change).PassAge, "old jobs not dropped"},
+		{(*state.Change).DropAged, "old jobs not dropped"},
 	} {
 		err := e.Update(ctx, func(c *state.Change) error {
 			b.step(c)

@@ -37,9 +37,9 @@ type Work struct {
 // suspectAfter is the number of consecutive failures, not all of the same work, after which the agent is blamed.
 const suspectAfter = 3
 
-// Strike records a failed lease and reports whether the agent, rather than the work, is to blame. counts is false for
-// a failure that was already counted: all leases that end with a session count once.
-func (r *FailureRecord) Strike(w Work, counts bool) (suspect bool) {
+// AddFailure records a failed lease and reports whether the agent, rather than the work, is to blame. counts is false
+// for a failure that was already counted: all leases that end with a session count once.
+func (r *FailureRecord) AddFailure(w Work, counts bool) (suspect bool) {
 	if r.strikes == 0 {
 		r.struck = w
 	}
@@ -52,8 +52,8 @@ func (r *FailureRecord) Strike(w Work, counts bool) (suspect bool) {
 	return r.strikes >= suspectAfter && r.several
 }
 
-// Forgive clears the failures after a success.
-func (r *FailureRecord) Forgive() { *r = FailureRecord{} }
+// Reset clears the failures after a success.
+func (r *FailureRecord) Reset() { *r = FailureRecord{} }
 
 // Cooldown bounds cooldowns. The first lasts First, each later one twice as long, up to Max.
 type Cooldown struct{ First, Max time.Duration }
@@ -100,18 +100,18 @@ func (r *FailureRecord) scope() string {
 	return ""
 }
 
-// CoolsDown reports whether the agent must get no work at all now.
-func (r *FailureRecord) CoolsDown(now time.Time) bool {
+// InCooldown reports whether the agent must get no work at all now.
+func (r *FailureRecord) InCooldown(now time.Time) bool {
 	return r.job == "" && r.builder == "" && now.Before(r.until)
 }
 
-// CoolsDownFrom reports whether the agent must not get the given work now.
-func (r *FailureRecord) CoolsDownFrom(w Work, now time.Time) bool {
+// InCooldownFor reports whether the agent must not get the given work now.
+func (r *FailureRecord) InCooldownFor(w Work, now time.Time) bool {
 	return now.Before(r.until) && (r.job == "" || r.job == w.Job) && (r.builder == "" || r.builder == w.Builder)
 }
 
-// From returns the single job to which the cooldown is limited, regardless of builder, or "".
-func (r *FailureRecord) From(now time.Time) string {
+// CooldownJob returns the single job to which the cooldown is limited, regardless of builder, or "".
+func (r *FailureRecord) CooldownJob(now time.Time) string {
 	if r.builder == "" && now.Before(r.until) {
 		return r.job
 	}

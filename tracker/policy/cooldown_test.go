@@ -26,7 +26,7 @@ func TestAnAgentIsBlamedWhenLeasesOfSeveralBatchesFailInARow(t *testing.T) {
 		var r policy.FailureRecord
 		blamed := false
 		for _, subject := range c.subjects {
-			blamed = r.Strike(of(subject, "job"), true)
+			blamed = r.AddFailure(of(subject, "job"), true)
 		}
 		if blamed != c.blamed {
 			t.Errorf("%s: blamed is %v", c.name, blamed)
@@ -36,10 +36,10 @@ func TestAnAgentIsBlamedWhenLeasesOfSeveralBatchesFailInARow(t *testing.T) {
 
 func TestALeaseThatIsCompletedForgivesThoseThatFailed(t *testing.T) {
 	var r policy.FailureRecord
-	r.Strike(of("a", "job"), true)
-	r.Strike(of("b", "job"), true)
-	r.Forgive()
-	if r.Strike(of("c", "job"), true) {
+	r.AddFailure(of("a", "job"), true)
+	r.AddFailure(of("b", "job"), true)
+	r.Reset()
+	if r.AddFailure(of("c", "job"), true) {
 		t.Error("the agent is blamed for what failed before")
 	}
 }
@@ -47,7 +47,7 @@ func TestALeaseThatIsCompletedForgivesThoseThatFailed(t *testing.T) {
 func TestLeasesThatEndWithASessionAreOneFailure(t *testing.T) {
 	var r policy.FailureRecord
 	for i, subject := range []string{"a", "b", "c", "d"} {
-		if r.Strike(of(subject, "job"), i == 0) {
+		if r.AddFailure(of(subject, "job"), i == 0) {
 			t.Errorf("the agent is blamed at lease %d", i)
 		}
 	}
@@ -56,14 +56,14 @@ func TestLeasesThatEndWithASessionAreOneFailure(t *testing.T) {
 func TestFailuresOfOneJobCoolDownOnlyThatJob(t *testing.T) {
 	r := failed("one", "one", "one")
 	cooldownPolicy.Begin(r, cooldownNow, cooldownNow, "crashed")
-	if r.CoolsDown(cooldownNow) || !r.CoolsDownFrom(of("x", "one"), cooldownNow) || r.CoolsDownFrom(of("x", "two"), cooldownNow) || r.From(cooldownNow) != "one" {
+	if r.InCooldown(cooldownNow) || !r.InCooldownFor(of("x", "one"), cooldownNow) || r.InCooldownFor(of("x", "two"), cooldownNow) || r.CooldownJob(cooldownNow) != "one" {
 		t.Error("the rest is not from the job alone")
 	}
 	if _, reason, _ := r.Last(); !strings.HasPrefix(reason, "from one: ") {
 		t.Errorf("the reason is %q", reason)
 	}
-	r.Strike(of("x", "two"), true)
-	if _, begun := cooldownPolicy.Begin(r, cooldownNow, cooldownNow, "crashed"); !begun || !r.CoolsDown(cooldownNow) {
+	r.AddFailure(of("x", "two"), true)
+	if _, begun := cooldownPolicy.Begin(r, cooldownNow, cooldownNow, "crashed"); !begun || !r.InCooldown(cooldownNow) {
 		t.Error("another job's failure does not make it a rest from all")
 	}
 }
@@ -78,7 +78,7 @@ func TestCooldownEndsAndTheNextIsLonger(t *testing.T) {
 		if _, again := cooldownPolicy.Begin(r, now, now, "crashed"); again {
 			t.Fatal("a rest begins within another")
 		}
-		if !r.CoolsDown(now.Add(wait-1)) || r.CoolsDown(now.Add(wait)) {
+		if !r.InCooldown(now.Add(wait-1)) || r.InCooldown(now.Add(wait)) {
 			t.Fatalf("the rest does not end after %v", wait)
 		}
 		now = now.Add(wait)
@@ -93,17 +93,17 @@ func TestFailuresOfOneBuilderCoolDownOnlyThatBuilder(t *testing.T) {
 	}
 	var r policy.FailureRecord
 	for _, job := range []string{"one", "two", "three"} {
-		r.Strike(by("bad", job), true)
+		r.AddFailure(by("bad", job), true)
 	}
 	cooldownPolicy.Begin(&r, cooldownNow, cooldownNow, "crashed")
-	if r.CoolsDown(cooldownNow) || !r.CoolsDownFrom(by("bad", "four"), cooldownNow) || r.CoolsDownFrom(by("good", "one"), cooldownNow) {
+	if r.InCooldown(cooldownNow) || !r.InCooldownFor(by("bad", "four"), cooldownNow) || r.InCooldownFor(by("good", "one"), cooldownNow) {
 		t.Error("the rest is not from the builder alone")
 	}
 	if _, reason, _ := r.Last(); !strings.HasPrefix(reason, "from what bad builds: ") {
 		t.Errorf("the reason is %q", reason)
 	}
-	r.Strike(by("good", "one"), true)
-	if _, begun := cooldownPolicy.Begin(&r, cooldownNow, cooldownNow, "crashed"); !begun || !r.CoolsDown(cooldownNow) {
+	r.AddFailure(by("good", "one"), true)
+	if _, begun := cooldownPolicy.Begin(&r, cooldownNow, cooldownNow, "crashed"); !begun || !r.InCooldown(cooldownNow) {
 		t.Error("another builder's failure does not make it a rest from all")
 	}
 }
@@ -114,7 +114,7 @@ func of(subject, job string) policy.Work { return policy.Work{Subject: subject, 
 func failed(jobs ...string) *policy.FailureRecord {
 	var r policy.FailureRecord
 	for i, job := range jobs {
-		r.Strike(of(job+string(rune('a'+i)), job), true)
+		r.AddFailure(of(job+string(rune('a'+i)), job), true)
 	}
 	return &r
 }
@@ -123,7 +123,7 @@ func TestCooldownReasonOmitsPrivateJob(t *testing.T) {
 	for builder, want := range map[string]string{"": "from a private job: ", "b": "from what b builds of a private job: "} {
 		var r policy.FailureRecord
 		for _, subject := range []string{"a", "b", "c"} {
-			r.Strike(policy.Work{Subject: subject, Job: "job", Builder: builder, Private: true}, true)
+			r.AddFailure(policy.Work{Subject: subject, Job: "job", Builder: builder, Private: true}, true)
 		}
 		cooldownPolicy.Begin(&r, cooldownNow, cooldownNow, "crashed")
 		if _, reason, _ := r.Last(); reason != want+"3 leases in a row failed, the last: crashed" {

@@ -37,9 +37,9 @@ type RetentionRules struct {
 	EndedBytes int64
 }
 
-// Superfluous returns a job to drop and the reason, or nil. It considers the owner's jobs and all jobs together. room
+// Excess returns a job to drop and the reason, or nil. It considers the owner's jobs and all jobs together. room
 // is the number of bytes that the owner's ended jobs may take; negative means no bound.
-func (r RetentionRules) Superfluous(a *Archive, owner string, room int64, now time.Time) (j *RetainedJob, why string) {
+func (r RetentionRules) Excess(a *Archive, owner string, room int64, now time.Time) (j *RetainedJob, why string) {
 	if own := a.byOwner[owner]; own != nil {
 		oldest := own.Front().Value.(*RetainedJob)
 		if r.Jobs >= 0 && own.Len() > r.Jobs {

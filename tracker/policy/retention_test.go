@@ -41,7 +41,7 @@ func TestTheOldestJobGoesFirstByTheBoundThatIsExceeded(t *testing.T) {
 	} {
 		rules := unbounded
 		c.rules(&rules)
-		j, why := rules.Superfluous(archive(4, "ada", "bob"), "bob", c.room, retentionNow)
+		j, why := rules.Excess(archive(4, "ada", "bob"), "bob", c.room, retentionNow)
 		if why != c.why || j != nil && j.ID != c.id || (j == nil) != (c.id == "") {
 			t.Errorf("%s: %+v goes for %q, want %q for %q", c.name, j, why, c.id, c.why)
 		}

@@ -17,7 +17,7 @@ func (s *Services) GetRecords(req *tilthv1.GetRecordsRequest, stream grpc.Server
 		return err
 	}
 	err = storesync.Get(s.coordinator.Store(), of, keys, func(r *tilthv1.Record) error {
-		if err := records.TooLarge(r); err != nil {
+		if err := records.CheckSize(r); err != nil {
 			s.log.Warn("record left out of an exchange", "error", err)
 			return nil
 		}

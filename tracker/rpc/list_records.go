@@ -20,7 +20,7 @@ func (s *Services) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.Serv
 	}
 	send := func(r *tilthv1.Record) error {
 		r.Target, _ = records.SplitTarget(r.GetTarget())
-		if err := records.TooLarge(r); err != nil {
+		if err := records.CheckSize(r); err != nil {
 			s.log.Warn("record left out of a listing", "error", err)
 			return nil
 		}

@@ -63,7 +63,7 @@ func newAgent(spec *tilthv1.AgentSpec, session string) *agent {
 func (a *agent) name() string { return a.spec.GetName() }
 
 // takesWork reports whether the agent may be given work now.
-func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.failures.CoolsDown(now) }
+func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.failures.InCooldown(now) }
 
 // admit registers an agent and, unless it is gone, its session.
 func (m *Machine) admit(a *agent) {

@@ -18,7 +18,7 @@ func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 		if records.Supersedes(m, best) {
 			p.BestSeconds, p.BestTrace, p.Best = m.GetLatencySeconds(), m.GetCandidate().GetTrace(), Bare(m)
 		}
-	case best != nil && records.Refutes(m) && m.GetCandidate().GetDigest() == best.GetCandidate().GetDigest():
+	case best != nil && records.Disqualifies(m) && m.GetCandidate().GetDigest() == best.GetCandidate().GetDigest():
 		p.BestSeconds, p.BestTrace, p.Best = 0, nil, nil
 	}
 }

@@ -72,9 +72,9 @@ func (m *Machine) canWork(j *job, known *supplies) bool {
 	return reason == 0
 }
 
-// KeepTime counts the time of all jobs, ends jobs whose time budget is spent, and records which jobs are blocked. It
+// ChargeTime counts the time of all jobs, ends jobs whose time budget is spent, and records which jobs are blocked. It
 // must be called at every tick.
-func (c *Change) KeepTime() {
+func (c *Change) ChargeTime() {
 	var over []*job
 	known, next := newSupplies(), time.Time{}
 	for _, j := range c.jobs {
@@ -110,7 +110,7 @@ func (c *Change) StoreTime() {
 func (c *Change) endSpent(j *job) {
 	if l := j.lease; l != nil {
 		l.agent.completed++
-		l.agent.failures.Forgive()
+		l.agent.failures.Reset()
 	}
 	trials := 0
 	for _, p := range j.progress {

@@ -67,7 +67,7 @@ func (m *Machine) supply(known *supplies, of class) *supply {
 	for a := range q.offering {
 		if reason := m.idleFor(a, now); reason == 0 {
 			s.usable++
-			if job := a.failures.From(now); job != "" {
+			if job := a.failures.CooldownJob(now); job != "" {
 				s.coolingDown[job]++
 			}
 		} else {
@@ -89,7 +89,7 @@ func (m *Machine) idleFor(a *agent, now time.Time) tilthv1.WaitReason {
 		return tilthv1.WaitReason_WAIT_REASON_CORDONED
 	case a.device != nil && a.device.quarantine != nil:
 		return tilthv1.WaitReason_WAIT_REASON_QUARANTINED
-	case a.failures.CoolsDown(now):
+	case a.failures.InCooldown(now):
 		return tilthv1.WaitReason_WAIT_REASON_RESTING
 	case a.machineHeldBy != "":
 		return tilthv1.WaitReason_WAIT_REASON_MACHINE

@@ -17,7 +17,7 @@ func (m *Machine) strike(a *agent, w work) (suspect bool) {
 	if what.Builder != "" && !m.othersBuild(w.(*batch)) {
 		what.Builder = ""
 	}
-	return a.failures.Strike(what, counts)
+	return a.failures.AddFailure(what, counts)
 }
 
 // madeFrom describes the work for the cooldown record.

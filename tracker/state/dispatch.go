@@ -64,8 +64,8 @@ func (m *Machine) FindWait(session, name string) (*Waiter, error) {
 	return nil, nil
 }
 
-// GiveUp removes a pending request.
-func (m *Machine) GiveUp(w *Waiter) { w.leave() }
+// CancelWait removes a pending request.
+func (m *Machine) CancelWait(w *Waiter) { w.leave() }
 
 // ServeWaiters dispatches work that was held back by time alone: retries that are due, cooldowns that are over, and
 // work reserved for another agent.
@@ -99,7 +99,7 @@ func (m *Machine) grantNow(a *agent) *Effects {
 func (m *Machine) next(q *queue, a *agent) (w work, charge *policy.Charge, left bool) {
 	now := m.cfg.Clock()
 	allowed := policy.Filter[work]{Item: func(w work) bool {
-		is := !a.failures.CoolsDownFrom(madeFrom(w), now) && !m.betterElsewhere(q, w, a, now) && m.readable(w)
+		is := !a.failures.InCooldownFor(madeFrom(w), now) && !m.betterElsewhere(q, w, a, now) && m.readable(w)
 		left = left || !is
 		return is
 	}}

@@ -11,9 +11,9 @@ import (
 )
 
 // Heartbeat renews an agent's session and the leases that it lists. lost holds leases that the agent should have
-// listed but did not; the caller must take them back with TakeBack. Deadlines are not stored, so a heartbeat writes
+// listed but did not; the caller must requeue them with RequeueLost. Deadlines are not stored, so a heartbeat writes
 // nothing; they start over after a restart.
-func (m *Machine) Heartbeat(req *tilthv1.HeartbeatRequest) (response *tilthv1.HeartbeatResponse, lost Lost, err error) {
+func (m *Machine) Heartbeat(req *tilthv1.HeartbeatRequest) (response *tilthv1.HeartbeatResponse, lost LostLeases, err error) {
 	a, err := m.live(req.GetSession())
 	if err != nil {
 		return nil, nil, err
@@ -26,11 +26,11 @@ func (m *Machine) Heartbeat(req *tilthv1.HeartbeatRequest) (response *tilthv1.He
 	return response, m.unheard(a), nil
 }
 
-// Lost are leases that their agent no longer holds although it is alive.
-type Lost []*lease
+// LostLeases are leases that their agent no longer holds although it is alive.
+type LostLeases []*lease
 
-// TakeBack requeues the work of lost leases.
-func (c *Change) TakeBack(lost Lost) {
+// RequeueLost requeues the work of lost leases.
+func (c *Change) RequeueLost(lost LostLeases) {
 	for _, l := range lost {
 		if l.agent.leases[l.work.subject()] == l { // an earlier lease may have ended its job
 			c.takeBack(l)

@@ -189,7 +189,7 @@ func (c *Change) Finish(lease *tilthv1.LeaseToken, state tilthv1.JobState, reaso
 	}
 	j.finishedBy = j.lease.proto()
 	j.lease.agent.completed++
-	j.lease.agent.failures.Forgive()
+	j.lease.agent.failures.Reset()
 	c.end(j, state, reason)
 	return true
 }

@@ -140,8 +140,8 @@ func Stale(call string, token *tilthv1.LeaseToken) error {
 	return RefuseOf(StaleLease, call, "lease of %q, attempt %d, is no longer held: drop the work", token.GetSubject(), token.GetAttempt())
 }
 
-// GiveBack returns a lease without blame. It is a no-op if the lease is no longer held.
-func (c *Change) GiveBack(token *tilthv1.LeaseToken, why string) {
+// ReturnLease returns a lease without blame. It is a no-op if the lease is no longer held.
+func (c *Change) ReturnLease(token *tilthv1.LeaseToken, why string) {
 	if w := c.lookUp(token); w != nil {
 		c.giveBack(w, why)
 	}

@@ -130,7 +130,7 @@ const blamelessAttempts = 4
 func (c *Change) succeed(b *batch) {
 	l := b.lease
 	l.agent.completed++
-	l.agent.failures.Forgive()
+	l.agent.failures.Reset()
 	b.settle()
 	delete(b.job.fruitless, b.stage)
 	c.release(b)

@@ -96,8 +96,8 @@ func New(cfg Config) *Machine {
 	}
 }
 
-// UntilSpent returns the time until the first budget runs out if nothing changes; ok is false if none will.
-func (m *Machine) UntilSpent() (wait time.Duration, ok bool) {
+// UntilBudgetSpent returns the time until the first budget runs out if nothing changes; ok is false if none will.
+func (m *Machine) UntilBudgetSpent() (wait time.Duration, ok bool) {
 	return m.nextSpent.Sub(m.cfg.Clock()), !m.nextSpent.IsZero()
 }
 

@@ -40,7 +40,7 @@ func TestStateInvariantsHoldForAnyOperations(t *testing.T) {
 			"build":   func(*rapid.T) { w.build(rapid.IntRange(0, 3).Draw(t, "build")) },
 			"measure": func(*rapid.T) { w.measure(rapid.IntRange(0, 3).Draw(t, "measurement")) },
 			"return": func(*rapid.T) {
-				w.anyHeld(whatever, func(r *lent) { w.do(func(c *Change) { c.GiveBack(r.GetLease(), "returned") }) })
+				w.anyHeld(whatever, func(r *lent) { w.do(func(c *Change) { c.ReturnLease(r.GetLease(), "returned") }) })
 			},
 			"leave": func(*rapid.T) { w.anySession(func(s string) { w.do(func(c *Change) { c.Leave(s) }) }) },
 			"time": func(*rapid.T) {
@@ -93,7 +93,7 @@ func conv() []*tilthv1.TaskSpec {
 // prepare queries the store for a submission that is made later. The job may be created and end meanwhile.
 func (w *world) prepare() {
 	s, key := w.submission()
-	if err := s.LookUp(w.requested, w.m.Lapsed()); err != nil {
+	if err := s.LookUp(w.requested, w.m.EndedCount()); err != nil {
 		w.Fatal(err)
 	}
 	w.prepared[key] = s
@@ -335,7 +335,7 @@ func (w *world) anyDevice(do func(*Change, string)) {
 func (w *world) giveUp() {
 	for _, session := range w.sessions() {
 		for waiter := range w.m.sessions[session].waiters {
-			w.m.GiveUp(waiter)
+			w.m.CancelWait(waiter)
 			w.end(waiter)
 			return
 		}

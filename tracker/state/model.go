@@ -143,7 +143,7 @@ func (c *Change) ReportModel(r *Reading) (ok bool, err error) {
 	a := j.lease.agent
 	j.finishedBy = j.lease.proto()
 	a.completed++
-	a.failures.Forgive()
+	a.failures.Reset()
 	if failure != "" {
 		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, clip(failure, maxMessageBytes))
 		return true, nil

@@ -14,8 +14,8 @@ import (
 // droppedAtOnce bounds the jobs dropped by one change.
 const droppedAtOnce = 100
 
-// PassAge drops jobs beyond their maximum age.
-func (c *Change) PassAge() { c.retainOf("") }
+// DropAged drops jobs beyond their maximum age.
+func (c *Change) DropAged() { c.retainOf("") }
 
 // Retain drops a bounded number of an owner's ended jobs beyond its limits. An empty owner means all owners together.
 func (c *Change) Retain(owner string) { c.retainOf(owner) }
@@ -44,7 +44,7 @@ func (c *Change) superfluous(owner string) (j *policy.RetainedJob, why string) {
 		room = max(may-c.usageOf(owner).StoredBytes, 0)
 	}
 	rules := policy.RetentionRules{Retention: c.cfg.Keep, Ended: c.cfg.Limits.Ended, EndedBytes: c.cfg.Limits.EndedBytes}
-	return rules.Superfluous(c.archive, owner, room, c.cfg.Now())
+	return rules.Excess(c.archive, owner, room, c.cfg.Now())
 }
 
 // dropEnded drops a job. Its events are swept later; its records stay.

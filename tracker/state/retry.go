@@ -75,7 +75,7 @@ func (*Machine) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool 
 		if asked++; asked > maxOthersAsked {
 			return false
 		}
-		if other.takesWork(now) && !other.failures.CoolsDownFrom(madeFrom(w), now) && !slices.Contains(h.failedBy, other.name()) {
+		if other.takesWork(now) && !other.failures.InCooldownFor(madeFrom(w), now) && !slices.Contains(h.failedBy, other.name()) {
 			return true
 		}
 	}

@@ -96,7 +96,7 @@ func (c *Change) finishRun(j *job, req *tilthv1.ReportRunRequest) error {
 	}
 	j.finishedBy = j.lease.proto()
 	a.completed++
-	a.failures.Forgive()
+	a.failures.Reset()
 	if req.GetFailure() != "" {
 		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, clip(req.GetFailure(), maxMessageBytes))
 		return nil

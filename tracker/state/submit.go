@@ -31,11 +31,12 @@ func NewSubmission(requestID string, spec *tilthv1.JobSpec, progress []*tilthv1.
 	}
 }
 
-// Lapsed counts the jobs that ended or were dropped. While it is unchanged, no request has left the machine's memory.
-func (m *Machine) Lapsed() uint64 { return m.lapsed }
+// EndedCount counts the jobs that ended or were dropped. While it is unchanged, no request has left the machine's
+// memory.
+func (m *Machine) EndedCount() uint64 { return m.lapsed }
 
-// LookUp finds the job that an earlier call created. It may be slow. The result is valid while the machine's Lapsed
-// equals lapsed; otherwise Submit looks it up again.
+// LookUp finds the job that an earlier call created. It may be slow. The result is valid while the machine's
+// EndedCount equals lapsed; otherwise Submit looks it up again.
 func (s *Submission) LookUp(requested func(owner, requestID string) (jobID string, err error), lapsed uint64) error {
 	before, err := requested(s.owner, s.id)
 	if err != nil && !errors.Is(err, records.ErrNotFound) {

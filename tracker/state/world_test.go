@@ -183,13 +183,13 @@ func (w *world) pass(d time.Duration, s signs) {
 				if err != nil {
 					w.Fatal(err)
 				}
-				w.do(func(c *Change) { c.TakeBack(lost) })
+				w.do(func(c *Change) { c.RequeueLost(lost) })
 			}
 		}
 		w.do((*Change).Expire)
-		w.do((*Change).KeepTime)
+		w.do((*Change).ChargeTime)
 		w.do((*Change).EndTurns)
-		w.do((*Change).PassAge)
+		w.do((*Change).DropAged)
 		w.m.ServeWaiters()
 		w.carryOut()
 	}

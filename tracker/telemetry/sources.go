@@ -44,8 +44,8 @@ type Store interface {
 
 // Remote is the part of a database server that metrics need.
 type Remote interface {
-	// Away returns why the server is unavailable, or nil.
-	Away() error
+	// Unavailable returns why the server is unavailable, or nil.
+	Unavailable() error
 }
 
 // File is the part of a records file that metrics need.

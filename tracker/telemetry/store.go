@@ -67,7 +67,7 @@ func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
 		tell(s.damaged, prometheus.CounterValue, float64(file.Damaged()))
 	}
 	remote := s.from.Remote
-	tell(s.away, prometheus.GaugeValue, flag(remote != nil && remote.Away() != nil))
+	tell(s.away, prometheus.GaugeValue, flag(remote != nil && remote.Unavailable() != nil))
 	stats := s.from.Artifacts()
 	tell(s.artifactsAway, prometheus.GaugeValue, flag(stats.Away))
 	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))

@@ -118,7 +118,7 @@ var deviceActions = []action{
 // jobActions returns the actions that apply to a job and that the caller may take.
 func (s *Site) jobActions(r *http.Request, j *tilthv1.Job) (out []string) {
 	for _, a := range jobActions {
-		if a.onJob(j) && s.Door.May(r, a.Method, j.GetSpec().GetOwner()) {
+		if a.onJob(j) && s.Auth.May(r, a.Method, j.GetSpec().GetOwner()) {
 			out = append(out, a.Name)
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Site) jobActions(r *http.Request, j *tilthv1.Job) (out []string) {
 
 func (s *Site) deviceActions(r *http.Request, d *tilthv1.Device) (out []string) {
 	for _, a := range deviceActions {
-		if a.onDevice(d) && s.Door.May(r, a.Method, "") {
+		if a.onDevice(d) && s.Auth.May(r, a.Method, "") {
 			out = append(out, a.Name)
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Site) form(w http.ResponseWriter, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return status.Errorf(codes.InvalidArgument, "read the form: %v", err)
 	}
-	return s.Door.CheckForm(r, r.PostForm.Get("form_token"))
+	return s.Auth.CheckForm(r, r.PostForm.Get("form_token"))
 }
 
 // signInPage is the sign-in form.
@@ -233,11 +233,11 @@ func localPath(next string) string {
 }
 
 func (s *Site) signInForm(w http.ResponseWriter, r *http.Request) error {
-	if !s.Door.SignsIn() {
+	if !s.Auth.SignsIn() {
 		return status.Error(codes.NotFound, "this tracker takes no tokens: there is nothing to sign in to")
 	}
 	return s.render(w, r, http.StatusOK, "signin", layout{Title: "Sign in", Page: signInPage{
-		Next: localPath(r.URL.Query().Get("next")), Issuer: s.Door.Issuer(),
+		Next: localPath(r.URL.Query().Get("next")), Issuer: s.Auth.Issuer(),
 	}})
 }
 
@@ -246,10 +246,10 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	next := localPath(r.PostForm.Get("next"))
-	if err := s.Door.SignIn(w, r, r.PostForm.Get("token")); err != nil {
+	if err := s.Auth.SignIn(w, r, r.PostForm.Get("token")); err != nil {
 		code := httpCodes[status.Code(err)]
 		return s.render(w, r, max(code, http.StatusBadRequest), "signin", layout{
-			Title: "Sign in", Page: signInPage{Next: next, Message: status.Convert(err).Message(), Issuer: s.Door.Issuer()},
+			Title: "Sign in", Page: signInPage{Next: next, Message: status.Convert(err).Message(), Issuer: s.Auth.Issuer()},
 		})
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
@@ -260,7 +260,7 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := s.form(w, r); err != nil {
 		return err
 	}
-	s.Door.SignOut(w, r)
+	s.Auth.SignOut(w, r)
 	http.Redirect(w, r, signInPath, http.StatusSeeOther)
 	return nil
 }

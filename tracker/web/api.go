@@ -76,7 +76,7 @@ func newAPI(cfg Config) http.Handler {
 			&lines{runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitUnpopulated: true}}, bounds}),
 		// The call is refused by its role; until then nothing is decoded for a caller without it.
 		runtime.WithMetadata(func(ctx context.Context, r *http.Request) metadata.MD {
-			if method, _ := runtime.RPCMethod(ctx); !cfg.Door.HasRole(r, method) {
+			if method, _ := runtime.RPCMethod(ctx); !cfg.Auth.HasRole(r, method) {
 				_, _ = io.Copy(io.Discard, r.Body) // so that the answer is read
 			}
 			return nil
@@ -122,7 +122,7 @@ func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseW
 	if err := checkQuery(r); err != nil {
 		return w, nil, err
 	}
-	if err := s.Door.CheckCall(r); err != nil {
+	if err := s.Auth.CheckCall(r); err != nil {
 		return w, nil, err
 	}
 	// A form on another site cannot send this content type.

@@ -33,8 +33,8 @@ func Public() []string {
 // maxQueryBytes bounds the query of a URL.
 const maxQueryBytes = 4 << 10
 
-// Door authenticates and authorizes the users of pages. Errors are gRPC statuses.
-type Door interface {
+// Authenticator authenticates and authorizes the users of pages. Errors are gRPC statuses.
+type Authenticator interface {
 	// SignsIn reports whether users sign in with tokens, InSession whether a request belongs to a session.
 	SignsIn() bool
 	InSession(r *http.Request) bool
@@ -59,7 +59,7 @@ type Door interface {
 type Config struct {
 	// Conn leads to the tracker's services. The context of a request identifies the caller.
 	Conn grpc.ClientConnInterface
-	Door Door
+	Auth Authenticator
 	// UploadDir returns a folder for files with the suffix .upload that are being received.
 	UploadDir func() string
 	// Upload stores the file at path as an artifact, on behalf of the caller of the request with the context.

@@ -134,7 +134,7 @@ func (s *Site) writeChanges(w http.ResponseWriter, r *http.Request, regularly bo
 		case <-pace.C:
 			due = changes
 		case <-look.C:
-			if s.Door.Valid(r) != nil {
+			if s.Auth.Valid(r) != nil {
 				return nil
 			}
 			line := ": nothing changed\n\n"

@@ -141,7 +141,7 @@ func (s *Site) compareContents(r *http.Request, packages []packageRow) *compared
 		return nil
 	}
 	c := &comparedContents{}
-	if !s.Door.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
+	if !s.Auth.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
 		c.Failures = []string{"What is in packages is for clients and admins."}
 		return c
 	}
@@ -258,7 +258,7 @@ func (s *Site) packagesOf(r *http.Request, j *tilthv1.Job) (out []packageRow) {
 	results := j.GetResult().GetPackages()
 	for i, p := range j.GetSpec().GetRun().GetPackages() {
 		row := packageRow{Name: p.GetName(), Digest: p.GetArtifact().GetDigest()}
-		if s.Door.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
+		if s.Auth.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
 			row.Link = fmt.Sprintf("/jobs/%s/packages/%d", j.GetId(), i)
 		}
 		if i < len(results) {

@@ -9,14 +9,14 @@ import (
 )
 
 // openDoor permits everything.
-type openDoor struct{ Door }
+type openDoor struct{ Authenticator }
 
 func (openDoor) May(*http.Request, string, string) bool { return true }
 
 // TestAComparisonWaitsForItsTurnWhileItIsWanted checks that cancelled requests stop waiting to read packages, and
 // running ones keep their turn.
 func TestAComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
-	s := New(Config{Door: openDoor{}})
+	s := New(Config{Auth: openDoor{}})
 	for range maxComparisons {
 		s.comparisons <- struct{}{}
 	}

@@ -111,8 +111,8 @@ func checkQuery(r *http.Request) error {
 // render writes a page.
 func (s *Site) render(w http.ResponseWriter, r *http.Request, code int, page string, l layout) error {
 	id, _ := access.From(r.Context())
-	l.Who, l.Role, l.InSession, l.Now = id.Name, string(id.Role), s.Door.InSession(r), s.Now()
-	l.FormToken = s.Door.FormToken(r)
+	l.Who, l.Role, l.InSession, l.Now = id.Name, string(id.Role), s.Auth.InSession(r), s.Now()
+	l.FormToken = s.Auth.FormToken(r)
 	var out bytes.Buffer
 	if err := templates()[page].Execute(&out, l); err != nil {
 		return status.Errorf(codes.Internal, "show the page: %v", err)

@@ -47,7 +47,7 @@ func (s *Site) tuneForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Site) mayTune(r *http.Request) error {
-	if s.Door.May(r, tilthv1.ArtifactService_UploadArtifact_FullMethodName, "") && s.Door.May(r, tilthv1.JobService_SubmitJob_FullMethodName, "") {
+	if s.Auth.May(r, tilthv1.ArtifactService_UploadArtifact_FullMethodName, "") && s.Auth.May(r, tilthv1.JobService_SubmitJob_FullMethodName, "") {
 		return nil
 	}
 	return status.Error(codes.PermissionDenied, "models are tuned for clients and admins")
@@ -85,7 +85,7 @@ func (s *Site) tune(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Site) tuneModel(w http.ResponseWriter, r *http.Request, fields map[string]string, model *multipart.Part) error {
-	if err := s.Door.CheckForm(r, fields["form_token"]); err != nil {
+	if err := s.Auth.CheckForm(r, fields["form_token"]); err != nil {
 		return err
 	}
 	minutes, err := strconv.Atoi(fields["minutes"])

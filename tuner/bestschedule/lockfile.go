@@ -99,9 +99,9 @@ func (l *LockFile) Write(path string) error {
 	})
 }
 
-// Obey replaces the choices of tasks that are in the lock for a target and adds the others to it; added is
+// Apply replaces the choices of tasks that are in the lock for a target and adds the others to it; added is
 // their number. It returns an error if a schedule does not fit its task or needs a higher numerics level.
-func (l *LockFile) Obey(target string, tasks []program.Task, numerics schedule.Numerics, choices []aot.Choice) (added int, err error) {
+func (l *LockFile) Apply(target string, tasks []program.Task, numerics schedule.Numerics, choices []aot.Choice) (added int, err error) {
 	entries := l.Targets[target]
 	if entries == nil {
 		entries = map[string]LockEntry{}

@@ -48,7 +48,7 @@ func TestALockIsObeyedAndCompleted(t *testing.T) {
 	list, choices := tasks(t)
 	choices[0].Origin, choices[0].LatencySeconds, choices[0].RelativeError = "tuned", 1e-6, 1e-7
 	choices[0].Record = &aot.Record{Key: "0102", Candidate: "03", MeasuredAt: "2026-01-02T03:04:05Z"}
-	if added, err := l.Obey(machine, list[:1], schedule.Strict, choices[:1]); added != 1 || err != nil {
+	if added, err := l.Apply(machine, list[:1], schedule.Strict, choices[:1]); added != 1 || err != nil {
 		t.Fatalf("%d added, %v", added, err)
 	}
 	if err := l.Write(path); err != nil {
@@ -59,7 +59,7 @@ func TestALockIsObeyedAndCompleted(t *testing.T) {
 	}
 	want := slices.Clone(choices)
 	choices[0] = aot.Choice{Origin: "default"}
-	added, err := l.Obey(machine, list, schedule.Strict, choices)
+	added, err := l.Apply(machine, list, schedule.Strict, choices)
 	if added != 1 || err != nil || !l.Has(machine, list) {
 		t.Fatalf("%d added, %v", added, err)
 	}
@@ -79,7 +79,7 @@ func TestALockThatDoesNotFitIsRefused(t *testing.T) {
 		"of another shape": "tilth-trace 1\nsplit 7 0 2 0\n",
 	} {
 		l := &LockFile{Version: version, Targets: map[string]map[string]LockEntry{machine: {list[0].Workload.Digest(): {Task: "first", Trace: text}}}}
-		if _, err := l.Obey(machine, list, schedule.Strict, choices); err == nil || !strings.Contains(err.Error(), "schedule of first") || !strings.Contains(err.Error(), "remove its entry") {
+		if _, err := l.Apply(machine, list, schedule.Strict, choices); err == nil || !strings.Contains(err.Error(), "schedule of first") || !strings.Contains(err.Error(), "remove its entry") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -99,10 +99,10 @@ output t2
 	list := []program.Task{{Name: "conv", Workload: w}}
 	entries := map[string]LockEntry{w.Digest(): {Task: "conv", Trace: "tilth-trace 1\nwinograd 0 4\n"}}
 	l := &LockFile{Version: version, Targets: map[string]map[string]LockEntry{machine: entries}}
-	if _, err := l.Obey(machine, list, schedule.Default, make([]aot.Choice, 1)); err != nil {
+	if _, err := l.Apply(machine, list, schedule.Default, make([]aot.Choice, 1)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Obey(machine, list, schedule.Strict, make([]aot.Choice, 1))
+	_, err = l.Apply(machine, list, schedule.Strict, make([]aot.Choice, 1))
 	if err == nil || !strings.Contains(err.Error(), "schedule of conv needs --numerics default") {
 		t.Errorf("the error is %v", err)
 	}
@@ -141,7 +141,7 @@ func TestALockOfVersion1IsReadAndWrittenAsVersion2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added, err := l.Obey(machine, list, schedule.Strict, choices)
+	added, err := l.Apply(machine, list, schedule.Strict, choices)
 	if err != nil || added != 1 || choices[0].Origin != "tuned" || choices[0].LatencySeconds != 0.5 {
 		t.Fatalf("%d added, %+v, %v", added, choices[0], err)
 	}
@@ -163,7 +163,7 @@ func FuzzLock(f *testing.F) {
 			return
 		}
 		list, choices := tasks(t)
-		if _, err := l.Obey("m", list, schedule.Strict, choices); err == nil && !l.Has("m", list) {
+		if _, err := l.Apply("m", list, schedule.Strict, choices); err == nil && !l.Has("m", list) {
 			t.Error("a lock that was obeyed lacks tasks")
 		}
 	})

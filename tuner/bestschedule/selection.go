@@ -407,14 +407,14 @@ func (c *chooser) learn(ctx context.Context) error {
 
 // guesses returns the guesses of the cost model, or none if there is nothing to learn from. If the model
 // cannot be trained, only its guesses are missing.
-func (c *chooser) guesses(ctx context.Context, s *searchspace.Space) ([]transfer.Guess, error) {
+func (c *chooser) guesses(ctx context.Context, s *searchspace.Space) ([]transfer.Prediction, error) {
 	if c.Learn == nil {
 		return nil, nil
 	}
 	if err := c.learn(ctx); err != nil {
 		return nil, err
 	}
-	guesses, err := c.history.Guesses(s)
+	guesses, err := c.history.Predictions(s)
 	if err != nil {
 		c.log.Warn("the cost model cannot be used, using default schedules", "error", err)
 		return nil, nil

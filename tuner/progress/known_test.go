@@ -77,7 +77,7 @@ func TestTasksWithoutARightCandidateSayWhy(t *testing.T) {
 		e.GetTrial().GetMeasurement().Message = failure.message
 		tally.Add(e)
 	}
-	if !tally.NothingRight() {
+	if !tally.NoneCorrect() {
 		t.Error("something is said to be right")
 	}
 	tally.State = tilthv1.JobState_JOB_STATE_DONE
@@ -101,7 +101,7 @@ func TestTasksWithoutARightCandidateSayWhy(t *testing.T) {
 		t.Errorf("messages are %v", m)
 	}
 	tally.Add(trial(9, 1, 0, "right", 0.003, 0.003, none))
-	if tally.NothingRight() {
+	if tally.NoneCorrect() {
 		t.Error("nothing is said to be right")
 	}
 }

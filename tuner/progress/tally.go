@@ -175,8 +175,8 @@ func (t *Tally) Paused() bool { return t.State == tilthv1.JobState_JOB_STATE_PAU
 // Waits returns why the job makes no progress, or "".
 func (t *Tally) Waits() string { return t.Status.GetWait().GetMessage() }
 
-// NothingCame reports whether no trial was measured and no task has an earlier correct one.
-func (t *Tally) NothingCame() bool {
+// NoneMeasured reports whether no trial was measured and no task has an earlier correct one.
+func (t *Tally) NoneMeasured() bool {
 	for i := range t.Tasks {
 		if t.Tasks[i].BestSeconds > 0 {
 			return false
@@ -185,8 +185,8 @@ func (t *Tally) NothingCame() bool {
 	return t.Trials() == 0
 }
 
-// NothingRight reports whether there were trials, but no correct one of any task, including earlier ones.
-func (t *Tally) NothingRight() bool {
+// NoneCorrect reports whether there were trials, but no correct one of any task, including earlier ones.
+func (t *Tally) NoneCorrect() bool {
 	for i := range t.Tasks {
 		if t.Tasks[i].BestSeconds > 0 {
 			return false

@@ -64,7 +64,7 @@ func count(t *testing.T, path string) (n int64) {
 	}
 	to := storesync.Options{Dry: true}
 	err := ReadLines(path, nil, func(next func() (*tilthv1.Record, error)) error {
-		r, err := storesync.SyncLines(t.Context(), next, storesync.Nothing{}, to)
+		r, err := storesync.SyncLines(t.Context(), next, storesync.EmptySide{}, to)
 		n = int64(r.Sent)
 		return err
 	})

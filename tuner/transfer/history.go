@@ -130,7 +130,7 @@ type group struct {
 func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
 	c := &Collector{own: own, targets: map[string]*target.Target{}, watts: map[string]float64{}, groups: map[string]*group{}}
 	for _, t := range siblings {
-		if own.Resembles(t) {
+		if own.SameArchitecture(t) {
 			c.targets[t.Fingerprint()] = t
 		}
 	}

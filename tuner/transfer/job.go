@@ -50,8 +50,8 @@ func (v *View) Known() []Trial {
 	return v.job.history.known(v.digest)
 }
 
-// Near returns points that were fast for similar workloads, most promising first.
-func (v *View) Near() []searchspace.Point {
+// Similar returns points that were fast for similar workloads, most promising first.
+func (v *View) Similar() []searchspace.Point {
 	if v.job.history == nil {
 		return nil
 	}
@@ -115,8 +115,8 @@ func step(n int) int {
 	return at
 }
 
-// Guess is a schedule that was never measured.
-type Guess struct {
+// Prediction is a schedule that was never measured.
+type Prediction struct {
 	Point    searchspace.Point
 	Schedule *schedule.Schedule
 	// Seconds is the predicted latency.
@@ -133,9 +133,9 @@ const (
 	guessGain = 1.05
 )
 
-// Guesses returns the schedule that the model predicts to be fastest for each algorithm of a space with a
+// Predictions returns the schedule that the model predicts to be fastest for each algorithm of a space with a
 // legal point. It returns none if there are no measurements. The same history gives the same guesses.
-func (h *History) Guesses(s *searchspace.Space) ([]Guess, error) {
+func (h *History) Predictions(s *searchspace.Space) ([]Prediction, error) {
 	if h == nil {
 		return nil, nil
 	}
@@ -174,12 +174,12 @@ func (h *History) promising(s *searchspace.Space) []searchspace.Point {
 }
 
 // predicted returns guesses for the points that apply, in order.
-func (h *History) predicted(s *searchspace.Space, m *costmodel.Model, points []searchspace.Point) ([]Guess, error) {
-	var list []Guess
+func (h *History) predicted(s *searchspace.Space, m *costmodel.Model, points []searchspace.Point) ([]Prediction, error) {
+	var list []Prediction
 	var rows []Row
 	for _, p := range points {
 		if sch, err := s.Apply(p); err == nil {
-			list, rows = append(list, Guess{Point: p, Schedule: sch}), append(rows, Describe(s, p, sch))
+			list, rows = append(list, Prediction{Point: p, Schedule: sch}), append(rows, Describe(s, p, sch))
 		}
 	}
 	times, err := m.Times(rows)

@@ -164,7 +164,7 @@ func TestNoHistoryIsFine(t *testing.T) {
 	}
 	for _, h := range []*History{nil, NewHistory(machine(t, 1), nil)} {
 		v := NewJob(h).View(s)
-		if len(v.Known()) > 0 || len(v.Near()) > 0 || len(v.Times(nil)) > 0 || v.job.Err() != nil {
+		if len(v.Known()) > 0 || len(v.Similar()) > 0 || len(v.Times(nil)) > 0 || v.job.Err() != nil {
 			t.Error("it knows something")
 		}
 	}

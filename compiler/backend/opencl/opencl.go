@@ -17,7 +17,7 @@ import (
 )
 
 // Backend implements backend.Backend.
-type Backend struct{ modulefile.Driven }
+type Backend struct{ modulefile.DriverBackend }
 
 // Name implements backend.Devices.
 func (Backend) Name() string { return name }

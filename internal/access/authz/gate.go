@@ -56,7 +56,7 @@ type Config struct {
 	OIDC *oidc.Verifier
 	// Certificates accepts verified client certificates as identities.
 	Certificates bool
-	// PassesOn stores the tokens of browser sessions, for PassOn.
+	// PassesOn stores the tokens of browser sessions, for ForwardedAuthorization.
 	PassesOn bool
 	// Audit is the audit log; nil = no audit log.
 	Audit *access.AuditLog

@@ -62,10 +62,10 @@ func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
 	})
 }
 
-// PassOn returns the Authorization header that identifies the caller of a page to another tracker of the farm. It is
-// empty on an open tracker. It fails with UNAUTHENTICATED for a caller identified by a certificate, which only its
-// holder can present.
-func (g *Gate) PassOn(ctx context.Context) (authorization string, err error) {
+// ForwardedAuthorization returns the Authorization header that identifies the caller of a page to another tracker of
+// the farm. It is empty on an open tracker. It fails with UNAUTHENTICATED for a caller identified by a certificate,
+// which only its holder can present.
+func (g *Gate) ForwardedAuthorization(ctx context.Context) (authorization string, err error) {
 	by, is := ctx.Value(pageKey{}).(caller)
 	switch {
 	case g.open() || !is:

@@ -78,7 +78,7 @@ func (g *Gate) byHeader(ctx context.Context, c caller, p proof) (caller, error) 
 	if p.waits {
 		return g.byIssuer(c, text, func() (*oidc.Token, error) { return g.cfg.OIDC.Verify(ctx, text, g.cfg.Now()) })
 	}
-	return g.byIssuer(c, text, func() (*oidc.Token, error) { return g.cfg.OIDC.VerifyNow(text, g.cfg.Now()) })
+	return g.byIssuer(c, text, func() (*oidc.Token, error) { return g.cfg.OIDC.VerifyWithoutWaiting(text, g.cfg.Now()) })
 }
 
 // byToken identifies the caller by a token of the farm.
@@ -113,7 +113,7 @@ func isRetryLater(err error) bool {
 // byIssuer identifies the caller by a token of the issuer. Checking a signature is expensive, so an address with too
 // many unauthenticated calls has to wait with a new token.
 func (g *Gate) byIssuer(c caller, text string, verify func() (*oidc.Token, error)) (caller, error) {
-	if wait := g.unauthenticatedWait(c.from); wait > 0 && !g.cfg.OIDC.Remembers(text) {
+	if wait := g.unauthenticatedWait(c.from); wait > 0 && !g.cfg.OIDC.IsCached(text) {
 		return c, tooOften(hostOf(c.from), "with tokens", wait)
 	}
 	t, err := verify()

@@ -88,7 +88,7 @@ func TestAnIssuersTokenIsPassedOn(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/jobs", nil)
 	r.Header.Set("Authorization", want)
 	g.HTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if got, err := g.PassOn(r.Context()); got != want || err != nil {
+		if got, err := g.ForwardedAuthorization(r.Context()); got != want || err != nil {
 			t.Errorf("passed on: %q, %v, want %q", got, err, want)
 		}
 		want = ""
@@ -118,7 +118,7 @@ func TestAFloodOfTokensIsNotChecked(t *testing.T) {
 	}
 	late := client("bob")
 	err := call("192.0.2.1:2", late)
-	if _, is := wire.RetryAfter(err); !is || wire.Reason(err) != wire.ReasonRate || g.cfg.OIDC.Remembers(late.Get("authorization")[0][len("Bearer "):]) {
+	if _, is := wire.RetryAfter(err); !is || wire.Reason(err) != wire.ReasonRate || g.cfg.OIDC.IsCached(late.Get("authorization")[0][len("Bearer "):]) {
 		t.Errorf("a good token that is new, from the same address: %v", err)
 	}
 	for name, err := range map[string]error{

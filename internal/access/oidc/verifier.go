@@ -95,8 +95,8 @@ func (v *Verifier) Verify(ctx context.Context, text string, now time.Time) (*Tok
 	return v.judge(text, now, func(id string, a jose.SignatureAlgorithm) (*key, error) { return v.keys.find(ctx, id, a) })
 }
 
-// VerifyNow is like Verify but never waits: it returns an error that wraps ErrKeysPending instead.
-func (v *Verifier) VerifyNow(text string, now time.Time) (*Token, error) {
+// VerifyWithoutWaiting is like Verify but never waits: it returns an error that wraps ErrKeysPending instead.
+func (v *Verifier) VerifyWithoutWaiting(text string, now time.Time) (*Token, error) {
 	return v.judge(text, now, v.keys.findNow)
 }
 
@@ -119,8 +119,8 @@ func (v *Verifier) judge(text string, now time.Time, find finder) (*Token, error
 	return t, nil
 }
 
-// Remembers reports whether the token was verified before, so that its signature need not be checked again.
-func (v *Verifier) Remembers(text string) bool { return v.recall(sha256.Sum256([]byte(text))) != nil }
+// IsCached reports whether the token was verified before, so that its signature need not be checked again.
+func (v *Verifier) IsCached(text string) bool { return v.recall(sha256.Sum256([]byte(text))) != nil }
 
 // Valid returns an error if a verified token is no longer valid.
 func (v *Verifier) Valid(t *Token, now time.Time) error {

@@ -126,7 +126,7 @@ func (u *Updater) logOnce(err error) {
 		u.lastProblem = ""
 		return
 	}
-	if words := wire.Words(err); words != u.lastProblem {
+	if words := wire.ErrorText(err); words != u.lastProblem {
 		u.lastProblem = words
 		u.cfg.Logger.Warn("the release that the tracker offers is not taken", "error", words)
 	}

@@ -39,8 +39,8 @@ type addressError struct{ error }
 
 func (e *addressError) Unwrap() error { return e.error }
 
-// WrongAddress reports whether an error means a wrong address or wrong credentials, which retries cannot fix.
-func WrongAddress(err error) bool {
+// IsAddressError reports whether an error means a wrong address or wrong credentials, which retries cannot fix.
+func IsAddressError(err error) bool {
 	_, is := errors.AsType[*addressError](err)
 	return is
 }

@@ -322,8 +322,8 @@ func TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse(t *testing.T) {
 		}
 	}
 	eventually(t, "listed", func() bool { return s.Stats().Files == len(needed)+1 })
-	if s.Away() != nil {
-		t.Errorf("it is taken for away: %v", s.Away())
+	if s.Unavailable() != nil {
+		t.Errorf("it is taken for away: %v", s.Unavailable())
 	}
 }
 
@@ -345,7 +345,7 @@ func TestAnObjectStoreThatRenewsNothingIsAway(t *testing.T) {
 	}
 	c.forward(10 * time.Minute)
 	runOpen(t, s)
-	eventually(t, "known to be away", func() bool { return errors.Is(s.Away(), artifact.ErrAway) })
+	eventually(t, "known to be away", func() bool { return errors.Is(s.Unavailable(), artifact.ErrAway) })
 }
 
 // TestOwnersOfSharedArtifactsAreKnown pins and unpins artifacts that another tracker accounts for.
@@ -602,7 +602,7 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 	if err := <-ended; !errors.Is(err, artifact.ErrAway) {
 		t.Errorf("the upload ended with %v", err)
 	}
-	eventually(t, "known to be away", func() bool { return s.Away() != nil })
+	eventually(t, "known to be away", func() bool { return s.Unavailable() != nil })
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -629,7 +629,7 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 	if err := s.Send(t.Context(), up.Digest, int64(got.Len()), take); err != nil || got.String() != content {
 		t.Errorf("got %d bytes, %v", got.Len(), err)
 	}
-	eventually(t, "known to be back", func() bool { return s.Away() == nil })
+	eventually(t, "known to be back", func() bool { return s.Unavailable() == nil })
 	if len(s.damaged) > 0 {
 		t.Error("something is taken for damaged")
 	}

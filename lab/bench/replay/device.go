@@ -119,14 +119,14 @@ func (d *device) defaultShare() float64 {
 
 // guessShare returns the share that the schedule guessed from other workloads reaches, without a trial.
 func (p *past) guessShare(k int) (float64, error) {
-	guesses, err := p.others[k]().Guesses(p.devices[k].space)
+	guesses, err := p.others[k]().Predictions(p.devices[k].space)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", p.devices[k].set.Task, err)
 	}
 	if len(guesses) == 0 {
 		return p.devices[k].defaultShare(), nil
 	}
-	best := slices.MinFunc(guesses, func(a, b transfer.Guess) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	best := slices.MinFunc(guesses, func(a, b transfer.Prediction) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	return p.devices[k].share(best.Schedule), nil
 }
 

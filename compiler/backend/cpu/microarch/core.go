@@ -35,15 +35,15 @@ const (
 	Across = 15
 )
 
-// Crowded returns the additional cost of a reduction step whose accumulators, row of vectors and broadcast operand
-// exceed the registers: how many of them it spills and reloads, and its minimum cycles, since a sum goes through
-// memory between steps. An instruction could read the operand from memory, but LLVM loads operands that several
-// instructions share. If a loop has two steps, LLVM keeps no accumulator in a register: with AVX-512, a tile of 7 x 4
-// vectors with 32 registers takes twice as long as with one or four steps. Measured on Zen 5 on tiles whose operands
-// fit the first-level cache: with 32-byte vectors, 7 x 2, 8 x 2 and 5 x 3 take 13.4 to 14.8 cycles per step, where
-// the products take 7, 8 and 7.5; with 64-byte vectors, 7 x 4 takes 15.9 instead of 14, and 8 x 4 takes 17.9 instead
-// of 16.
-func Crowded(t *target.Target, accumulators, vectors float64, unroll int64) (loads, cycles float64) {
+// RegisterPressure returns the additional cost of a reduction step whose accumulators, row of vectors and broadcast
+// operand exceed the registers: how many of them it spills and reloads, and its minimum cycles, since a sum goes
+// through memory between steps. An instruction could read the operand from memory, but LLVM loads operands that
+// several instructions share. If a loop has two steps, LLVM keeps no accumulator in a register: with AVX-512, a tile
+// of 7 x 4 vectors with 32 registers takes twice as long as with one or four steps. Measured on Zen 5 on tiles whose
+// operands fit the first-level cache: with 32-byte vectors, 7 x 2, 8 x 2 and 5 x 3 take 13.4 to 14.8 cycles per step,
+// where the products take 7, 8 and 7.5; with 64-byte vectors, 7 x 4 takes 15.9 instead of 14, and 8 x 4 takes 17.9
+// instead of 16.
+func RegisterPressure(t *target.Target, accumulators, vectors float64, unroll int64) (loads, cycles float64) {
 	over := accumulators + vectors + 1 - float64(t.CPU.VectorRegisters)
 	switch {
 	case over <= 0:

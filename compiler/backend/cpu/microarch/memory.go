@@ -79,10 +79,10 @@ func (l Level) Growth(touched, inner, outer, times float64) float64 {
 	return times
 }
 
-// Together returns how many lines at a distance of apart bytes, or a multiple of it, the first-level cache holds at
+// LinesPerSet returns how many lines at a distance of apart bytes, or a multiple of it, the first-level cache holds at
 // the same time, with one way reserved for other data. On x86 the set index comes from the page offset, so a way has
 // the size of a page. Other caches are assumed to have four ways.
-func Together(t *target.Target, apart int64) float64 {
+func LinesPerSet(t *target.Target, apart int64) float64 {
 	line, way := Line(t), int64(4096)
 	if t.CPU.Arch != target.X86 {
 		way = t.CPU.L1DataBytes / 4
@@ -135,9 +135,9 @@ func WindowWaits(t *target.Target) float64 {
 	return 1
 }
 
-// Kept returns the cycles of writing and reading a copy of the given size once, caused by the caches that do not hold
-// both the copy and its source.
-func Kept(t *target.Target, bytes float64) float64 {
+// CopyCycles returns the cycles of writing and reading a copy of the given size once, caused by the caches that do
+// not hold both the copy and its source.
+func CopyCycles(t *target.Target, bytes float64) float64 {
 	lines, cycles := bytes/float64(Line(t)), 0.0
 	for _, l := range Levels(t) {
 		if !l.Pages && 2*lines > l.Capacity {

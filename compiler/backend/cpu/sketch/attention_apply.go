@@ -27,7 +27,7 @@ func (a *attention) family(m *attentionMatrices) searchspace.Family {
 		rows = slices.Compact(rows)
 	}
 	k := &searchspace.Sketch[p]{
-		Open: searchspace.Worth([]searchspace.Parameter[p]{
+		Open: searchspace.WithChoices([]searchspace.Parameter[p]{
 			sketch.Knob("th", func(p *p) *int64 { return &p.rows }, rows...),
 			sketch.Knob("tv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(sketch.CeilDiv(min(a.N, a.E), a.lanes), 1, 2, 3, 4)...),
 			sketch.Knob("block", func(p *p) *int64 { return &p.block }, sketch.AtMost(a.M, 8, 16, 32, 64, 128)...),

@@ -123,7 +123,7 @@ func (x *blocks) multipliesHalves() bool {
 func (x *blocks) open() []searchspace.Parameter[blocksParameters] {
 	type p = blocksParameters
 	vectors := sketch.CeilDiv(x.extents[x.column], x.lanes)
-	return searchspace.Worth([]searchspace.Parameter[p]{
+	return searchspace.WithChoices([]searchspace.Parameter[p]{
 		sketch.Knob("bt", func(p *p) *int64 { return &p.rows }, sketch.AtMost(x.rows(), 1, 2, 3, 4, 5, 6, 8)...),
 		sketch.Knob("bv", func(p *p) *int64 { return &p.vectors }, sketch.AtMost(vectors, 1, 2, 3, 4, 6)...),
 		sketch.Knob("bb", func(p *p) *int64 { return &p.rowTiles }, sketch.AtMost(x.rows(), 1, 4, 16, 1024)...),

@@ -62,7 +62,7 @@ func (f *flat) open() []searchspace.Parameter[elementwiseParameters] {
 	if f.results.Open(f.target) {
 		open = append(open, sketch.Knob(StreamKnob, func(p *p) *int64 { return &p.stream }, 0, 1))
 	}
-	return searchspace.Worth(open)
+	return searchspace.WithChoices(open)
 }
 
 // elementwisePieceStart is the cycles of starting a piece of a row whose first line does not follow the previous one.

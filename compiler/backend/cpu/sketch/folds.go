@@ -219,7 +219,7 @@ func (x *folds) open() []searchspace.Parameter[foldsParameters] {
 	if x.fed {
 		open = append(open, sketch.Knob("ffeed", func(p *p) *int64 { return &p.feed }, sketch.Inline, sketch.Alone, sketch.InBlock, sketch.InTile))
 	}
-	return searchspace.Worth(open)
+	return searchspace.WithChoices(open)
 }
 
 // seeds returns tiles that fill the registers.

@@ -18,7 +18,7 @@ func (r *rows) family() searchspace.Family {
 		vectors = 8
 	}
 	return &searchspace.Sketch[p]{
-		Open: searchspace.Worth([]searchspace.Parameter[p]{
+		Open: searchspace.WithChoices([]searchspace.Parameter[p]{
 			sketch.Knob("acc", func(p *p) *int64 { return &p.Partials }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
 			sketch.Knob("unroll", func(p *p) *int64 { return &p.Unroll }, sketch.AtMost(vectors, 1, 2, 4, 8)...),
 		}),

@@ -401,7 +401,7 @@ func (x *Tile) open() []searchspace.Parameter[TileParameters] {
 		wide.Widens = []int64{1}
 		open = append(open, wide)
 	}
-	return searchspace.Worth(open)
+	return searchspace.WithChoices(open)
 }
 
 // Family returns the schedules of the tile.

@@ -52,7 +52,7 @@ func (x *Tile) drivenOut(t *target.Target, a *Access, box []int64, z tileSizes) 
 	for _, axis := range x.movedIn(z) {
 		apart = gcd(apart, a.Step(axis, box))
 	}
-	if apart > 0 && elements > microarch.Together(t, apart) {
+	if apart > 0 && elements > microarch.LinesPerSet(t, apart) {
 		return elements
 	}
 	return 0

@@ -137,7 +137,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z tileSizes, latency flo
 	}
 	if x.loadsShared && x.loadsScalar {
 		var reloads float64
-		reloads, smallest = microarch.Crowded(t, acc, tv, z.ku)
+		reloads, smallest = microarch.RegisterPressure(t, acc, tv, z.ku)
 		loads += reloads
 	}
 	if spilled := positions - microarch.AddressRegisters(t); x.crosses(z) && spilled > 0 {
@@ -268,7 +268,7 @@ func (x *Tile) feedCycles(t *target.Target, z tileSizes, p TileParameters, n Nes
 	}
 	cycles := times * elements / lanes * (1.5*microarch.Wide(t) + 0.5*float64(x.feedOps))
 	if x.turns() {
-		cycles += times * microarch.Kept(t, elements*float64(x.fed.ElementBytes))
+		cycles += times * microarch.CopyCycles(t, elements*float64(x.fed.ElementBytes))
 	}
 	if p.Feed == sketch.Alone { // to the second-level cache and back, and a region of its own
 		return 2*cycles + microarch.Region(t)

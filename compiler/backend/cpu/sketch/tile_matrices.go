@@ -181,7 +181,7 @@ func (x *Tile) openMatrices() []searchspace.Parameter[TileParameters] {
 	if x.fed != nil || x.joined != nil && x.joined.fed != nil {
 		open = append(open, sketch.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...))
 	}
-	return searchspace.Worth(open)
+	return searchspace.WithChoices(open)
 }
 
 // matrixSeeds returns tiles with half as many loads as multiplications, and tiles for few positions or channels.

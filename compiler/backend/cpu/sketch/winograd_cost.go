@@ -131,7 +131,7 @@ func (x *tile) productCycles(t *target.Target, z winogradSizes, products int64) 
 func (x *tile) tileCycles(t *target.Target, z winogradSizes, vectors int64) float64 {
 	steps := float64(x.ic / x.terms())
 	acc, loads := float64(z.tiles*vectors), float64(z.tiles+vectors)
-	reloads, latency := microarch.Crowded(t, acc, float64(vectors), z.ku)
+	reloads, latency := microarch.RegisterPressure(t, acc, float64(vectors), z.ku)
 	loads, latency = loads+reloads, max(latency, microarch.Latency)
 	if x.pairs {
 		latency += microarch.PairsLate

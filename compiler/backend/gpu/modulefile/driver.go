@@ -26,29 +26,31 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Driven implements the methods of backend.Backend that backends for devices with drivers share.
-type Driven struct{}
+// DriverBackend implements the methods of backend.Backend that backends for devices with drivers share.
+type DriverBackend struct{}
 
 // Between implements backend.Devices. The host's threads do not affect a device.
-func (Driven) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates { return few.Rates }
+func (DriverBackend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates {
+	return few.Rates
+}
 
 // Space implements backend.Backend.
-func (Driven) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *searchspace.Space {
+func (DriverBackend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *searchspace.Space {
 	return sketch.New(w, t, numerics)
 }
 
 // Storage implements backend.Backend.
-func (Driven) Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
+func (DriverBackend) Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
 	return sketch.Storage(t, numerics, as)
 }
 
 // Reference implements backend.Code. Candidates are verified against results computed on the host.
-func (Driven) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
+func (DriverBackend) Reference(w *expr.Workload, t *target.Target) (toolchain.Build, error) {
 	return cpu.Backend{}.Reference(w, t)
 }
 
 // Dump implements backend.Code. The source is the kernel alone, without its prelude.
-func (Driven) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
+func (DriverBackend) Dump(s *schedule.Schedule, t *target.Target) ([]backend.Step, error) {
 	return codegen.Dump(s, t.GPU)
 }
 

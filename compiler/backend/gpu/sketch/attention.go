@@ -76,7 +76,7 @@ func NewAttention(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics)
 			k.Variants = append(k.Variants, searchspace.Variant[attentionParameters]{By: x.By, Structure: &b})
 		}
 	}
-	k.Open = searchspace.Worth(a.open())
+	k.Open = searchspace.WithChoices(a.open())
 	if !a.fits(k.Fixed) || sameOperand(s, found) {
 		return nil
 	}
@@ -147,7 +147,7 @@ const (
 // gapOf returns the padding after rows of the given number of columns.
 func (a *attention) gapOf(columns int64) int64 {
 	if a.loads() {
-		return OddGap(columns, a.bytes) * a.bytes / 4
+		return OddRowPadding(columns, a.bytes) * a.bytes / 4
 	}
 	return columnsGap
 }

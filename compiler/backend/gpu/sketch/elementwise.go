@@ -41,7 +41,7 @@ func NewElementwise(s *schedule.Schedule, u sketch.Unit, g *target.GPU) searchsp
 		sketch.Knob("threads", func(p *elementwiseParameters) *int64 { return &p.threads }, sketch.AtMost(sketch.CeilDiv(f.results, 32)*32, 32, 64, 128, 256, 512)...),
 		sketch.Knob("items", func(p *elementwiseParameters) *int64 { return &p.items }, sketch.AtMost(f.results, 1, 2, 4, 8)...),
 	}
-	return &searchspace.Sketch[elementwiseParameters]{Open: searchspace.Worth(open), Fixed: elementwiseParameters{threads: 32, items: 1},
+	return &searchspace.Sketch[elementwiseParameters]{Open: searchspace.WithChoices(open), Fixed: elementwiseParameters{threads: 32, items: 1},
 		Variants: []searchspace.Variant[elementwiseParameters]{{By: searchspace.Direct, Structure: f}}}
 }
 

@@ -47,10 +47,10 @@ func NewProduct(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *tar
 	return along(s, g, u, gpu, func(p *Product) int { return p.Rows })
 }
 
-// OfPositions returns the product whose rows are the positions of an image if there are at least as many of them as
-// images. Otherwise it returns the same as NewProduct. Windows of neighbouring positions overlap, those of images do
-// not.
-func OfPositions(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) *Product {
+// NewPositionProduct returns the product whose rows are the positions of an image if there are at least as many of
+// them as images. Otherwise it returns the same as NewProduct. Windows of neighbouring positions overlap, those of
+// images do not.
+func NewPositionProduct(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target.GPU) *Product {
 	return along(s, g, u, gpu, func(p *Product) int {
 		last := p.Columns - 1
 		for last > p.Rows && p.Extents[last] < 2 {

@@ -72,7 +72,7 @@ func (p *Product) gap(o Operand, f Fetching, row int64) int64 {
 	case !f.Skewed:
 		return 0
 	case p.loads(o, f, row):
-		return OddGap(row, bytes)
+		return OddRowPadding(row, bytes)
 	case p.termsLast(o):
 		return 16 / bytes
 	}
@@ -84,9 +84,9 @@ func (p *Product) termsLast(o Operand) bool {
 	return sketch.UsesAny(o.Load.Index[len(o.Load.Index)-1], p.Reduce)
 }
 
-// OddGap returns the padding in elements after which the stride of rows is an odd multiple of 16 bytes. Rows must be
-// a multiple of 16 bytes.
-func OddGap(row, bytes int64) int64 {
+// OddRowPadding returns the padding in elements after which the stride of rows is an odd multiple of 16 bytes. Rows
+// must be a multiple of 16 bytes.
+func OddRowPadding(row, bytes int64) int64 {
 	if row*bytes/ir.MatrixRowBytes%2 == 1 {
 		return 0
 	}

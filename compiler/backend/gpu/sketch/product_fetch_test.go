@@ -9,7 +9,7 @@ import (
 // TestEightRowsUseDifferentBanks uses 32 banks of four bytes: 16 bytes of a row take four.
 func TestEightRowsUseDifferentBanks(t *testing.T) {
 	for row := int64(8); row <= 512; row += 8 {
-		apart, used := 2*(row+sketch.OddGap(row, 2)), map[int64]bool{}
+		apart, used := 2*(row+sketch.OddRowPadding(row, 2)), map[int64]bool{}
 		for k := range int64(8) {
 			used[k*apart/16%8] = true
 		}

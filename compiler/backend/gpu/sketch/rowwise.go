@@ -50,7 +50,7 @@ func NewRowwise(w *expr.Workload, g *target.GPU) *sketch.Whole {
 	}
 	limit := min(int64(g.BlockThreads), sketch.CeilDiv(m.Length, warpThreads)*warpThreads)
 	family := &searchspace.Sketch[rowwiseParameters]{
-		Open: searchspace.Worth([]searchspace.Parameter[rowwiseParameters]{
+		Open: searchspace.WithChoices([]searchspace.Parameter[rowwiseParameters]{
 			sketch.Knob("threads", func(p *rowwiseParameters) *int64 { return &p.threads }, sketch.AtMost(limit, 4, 8, 16, 32, 64, 128, 256, 512, 1024)...),
 			sketch.Knob("rows", func(p *rowwiseParameters) *int64 { return &p.rows }, sketch.AtMost(s.side, 1, 2, 4, 8, 16, 32)...),
 		}),

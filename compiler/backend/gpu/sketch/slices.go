@@ -75,7 +75,7 @@ func NewSlices(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 		return nil
 	}
 	return &searchspace.Sketch[slicesParameters]{
-		Open: searchspace.Worth([]searchspace.Parameter[slicesParameters]{
+		Open: searchspace.WithChoices([]searchspace.Parameter[slicesParameters]{
 			sketch.Knob("side", func(p *slicesParameters) *int64 { return &p.side }, sketch.AtMost(p.row(), 1, 2, 4, 8, 16, 32, 64, 128)...),
 			sketch.Knob("across", func(p *slicesParameters) *int64 { return &p.across }, p.sharers()...),
 			sketch.Knob("parts", func(p *slicesParameters) *int64 { return &p.parts }, p.divisions()...),

@@ -71,7 +71,7 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	if !ok || g.Combiner != expr.Sum {
 		return nil
 	}
-	p := OfPositions(s, g, u, gpu)
+	p := NewPositionProduct(s, g, u, gpu)
 	if p == nil || len(p.Operands) != 2 || p.Extents[p.Columns] < ir.MatrixColumns/2 || !apart(p) {
 		return nil
 	}
@@ -101,7 +101,7 @@ func NewTensor(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *targ
 	if len(k.Variants) == 0 {
 		return nil
 	}
-	k.Open = searchspace.Worth(append(open(p, smallest), tmaKnob(k.Variants)))
+	k.Open = searchspace.WithChoices(append(open(p, smallest), tmaKnob(k.Variants)))
 	for _, v := range k.Variants {
 		for _, q := range v.Structure.(*tensorTile).unit().good {
 			k.Good = append(k.Good, searchspace.Candidate[tensorParameters]{By: v.By, Parameters: q})

@@ -48,7 +48,7 @@ func NewTile(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *target
 	if !t.fits(fixed) {
 		return nil
 	}
-	return &searchspace.Sketch[tileParameters]{Open: searchspace.Worth(open), Fixed: fixed,
+	return &searchspace.Sketch[tileParameters]{Open: searchspace.WithChoices(open), Fixed: fixed,
 		Variants: []searchspace.Variant[tileParameters]{{By: searchspace.Direct, Structure: t}}}
 }
 

@@ -64,7 +64,7 @@ func NewWindows(s *schedule.Schedule, g *schedule.Stage, u sketch.Unit, gpu *tar
 		return p.extents[axis]
 	}
 	return &searchspace.Sketch[windowsParameters]{
-		Open: searchspace.Worth([]searchspace.Parameter[q]{
+		Open: searchspace.WithChoices([]searchspace.Parameter[q]{
 			sketch.Knob("threads", func(p *q) *int64 { return &p.threads }, 32, 64, 128, 256),
 			sketch.Unrolling(sketch.Knob("tall", func(p *q) *int64 { return &p.tall }, sketch.AtMost(extent(p.down), 1, 2, 4)...)),
 			sketch.Unrolling(sketch.Knob("wide", func(p *q) *int64 { return &p.wide }, sketch.AtMost(extent(p.along), 1, 2, 4, 8)...)),

@@ -65,9 +65,9 @@ func wrapUnavailable(err error) error {
 	return err
 }
 
-// Away implements records.Remote. It returns nil for a store that has failed permanently, since waiting does not help;
-// commits report the reason.
-func (db *DB) Away() error {
+// Unavailable implements records.Remote. It returns nil for a store that has failed permanently, since waiting does
+// not help; commits report the reason.
+func (db *DB) Unavailable() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.failed != nil {
@@ -76,8 +76,8 @@ func (db *DB) Away() error {
 	return db.away
 }
 
-// OnAway implements records.Remote.
-func (db *DB) OnAway(f func(error)) {
+// OnUnavailable implements records.Remote.
+func (db *DB) OnUnavailable(f func(error)) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.onAway = f
@@ -102,8 +102,8 @@ func (db *DB) requestCheck() {
 	}
 }
 
-// setAway records why the server is unavailable, or nil, and notifies the observer of changes.
-func (db *DB) setAway(why error) {
+// setUnavailable records why the server is unavailable, or nil, and notifies the observer of changes.
+func (db *DB) setUnavailable(why error) {
 	if why != nil {
 		why = fmt.Errorf("%s: %w: %v", db.name, records.ErrAway, why)
 	}

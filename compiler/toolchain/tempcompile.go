@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// compileAway compiles a source for this machine. It returns the open, already unlinked output file.
-func compileAway(ctx context.Context, cc, source string, flags ...string) (*os.File, error) {
+// compileTemporary compiles a source for this machine. It returns the open, already unlinked output file.
+func compileTemporary(ctx context.Context, cc, source string, flags ...string) (*os.File, error) {
 	dir, err := os.MkdirTemp("", "tilth-compiled-*")
 	if err != nil {
 		return nil, err
