@@ -198,12 +198,19 @@ func written(st Stmt) **Buffer {
 	return nil
 }
 
-// HasParallel reports whether a block has a parallel loop.
-func HasParallel(b Block) bool {
+// Any reports whether a block has a statement of type S, at any depth, for which holds returns true.
+func Any[S Stmt](b Block, holds func(S) bool) bool {
 	found := false
 	Visit(b, func(st Stmt) {
-		f, ok := st.(*For)
-		found = found || ok && f.Kind == Parallel
+		if n, ok := st.(S); ok {
+			found = found || holds(n)
+		}
 	})
 	return found
 }
+
+// Has reports whether a block has a statement of type S at any depth.
+func Has[S Stmt](b Block) bool { return Any(b, func(S) bool { return true }) }
+
+// HasParallel reports whether a block has a parallel loop.
+func HasParallel(b Block) bool { return Any(b, func(n *For) bool { return n.Kind == Parallel }) }

@@ -197,21 +197,12 @@ func variables(n *ir.For) map[*expr.Var]bool {
 // positions returns the variables of the serial loops that run over tiles, or over elements in code without tiles.
 // A tile starts with its scratch buffer.
 func positions(b ir.Block) map[*expr.Var]bool {
-	tiled := partitionAllocates(b)
+	tiled := ir.Has[*ir.Alloc](b)
 	found := map[*expr.Var]bool{}
 	ir.Visit(b, func(st ir.Stmt) {
-		if x, ok := st.(*ir.For); ok && x.Kind == ir.Serial && (!tiled || partitionAllocates(x.Body)) {
+		if x, ok := st.(*ir.For); ok && x.Kind == ir.Serial && (!tiled || ir.Has[*ir.Alloc](x.Body)) {
 			found[x.Var] = true
 		}
-	})
-	return found
-}
-
-func partitionAllocates(b ir.Block) bool {
-	found := false
-	ir.Visit(b, func(st ir.Stmt) {
-		_, isAlloc := st.(*ir.Alloc)
-		found = found || isAlloc
 	})
 	return found
 }

@@ -63,13 +63,7 @@ func boxesOf(st ir.Stmt) (boxes []*ir.TMACopy) {
 }
 
 // hasBoxes reports whether statements copy boxes.
-func hasBoxes(b ir.Block) (found bool) {
-	ir.Visit(b, func(st ir.Stmt) {
-		_, ok := st.(*ir.TMACopy)
-		found = found || ok
-	})
-	return found
-}
+func hasBoxes(b ir.Block) bool { return ir.Has[*ir.TMACopy](b) }
 
 // atOnce adds waits right after box copies that are not pipelined. Copies separated only by declarations share a wait.
 func atOnce(b ir.Block, looped bool) ir.Block {

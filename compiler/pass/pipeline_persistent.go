@@ -51,12 +51,8 @@ func (w *persistentLoop) names() bool {
 }
 
 // allocatesAhead reports whether a block allocates other pipelined buffers.
-func allocatesAhead(b ir.Block) (found bool) {
-	ir.Visit(b, func(st ir.Stmt) {
-		a, ok := st.(*ir.Alloc)
-		found = found || ok && a.Buffer.Steps > 0
-	})
-	return found
+func allocatesAhead(b ir.Block) bool {
+	return ir.Any(b, func(a *ir.Alloc) bool { return a.Buffer.Steps > 0 })
 }
 
 // run returns the loop with its prologue.

@@ -16,12 +16,7 @@ func Products(f *ir.Func) *ir.Func {
 }
 
 func productsLaunch(b ir.Block) ir.Block {
-	found := false
-	ir.Visit(b, func(st ir.Stmt) {
-		_, ok := st.(*ir.MultiplyShared)
-		found = found || ok
-	})
-	if !found {
+	if !ir.Has[*ir.MultiplyShared](b) {
 		return without(b)
 	}
 	out, _ := productsBlock(b, underway{})

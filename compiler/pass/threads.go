@@ -112,20 +112,10 @@ func divided(st ir.Stmt) (ir.Stmt, error) {
 
 // threadsAllocates reports whether a block allocates memory shared by the threads of a block.
 func threadsAllocates(b ir.Block) bool {
-	found := false
-	ir.Visit(b, func(st ir.Stmt) {
-		a, ok := st.(*ir.Alloc)
-		found = found || ok && a.Buffer.Space == ir.Shared
-	})
-	return found
+	return ir.Any(b, func(a *ir.Alloc) bool { return a.Buffer.Space == ir.Shared })
 }
 
 // contains reports whether a block has a loop of the given kind.
 func contains(b ir.Block, kind ir.Kind) bool {
-	found := false
-	ir.Visit(b, func(st ir.Stmt) {
-		n, ok := st.(*ir.For)
-		found = found || ok && n.Kind == kind
-	})
-	return found
+	return ir.Any(b, func(n *ir.For) bool { return n.Kind == kind })
 }

@@ -78,12 +78,9 @@ func (p *tilesPlacer) scope(sums *ir.Buffer, rest ir.Block, in ir.Allocated) (ir
 
 // adds reports whether a statement contains a loop over tile matrices that accumulates into sums.
 func adds(st ir.Stmt, sums *ir.Buffer) bool {
-	found := false
-	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
-		n, ok := x.(*ir.For)
-		found = found || ok && n.Kind == ir.Matrices && n.Format.Tile() && ir.Uses(n.Body, sums.Tensor)
+	return ir.Any(ir.Block{st}, func(n *ir.For) bool {
+		return n.Kind == ir.Matrices && n.Format.Tile() && ir.Uses(n.Body, sums.Tensor)
 	})
-	return found
 }
 
 // clears reports whether a statement only zeroes sums.

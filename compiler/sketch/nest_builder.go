@@ -63,6 +63,20 @@ func (b *Builder) FuseAxes(stage, axes int) int {
 	return b.Fuse(stage, all)
 }
 
+// MoveFirst reorders the leaves of a stage: the given iterators come first, then the others in their order.
+func (b *Builder) MoveFirst(stage int, iters ...int) {
+	if b.Err != nil {
+		return
+	}
+	order := slices.Clone(iters)
+	for _, it := range b.S.Stages[stage].Leaves {
+		if !slices.Contains(iters, it.ID) {
+			order = append(order, it.ID)
+		}
+	}
+	b.Do(b.S.Reorder(stage, order...))
+}
+
 // Mark applies a primitive to iterators of a stage, one after the other.
 func (b *Builder) Mark(apply func(stage, iter int) error, stage int, iters ...int) {
 	for _, it := range iters {

@@ -67,14 +67,20 @@ func (s *Store) beginCheck(ctx context.Context, digest string) (ended func(), er
 	if done := s.checking[digest]; done != nil {
 		return nil, s.waitUnlocked(ctx, done)
 	}
+	return s.markBusy(s.checking, digest), nil
+}
+
+// markBusy marks an artifact as busy with some work until the returned function is called. s.mu must be held now, but
+// not then.
+func (s *Store) markBusy(work map[string]chan struct{}, digest string) (ended func()) {
 	done := make(chan struct{})
-	s.checking[digest] = done
+	work[digest] = done
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.checking, digest)
+		delete(work, digest)
 		close(done)
-	}, nil
+	}
 }
 
 // verify reads an artifact from the disk and compares its digest. pace is called with the size of each piece and may

@@ -111,14 +111,7 @@ func (s *Store) beginSealing(ctx context.Context, digest string) (ended func(), 
 	if s.files[digest] != nil {
 		return nil, errStored
 	}
-	done := make(chan struct{})
-	s.sealing[digest] = done
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.sealing, digest)
-		close(done)
-	}, nil
+	return s.markBusy(s.sealing, digest), nil
 }
 
 // settle syncs the content and the name. If any step fails the file is unusable: a later sync of the same bytes may

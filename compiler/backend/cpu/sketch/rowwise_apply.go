@@ -74,7 +74,7 @@ func (r *rows) applyAlong(b *sketch.Builder, p RowwiseParameters) {
 	partials := r.along(b, r.Out, p)
 	at := noRows
 	if len(r.Shared) > 0 && b.Err == nil {
-		b.Do(b.S.Reorder(r.Out, leavesFirst(b.S.Stages[r.Out], r.Shared)...))
+		b.MoveFirst(r.Out, r.Shared...)
 		at = b.Fuse(r.Out, r.Shared)
 		b.Mark(b.S.Parallel, r.Out, at)
 	}
@@ -115,17 +115,6 @@ func reductions(g *schedule.Stage) []int {
 		list = append(list, len(g.Axes)+k)
 	}
 	return list
-}
-
-// leavesFirst returns an order of all leaves that starts with the given ones.
-func leavesFirst(g *schedule.Stage, first []int) []int {
-	order := slices.Clone(first)
-	for _, it := range g.Leaves {
-		if !slices.Contains(first, it.ID) {
-			order = append(order, it.ID)
-		}
-	}
-	return order
 }
 
 // applyAcross computes blocks of rows side by side, with vectors along their shared contiguous axis.

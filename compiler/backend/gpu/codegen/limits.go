@@ -84,13 +84,7 @@ func writes(b ir.Block, t *expr.Tensor) (found bool) {
 }
 
 // multipliesShared reports whether a program has warpgroup products.
-func multipliesShared(f *ir.Func) (found bool) {
-	ir.Visit(f.Body, func(st ir.Stmt) {
-		_, ok := st.(*ir.MultiplyShared)
-		found = found || ok
-	})
-	return found
-}
+func multipliesShared(f *ir.Func) bool { return ir.Has[*ir.MultiplyShared](f.Body) }
 
 // launch is a loop over blocks with its resources.
 type launch struct {

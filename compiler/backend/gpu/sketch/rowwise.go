@@ -143,7 +143,7 @@ func (s *rowwiseSketch) Apply(sch *schedule.Schedule, p rowwiseParameters) error
 	if b.Err != nil {
 		return b.Err
 	}
-	b.Do(sch.Reorder(s.Out, leavesFirst(sch.Stages[s.Out], shared)...))
+	b.MoveFirst(s.Out, shared...)
 	block, row := b.Fuse(s.Out, shared), -1
 	if p.rows > 1 {
 		block, row = b.Split(s.Out, block, p.rows, schedule.Peel)
@@ -184,7 +184,7 @@ func (s *rowwiseSketch) nestOf(b *sketch.Builder, id int, outer []int, row int, 
 	g := b.S.Stages[id]
 	if g.Combiner != expr.None {
 		if row >= 0 {
-			b.Do(b.S.Reorder(id, leavesFirst(g, append(slices.Clone(outer), row))...))
+			b.MoveFirst(id, append(slices.Clone(outer), row)...)
 			b.Mark(func(stage, iter int) error { return b.S.Bind(stage, iter, schedule.ThreadLevel) }, id, row)
 		}
 		return
@@ -197,7 +197,7 @@ func (s *rowwiseSketch) nestOf(b *sketch.Builder, id int, outer []int, row int, 
 	}
 	thread := row
 	if len(own) > 0 {
-		b.Do(b.S.Reorder(id, leavesFirst(g, slices.Concat(outer, own))...))
+		b.MoveFirst(id, slices.Concat(outer, own)...)
 		round, lane := b.Split(id, b.Fuse(id, own), p.threads, schedule.Peel)
 		thread = lane
 		if row >= 0 && b.Err == nil {
@@ -261,7 +261,7 @@ func (s *rowwiseSketch) factor(b *sketch.Builder, id, k int, threads int64, part
 	if b.Err != nil {
 		return 0
 	}
-	b.Do(b.S.Reorder(partial, leavesFirst(g, append(slices.Clone(dims), lane))...))
+	b.MoveFirst(partial, append(slices.Clone(dims), lane)...)
 	thread := b.Fuse(partial, []int{dims[len(dims)-1], lane})
 	if b.Err == nil {
 		b.Do(b.S.Bind(partial, thread, schedule.ThreadLevel))
@@ -276,15 +276,4 @@ func (s *rowwiseSketch) rowLoops(b *sketch.Builder, stage, like int) []int {
 		return []int{b.UnitLoop(stage)}
 	}
 	return s.Dims[like]
-}
-
-// leavesFirst returns an order of all leaves that starts with the given ones.
-func leavesFirst(g *schedule.Stage, first []int) []int {
-	order := slices.Clone(first)
-	for _, it := range g.Leaves {
-		if !slices.Contains(first, it.ID) {
-			order = append(order, it.ID)
-		}
-	}
-	return order
 }
