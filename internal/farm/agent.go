@@ -58,6 +58,8 @@ type base struct {
 	conn    *grpc.ClientConn
 	scratch string
 	claim   *os.File // locks the scratch folder while it is open
+	// leave ends the membership in the farm for the host's lock.
+	leave func()
 	// calibrate is agent.Config.Calibrate; nil without a device.
 	calibrate func(session string)
 	meter     *AgentMetrics
@@ -99,7 +101,11 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: scratch folder: %w", word, err), conn.Close())
 	}
-	b := &base{cfg: cfg, spec: spec, conn: conn, scratch: scratch, claim: claim, meter: metrics, registry: registry}
+	leave, err := cfg.Lock.JoinFarm(cfg.Tracker)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", word, err), claim.Close(), conn.Close())
+	}
+	b := &base{cfg: cfg, spec: spec, conn: conn, scratch: scratch, claim: claim, leave: leave, meter: metrics, registry: registry}
 	if b.site, err = b.openSite(); err != nil {
 		return nil, b.end(fmt.Errorf("%s: %w", word, err))
 	}
@@ -152,5 +158,6 @@ func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error 
 
 // end releases the resources of begin and returns why.
 func (b *base) end(why error) error {
+	b.leave()
 	return errors.Join(why, b.site.close(), b.conn.Close(), os.RemoveAll(b.scratch), b.claim.Close())
 }

@@ -3,6 +3,7 @@ package hostlock
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -68,6 +69,21 @@ func (l *Lock) On(device string) *Lock {
 	own := *l
 	own.device = filepath.Join(filepath.Dir(l.main), "device-"+url.PathEscape(device)+".lock")
 	return &own
+}
+
+// JoinFarm makes this process one of a farm, identified by its tracker's address, until leave is called. Agents of one
+// farm wait for each other as part of their work, and do not block each other.
+func (l *Lock) JoinFarm(tracker string) (leave func(), err error) {
+	sum := sha256.Sum256([]byte(tracker))
+	farm := filepath.Join(filepath.Dir(l.main), fmt.Sprintf("farm-%x.lock", sum[:8]))
+	member, err := l.lockFile(context.Background(), farm, syscall.LOCK_SH)
+	if err != nil {
+		return nil, err
+	}
+	l.waits.mu.Lock()
+	defer l.waits.mu.Unlock()
+	l.waits.farm = farm
+	return func() { member.Close() }, nil
 }
 
 func (l *Lock) acquire(ctx context.Context, how int) (release func(), err error) {
@@ -266,6 +282,8 @@ type waits struct {
 	log                 *slog.Logger
 	first, after, limit time.Duration
 	expired             func(error)
+	// farm is the file that the agents of this process's farm hold a lock on, or empty.
+	farm string
 
 	mu sync.Mutex
 	// waiting counts the waiters. None of them has acquired the lock since the time since.
@@ -360,7 +378,8 @@ func (w *waits) look(l *Lock) error {
 		return nil
 	}
 	w.looked = now
-	holders := l.Holders()
+	farm := lockers(w.farm, false)
+	holders := slices.DeleteFunc(l.Holders(), func(h Holder) bool { return slices.Contains(farm, h.PID) })
 	if len(holders) == 0 {
 		w.unblock(now)
 		return nil

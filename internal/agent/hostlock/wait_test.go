@@ -18,8 +18,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// heldIn is the environment variable that makes this program hold the lock in a folder.
-const heldIn = "TILTH_TEST_HOLD"
+// heldIn is the environment variable that makes this program hold the lock in a folder, as an agent of the farm of
+// heldFor.
+const (
+	heldIn  = "TILTH_TEST_HOLD"
+	heldFor = "TILTH_TEST_FARM"
+)
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(heldIn)
@@ -37,6 +41,9 @@ func TestMain(m *testing.M) {
 func hold(dir string) error {
 	l, err := New(dir)
 	if err != nil {
+		return err
+	}
+	if _, err := l.JoinFarm(os.Getenv(heldFor)); err != nil {
 		return err
 	}
 	release, err := l.Time(context.Background())
@@ -118,6 +125,27 @@ func TestWaitingForADeviceNamesWhoTimesOnIt(t *testing.T) {
 	for _, device := range []*Lock{l, l.On("GPU-1")} {
 		if holders := device.Holders(); len(holders) != 1 || holders[0].PID != pid {
 			t.Errorf("held by %v, want process %d", holders, pid)
+		}
+	}
+}
+
+func TestAgentsOfOneFarmDoNotBlockEachOther(t *testing.T) {
+	t.Setenv(heldFor, "tracker:9190")
+	for tracker, blocks := range map[string]bool{"tracker:9190": false, "other:9190": true} {
+		l, log := announcing(t)
+		leave, err := l.JoinFarm(tracker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+		holdElsewhere(t, filepath.Dir(l.main))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := l.Compute(ctx); err == nil {
+			t.Error("computed beside a process that times")
+		}
+		if _, last := l.Waited(); len(last) > 0 != blocks || strings.Contains(log.String(), "waiting") != blocks {
+			t.Errorf("an agent of %s was blocked by %v, and the log has %q", tracker, last, log.String())
 		}
 	}
 }
