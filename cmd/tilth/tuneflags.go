@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -153,19 +152,19 @@ func (f plotFlag) begin() error {
 	if f == stdio {
 		return usagef("--plot -: name a file, since standard output has the summary")
 	}
-	return f.draw(display.Curve{Title: "not measured yet"})
+	return f.draw(plotCurve{Title: "not measured yet"})
 }
 
 // write plots the tally of a job.
 func (f plotFlag) write(j *tilthv1.Job, t *progress.Tally) error {
-	return f.draw(display.CurveOf(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
+	return f.draw(newPlotCurve(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
 }
 
-func (f plotFlag) draw(c display.Curve) error {
+func (f plotFlag) draw(c plotCurve) error {
 	if f == "" {
 		return nil
 	}
-	return filesystem.WriteFile(string(f), func(w io.Writer) error { return display.WriteCurve(w, c) })
+	return filesystem.WriteFile(string(f), c.write)
 }
 
 // costModelFlag names a cost model to use instead of training one on records.

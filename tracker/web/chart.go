@@ -188,6 +188,13 @@ func (d *drawing) grid(x, y scale, name string, across, upwards axis) {
 	d.label("axis", chartWidth-marginRight, chartHeight-3, "end", name)
 }
 
+// Curves returns charts of a model's latency over time and over trials, as SVG elements. They are empty without data.
+func Curves(c progress.Curve, limit float64) (byTime, byTrials template.HTML) {
+	byTime = curveOf(c, limit, "time", clockAxis, func(p progress.Point) float64 { return p.Elapsed.Seconds() })
+	byTrials = curveOf(c, limit, "trials", trialAxis, func(p progress.Point) float64 { return float64(p.Trials) })
+	return byTime, byTrials
+}
+
 // curveOf plots a model's latency over time or trials from the first value on; empty without data.
 func curveOf(c progress.Curve, limit float64, name string, across axis, at func(progress.Point) float64) template.HTML {
 	c = thin(slices.DeleteFunc(slices.Clone(c), func(p progress.Point) bool { return !drawable(p.Seconds) }))

@@ -119,8 +119,7 @@ func (p *jobPage) fill(f *follow) {
 	p.Shares = t.Spent().Shares(t.Elapsed())
 	p.Told = slices.Clone(f.told)
 	slices.Reverse(p.Told)
-	p.ByTime = curveOf(t.Curve, p.Limit, "time", clockAxis, func(c progress.Point) float64 { return c.Elapsed.Seconds() })
-	p.ByTrials = curveOf(t.Curve, p.Limit, "trials", trialAxis, func(c progress.Point) float64 { return float64(c.Trials) })
+	p.ByTime, p.ByTrials = Curves(t.Curve, p.Limit)
 	bests := f.bests()
 	for i := range t.Tasks {
 		p.Tasks = append(p.Tasks, rowOf(f, i, bests[i]))

@@ -1,4 +1,4 @@
-package display
+package main
 
 import (
 	"bytes"
@@ -15,10 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/tuner/progress"
 )
 
-var update = flag.Bool("update", false, "write the golden file")
+var updatePlot = flag.Bool("update-plot", false, "write the golden file")
 
-func tuned() Curve {
-	return Curve{
+func tunedCurve() plotCurve {
+	return plotCurve{
 		Title: "resnet18 <2 threads> & more",
 		Points: progress.Curve{
 			{Elapsed: 4 * time.Second, Trials: 80, Seconds: 0.0244}, {Elapsed: 9 * time.Second, Trials: 160, Seconds: 0.0221},
@@ -28,10 +28,10 @@ func tuned() Curve {
 	}
 }
 
-func draw(t *testing.T, c Curve) []byte {
+func drawCurve(t *testing.T, c plotCurve) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteCurve(&out, c); err != nil {
+	if err := c.write(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -39,8 +39,8 @@ func draw(t *testing.T, c Curve) []byte {
 
 func TestACurveIsDrawnAsItWas(t *testing.T) {
 	const golden = "testdata/curve.svg"
-	got := draw(t, tuned())
-	if *update {
+	got := drawCurve(t, tunedCurve())
+	if *updatePlot {
 		if err := os.WriteFile(golden, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -50,12 +50,12 @@ func TestACurveIsDrawnAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("the drawing differs from %s: look at it, and write it with -update\n%s", golden, got)
+		t.Errorf("the drawing differs from %s: look at it, and write it with -update-plot\n%s", golden, got)
 	}
 }
 
-// check verifies that a document is well-formed XML without scripts or NaN.
-func check(t *testing.T, name string, document []byte) {
+// checkSVG verifies that a document is well-formed XML without scripts or NaN.
+func checkSVG(t *testing.T, name string, document []byte) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(document))
 	for {
@@ -79,8 +79,8 @@ func check(t *testing.T, name string, document []byte) {
 
 func TestAnyCurveIsWellFormed(t *testing.T) {
 	one := progress.Curve{{Elapsed: time.Second, Trials: 4, Seconds: 0.001}}
-	for name, c := range map[string]Curve{
-		"usual":             tuned(),
+	for name, c := range map[string]plotCurve{
+		"usual":             tunedCurve(),
 		"nothing":           {},
 		"untuned only":      {Untuned: 0.01, Elapsed: time.Second},
 		"a single point":    {Points: one, Elapsed: time.Second, Trials: 4},
@@ -94,50 +94,12 @@ func TestAnyCurveIsWellFormed(t *testing.T) {
 		"hours a run":       {Points: progress.Curve{{Seconds: 1e6}, {Seconds: 1}}, Elapsed: time.Second, Trials: 2},
 		"beyond all":        {Points: progress.Curve{{Seconds: math.MaxFloat64}, {Seconds: math.SmallestNonzeroFloat64}}, Elapsed: time.Second, Trials: 2},
 	} {
-		check(t, name, draw(t, c))
-	}
-}
-
-func TestTicksAreRound(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		axis axis
-		want string
-	}{
-		{"latencies", latencyAxis(0.0192, 0.0244), "latency (ms): 19 20 21 22 23 24 25"},
-		{"a flat curve", latencyAxis(0.001, 0.001), "latency (ms): 0.990 0.995 1.000 1.005 1.010"},
-		{"below a millisecond", latencyAxis(20e-6, 110e-6), "latency (µs): 20 40 60 80 100 120"},
-		{"half a minute", timeAxis(31 * time.Second), "time (s): 0 10 20 30"},
-		{"ten minutes", timeAxis(10 * time.Minute), "time (min): 0 2 4 6 8 10"},
-		{"a day", timeAxis(24 * time.Hour), "time (h): 0 5 10 15 20"},
-		{"few trials", countAxis(3), "trials: 0 1 2 3"},
-		{"no trials", countAxis(0), "trials: 0 1"},
-		{"many trials", countAxis(6400), "trials: 0 2000 4000 6000"},
-	} {
-		got := c.axis.name + ":"
-		for _, tick := range c.axis.ticks {
-			got += " " + c.axis.label(tick)
-		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-	}
-}
-
-// TestAnExceededLimitIsNotDrawn is a regression test: the limit was drawn at the upper edge if Winograd's algorithm
-// beat it.
-func TestAnExceededLimitIsNotDrawn(t *testing.T) {
-	for limit, want := range map[float64]bool{0.0151: true, 0.0192: true, 0.0193: false, 0.03: false, 0.005: false, 0: false} {
-		c := tuned()
-		c.Limit = limit
-		if got := strings.Contains(string(draw(t, c)), ">machine&#39;s limit<"); got != want {
-			t.Errorf("a limit of %v s is drawn: %v, want %v", limit, got, want)
-		}
+		checkSVG(t, name, drawCurve(t, c))
 	}
 }
 
 func TestACurveWithoutLatencySaysWhy(t *testing.T) {
-	if got := string(draw(t, Curve{Title: "m"})); !strings.Contains(got, "no latency: some tasks have no verified candidate yet") {
+	if got := string(drawCurve(t, plotCurve{Title: "m"})); !strings.Contains(got, "no latency: some tasks have no verified candidate yet") {
 		t.Errorf("it says nothing of it:\n%s", got)
 	}
 }
