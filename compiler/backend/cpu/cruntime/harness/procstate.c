@@ -40,7 +40,7 @@ static struct {
   struct worker_state *before, *now;
   struct process_state process;
   int64_t outputs_kib, begin_kib;
-} kept;
+} procstate;
 
 /* Rounding, denormals and masked exceptions; not the exceptions that were raised. */
 static uint64_t float_mode(void) {
@@ -96,9 +96,9 @@ static void read_worker(void *closure, int64_t begin, int64_t end, int32_t worke
 
 /* The pool moves its threads during a region, so their processors are read from outside. */
 static void read_workers(struct worker_state *states) {
-  memset(states, 0, kept.functions.workers * sizeof *states);
-  kept.functions.parallel(kept.runtime, read_worker, states, kept.functions.workers);
-  for (int32_t k = 0; k < kept.functions.workers; k++)
+  memset(states, 0, procstate.functions.workers * sizeof *states);
+  procstate.functions.parallel(procstate.runtime, read_worker, states, procstate.functions.workers);
+  for (int32_t k = 0; k < procstate.functions.workers; k++)
     if (sched_getaffinity(states[k].thread, sizeof states[k].cpus, &states[k].cpus)) CPU_ZERO(&states[k].cpus);
 }
 
@@ -139,26 +139,26 @@ static int64_t most_memory_kib(void) {
 void procstate_remember(const struct bench *b) {
   if (device_is_open()) return; /* its driver changes the process as it likes */
   int32_t workers = b->runtime->workers;
-  kept.runtime = b->runtime, kept.functions = *b->runtime;
-  kept.before = calloc(workers, sizeof *kept.before), kept.now = calloc(workers, sizeof *kept.now);
-  kept.outputs_kib = 0;
+  procstate.runtime = b->runtime, procstate.functions = *b->runtime;
+  procstate.before = calloc(workers, sizeof *procstate.before), procstate.now = calloc(workers, sizeof *procstate.now);
+  procstate.outputs_kib = 0;
   for (int32_t k = 0; k < b->n_args; k++)
-    if (b->args[k].role == TILTH_OUTPUT) kept.outputs_kib += b->args[k].bytes >> 10;
-  if (kept.before && kept.now) read_workers(kept.before);
-  else kept.runtime = NULL;
+    if (b->args[k].role == TILTH_OUTPUT) procstate.outputs_kib += b->args[k].bytes >> 10;
+  if (procstate.before && procstate.now) read_workers(procstate.before);
+  else procstate.runtime = NULL;
 }
 
 void procstate_restore(void) {
-  if (!kept.runtime) return;
-  kept.functions.parallel(kept.runtime, restore_worker, kept.before, kept.functions.workers);
-  for (int32_t k = 0; k < kept.functions.workers; k++) {
-    const struct worker_state *w = &kept.before[k];
+  if (!procstate.runtime) return;
+  procstate.functions.parallel(procstate.runtime, restore_worker, procstate.before, procstate.functions.workers);
+  for (int32_t k = 0; k < procstate.functions.workers; k++) {
+    const struct worker_state *w = &procstate.before[k];
     if (CPU_COUNT(&w->cpus) > 0) sched_setaffinity(w->thread, sizeof w->cpus, &w->cpus);
   }
-  read_process(&kept.process);
+  read_process(&procstate.process);
 }
 
-void procstate_begin(void) { kept.begin_kib = most_memory_kib(); }
+void procstate_begin(void) { procstate.begin_kib = most_memory_kib(); }
 
 static const char *changed_worker(const struct worker_state *before, const struct worker_state *now) {
   if (now->float_mode != before->float_mode) return "the floating-point mode: rounding, denormals or exceptions";
@@ -178,28 +178,28 @@ static const char *changed_process(const struct process_state *before, const str
 
 /* Candidates cannot move the first worker. If it has moved, the machine's administrator has moved all of them. */
 static void accept_processors(void) {
-  if (memcmp(&kept.now->cpus, &kept.before->cpus, sizeof kept.now->cpus) == 0) return;
-  for (int32_t k = 0; k < kept.functions.workers; k++) kept.before[k].cpus = kept.now[k].cpus;
+  if (memcmp(&procstate.now->cpus, &procstate.before->cpus, sizeof procstate.now->cpus) == 0) return;
+  for (int32_t k = 0; k < procstate.functions.workers; k++) procstate.before[k].cpus = procstate.now[k].cpus;
 }
 
 /* Returns what has changed since procstate_restore, or NULL. */
 static const char *changed(void) {
   struct process_state now;
-  if (kept.runtime->parallel != kept.functions.parallel || kept.runtime->workers != kept.functions.workers) return "the functions of the runtime";
-  if (most_memory_kib() - kept.begin_kib > OWN_MEMORY_KIB + kept.outputs_kib) return "its memory: more than 256 MiB beside the declared workspace";
-  read_workers(kept.now);
+  if (procstate.runtime->parallel != procstate.functions.parallel || procstate.runtime->workers != procstate.functions.workers) return "the functions of the runtime";
+  if (most_memory_kib() - procstate.begin_kib > OWN_MEMORY_KIB + procstate.outputs_kib) return "its memory: more than 256 MiB beside the declared workspace";
+  read_workers(procstate.now);
   accept_processors();
-  for (int32_t k = 0; k < kept.functions.workers; k++) {
-    const char *what = changed_worker(&kept.before[k], &kept.now[k]);
+  for (int32_t k = 0; k < procstate.functions.workers; k++) {
+    const char *what = changed_worker(&procstate.before[k], &procstate.now[k]);
     if (what) return what;
   }
   read_process(&now);
-  return changed_process(&kept.process, &now);
+  return changed_process(&procstate.process, &now);
 }
 
 void procstate_end(void) {
   char text[128];
-  const char *what = kept.runtime ? changed() : NULL;
+  const char *what = procstate.runtime ? changed() : NULL;
   if (!what) return;
   snprintf(text, sizeof text, "changes the process that it shares: %s", what);
   fault_report(text);
