@@ -34,6 +34,9 @@ var wrong = map[string]bool{
 	"lstm_c":            true, "open_conv_dyn_hw": true, "open_view_collapse": true,
 }
 
+// looseRounding lists the cases of float16 whose results depend on the order of roundings.
+var looseRounding = map[string]bool{"att_mask_lowest_f16": true}
+
 // modelCase is a case in casesDir with the inputs and results of each run.
 type modelCase struct {
 	name   string
@@ -168,6 +171,9 @@ func (c *modelCase) compare(outputs map[string]*array.Array, run int, rounded fl
 		tolerance := Tolerance{}
 		if want.DType.IsFloat() {
 			tolerance = Tolerance{1e-5, 1e-6 + rounded*largest(want)}
+		}
+		if looseRounding[c.name] {
+			tolerance.Absolute = largest(want) / 1024 // a unit in the last place
 		}
 		if outputs[name] == nil {
 			return fmt.Errorf("no output %q", name)

@@ -21,8 +21,8 @@ var ErrTooMany = errors.New("there are too many connections")
 // Listen limits the connections of a listener: excess connections are closed at once. refused is called with the
 // address of each, and with a nil address if the process has no descriptor left to accept one.
 //
-// With guarded, connections beyond the limits use the operators' reserve, where the listener's server admits
-// operators only.
+// With guarded, connections beyond the total use the operators' reserve, where the listener's server admits operators
+// only.
 func (l Limits) Listen(lis net.Listener, guarded bool, refused func(from net.Addr, why error)) net.Listener {
 	l = l.WithDefaults()
 	out := &listener{Listener: lis, total: l.Connections, perHost: l.PerHost, refused: refused, hosts: map[string]int{}}
@@ -60,7 +60,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		switch {
 		case l.take(host):
 			return &conn{Conn: c, ready: newReady(c), release: sync.OnceFunc(func() { l.release(host) })}, nil
-		case l.takeReserved():
+		case l.takeReserved(host):
 			reserved := &conn{Conn: c, ready: newReady(c), release: sync.OnceFunc(l.releaseReserved)}
 			reserved.refuse = sync.OnceFunc(func() { l.refused(c.RemoteAddr(), ErrTooMany) })
 			reserved.expiry = time.AfterFunc(reservedAge, func() { _ = reserved.Close() })
@@ -85,7 +85,7 @@ func hostOf(of net.Addr) string {
 func (l *listener) take(host string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held == l.total || host != "" && l.hosts[host] == l.perHost {
+	if l.held == l.total || l.hasMany(host) {
 		return false
 	}
 	l.held++
@@ -102,10 +102,13 @@ func (l *listener) release(host string) {
 	}
 }
 
-func (l *listener) takeReserved() bool {
+// hasMany reports whether an address has all the connections that it may have. The caller holds the mutex.
+func (l *listener) hasMany(host string) bool { return host != "" && l.hosts[host] == l.perHost }
+
+func (l *listener) takeReserved(host string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reserved == l.reserve {
+	if l.reserved == l.reserve || l.hasMany(host) {
 		return false
 	}
 	l.reserved++
