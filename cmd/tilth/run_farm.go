@@ -166,8 +166,8 @@ func (r *runCommand) bringOutputs(ctx context.Context, tracker *client.Client, r
 func (r *runCommand) farmResult(path string, job *tilthv1.Job) (runResult, error) {
 	result := runResult{Package: path, Device: job.GetResult().GetDevice(), Job: job.GetId()}
 	for _, p := range job.GetResult().GetPackages() {
-		var manifest aot.Manifest
-		if err := json.Unmarshal(p.GetManifest(), &manifest); err != nil {
+		manifest, err := aot.DecodeManifest(p.GetManifest())
+		if err != nil {
 			return result, fmt.Errorf("job %s: the package's description: %w", job.GetId(), err)
 		}
 		result.Outputs = manifest.Outputs

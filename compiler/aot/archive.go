@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Names of a package's members.
@@ -70,7 +72,7 @@ type extent struct{ offset, size int64 }
 
 // open opens a package.
 func open(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := filesystem.OpenRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: name a package, or make one of a model with 'tilth compile'", errors.Unwrap(err))
 	}
@@ -117,7 +119,7 @@ func index(f *os.File) (map[string]extent, error) {
 const maxMembers = 64
 
 // maxMemberBytes limits members that are read into memory: the manifest, which is read before verification, and code.
-var maxMemberBytes = map[string]int64{manifestName: 64 << 20, objectName: 1 << 30}
+var maxMemberBytes = map[string]int64{manifestName: 16 << 20, objectName: 1 << 30}
 
 // readMember reads a member into memory.
 func readMember(f *os.File, members map[string]extent, name string) ([]byte, error) {
@@ -126,7 +128,7 @@ func readMember(f *os.File, members map[string]extent, name string) ([]byte, err
 		return nil, fmt.Errorf("it has no %s", name)
 	}
 	if e.size > maxMemberBytes[name] {
-		return nil, fmt.Errorf("its %s has %d bytes, which is too much", name, e.size)
+		return nil, fmt.Errorf("its %s has %d bytes, more than the limit of %d", name, e.size, maxMemberBytes[name])
 	}
 	data, err := io.ReadAll(io.NewSectionReader(f, e.offset, e.size))
 	if err != nil {

@@ -18,7 +18,7 @@ func TestLatenciesOfOlderPackagesAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := decodeManifest(text)
+		m, err := DecodeManifest(text)
 		if err != nil || m.Tasks[0].LatencySeconds != 0.5 || m.Tasks[0].FormerLatencySeconds != 0 {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}

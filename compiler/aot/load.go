@@ -86,7 +86,7 @@ func readManifest(f *os.File) (*Manifest, map[string]extent, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := decodeManifest(data)
+	m, err := DecodeManifest(data)
 	return m, members, err
 }
 

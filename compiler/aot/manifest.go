@@ -1,6 +1,7 @@
 package aot
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -241,8 +242,19 @@ type Member struct {
 	CRC32C uint32 `json:"crc32c"`
 }
 
-// decodeManifest reads and checks a manifest.
-func decodeManifest(data []byte) (*Manifest, error) {
+const (
+	// maxManifestValues limits the values of a manifest. Models with a thousand kernels have some ten thousand.
+	maxManifestValues = 1 << 18
+	// maxManifestTensors limits the inputs, outputs and extents, which are compared with each other.
+	maxManifestTensors = 4096
+)
+
+// DecodeManifest reads and checks a manifest.
+func DecodeManifest(data []byte) (*Manifest, error) {
+	// An element of a list takes a byte of text and hundreds in memory.
+	if n := bytes.Count(data, []byte(",")); n > maxManifestValues {
+		return nil, fmt.Errorf("%s has %d commas, more than the limit of %d", manifestName, n, maxManifestValues)
+	}
 	var version struct {
 		Format int `json:"format"`
 	}
@@ -269,6 +281,9 @@ func (m *Manifest) check() error {
 	}
 	if err := m.Target.Check(); err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
+	}
+	if n := len(m.Inputs) + len(m.Outputs) + len(m.Extents); n > maxManifestTensors {
+		return fmt.Errorf("%s has %d inputs, outputs and extents, more than the limit of %d", manifestName, n, maxManifestTensors)
 	}
 	for _, t := range append(append([]Tensor{}, m.Inputs...), m.Outputs...) {
 		if t.Type() == array.Invalid {

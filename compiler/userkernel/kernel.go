@@ -10,14 +10,13 @@ import (
 	"hash/fnv"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/filesystem"
 )
 
 // Names of the files in a kernel's directory.
@@ -103,11 +102,11 @@ const Threads = "THREADS"
 
 // Read reads a kernel's directory.
 func Read(folder string) (*Kernel, error) {
-	description, err := readFile(filepath.Join(folder, DescriptionFile))
+	description, err := filesystem.ReadRegularIn(folder, DescriptionFile, MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", folder, err)
 	}
-	source, err := readFile(filepath.Join(folder, SourceFile))
+	source, err := filesystem.ReadRegularIn(folder, SourceFile, MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", folder, err)
 	}
@@ -116,19 +115,6 @@ func Read(folder string) (*Kernel, error) {
 		return nil, fmt.Errorf("kernel %s: %w", folder, err)
 	}
 	return k, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err == nil && len(text) > MaxBytes {
-		err = fmt.Errorf("%s has more than %d bytes", filepath.Base(path), MaxBytes)
-	}
-	return text, err
 }
 
 // parseFolder parses the two files of a directory.
