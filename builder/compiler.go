@@ -82,8 +82,7 @@ func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, erro
 
 // limits returns the limits for compiling a module of candidates.
 func (c *Compiler) limits(candidates int) toolchain.Limits {
-	limit := c.CandidateTime
-	limit = cmp.Or(limit, defaultCandidateTime)
+	limit := cmp.Or(c.CandidateTime, defaultCandidateTime)
 	limit += batchShare * time.Duration(candidates-1)
 	return toolchain.Limits{Time: limit, MemoryBytes: c.MemoryBytes}
 }

@@ -50,8 +50,7 @@ func (m *Monitored) Run(ctx context.Context) (CalibrationTimes, error) {
 
 // Surroundings returns the surroundings of the device at its last calibration and the current ones of its machine.
 func (m *Monitored) Surroundings(ctx context.Context) *tilthv1.Surroundings {
-	s := m.host(ctx)
-	s = cmp.Or(s, &tilthv1.Surroundings{})
+	s := cmp.Or(m.host(ctx), &tilthv1.Surroundings{})
 	m.mu.Lock()
 	h := m.last
 	m.mu.Unlock()

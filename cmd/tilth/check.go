@@ -93,8 +93,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 	if err != nil {
 		return fmt.Errorf("finding this program to start it again: %w", err)
 	}
-	jobs := k.jobs
-	jobs = cmp.Or(jobs, runtime.NumCPU())
+	jobs := cmp.Or(k.jobs, runtime.NumCPU())
 	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
 		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.String(), "--storage", k.storage.text, "--emulator", k.emulator.text)
 	}}

@@ -111,8 +111,7 @@ func isRare(c *cobra.Command, flag string) bool {
 
 // help writes the description and the usage of a command.
 func help(c *cobra.Command, _ []string) {
-	text := c.Long
-	text = cmp.Or(text, c.Short)
+	text := cmp.Or(c.Long, c.Short)
 	if details := c.Annotations[helpDetails]; details != "" && showsAll(c) {
 		text += "\n\n" + details
 	}

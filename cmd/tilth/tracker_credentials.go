@@ -118,8 +118,7 @@ func newTokenList(a *app) *cobra.Command {
 		}
 		table := humanize.NewTable("ID", "NAME", "ROLE", "STATE", "CREATED", "EXPIRES").Times("CREATED", "EXPIRES").States("STATE")
 		return list(a.stdout, asJSON, rows, table, func(r tokenRow) []string {
-			expires := r.Expires
-			expires = cmp.Or(expires, humanize.Missing)
+			expires := cmp.Or(r.Expires, humanize.Missing)
 			return []string{r.ID, r.Name, r.Role, r.State, r.Created, expires}
 		})
 	})

@@ -64,8 +64,7 @@ type batch struct {
 }
 
 func (p *Pool) work(ctx context.Context, batches <-chan batch, o *ordered) {
-	limit := p.Limit
-	limit = cmp.Or(limit, defaultLimit)
+	limit := cmp.Or(p.Limit, defaultLimit)
 	child := &process{start: p.Start, limit: limit}
 	defer child.stop()
 	for b := range batches {

@@ -30,8 +30,7 @@ func (m *Model) Part(from, to []string) (*Model, error) {
 		part.Outputs = g.Outputs
 	}
 	for _, name := range to {
-		v := described[name]
-		v = cmp.Or(v, &ValueInfo{Name: name})
+		v := cmp.Or(described[name], &ValueInfo{Name: name})
 		part.Outputs = append(part.Outputs, v)
 	}
 

@@ -306,8 +306,7 @@ func (e *expansion) rotaryEmbedding() []*Item {
 		return nil
 	}
 	size := x.Shape[3]
-	turned := e.node.Int("rotary_embedding_dim", 0)
-	turned = cmp.Or(turned, size)
+	turned := cmp.Or(e.node.Int("rotary_embedding_dim", 0), size)
 	if turned < 2 || turned%2 != 0 || turned > size {
 		e.fail("rotary_embedding_dim %d does not fit heads of %d", turned, size)
 		return nil

@@ -251,8 +251,7 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 
 // flags returns the compiler flags for a source, except those for the target.
 func (tc *Toolchain) flags(b Build, source string) []string {
-	level := cmp.Or(b.Levels[source], b.Level)
-	level = cmp.Or(level, 2)
+	level := cmp.Or(b.Levels[source], b.Level, 2)
 	fusing := contract
 	if b.Levels[source] == OwnLevel {
 		fusing = "-ffp-contract=fast"

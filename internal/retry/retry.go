@@ -79,8 +79,7 @@ func Lost(err error) bool {
 
 // Do calls until success, a permanent error (not Lost), or the end of ctx. The policy bounds each attempt's context.
 func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(context.Context) error) error {
-	limit := p.Try
-	limit = cmp.Or(limit, 30*time.Second)
+	limit := cmp.Or(p.Try, 30*time.Second)
 	backoff := Backoff{Policy: p}
 	var complaints RepeatedErrors
 	for {

@@ -96,8 +96,7 @@ func (tx *txn) indexEnded() error {
 		}
 		spec, err := specs.get(id)
 		tx.skipDamage(err)
-		at := row.GetJob().GetEndedAt()
-		at = cmp.Or(at, &timestamppb.Timestamp{})
+		at := cmp.Or(row.GetJob().GetEndedAt(), &timestamppb.Timestamp{})
 		return ended.put(id, records.Encode(&storev1.EndedRow{Owner: records.OwnerOf(spec).Name, EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
 	})
 }

@@ -23,8 +23,7 @@ const firstCost = 1
 
 // begin charges the estimated cost of size candidates.
 func (q *queue) begin(now time.Time, charge *policy.Charge, size int) cost {
-	each := q.cost
-	each = cmp.Or(each, firstCost)
+	each := cmp.Or(q.cost, firstCost)
 	charge.Set(each * float64(size))
 	return cost{charge: charge, queue: q, size: size, granted: now}
 }

@@ -149,8 +149,6 @@ func (o *Objective) Import(s Source) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
-	weight := s.Weight
-	weight = cmp.Or(weight, 1)
-	o.Add(s.Name, p, weight)
+	o.Add(s.Name, p, cmp.Or(s.Weight, 1))
 	return nil
 }

@@ -48,8 +48,7 @@ func (m *monitor) Name() string { return fmt.Sprintf("card-1 %s %s", m.gpu.Model
 func (m *monitor) Look(ctx context.Context) (backend.Look, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, looking, fmt.Errorf("the driver has not answered for %v", looking))
 	defer cancel()
-	library := os.Getenv(HealthVariable)
-	library = cmp.Or(library, usualHealth)
+	library := cmp.Or(os.Getenv(HealthVariable), usualHealth)
 	text, err := m.Run(ctx, m.program, library, m.gpu.ID, strconv.FormatInt(farBytes(m.gpu), 10))
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
