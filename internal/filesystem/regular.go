@@ -36,7 +36,7 @@ func ReadRegularIn(folder, name string, limit int64) ([]byte, error) {
 }
 
 func regular(f *os.File, err error) (*os.File, error) {
-	if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Err == unix.ENXIO { // a socket, or a device without a driver
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && errors.Is(err, unix.ENXIO) { // a socket, or a device without a driver
 		return nil, fmt.Errorf("%s is not a regular file", at.Path)
 	}
 	if err != nil {
