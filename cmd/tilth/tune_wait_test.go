@@ -81,12 +81,9 @@ func TestWaitingForTheMachineIsBesideTheBudgetOfTime(t *testing.T) {
 	} {
 		f.tilth(ctx, append(command, "--no-wait")...).mustFail("the machine is in use by " + holder)
 	}
-	compare := f.tilth(ctx, "compare", pkg, pkg, "--rounds", "1")
-	compare.startUntil(ctx, holder)
 	waiting := f.tilth(ctx, append(tune, "--time", "1s")...)
 	waiting.startUntil(ctx, "waits for its machine, held by "+holder)
 	release()
-	compare.mustEnd()
 	waiting.mustEnd()
 	var s progress.Summary
 	if err := json.Unmarshal(waiting.stdout.Bytes(), &s); err != nil {
@@ -95,6 +92,13 @@ func TestWaitingForTheMachineIsBesideTheBudgetOfTime(t *testing.T) {
 	if w := s.MachineWait; w == nil || w.Seconds <= 0 || len(w.Holders) != 1 || w.Holders[0].PID != os.Getpid() || w.Holders[0].Since.IsZero() || !strings.Contains(w.Message, holder) {
 		t.Errorf("it waited for %+v", w)
 	}
+	if release, err = lock.Time(ctx); err != nil {
+		t.Fatal(err)
+	}
+	compare := f.tilth(ctx, "compare", pkg, pkg, "--rounds", "1")
+	compare.startUntil(ctx, holder)
+	release()
+	compare.mustEnd()
 }
 
 func TestTuneCommandsTakeTurnsOnARecordsFile(t *testing.T) {
