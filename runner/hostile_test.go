@@ -108,7 +108,6 @@ func TestCandidatesThatChangeTheirProcessSpoilNoNeighbour(t *testing.T) {
 		{"blocks_signals", crash, "the blocked signals"},
 		{"keeps_descriptors", crash, "its open files"},
 		{"closes_descriptors", crash, "its open files"},
-		{"grows", crash, "more than 256 MiB"},
 		{"replaces_the_runtime", crash, "the functions of the runtime"},
 	}
 	if runtime.NumCPU() > 1 {

@@ -176,16 +176,6 @@ KERNEL(closes_descriptors) {
   close(1);
 }
 
-KERNEL(grows) {
-  enum { BYTES = 320 << 20, PAGE = 4096 };
-  static volatile char *grown;
-  good(rt, args, prepared, workspace);
-  if (grown) return;
-  grown = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  madvise((void *)grown, BYTES, MADV_HUGEPAGE);
-  for (int k = 0; k < BYTES; k += PAGE) grown[k] = 1;
-}
-
 static void crawls(const struct tilth_runtime *rt, tilth_body body, void *closure, int64_t n) {
   for (int64_t k = 0; k < n; k++) body(closure, k, k + 1, 0);
   waste(0);

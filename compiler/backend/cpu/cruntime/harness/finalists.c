@@ -41,7 +41,6 @@ static int enter(struct bench *b, struct field *field, const struct tilth_kernel
   double begin = seconds_now();
   turn(f);
   if (bench_load(b, &f->loaded, kernel, &field->scratch)) return -1;
-  procstate_begin();
   f->estimate = measure_first(b, &f->loaded, index, &f->sheet);
   if (right(f)) f->estimate = fmin(f->estimate, bench_run(b, &f->loaded));
   procstate_end();
@@ -104,7 +103,6 @@ static void run_round(struct bench *b, struct field *field, int round) {
     if (!right(f)) continue;
     double begin = seconds_now();
     fault_watch(f->index, &f->loaded);
-    procstate_begin();
     f->sheet.samples[round] = measure_sample(b, &f->loaded, f->estimate);
     f->sheet.outcome.n_samples = round + 1;
     if (bench_disturbed(b)) measure_last(b, &f->loaded, f->index, &f->sheet); /* while its outputs are there: it leaves the race */

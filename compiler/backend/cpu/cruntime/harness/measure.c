@@ -116,7 +116,6 @@ static int measure_kernel(struct bench *b, struct state *state, const struct til
   fault_watch(index, &state->loaded);
   report_start(index);
   if (bench_load(b, &state->loaded, kernel, &state->scratch)) return -1;
-  procstate_begin();
   measure(b, &state->loaded, index, &state->best, &s);
   procstate_end();
   s.outcome.run_seconds = seconds_now() - begin;

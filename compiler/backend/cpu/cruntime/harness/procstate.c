@@ -15,8 +15,6 @@
 #include "fault.h"
 #include "tiles.h"
 
-/* A candidate may take so much memory beside what it declares: libraries have buffers. */
-#define OWN_MEMORY_KIB (INT64_C(256) << 10)
 #define MOST_SIGNALS 65
 
 struct worker_state {
@@ -39,7 +37,6 @@ static struct {
   struct tilth_runtime functions;
   struct worker_state *before, *now;
   struct process_state process;
-  int64_t outputs_kib, begin_kib;
 } procstate;
 
 /* Rounding, denormals and masked exceptions; not the exceptions that were raised. */
@@ -131,19 +128,11 @@ static void read_process(struct process_state *s) {
   s->free_descriptor = free_descriptor();
 }
 
-static int64_t most_memory_kib(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_maxrss;
-}
-
 void procstate_remember(const struct bench *b) {
   if (device_is_open()) return; /* its driver changes the process as it likes */
   int32_t workers = b->runtime->workers;
   procstate.runtime = b->runtime, procstate.functions = *b->runtime;
   procstate.before = calloc(workers, sizeof *procstate.before), procstate.now = calloc(workers, sizeof *procstate.now);
-  procstate.outputs_kib = 0;
-  for (int32_t k = 0; k < b->n_args; k++)
-    if (b->args[k].role == TILTH_OUTPUT) procstate.outputs_kib += b->args[k].bytes >> 10;
   if (procstate.before && procstate.now) read_workers(procstate.before);
   else procstate.runtime = NULL;
 }
@@ -157,8 +146,6 @@ void procstate_restore(void) {
   }
   read_process(&procstate.process);
 }
-
-void procstate_begin(void) { procstate.begin_kib = most_memory_kib(); }
 
 static const char *changed_worker(const struct worker_state *before, const struct worker_state *now) {
   if (now->float_mode != before->float_mode) return "the floating-point mode: rounding, denormals or exceptions";
@@ -186,7 +173,6 @@ static void accept_processors(void) {
 static const char *changed(void) {
   struct process_state now;
   if (procstate.runtime->parallel != procstate.functions.parallel || procstate.runtime->workers != procstate.functions.workers) return "the functions of the runtime";
-  if (most_memory_kib() - procstate.begin_kib > OWN_MEMORY_KIB + procstate.outputs_kib) return "its memory: more than 256 MiB beside the declared workspace";
   read_workers(procstate.now);
   accept_processors();
   for (int32_t k = 0; k < procstate.functions.workers; k++) {

@@ -11,9 +11,6 @@ void procstate_remember(const struct bench *b);
  * descriptors that they keep, is remembered as it is. */
 void procstate_restore(void);
 
-/* Begins a candidate's turn, once its memory is allocated. */
-void procstate_begin(void);
-
 /* Ends a candidate's turn. If it has changed the process, reports that as its fault and ends the process. */
 void procstate_end(void);
 
