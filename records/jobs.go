@@ -115,7 +115,7 @@ func (q *JobQuery) Selects(row *storev1.JobRow, damage error, ownerOf func() (Ow
 // IsDamage reports whether an error concerns a single damaged job or batch.
 func IsDamage(err error) bool { return errors.Is(err, ErrDamaged) || errors.Is(err, ErrNotFound) }
 
-// Unreadable returns a placeholder for a job whose rows are damaged.
+// Unreadable returns the job to list for one whose rows are damaged.
 func Unreadable(id, reason string) *tilthv1.Job {
 	return &tilthv1.Job{Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: reason, Spec: &tilthv1.JobSpec{}}
 }

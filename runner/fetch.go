@@ -96,9 +96,10 @@ func copyExecutable(from, to string) (err error) {
 	}
 	defer os.Remove(temporary.Name()) // fails after the rename
 	_, err = io.Copy(temporary, source)
-	err = cmp.Or(err, temporary.Chmod(0o755))
-	err = cmp.Or(err, temporary.Close())
-	return cmp.Or(err, os.Rename(temporary.Name(), to))
+	if err = cmp.Or(err, temporary.Chmod(0o755), temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), to)
 }
 
 // keptResults is the number of cached reference results.

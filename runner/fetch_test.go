@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,5 +54,17 @@ func TestFailedFetchHoldsNoArtifacts(t *testing.T) {
 				t.Errorf("%d artifacts are still held", source.held)
 			}
 		})
+	}
+}
+
+// TestAHarnessThatCannotBeCopiedIsNotInstalled checks that a copy that failed does not get the harness's name, under
+// which it would be used from then on.
+func TestAHarnessThatCannotBeCopiedIsNotInstalled(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "harness")
+	if err := copyExecutable(t.TempDir(), to); err == nil { // a folder opens, and cannot be read
+		t.Error("copied a folder")
+	}
+	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the failed copy has its name: %v", err)
 	}
 }

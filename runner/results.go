@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -120,11 +121,11 @@ func (r *results) keep(path string) error {
 		return err
 	}
 	defer os.Remove(file.Name()) // fails after the rename
-	_, err = file.Write(text)
-	if err == nil {
-		_, err = file.Write(r.slots)
+	_, err = io.Copy(file, io.MultiReader(bytes.NewReader(text), bytes.NewReader(r.slots)))
+	if err = cmp.Or(err, file.Close()); err != nil {
+		return err
 	}
-	return cmp.Or(err, file.Close(), os.Rename(file.Name(), path))
+	return os.Rename(file.Name(), path)
 }
 
 // readResults reads stored results, or returns nil if they are missing or different.

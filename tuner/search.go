@@ -3,6 +3,7 @@ package tuner
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -59,14 +60,7 @@ var algorithms = map[string]func(*pool, *transfer.Job, Options) Search{
 const Best = "gbdt"
 
 // Names returns the names of the search algorithms, sorted.
-func Names() []string {
-	var names []string
-	for name := range algorithms {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(algorithms)) }
 
 // NewSearch returns a search over a space. The searches of one job share its knowledge; nil stands for a job
 // without any. It returns an error if the algorithm does not exist.

@@ -233,13 +233,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	var missing untunedList
-	if !k.untuned {
-		missing = untuned(p.Tasks, choices, k.why)
-	}
-	if k.requireTuned && len(missing) > 0 {
-		return fmt.Errorf("compile %s for %s: %d of %d tasks are not tuned: %s: tune them with 'tilth tune', or leave out --require-tuned",
-			path, machine.Fingerprint(), len(p.Tasks)-bestschedule.Count(choices, bestschedule.FromRecord), len(p.Tasks), missing)
+	missing, err := k.missing(path, p, machine, choices)
+	if err != nil {
+		return err
 	}
 	o.Check, o.Weights, o.Provenance = measure, weights, k.provenance(machine)
 	var manifest *aot.Manifest
@@ -266,6 +262,18 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, C: manifest.C, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy, Weights: manifest.Weights,
 	}
 	return k.print(k.statusWriter(output), result)
+}
+
+// missing lists the tasks without a record. It returns an error if --require-tuned forbids them.
+func (k *compileCommand) missing(path string, p *program.Program, t *target.Target, choices []aot.Choice) (list untunedList, err error) {
+	if !k.untuned {
+		list = untuned(p.Tasks, choices, k.why)
+	}
+	if k.requireTuned && len(list) > 0 {
+		err = fmt.Errorf("compile %s for %s: %d of %d tasks are not tuned: %s: tune them with 'tilth tune', or leave out --require-tuned",
+			path, t.Fingerprint(), len(p.Tasks)-bestschedule.Count(choices, bestschedule.FromRecord), len(p.Tasks), list)
+	}
+	return list, err
 }
 
 func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string, o aot.Options) (*aot.Manifest, error) {

@@ -23,7 +23,7 @@ const completeWithin = 2 * time.Second
 
 type completer = cobra.CompletionFunc
 
-// fileNames maps placeholders in usage lines to file extensions. The shell completes other files.
+// fileNames maps the arguments in usage lines to file extensions. The shell completes other files.
 var fileNames = map[string][]string{
 	"MODEL.onnx": {"onnx", "onnx.gz"}, "model": {"onnx", "onnx.gz"},
 	"PACKAGE.tar": {"tar"}, "package": {"tar"},
@@ -48,7 +48,7 @@ func completeAll(c *cobra.Command) {
 	}
 }
 
-// arguments completes the placeholders of a usage line. The last one repeats if it ends in dots.
+// arguments completes the arguments of a usage line. The last one repeats if it ends in dots.
 func arguments(wanted string) completer {
 	words := strings.Fields(wanted)
 	last := words[len(words)-1]

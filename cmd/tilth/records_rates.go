@@ -21,7 +21,7 @@ type rateCheck struct {
 	workload *expr.Workload
 }
 
-// newRateCheck reads the known rates. Those that cannot be read are unknown.
+// newRateCheck reads the known rates. It logs a tracker whose rates it cannot read.
 func newRateCheck(ctx context.Context, tracker *trackerFlags, log *slog.Logger) *rateCheck {
 	c := &rateCheck{}
 	if cache, err := cacheDir(); err == nil {
@@ -37,7 +37,7 @@ func newRateCheck(ctx context.Context, tracker *trackerFlags, log *slog.Logger) 
 	defer there.Close()
 	runners, err := there.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if err != nil {
-		return c
+		log.Warn("records are not compared with the rates of the tracker's devices", "error", err)
 	}
 	for _, runner := range runners {
 		c.known = append(c.known, farm.RatesOf(runner.GetSpec().GetDeviceClasses())...)
@@ -58,7 +58,10 @@ func (c *rateCheck) check(r *tilthv1.Record) error {
 	}
 	least, flop := 0.0, c.workload.Flop()
 	for _, k := range c.known { // the fastest, if machines of one class differ
-		if l := k.Least(c.workload, flop, k.CPU); strings.HasPrefix(r.GetTarget(), k.Machine+"-") && (least == 0 || l < least) {
+		if !strings.HasPrefix(r.GetTarget(), k.Machine+"-") {
+			continue
+		}
+		if l := k.Least(c.workload, flop, k.CPU); least == 0 || l < least {
 			least = l
 		}
 	}

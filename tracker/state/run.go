@@ -24,7 +24,8 @@ func (m *Machine) Attach(jobID string) {
 	}
 }
 
-// endAbandoned ends the jobs whose clients are gone. After a late tick, clients may not have been heard either.
+// endAbandoned cancels the jobs whose clients are gone. A late tick extends their time, because the calls of clients may
+// have been late for the same reason.
 func (c *Change) endAbandoned(now time.Time, sinceLast time.Duration) {
 	var abandoned []string
 	for id, j := range c.jobs {
