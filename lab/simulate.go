@@ -44,6 +44,7 @@ func newSimulate() *cobra.Command {
 	simulateFlags(c, &o)
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "JSON `file` for everything that was observed")
+	c.Flags().StringVar(&o.HTTP, "http", "", "`address` of the pages of a single tracker (default any port)")
 	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
 	_ = c.MarkFlagRequired("devices") // the flag exists
 	_ = c.MarkFlagRequired("jobs")

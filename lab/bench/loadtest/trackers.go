@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ const (
 func (o *Options) trackers() (all trackers) {
 	for range o.Trackers {
 		all = append(all, &process{command: slices.Concat(o.Launcher, o.Tracker), orders: orders{
-			Dir: o.Dir, Listen: anyPort, HTTP: anyPort, Store: o.Store, Shards: o.Shards,
+			Dir: o.Dir, Listen: anyPort, HTTP: cmp.Or(o.HTTP, anyPort), Store: o.Store, Shards: o.Shards,
 		}})
 	}
 	return all
