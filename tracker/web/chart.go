@@ -49,7 +49,7 @@ func (s scale) at(v float64) float64 {
 func (s scale) ticks(step func(least float64) float64) (out []float64) {
 	if !s.log {
 		each := step((s.high - s.low) / 5)
-		for n := math.Ceil(s.low/each-1e-9) + 0 /* not -0 */; n*each <= s.high+1e-9*each; n++ {
+		for n := math.Ceil(s.low/each-1e-9) + 0; n*each <= s.high+1e-9*each; n++ { // + 0 makes -0 positive
 			out = append(out, n*each)
 		}
 		return out
