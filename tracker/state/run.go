@@ -24,8 +24,8 @@ func (m *Machine) Attach(jobID string) {
 	}
 }
 
-// endAbandoned cancels the jobs whose clients are gone. A late tick extends their time, because the calls of clients may
-// have been late for the same reason.
+// endAbandoned cancels the jobs whose clients are gone. A late tick extends their time, because the calls of clients
+// may have been late for the same reason.
 func (c *Change) endAbandoned(now time.Time, sinceLast time.Duration) {
 	var abandoned []string
 	for id, j := range c.jobs {

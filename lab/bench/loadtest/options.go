@@ -44,7 +44,7 @@ type Options struct {
 	Records int
 	// Dir holds the trackers' data. It must be empty, absent, or from an earlier run. "" means a temporary folder.
 	Dir string
-	// HTTP is the listen address of the pages of a single tracker. By default, it is any port of the loopback interface.
+	// HTTP is the listen address of a single tracker's pages. By default, it is any port of the loopback interface.
 	HTTP string
 	// Launcher is an optional command prefix of the trackers, such as taskset -c 0,1.
 	Launcher []string
