@@ -9,9 +9,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -275,5 +277,21 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 	}
 	if branches == 0 {
 		t.Error("the file has no branch")
+	}
+}
+
+func TestPipesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, opened := Open(pipe, Options{})
+	_, verified := Verify(t.Context(), pipe)
+	_, restored := Restore(t.Context(), pipe, filepath.Join(dir, "records.db"), time.Now())
+	for what, err := range map[string]error{"opened": opened, "verified": verified, "restored": restored} {
+		if err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -37,7 +38,7 @@ type boltMeta struct {
 
 // checkFile returns an error unless the file at path is a complete bbolt file or empty. bbolt initializes empty files.
 func checkFile(path string) error {
-	f, err := os.Open(path)
+	f, err := filesystem.OpenRegular(path)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (r *Restoration) hold(path string) (heldFile, error) {
 		return heldFile{}, fmt.Errorf("%w: stop the tracker first", records.ErrLocked)
 	}
 	r.Unreadable = err
-	f, err := os.Open(path)
+	f, err := filesystem.OpenRegular(path)
 	if err != nil {
 		return heldFile{}, err
 	}
@@ -154,7 +154,7 @@ func (r *Restoration) replace(path, fresh string, now time.Time) error {
 }
 
 func copyFile(ctx context.Context, from, to string) error {
-	in, err := os.Open(from)
+	in, err := filesystem.OpenRegular(from)
 	if err != nil {
 		return explain(from, err)
 	}

@@ -14,6 +14,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/filesystem"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -27,7 +28,7 @@ const maxDamage = 100
 // ErrMissing if the file does not exist, ErrLocked while another process has it open for writing, and ErrVersion if an
 // unknown version wrote it. A file that is no records file counts as damaged.
 func Verify(ctx context.Context, path string) (*records.Report, error) {
-	f, err := os.Open(path)
+	f, err := filesystem.OpenRegular(path)
 	if err != nil {
 		return nil, explain(path, err)
 	}
