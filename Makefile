@@ -3,6 +3,8 @@
 GO ?= go
 # Without this folder's path in them, compiled packages serve all clones of a machine.
 export GOFLAGS := $(GOFLAGS) -trimpath
+# Nothing needs cgo but the race detector. Programs and tests share compiled packages.
+export CGO_ENABLED := 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
@@ -12,7 +14,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 build: ## build bin/tilth
-	CGO_ENABLED=0 $(GO) build -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/tilth ./cmd/tilth
+	$(GO) build -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/tilth ./cmd/tilth
 
 demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 	@scripts/packages.sh demo

@@ -1,5 +1,7 @@
 #!/bin/bash
 # Runs formatting checks, vet, golangci-lint and buf, and reports all problems, not only the first.
+# usage: scripts/lint.sh            everything
+#        scripts/lint.sh NAME ...   main, wire, lab/deploy, lab/release or lab/docs: the last three are modules of their own
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -33,30 +35,32 @@ breaking() {
 	local before
 	before=$(mktemp -d)
 	git archive "$base" buf.yaml proto | tar -x -C "$before"
-	go tool -modfile=lab/tools/go.mod buf breaking --against "$before"
+	buf breaking --against "$before"
 	local status=$?
 	rm -rf "$before"
 	return $status
 }
 
-# deployment runs a command in the module that checks deploy/, releases in the one that makes releases, documents in
-# that of the documentation; in a shell of its own, since it changes the folder.
-deployment() (
-	cd lab/deploy && "$@"
-)
-releases() (
-	cd lab/release && "$@"
-)
-documents() (
-	cd lab/docs && "$@"
+buf() { go tool -modfile=lab/tools/go.mod buf "$@"; }
+
+# module lints the module in a folder.
+module() (
+	cd "$1" && go tool -modfile="$OLDPWD/lab/tools/lint/go.mod" golangci-lint run ./...
 )
 
-step 'file sizes' small
-step gofmt formatted
-step "buf lint" go tool -modfile=lab/tools/go.mod buf lint
-step "buf breaking" breaking
-step golangci-lint go tool -modfile=lab/tools/lint/go.mod golangci-lint run ./...
-step "golangci-lint, deployment" deployment go tool -modfile=../tools/lint/go.mod golangci-lint run ./...
-step "golangci-lint, releases" releases go tool -modfile=../tools/lint/go.mod golangci-lint run ./...
-step "golangci-lint, documentation" documents go tool -modfile=../tools/lint/go.mod golangci-lint run ./...
+[ $# -gt 0 ] || set -- main wire lab/deploy lab/release lab/docs
+for part; do
+	case "$part" in
+	main)
+		step "file sizes" small
+		step gofmt formatted
+		step golangci-lint module .
+		;;
+	wire)
+		step "buf lint" buf lint
+		step "buf breaking" breaking
+		;;
+	*) step "golangci-lint in $part" module "$part" ;;
+	esac
+done
 exit $failed
