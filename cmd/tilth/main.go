@@ -129,7 +129,8 @@ func (e *usageError) Unwrap() error { return e.cause }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// oneLine joins the lines of an error and drops repeated ones, because one failure may be reported several times.
+// oneLine joins the lines of an error and drops repeated ones, because one failure may be reported several times. It
+// keeps the beginning and the end of a long one, which name what failed and the remedy.
 func oneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {
@@ -138,7 +139,7 @@ func oneLine(err error) string {
 			said = append(said, line)
 		}
 	}
-	return strings.Join(said, "; ")
+	return humanize.ElideMiddle(strings.Join(said, "; "), 1000)
 }
 
 // buildRow identifies a build of the program.
