@@ -47,8 +47,8 @@ const (
 	// The number of examination sets is bounded by time and memory.
 	minExams     = 4
 	maxExams     = 1024
-	maxExamBytes = 8 << 20
-	maxExamTime  = 200 * time.Millisecond
+	maxExamBytes = 32 << 20
+	maxExamTime  = 100 * time.Millisecond
 	// quick is the time that a group of a fast reference takes, unless it has a larger share of the sets.
 	quick         = 4 * time.Millisecond
 	maxGroupShare = 8
