@@ -94,7 +94,8 @@ void bench_fill(struct bench *b, uint64_t seed) {
     buffer_unprotect(&b->buffers[k]);
     if (b->args[k].most > 0 && b->args[k].bytes == sizeof(int64_t)) memcpy(b->pointers[k], &b->args[k].most, sizeof(int64_t));
     else share(b, fill_some, &f, b->args[k].elements);
-    buffer_protect(&b->buffers[k]);
+    /* Protecting pages and writing to them again takes longer than many kernels, and writes were noticed before an examination. */
+    if (!b->options->examine && !b->options->compute) buffer_protect(&b->buffers[k]);
     give(b, k);
   }
 }
