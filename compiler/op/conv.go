@@ -135,8 +135,7 @@ func addBias(l *Lowering, n *Node, acc Operand, in []Operand, k int) Operand {
 }
 
 func convWork(n *Node) float64 {
-	w := n.In[1].Shape
-	return 2 * float64(array.Elements(n.Out.Shape)) * float64(array.Elements(w[1:]))
+	return 2 * float64(array.Elements(n.Out.Shape)) * float64(array.Elements(n.In[1].Shape[1:]))
 }
 
 func convDetail(n *Node) string {

@@ -36,8 +36,7 @@ func (r *rows) Cost(p RowwiseParameters) float64 {
 	if r.Across {
 		row += float64(r.Length) * 2 / acc
 	}
-	workers := min(microarch.Workers(r.target), r.Count)
-	return row * float64(sketch.CeilDiv(r.Count, workers))
+	return row * float64(sketch.CeilDiv(r.Count, min(microarch.Workers(r.target), r.Count)))
 }
 
 // minPiece is the minimum number of elements of a row that justifies starting a worker.
