@@ -70,8 +70,7 @@ func (p *tilesPlacer) scope(sums *ir.Buffer, rest ir.Block, in ir.Allocated) (ir
 		p.spare[t] = max(p.spare[t], n)
 	}
 	out := append(ir.Block{}, rest[:first-1]...)
-	out = append(out, s.begin()...)
-	out = append(out, products...)
+	out = append(append(out, s.begin()...), products...)
 	out = append(out, s.end()...)
 	return append(out, readers...), true
 }

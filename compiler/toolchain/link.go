@@ -41,8 +41,7 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 		return err
 	}
 	args := append(flags, objects...)
-	args = append(args, libraries...)
-	args = append(args, "-o", linked)
+	args = append(append(args, libraries...), "-o", linked)
 	args = append(args, tc.driverFlags(b.Target)...)
 	switch b.Form {
 	case Library:
