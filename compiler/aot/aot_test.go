@@ -309,7 +309,7 @@ func TestTimeEndsWithItsContext(t *testing.T) {
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupted)
-	if _, err := m.Time(ctx, 1<<10, 1<<30); !errors.Is(err, interrupted) {
+	if _, err := m.Time(ctx, 1<<30, 1<<30); !errors.Is(err, interrupted) {
 		t.Errorf("got %v, want the context's cause", err)
 	}
 }

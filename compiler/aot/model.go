@@ -228,8 +228,8 @@ func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error)
 	if err := m.Execute(); err != nil {
 		return nil, err
 	}
-	seconds := make([]float64, repeat)
-	for k := range seconds {
+	var seconds []float64
+	for range repeat {
 		begin := time.Now()
 		for range number {
 			if ctx.Err() != nil {
@@ -239,7 +239,7 @@ func (m *Model) Time(ctx context.Context, repeat, number int) ([]float64, error)
 				return nil, err
 			}
 		}
-		seconds[k] = time.Since(begin).Seconds() / float64(number)
+		seconds = append(seconds, time.Since(begin).Seconds()/float64(number))
 	}
 	return seconds, nil
 }
