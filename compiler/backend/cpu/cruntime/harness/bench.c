@@ -79,12 +79,6 @@ static void give(const struct bench *b, int32_t k) {
   if (device_is_open()) device_give(b, k, 0, b->args[k].bytes);
 }
 
-/* Runs a loop over little data on this thread alone, as waking the others takes longer. */
-static void share(struct bench *b, void (*body)(void *, int64_t, int64_t, int32_t), void *closure, int64_t n) {
-  if (n < 1 << 15) body(closure, 0, n, 0);
-  else b->runtime->parallel(b->runtime, body, closure, n);
-}
-
 void bench_fill(struct bench *b, uint64_t seed) {
   if (b->filled == seed) return;
   b->filled = seed;
@@ -93,8 +87,8 @@ void bench_fill(struct bench *b, uint64_t seed) {
     struct filling f = {&b->args[k], b->pointers[k], seed * MOST_ARGS + k};
     buffer_unprotect(&b->buffers[k]);
     if (b->args[k].most > 0 && b->args[k].bytes == sizeof(int64_t)) memcpy(b->pointers[k], &b->args[k].most, sizeof(int64_t));
-    else share(b, fill_some, &f, b->args[k].elements);
-    /* Protecting pages and writing to them again takes longer than many kernels, and writes were noticed before an examination. */
+    else b->runtime->parallel(b->runtime, fill_some, &f, b->args[k].elements);
+    /* Protecting pages and writing to them again takes longer than many kernels, and writes were noticed when the kernel was measured. */
     if (!b->options->examine && !b->options->compute) buffer_protect(&b->buffers[k]);
     give(b, k);
   }
@@ -116,7 +110,7 @@ static void poison_some(void *closure, int64_t begin, int64_t end, int32_t worke
 void bench_warm(struct bench *b) {
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->args[k].role == TILTH_OUTPUT) {
-      share(b, poison_some, b->pointers[k], b->args[k].bytes);
+      b->runtime->parallel(b->runtime, poison_some, b->pointers[k], b->args[k].bytes);
       give(b, k);
     }
   b->runtime->parallel(b->runtime, read_inputs, b, b->runtime->workers);
