@@ -98,7 +98,7 @@ test-java: ## run a package from Java, and compare its outputs; JAVA=COMMAND of 
 
 race: ## the quick tier of the packages with concurrency, under the race detector
 	@scripts/packages.sh test
-	@CGO_ENABLED=1 scripts/test.sh -short -race -vet=off -timeout $(TIMEOUT) $$(scripts/concurrent.sh)
+	@scripts/test.sh -short -race -vet=off -timeout $(TIMEOUT) $$(scripts/concurrent.sh)
 
 RUNS ?= 10
 soak: ## the quick tier again and again beside two busy loops; RUNS=10 SOAK='-race ./tracker'
@@ -183,6 +183,7 @@ lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh
 
 generate: ## generate the wire's Go code, and what Python reads of it
+	@scripts/packages.sh test
 	$(GO) generate ./proto/...
 
 clean: ## remove what was built

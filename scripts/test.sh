@@ -10,6 +10,7 @@ longest='/(tracker|cmd/tilth|records/postgres|records|runner|compiler/aot|record
 flags=() patterns=()
 for argument in "$@"; do
 	case "$argument" in
+	-race) export CGO_ENABLED=1 && flags+=("$argument") ;;
 	./* | */*/*) patterns+=("$argument") ;;
 	*) flags+=("$argument") ;;
 	esac
