@@ -132,6 +132,7 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 // oneLine joins the lines of an error and drops repeated ones, because one failure may be reported several times. It
 // keeps the beginning and the end of a long one, which name what failed and the remedy.
 func oneLine(err error) string {
+	const maxColumns = 1000
 	var said []string
 	for line := range strings.Lines(err.Error()) {
 		line = strings.Join(strings.Fields(line), " ")
@@ -139,7 +140,7 @@ func oneLine(err error) string {
 			said = append(said, line)
 		}
 	}
-	return humanize.ElideMiddle(strings.Join(said, "; "), 1000)
+	return humanize.ElideMiddle(strings.Join(said, "; "), maxColumns)
 }
 
 // buildRow identifies a build of the program.

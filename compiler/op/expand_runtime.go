@@ -148,7 +148,8 @@ func (e *expansion) placesBehindPast(x *Value) *Value {
 	case past == nil || e.node.Int("do_rotary", 0) == 0:
 		return e.repeated(x.Shape[0], x.Shape[1])
 	}
-	return e.op(Add, nil, e.reshape(e.placesOn(x, 1, 3), 1, x.Shape[1]), e.extent(past, 2))
+	first := e.reshape(e.placesOn(x, 1, 3), 1, x.Shape[1])
+	return e.op(Add, nil, first, e.extent(past, 2))
 }
 
 // queryKeyValue returns inputs 0 to 2, or the parts of input 0 if the others are omitted.

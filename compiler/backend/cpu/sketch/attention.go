@@ -67,5 +67,6 @@ func newAttention(w *expr.Workload, t *target.Target) *attention {
 
 // termsAreNeighbours reports whether keys are stored row by row, with contiguous terms of a score.
 func termsAreNeighbours(keys *schedule.Stage) bool {
-	return sketch.Adjacent(expr.Loads(keys.Body)[0], keys.Axes[len(keys.Axes)-2])
+	terms := keys.Axes[len(keys.Axes)-2]
+	return sketch.Adjacent(expr.Loads(keys.Body)[0], terms)
 }
