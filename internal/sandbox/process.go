@@ -29,7 +29,7 @@ type Command struct {
 	Executable *os.File
 	// Events allows waiting for events (epoll), as Go programs do.
 	Events bool
-	// Environment adds to the variable noRseq, and Dir is the root by default.
+	// Environment is empty by default, except for GLIBC_TUNABLES, and Dir is the root.
 	Environment []string
 	Dir         string
 	// Descriptors become 0, 1, 2 and so on. There are no others.
@@ -76,10 +76,6 @@ func (s *Sandbox) Start(c Command) (*Process, error) {
 	return &Process{p, group}, nil
 }
 
-// noRseq keeps the C library from registering restartable sequences. On some kernels that sometimes fails for a new
-// thread, and glibc then ends the process.
-const noRseq = "GLIBC_TUNABLES=glibc.pthread.rseq=0"
-
 // execute adds the last step of a script. QEMU's user emulation lacks execveat before version 9, so the same
 // file is executed by its name or by that of its descriptor; the filter only allows execveat.
 func (s *script) execute(command []string, c Command) {
@@ -88,7 +84,8 @@ func (s *script) execute(command []string, c Command) {
 		program = s.keep(c.Executable.Fd())
 		path, named = "", fmt.Sprintf("/proc/self/fd/%d", program)
 	}
-	args, environment := s.texts(command), s.texts(append([]string{noRseq}, c.Environment...))
+	// On some kernels, registering restartable sequences can fail for a new thread, and glibc then ends the process.
+	args, environment := s.texts(command), s.texts(append([]string{"GLIBC_TUNABLES=glibc.pthread.rseq=0"}, c.Environment...))
 	s.add("run "+command[0], unix.SYS_EXECVEAT, program, s.text(path), args, environment, unix.AT_EMPTY_PATH).replaceable = true
 	s.add("run "+command[0], unix.SYS_EXECVE, s.text(named), args, environment)
 }
