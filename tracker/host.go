@@ -89,8 +89,8 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	})
 	guard := connlimit.Config{
 		Limits: s.limits(), Admit: h.admit, Check: h.bounds.Wire,
-		NoRoom:  func(of connlimit.Room) { h.count(func(m *telemetry.Metrics) { m.NoRoom(string(of)) }) },
-		Refused: func(method string, err error) { h.count(func(m *telemetry.Metrics) { m.RefusedCall(method, err) }) },
+		OverBudget: func(of connlimit.Memory) { h.count(func(m *telemetry.Metrics) { m.OverBudget(string(of)) }) },
+		Refused:    func(method string, err error) { h.count(func(m *telemetry.Metrics) { m.RefusedCall(method, err) }) },
 	}
 	if s.TLS != nil {
 		guard.TLS = s.TLS.Config("h2")

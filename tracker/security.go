@@ -88,8 +88,8 @@ func (t *Tracker) newGate() *authz.Gate {
 func (t *Tracker) newGuard(g *authz.Gate) *connlimit.Guard {
 	s := t.cfg.Security
 	cfg := connlimit.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
-		NoRoom:  func(of connlimit.Room) { t.metrics.NoRoom(string(of)) },
-		Refused: t.metrics.RefusedCall,
+		OverBudget: func(of connlimit.Memory) { t.metrics.OverBudget(string(of)) },
+		Refused:    t.metrics.RefusedCall,
 	}
 	if s.TLS != nil {
 		cfg.TLS = s.TLS.Config("h2")
@@ -107,7 +107,7 @@ func admitBy(g *authz.Gate) connlimit.Admit {
 		caller, known := access.From(ctx)
 		rule := wire.Call(method)
 		return ctx, connlimit.Admission{
-			Caller: caller.Name, Stranger: rule.GetPublic(),
+			Caller: caller.Name, Unauthenticated: rule.GetPublic(),
 			// On an open tracker, any caller may be an operator, but for calls of agents only.
 			Operator:     rule.GetPublic() || caller.Role == access.Admin || !known && slices.Contains(rule.GetRoles(), tilthv1.Role_ROLE_ADMIN),
 			MessageBytes: wire.RequestBytes(method), AnswerBytes: wire.AnswerBytes(method),

@@ -49,5 +49,5 @@ func (m *Metrics) RefusedCaller(code codes.Code) { m.refusedCalls.WithLabelValue
 // RefusedPeer counts a connection that was closed at once because of the limit.
 func (m *Metrics) RefusedPeer() { m.refusedPeers.Inc() }
 
-// NoRoom counts a call that was refused because its request or response exceeds the memory limit.
-func (m *Metrics) NoRoom(of string) { m.refused.WithLabelValues("load_" + of).Inc() }
+// OverBudget counts a call that was refused because its request or response exceeds the memory limit.
+func (m *Metrics) OverBudget(of string) { m.refused.WithLabelValues("load_" + of).Inc() }

@@ -8,10 +8,10 @@ import (
 
 // BenchmarkWatch measures the cost of the guard per call.
 func BenchmarkWatch(b *testing.B) {
-	r, conn := newRoom(1<<30, time.Second), int64(0)
+	r, conn := newMemoryBudget(1<<30, time.Second), int64(0)
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(context.Background())
-		in := &intake{room: r, taker: account{caller: "shelf-1", conn: &conn}}
+		in := &intake{budget: r, account: account{caller: "shelf-1", conn: &conn}}
 		in.open()
 		c := callFrom(watch(ctx, "/test.Service/Echo", time.Minute, in))
 		c.end()

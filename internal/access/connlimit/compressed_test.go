@@ -46,8 +46,8 @@ func (blast) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestACompressedMessageIsNotInflated checks that the transport does not decompress a message beyond the limits.
-func TestACompressedMessageIsNotInflated(t *testing.T) {
+// TestCompressedMessageIsNotInflated checks that the transport does not decompress a message beyond the limits.
+func TestCompressedMessageIsNotInflated(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{}, s))
 	small := &wrapperspb.BytesValue{Value: []byte("small")}

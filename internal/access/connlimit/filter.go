@@ -14,7 +14,7 @@ import (
 type filter struct {
 	net.Conn
 	frames *frames
-	held   int64 // bytes held by the connection's requests, guarded by the room's mutex
+	held   int64 // bytes held by the connection's requests, guarded by the budget's mutex
 	unread *unread
 	of     *conn // nil without a limit on connections
 

@@ -83,7 +83,7 @@ func (f *frames) payload(b []byte) error {
 		return nil
 	}
 	left := f.left
-	if err := call.take(len(b)); err != nil {
+	if err := call.receive(len(b)); err != nil {
 		return err
 	}
 	if f.padding < 0 {

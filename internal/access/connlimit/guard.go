@@ -25,8 +25,8 @@ type Admit func(ctx context.Context, method string, header metadata.MD) (context
 type Admission struct {
 	// Caller is the caller's identity; empty on an open tracker.
 	Caller string
-	// Stranger marks unauthenticated calls of public methods.
-	Stranger bool
+	// Unauthenticated marks unauthenticated calls of public methods.
+	Unauthenticated bool
 	// Operator marks calls that may use the operators' reserve of connections.
 	Operator bool
 	// MessageBytes bounds each message of the request; 0 = the general limit.
@@ -44,19 +44,19 @@ type Config struct {
 	Admit Admit
 	// Check validates messages before they are decoded; may be nil.
 	Check Check
-	// NoRoom, if set, is called for each call whose request or answer finds no room.
-	NoRoom func(of Room)
+	// OverBudget, if set, is called for each call whose request or answer exceeds the memory limit.
+	OverBudget func(of Memory)
 	// Refused, if set, is called for each refused message.
 	Refused func(method string, err error)
 }
 
-// Room names one of the memory limits of a server.
-type Room string
+// Memory names one of the memory limits of a server.
+type Memory string
 
-// The rooms.
+// The memory limits.
 const (
-	RequestRoom Room = "requests"
-	AnswerRoom  Room = "answers"
+	RequestMemory Memory = "requests"
+	AnswerMemory  Memory = "answers"
 )
 
 // MinPing is the minimum interval between two pings of a peer.
@@ -65,26 +65,26 @@ const MinPing = 5 * time.Second
 // Guard enforces limits on a server.
 type Guard struct {
 	Config
-	room, answers *room
+	requests, answers *memoryBudget
 }
 
 // New returns a Guard.
 func New(cfg Config) *Guard {
 	cfg.Limits = cfg.Limits.WithDefaults()
-	if cfg.NoRoom == nil {
-		cfg.NoRoom = func(Room) {}
+	if cfg.OverBudget == nil {
+		cfg.OverBudget = func(Memory) {}
 	}
 	if cfg.Refused == nil {
 		cfg.Refused = func(string, error) {}
 	}
-	return &Guard{cfg, newRoom(cfg.Limits.RequestBytes, cfg.Limits.RoomWait), newRoom(cfg.Limits.AnswerBytes, cfg.Limits.RoomWait)}
+	return &Guard{cfg, newMemoryBudget(cfg.Limits.RequestBytes, cfg.Limits.MemoryWait), newMemoryBudget(cfg.Limits.AnswerBytes, cfg.Limits.MemoryWait)}
 }
 
 // HeldBytes returns the bytes currently held by requests.
-func (g *Guard) HeldBytes() int64 { return g.room.taken() }
+func (g *Guard) HeldBytes() int64 { return g.requests.reserved() }
 
 // AnswerBytes returns the bytes currently held by answers.
-func (g *Guard) AnswerBytes() int64 { return g.answers.taken() }
+func (g *Guard) AnswerBytes() int64 { return g.answers.reserved() }
 
 // ServerOptions returns the options that enforce the limits. The services must be registered by Registrar.
 func (g *Guard) ServerOptions() []grpc.ServerOption {
@@ -125,13 +125,13 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 			"%v, and the last %d are for operators: try again later; the operator can raise --max-connections", ErrTooMany, reserveOf(l.Connections))
 	}
 	by := accountOf(a, f)
-	in := &intake{room: g.room, taker: by, max: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
+	in := &intake{budget: g.requests, account: by, max: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
 	if !in.open() {
-		g.NoRoom(RequestRoom)
+		g.OverBudget(RequestMemory)
 		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the request memory limit is reached: try again later")
 	}
 	limit := l.Stall
-	if a.Stranger {
+	if a.Unauthenticated {
 		limit = min(limit, l.Handshake)
 	}
 	c := watch(ctx, info.FullMethodName, limit, in)
@@ -145,12 +145,12 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 // accountOf returns the account of a call. Anonymous callers are counted by address; those of this machine form one
 // account without limits.
 func accountOf(a Admission, f *filter) account {
-	t := account{caller: a.Caller, stranger: a.Stranger, conn: new(int64)}
+	t := account{caller: a.Caller, unauthenticated: a.Unauthenticated, conn: new(int64)}
 	if f == nil {
 		return t
 	}
 	t.conn = &f.held
-	if host := hostOf(f.RemoteAddr()); a.Stranger || a.Caller == "" && host != "" {
+	if host := hostOf(f.RemoteAddr()); a.Unauthenticated || a.Caller == "" && host != "" {
 		t.caller = "host " + host
 	}
 	return t

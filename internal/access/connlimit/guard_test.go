@@ -109,14 +109,14 @@ func (remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2
 
 // admitAll admits everyone under the name in the header.
 func admitAll(ctx context.Context, method string, header metadata.MD) (context.Context, Admission, error) {
-	a := Admission{Stranger: strings.HasSuffix(method, "/Public")}
+	a := Admission{Unauthenticated: strings.HasSuffix(method, "/Public")}
 	if names := header.Get("name"); len(names) > 0 {
 		a.Caller = names[0]
 	}
 	if takes := header.Get("answer"); len(takes) > 0 {
 		a.AnswerBytes, _ = strconv.Atoi(takes[0])
 	}
-	if strings.HasSuffix(method, "/Small") || a.Stranger {
+	if strings.HasSuffix(method, "/Small") || a.Unauthenticated {
 		a.MessageBytes = 1 << 10
 	}
 	return ctx, a, nil
@@ -338,7 +338,7 @@ func echo(ctx context.Context, conn *grpc.ClientConn, size int) error {
 	return conn.Invoke(ctx, "/test.Service/Echo", &wrapperspb.BytesValue{Value: make([]byte, size)}, &wrapperspb.BytesValue{})
 }
 
-func TestASlowPeerThatProgressesIsServed(t *testing.T) {
+func TestSlowPeerThatProgressesIsServed(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{Stall: time.Minute, AnswerBytes: 12 << 20}, s))
 	for range 10 { // a connection may use an eighth of the memory, so two unread answers exceed it

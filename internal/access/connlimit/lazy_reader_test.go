@@ -26,9 +26,9 @@ func (p *counting) Put(b *[]byte) {
 	p.BufferPool.Put(b)
 }
 
-// TestAConnectionIsReadWithBuffersThatAreHeldForData checks that reads return all data and the end, and that buffers
+// TestConnectionIsReadWithBuffersThatAreHeldForData checks that reads return all data and the end, and that buffers
 // are only held while data is read.
-func TestAConnectionIsReadWithBuffersThatAreHeldForData(t *testing.T) {
+func TestConnectionIsReadWithBuffersThatAreHeldForData(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

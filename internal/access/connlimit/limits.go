@@ -38,8 +38,8 @@ type Limits struct {
 	// 512 MiB. One caller may use a quarter of it, one connection an eighth. Unauthenticated callers get only a few
 	// kilobytes.
 	RequestBytes int64
-	// RoomWait is how long a connection waits for room for received data before it is dropped; 3 s.
-	RoomWait time.Duration
+	// MemoryWait is how long a connection waits for memory for received data before it is dropped; 3 s.
+	MemoryWait time.Duration
 	// AnswerBytes bounds the memory of all answers from their start until the peers have read them, shared like
 	// RequestBytes; defaults to RequestBytes.
 	AnswerBytes int64
@@ -59,7 +59,7 @@ func (l Limits) WithDefaults() Limits {
 	l.HeaderBytes = cmp.Or(l.HeaderBytes, 16<<10)
 	l.MessageBytes = cmp.Or(l.MessageBytes, wire.MaxMessageBytes)
 	l.RequestBytes = cmp.Or(l.RequestBytes, 512<<20)
-	l.RoomWait = cmp.Or(l.RoomWait, 3*time.Second)
+	l.MemoryWait = cmp.Or(l.MemoryWait, 3*time.Second)
 	l.AnswerBytes = cmp.Or(l.AnswerBytes, l.RequestBytes)
 	return l
 }

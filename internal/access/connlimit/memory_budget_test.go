@@ -61,8 +61,8 @@ func emptied(t *testing.T, g *Guard) {
 
 func TestUnauthenticatedPartialMessagesAreBounded(t *testing.T) {
 	s := &service{}
-	f := startFlood(t, start(t, Limits{RoomWait: time.Minute}, s), s)
-	if dropped := f.unfinished("Public", 40, 63<<20); !dropped && f.Ended != 40 || f.max > strangerConnBytes {
+	f := startFlood(t, start(t, Limits{MemoryWait: time.Minute}, s), s)
+	if dropped := f.unfinished("Public", 40, 63<<20); !dropped && f.Ended != 40 || f.max > unauthenticatedConnBytes {
 		t.Errorf("40 messages took %d bytes; the connection was dropped: %v, %d calls were refused", f.max, dropped, f.Ended)
 	}
 	f.Close()
@@ -72,7 +72,7 @@ func TestUnauthenticatedPartialMessagesAreBounded(t *testing.T) {
 func TestPartialMessagesAreBoundedPerConnection(t *testing.T) {
 	const total = 128 << 20
 	s := &service{}
-	f := startFlood(t, start(t, Limits{RequestBytes: total, RoomWait: 100 * time.Millisecond}, s), s)
+	f := startFlood(t, start(t, Limits{RequestBytes: total, MemoryWait: 100 * time.Millisecond}, s), s)
 	if dropped := f.unfinished("Echo", 40, 63<<20); !dropped || f.max > total/8 || f.max < total/16 {
 		t.Errorf("40 messages took %d bytes; the connection was dropped: %v", f.max, dropped)
 	}
@@ -104,7 +104,7 @@ func TestOversizeMessagesAreRefusedByTheirHeader(t *testing.T) {
 // limited.
 func TestStreamedMessagesReuseTheMemoryOfOne(t *testing.T) {
 	s := &service{}
-	conn := dial(t, start(t, Limits{RequestBytes: 64 << 20, RoomWait: 100 * time.Millisecond}, s))
+	conn := dial(t, start(t, Limits{RequestBytes: 64 << 20, MemoryWait: 100 * time.Millisecond}, s))
 	sink, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/test.Service/Sink")
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAbortedCallsReleaseTheirMemory(t *testing.T) {
 }
 
 func TestMemoryIsSharedByCallersAndConnections(t *testing.T) {
-	r := newRoom(800, 0)
+	r := newMemoryBudget(800, 0)
 	conns := make([]int64, 20)
 	on := func(caller string, conn int) account { return account{caller: caller, conn: &conns[conn]} }
 	for name, c := range map[string]struct {
@@ -141,23 +141,23 @@ func TestMemoryIsSharedByCallersAndConnections(t *testing.T) {
 	}{
 		"a connection's": {on("a", 0), 101, false}, "a call's": {on("a", 0), 100, true},
 	} {
-		if got := r.take(c.of, c.bytes); got != c.want {
+		if got := r.reserve(c.of, c.bytes); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if !r.take(on("a", 1), 100) || r.take(on("a", 2), 1) {
+	if !r.reserve(on("a", 1), 100) || r.reserve(on("a", 2), 1) {
 		t.Error("a caller has not just its quarter")
 	}
 	for i, caller := range []string{"b", "b", "c", "c", "d", "d"} {
-		if !r.take(on(caller, 3+i), 100) {
+		if !r.reserve(on(caller, 3+i), 100) {
 			t.Errorf("no room for %s", caller)
 		}
 	}
-	if r.take(on("e", 10), 1) || r.taken() != 800 {
-		t.Errorf("%d bytes are taken of 800", r.taken())
+	if r.reserve(on("e", 10), 1) || r.reserved() != 800 {
+		t.Errorf("%d bytes are taken of 800", r.reserved())
 	}
-	r.give(on("a", 0), 100)
-	if !r.take(on("e", 10), 100) {
+	r.release(on("a", 0), 100)
+	if !r.reserve(on("e", 10), 100) {
 		t.Error("no room after some was given back")
 	}
 }
@@ -165,41 +165,41 @@ func TestMemoryIsSharedByCallersAndConnections(t *testing.T) {
 // TestUnauthenticatedPeersHaveLittleMemory checks the limits of unauthenticated callers per connection, per address
 // and in total, even with short messages.
 func TestUnauthenticatedPeersHaveLittleMemory(t *testing.T) {
-	r := newRoom(1<<40, 0)
+	r := newMemoryBudget(1<<40, 0)
 	calls := func(hosts, connections int) (taken int64) {
 		for host := range hosts {
 			for range connections {
-				who := account{caller: fmt.Sprint("host ", host), stranger: true, conn: new(int64)}
-				for r.take(who, callBytes) {
+				who := account{caller: fmt.Sprint("host ", host), unauthenticated: true, conn: new(int64)}
+				for r.reserve(who, callBytes) {
 					taken += callBytes
 				}
 			}
 		}
 		return taken
 	}
-	if got := calls(1, 1); got != strangerConnBytes {
+	if got := calls(1, 1); got != unauthenticatedConnBytes {
 		t.Errorf("a connection takes %d bytes", got)
 	}
-	if got := calls(1, 1000); got != strangerHostBytes-strangerConnBytes {
+	if got := calls(1, 1000); got != unauthenticatedHostBytes-unauthenticatedConnBytes {
 		t.Errorf("the other connections of its address take %d bytes", got)
 	}
-	if got := calls(1000, 1000); got != strangersBytes-strangerHostBytes {
+	if got := calls(1000, 1000); got != unauthenticatedBytes-unauthenticatedHostBytes {
 		t.Errorf("other addresses take %d bytes", got)
 	}
-	if !r.take(account{caller: "a", conn: new(int64)}, 1<<30) {
+	if !r.reserve(account{caller: "a", conn: new(int64)}, 1<<30) {
 		t.Error("there is no room for who is known")
 	}
 }
 
 func TestWaitersGetReturnedMemory(t *testing.T) {
-	r, conn := newRoom(80, time.Minute), int64(0)
+	r, conn := newMemoryBudget(80, time.Minute), int64(0)
 	who := account{caller: "a", conn: &conn}
-	if !r.take(who, 10) {
+	if !r.reserve(who, 10) {
 		t.Fatal("no room")
 	}
 	got := make(chan error, 1)
 	go func() { got <- r.await(t.Context(), who, 5) }()
-	r.give(who, 10)
+	r.release(who, 10)
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
@@ -209,7 +209,7 @@ func TestWaitersGetReturnedMemory(t *testing.T) {
 		t.Errorf("a wait that is given up: %v", err)
 	}
 	r.wait = 0
-	if err := r.await(t.Context(), who, 10); !errors.Is(err, errNoRoom) {
+	if err := r.await(t.Context(), who, 10); !errors.Is(err, errOverBudget) {
 		t.Errorf("a wait in vain: %v", err)
 	}
 }
@@ -280,7 +280,7 @@ func FuzzFrames(f *testing.F) {
 	}
 	f.Add(b.Bytes(), uint8(3))
 	f.Fuzz(func(t *testing.T, came []byte, cut uint8) {
-		r, held := newRoom(1<<20, 0), int64(0)
+		r, held := newMemoryBudget(1<<20, 0), int64(0)
 		fr := newFrames(4)
 		for rest := came; len(rest) > 0; {
 			n, err := fr.scan(rest[:min(len(rest), 1+int(cut))])
@@ -292,11 +292,11 @@ func FuzzFrames(f *testing.F) {
 			}
 			rest = rest[n:]
 			if fr.opened != 0 {
-				fr.open(&intake{room: r, taker: account{conn: &held}, ctx: t.Context(), max: 1 << 10, window: 1 << 16})
+				fr.open(&intake{budget: r, account: account{conn: &held}, ctx: t.Context(), max: 1 << 10, window: 1 << 16})
 			}
 		}
-		if r.taken() > 4*(1<<16) {
-			t.Errorf("%d bytes are taken", r.taken())
+		if r.reserved() > 4*(1<<16) {
+			t.Errorf("%d bytes are taken", r.reserved())
 		}
 	})
 }

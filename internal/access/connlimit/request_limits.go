@@ -14,12 +14,12 @@ const prefixBytes = 5
 
 var errInvalidMessage = errors.New("a message is compressed, or longer than its method allows")
 
-// intake accounts for the request of one call. It takes room as bytes arrive, but at most what the transport buffers:
+// intake accounts for the request of one call. It reserves memory as bytes arrive, but at most what the transport buffers:
 // a flow control window, and the message that the server is reading.
 type intake struct {
-	room  *room
-	taker account
-	ctx   context.Context
+	budget  *memoryBudget
+	account account
+	ctx     context.Context
 	// max is the maximum length of a message; window is how much the transport accepts before the server reads.
 	max, window int
 
@@ -38,18 +38,18 @@ type intake struct {
 	over    bool
 }
 
-// open takes the room that a call needs until its request is complete.
+// open reserves the memory that a call needs until its request is complete.
 func (i *intake) open() bool {
-	if !i.room.take(i.taker, callBytes) {
+	if !i.budget.reserve(i.account, callBytes) {
 		return false
 	}
 	i.held = callBytes
 	return true
 }
 
-// take counts received bytes and waits until there is room for them. Data for a finished call is dropped by the
-// transport. An error means lack of room and ends the connection, since nothing else can be read from it meanwhile.
-func (i *intake) take(bytes int) error {
+// receive counts received bytes and waits until the budget allows them. Data for a finished call is dropped by the
+// transport. An error means that the budget is exceeded and ends the connection, since nothing else can be read from it meanwhile.
+func (i *intake) receive(bytes int) error {
 	more := i.need(bytes)
 	if more <= 0 {
 		return nil
@@ -63,7 +63,7 @@ func (i *intake) take(bytes int) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.over {
-		i.room.give(i.taker, more)
+		i.budget.release(i.account, more)
 	} else {
 		i.held += more
 	}
@@ -71,11 +71,11 @@ func (i *intake) take(bytes int) error {
 }
 
 func (i *intake) await(bytes int64) error {
-	if !i.taker.stranger {
-		return i.room.await(i.ctx, i.taker, bytes)
+	if !i.account.unauthenticated {
+		return i.budget.await(i.ctx, i.account, bytes)
 	}
-	if !i.room.take(i.taker, bytes) {
-		return errNoRoom
+	if !i.budget.reserve(i.account, bytes) {
+		return errOverBudget
 	}
 	return nil
 }
@@ -142,13 +142,13 @@ func (i *intake) note(length int) {
 	i.longest = max(i.longest, length)
 }
 
-// settle records that the request is complete. A small request then releases its room, since calls may wait a long
+// settle records that the request is complete. A small request then releases its memory, since calls may wait a long
 // time for work.
 func (i *intake) settle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.came <= callBytes && !i.over {
-		i.room.give(i.taker, i.held)
+		i.budget.release(i.account, i.held)
 		i.held = 0
 	}
 }
@@ -159,7 +159,7 @@ func (i *intake) end() {
 	defer i.mu.Unlock()
 	if !i.over {
 		i.over = true
-		i.room.give(i.taker, i.held)
+		i.budget.release(i.account, i.held)
 	}
 }
 

@@ -19,26 +19,26 @@ import (
 // The transport buffers each message whole until the peer reads it. Without this limit, a peer that calls and never
 // reads would make the server buffer answers without bound.
 type answer struct {
-	guard  *Guard
-	room   *room
-	taker  account
-	unread *unread
-	max    int64 // estimate of making the answer
+	guard   *Guard
+	budget  *memoryBudget
+	account account
+	unread  *unread
+	max     int64 // estimate of making the answer
 
 	mu       sync.Mutex
-	held     int64 // bytes taken from the room
+	held     int64 // bytes reserved in the budget
 	buffered int64 // part of held that belongs to messages buffered by the transport
 	over     bool  // the answer is complete
 }
 
-// begin takes the estimate from the room, and waits a while for it if necessary.
+// begin reserves the estimate, and waits a while for it if necessary.
 func (a *answer) begin(ctx context.Context) error {
 	if a == nil || a.max == 0 {
 		return nil
 	}
-	limit := min(a.max, a.room.perConn)
-	if err := a.room.await(ctx, a.taker, limit); err != nil {
-		return a.noRoom(ctx)
+	limit := min(a.max, a.budget.perConn)
+	if err := a.budget.await(ctx, a.account, limit); err != nil {
+		return a.overBudget(ctx)
 	}
 	a.held = limit
 	return nil
@@ -52,7 +52,7 @@ func (a *answer) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
-	a.room.give(a.taker, a.held-a.buffered)
+	a.budget.release(a.account, a.held-a.buffered)
 	a.held = a.buffered
 }
 
@@ -68,7 +68,7 @@ func (a *answer) pack(ctx context.Context, message any) (any, error) {
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		return message, nil
 	}
-	p := &trackedMessage{message: m, size: size, bytes: min(int64(size), a.room.perConn), of: a}
+	p := &trackedMessage{message: m, size: size, bytes: min(int64(size), a.budget.perConn), of: a}
 	if err := a.track(ctx, p.bytes); err != nil {
 		return nil, err
 	}
@@ -87,11 +87,11 @@ func (a *answer) track(ctx context.Context, bytes int64) error {
 	if more <= 0 {
 		return nil
 	}
-	if err := a.room.await(ctx, a.taker, more); err != nil {
+	if err := a.budget.await(ctx, a.account, more); err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.buffered -= bytes
-		return a.noRoom(ctx)
+		return a.overBudget(ctx)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,15 +106,15 @@ func (a *answer) release(bytes int64) {
 	a.buffered -= bytes
 	if a.over {
 		a.held -= bytes
-		a.room.give(a.taker, bytes)
+		a.budget.release(a.account, bytes)
 	}
 }
 
-func (a *answer) noRoom(ctx context.Context) error {
+func (a *answer) overBudget(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	a.guard.NoRoom(AnswerRoom)
+	a.guard.OverBudget(AnswerMemory)
 	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the response memory limit is reached: try again later")
 }
 
@@ -167,7 +167,7 @@ type unread struct {
 	limit time.Duration
 	end   func()
 
-	held int64 // guarded by the room's mutex
+	held int64 // guarded by the budget's mutex
 
 	mu      sync.Mutex
 	closed  bool
@@ -219,15 +219,15 @@ func (g *Guard) answerTo(ctx context.Context, a Admission, by account) *answer {
 		return nil
 	}
 	by.conn = &f.unread.held
-	return &answer{guard: g, room: g.answers, taker: by, unread: f.unread, max: int64(a.AnswerBytes)}
+	return &answer{guard: g, budget: g.answers, account: by, unread: f.unread, max: int64(a.AnswerBytes)}
 }
 
-// HTTP serves pages within the room for answers, at an estimate of bytes(request) each, on the account of
-// who(request). refuse answers requests for which there is no room.
+// HTTP serves pages within the memory budget of answers, at an estimate of bytes(request) each, on the account of
+// who(request). refuse answers requests that exceed it.
 func (g *Guard) HTTP(next http.Handler, bytes func(*http.Request) int, who func(*http.Request) string,
 	refuse func(http.ResponseWriter, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{guard: g, room: g.answers, taker: account{caller: who(r), conn: new(int64)}, max: int64(bytes(r))}
+		a := &answer{guard: g, budget: g.answers, account: account{caller: who(r), conn: new(int64)}, max: int64(bytes(r))}
 		if err := a.begin(r.Context()); err != nil {
 			refuse(w, err)
 			return

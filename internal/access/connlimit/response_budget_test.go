@@ -62,7 +62,7 @@ func TestUnreadAnswersAreBoundedPerConnection(t *testing.T) {
 	for _, method := range []string{"Echo", "Flood"} {
 		t.Run(method, func(t *testing.T) {
 			s := &service{flooding: make([]byte, answerBytes)}
-			addr := start(t, Limits{AnswerBytes: total, RoomWait: 100 * time.Millisecond}, s)
+			addr := start(t, Limits{AnswerBytes: total, MemoryWait: 100 * time.Millisecond}, s)
 			c := speak(t, addr, 0)
 			c.ask(t, calls, method)
 			c.ends(t, calls-total/8/answerBytes) // the other answers stay buffered
@@ -80,7 +80,7 @@ func TestUnreadAnswersAreBoundedPerConnection(t *testing.T) {
 
 func TestAnswersBeingReadAreNotRefused(t *testing.T) {
 	s := &service{flooding: make([]byte, 1<<20)}
-	conn := dial(t, start(t, Limits{AnswerBytes: 16 << 20, RoomWait: patience}, s))
+	conn := dial(t, start(t, Limits{AnswerBytes: 16 << 20, MemoryWait: patience}, s))
 	failed := make(chan error)
 	for range 40 { // concurrently, twenty times the limit of a connection
 		go func() { failed <- echo(t.Context(), conn, 0) }()
@@ -97,7 +97,7 @@ func TestAnswersBeingReadAreNotRefused(t *testing.T) {
 // in total.
 func TestAnswersReserveMemoryFirst(t *testing.T) {
 	s := &service{block: make(chan struct{})}
-	addr := start(t, Limits{AnswerBytes: 8 << 20, RoomWait: 100 * time.Millisecond}, s)
+	addr := start(t, Limits{AnswerBytes: 8 << 20, MemoryWait: 100 * time.Millisecond}, s)
 	done := make(chan error)
 	call := func(caller string) error {
 		return echo(metadata.AppendToOutgoingContext(t.Context(), "name", caller, "answer", fmt.Sprint(1<<20)), dial(t, addr), 0)
@@ -121,7 +121,7 @@ func TestAnswersReserveMemoryFirst(t *testing.T) {
 }
 
 func TestPagesReserveMemoryFirst(t *testing.T) {
-	g := New(Config{Limits: Limits{AnswerBytes: 8 << 20, RoomWait: time.Millisecond}})
+	g := New(Config{Limits: Limits{AnswerBytes: 8 << 20, MemoryWait: time.Millisecond}})
 	var inner int
 	var page http.Handler
 	page = g.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
