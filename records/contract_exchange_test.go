@@ -66,7 +66,7 @@ func someRecordsAreFoundByTheirKeys(t *testing.T, k storeKind) {
 		}
 	}
 	of := records.Group{Target: "cpu", Workload: records.Digest([]byte("conv"))}
-	found, looked, err := s.Some(of, keys, 1<<20)
+	found, looked, err := s.RecordsOf(of, keys, 1<<20)
 	if err != nil || looked != len(keys) || len(found) != len(keys)/2 {
 		t.Fatalf("%d records of %d keys, %v", len(found), looked, err)
 	}
@@ -79,11 +79,11 @@ func someRecordsAreFoundByTheirKeys(t *testing.T, k storeKind) {
 			t.Errorf("record %d is %v, want %v", i, r, want)
 		}
 	}
-	found, looked, err = s.Some(of, keys[1:], 1)
+	found, looked, err = s.RecordsOf(of, keys[1:], 1)
 	if err != nil || len(found) == 0 || looked >= len(keys)-1 || !proto.Equal(found[0], storetest.Record("cpu", "conv", 1, 0.5)) {
 		t.Errorf("within few bytes: %d records of %d keys, %v", len(found), looked, err)
 	}
-	found, looked, err = s.Some(records.Group{Target: "gpu", Workload: of.Workload}, keys, 1<<20)
+	found, looked, err = s.RecordsOf(records.Group{Target: "gpu", Workload: of.Workload}, keys, 1<<20)
 	if err != nil || looked != len(keys) || len(found) > 0 {
 		t.Errorf("a group that is not there has %d records of %d keys, %v", len(found), looked, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-func TestATextThatIsCutSaysSo(t *testing.T) {
+func TestTextThatIsCutSaysSo(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", 100), strings.Repeat("x", 101), strings.Repeat("é", 100), strings.Repeat("x ", 1000)} {
 		got := records.Cut(text, 100)
 		if len(got) > 100 || !utf8.ValidString(got) || len(text) <= 100 && got != text || len(text) > 100 && !strings.Contains(got, "(cut, it had ") {
@@ -19,9 +19,9 @@ func TestATextThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// TestAnExportLeavesOutWhatNobodyCanImport is a regression test: one exported record that no import accepts made its
+// TestExportLeavesOutWhatNobodyCanImport is a regression test: one exported record that no import accepts made its
 // file useless.
-func TestAnExportLeavesOutWhatNobodyCanImport(t *testing.T) {
+func TestExportLeavesOutWhatNobodyCanImport(t *testing.T) {
 	var out bytes.Buffer
 	var leftOut []string
 	small := &tilthv1.Record{Target: "cpu", WorkloadDigest: "w", Measurement: &tilthv1.Measurement{Message: "kept"}}

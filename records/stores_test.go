@@ -68,7 +68,7 @@ func TestEveryStoreMeetsTheContract(t *testing.T) {
 	}
 }
 
-func TestAStoreIsWholeAfterAProcessWasKilled(t *testing.T) {
+func TestStoreIsWholeAfterAProcessWasKilled(t *testing.T) {
 	for _, name := range []string{"file", "database"} {
 		t.Run(name, func(t *testing.T) { stores[name].checkWithKills(t, name) })
 	}

@@ -55,8 +55,8 @@ func TestSupersedes(t *testing.T) {
 	}
 }
 
-// TestTheBestTakesLittleEnergy checks the energy objective, which accepts longer latencies.
-func TestTheBestTakesLittleEnergy(t *testing.T) {
+// TestBestTakesLittleEnergy checks the energy objective, which accepts longer latencies.
+func TestBestTakesLittleEnergy(t *testing.T) {
 	made := func(digest string, seconds, joules float64) *tilthv1.Measurement {
 		return &tilthv1.Measurement{Candidate: &tilthv1.Candidate{Digest: digest}, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,
 			LatencySeconds: seconds, SamplesSeconds: []float64{seconds}, EnergyJoules: joules}

@@ -13,9 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestASchedulesMultiplicationsAreAShare checks that a tuner's value for an algorithm's savings is at most 1, as the
+// TestSchedulesMultiplicationsAreAShare checks that a tuner's value for an algorithm's savings is at most 1, as the
 // displayed limits require.
-func TestASchedulesMultiplicationsAreAShare(t *testing.T) {
+func TestSchedulesMultiplicationsAreAShare(t *testing.T) {
 	for share, fits := range map[float64]bool{0: true, 0.25: true, 1: true, 1.5: false, -0.1: false, math.Inf(1): false, math.NaN(): false} {
 		r := storetest.Record("cpu", "conv", 1, 0.004)
 		r.Measurement.Candidate.Multiplications = share
@@ -43,7 +43,7 @@ func TestRecordsWithBadIntervalsAreInvalid(t *testing.T) {
 	}
 }
 
-func TestARecordOfNoLevelIsRefused(t *testing.T) {
+func TestRecordOfNoLevelIsRefused(t *testing.T) {
 	r := storetest.Record("cpu", "conv", 1, 1)
 	r.Measurement.Candidate.Numerics = "wild"
 	if err := records.Validate(r); !errors.Is(err, records.ErrInvalid) {
@@ -51,9 +51,9 @@ func TestARecordOfNoLevelIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnImplausibleMeasurementIsRefused covers imports: a latency agrees with its samples and its interval, no kernel
+// TestImplausibleMeasurementIsRefused covers imports: a latency agrees with its samples and its interval, no kernel
 // takes less than a call, and no measurement is from the future.
-func TestAnImplausibleMeasurementIsRefused(t *testing.T) {
+func TestImplausibleMeasurementIsRefused(t *testing.T) {
 	incoming, err := records.NewIncoming()
 	if err != nil {
 		t.Fatal(err)

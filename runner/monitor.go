@@ -34,18 +34,18 @@ func (m *Monitored) Name() string { return m.monitor.Name() }
 
 // Run implements Kernels.
 func (m *Monitored) Run(ctx context.Context) (CalibrationTimes, error) {
-	look, err := m.monitor.Look(ctx)
+	reading, err := m.monitor.Read(ctx)
 	if err != nil {
 		return CalibrationTimes{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last = look.Health
-	if look.Health.Unknown != "" && !m.logged {
+	m.last = reading.Health
+	if reading.Health.Unknown != "" && !m.logged {
 		m.logged = true
-		m.log.Info("the device's temperature, clocks and errors are not known", "error", look.Health.Unknown)
+		m.log.Info("the device's temperature, clocks and errors are not known", "error", reading.Health.Unknown)
 	}
-	return CalibrationTimes{Compute: look.Compute, Memory: look.Memory}, nil
+	return CalibrationTimes{Compute: reading.Compute, Memory: reading.Memory}, nil
 }
 
 // Surroundings returns the surroundings of the device at its last calibration and the current ones of its machine.

@@ -22,12 +22,12 @@ type scripted struct {
 
 func (scripted) Name() string { return "card" }
 
-func (s *scripted) Look(context.Context) (backend.Look, error) {
-	return backend.Look{Compute: []float64{2}, Memory: []float64{3}, Health: s.health}, s.err
+func (s *scripted) Read(context.Context) (backend.Reading, error) {
+	return backend.Reading{Compute: []float64{2}, Memory: []float64{3}, Health: s.health}, s.err
 }
 
-// TestADevicesHealthIsReported together with its machine's surroundings.
-func TestADevicesHealthIsReported(t *testing.T) {
+// TestDevicesHealthIsReported together with its machine's surroundings.
+func TestDevicesHealthIsReported(t *testing.T) {
 	slowed := true
 	seen := &scripted{health: backend.Health{
 		Celsius: []float64{91}, Clocks: []backend.DeviceClock{{Part: "memory", Hertz: 2e9, Max: 3e9}}, Slowed: &slowed,
@@ -56,8 +56,8 @@ func TestADevicesHealthIsReported(t *testing.T) {
 	}
 }
 
-// TestADeviceWhoseHealthIsNotKnownSaysSoOnce and is still calibrated.
-func TestADeviceWhoseHealthIsNotKnownSaysSoOnce(t *testing.T) {
+// TestDeviceWhoseHealthIsNotKnownSaysSoOnce and is still calibrated.
+func TestDeviceWhoseHealthIsNotKnownSaysSoOnce(t *testing.T) {
 	var log bytes.Buffer
 	m := NewMonitored(&scripted{health: backend.Health{Unknown: "no library"}}, func(context.Context) *tilthv1.Surroundings { return nil },
 		slog.New(slog.NewTextHandler(&log, nil)))

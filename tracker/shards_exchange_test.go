@@ -35,7 +35,7 @@ func (c *cutting) Add(ctx context.Context, batch []*tilthv1.Record) (added, ther
 }
 
 // mustEnd syncs until a sync succeeds and returns the total number of records sent.
-func mustEnd(t *testing.T, from storesync.From, to storesync.To) (sent uint64) {
+func mustEnd(t *testing.T, from storesync.Source, to storesync.Destination) (sent uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // detects a hang
 	defer cancel()
@@ -87,7 +87,7 @@ func dialRecords(t *testing.T, address string) recordsource.Peer {
 }
 
 // summaries returns a store's summaries of all groups.
-func summaries(t *testing.T, of storesync.From) (all []storesync.Summary) {
+func summaries(t *testing.T, of storesync.Source) (all []storesync.Summary) {
 	t.Helper()
 	for after := ""; ; {
 		page, next, err := of.Groups(t.Context(), storesync.Filter{}, after)

@@ -105,7 +105,7 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 		farm.addr = addr
 	}
 	rates, report := newRateCheck(ctx, &farm, s.log.logger(s.stderr)), &storesync.Report{}
-	err = s.into(ctx, to, func(side storesync.To) (err error) {
+	err = s.into(ctx, to, func(side storesync.Destination) (err error) {
 		report, err = source.sync(ctx, side, storesync.Options{Filter: filter, Dry: s.dry, Check: rates.check})
 		return err
 	})
@@ -188,7 +188,7 @@ type syncSource struct {
 	// workloads visits the digests of workloads with records that pass the filter, possibly repeatedly.
 	workloads func(ctx context.Context, f storesync.Filter, visit func(digest string)) error
 
-	sync  func(ctx context.Context, to storesync.To, o storesync.Options) (*storesync.Report, error)
+	sync  func(ctx context.Context, to storesync.Destination, o storesync.Options) (*storesync.Report, error)
 	close func() error
 }
 
@@ -208,7 +208,7 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 					return workloadsOfLines(next, f, visit)
 				})
 			},
-			sync: func(ctx context.Context, to storesync.To, o storesync.Options) (report *storesync.Report, err error) {
+			sync: func(ctx context.Context, to storesync.Destination, o storesync.Options) (report *storesync.Report, err error) {
 				report = &storesync.Report{}
 				failed := recordsource.ReadLines(where, key, func(next func() (*tilthv1.Record, error)) error {
 					report, err = storesync.SyncLines(ctx, next, to, o)
@@ -227,7 +227,7 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 		workloads: func(ctx context.Context, f storesync.Filter, visit func(string)) error {
 			return workloadsOfPeer(ctx, peer, f, visit)
 		},
-		sync: func(ctx context.Context, to storesync.To, o storesync.Options) (*storesync.Report, error) {
+		sync: func(ctx context.Context, to storesync.Destination, o storesync.Options) (*storesync.Report, error) {
 			return storesync.Sync(ctx, peer, to, o)
 		},
 	}, nil
@@ -294,7 +294,7 @@ func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFl
 }
 
 // into calls do with TO and persists the result.
-func (s *syncCommand) into(ctx context.Context, where string, do func(storesync.To) error) (err error) {
+func (s *syncCommand) into(ctx context.Context, where string, do func(storesync.Destination) error) (err error) {
 	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
 		lines, err := recordsource.OpenLines(ctx, where, s.log.logger(s.stderr))
 		if err != nil {

@@ -18,12 +18,12 @@ type Monitored interface {
 type Monitor interface {
 	// Name identifies the timed work. Only times with the same name are comparable.
 	Name() string
-	// Look times fixed work and reads the device's health. Nothing else may compute on the device meanwhile.
-	Look(ctx context.Context) (Look, error)
+	// Read times fixed work and reads the device's health. Nothing else may compute on the device meanwhile.
+	Read(ctx context.Context) (Reading, error)
 }
 
-// Look is an observation of a monitor.
-type Look struct {
+// Reading is a reading of a monitor.
+type Reading struct {
 	// Compute and Memory hold the seconds of each sample of work bound by arithmetic and by memory.
 	Compute, Memory []float64
 	Health          Health

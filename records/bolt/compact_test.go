@@ -65,7 +65,7 @@ func checkContent(t *testing.T, path string, want []proto.Message) {
 	storetest.Add(t, db, got[0]) // already stored
 }
 
-func TestACompactedFileHasAllThatItHadAndIsSmaller(t *testing.T) {
+func TestCompactedFileHasAllThatItHadAndIsSmaller(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	content := full(t, path, 500)
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -89,7 +89,7 @@ func TestACompactedFileHasAllThatItHadAndIsSmaller(t *testing.T) {
 	checkContent(t, path, content)
 }
 
-func TestAFileInUseIsNotCompacted(t *testing.T) {
+func TestFileInUseIsNotCompacted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	content := full(t, path, 20)
 	for name, open := range map[string]func(string, bolt.Options) (*bolt.DB, error){"writer": bolt.Open, "reader": bolt.OpenReadOnly} {
@@ -111,9 +111,9 @@ func TestAFileInUseIsNotCompacted(t *testing.T) {
 	checkContent(t, path, content)
 }
 
-// TestAProcessThatWaitedDuringACompactionOpensTheNewFile checks that a process waiting for a file's lock during its
+// TestProcessThatWaitedDuringACompactionOpensTheNewFile checks that a process waiting for a file's lock during its
 // replacement does not write to the deleted file.
-func TestAProcessThatWaitedDuringACompactionOpensTheNewFile(t *testing.T) {
+func TestProcessThatWaitedDuringACompactionOpensTheNewFile(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "r.db"), filepath.Join(dir, "other.db")
 	full(t, path, 20)
@@ -161,7 +161,7 @@ func compactProcess(path string) {
 	}
 }
 
-func TestACompactionThatIsKilledLeavesTheFileWhole(t *testing.T) {
+func TestCompactionThatIsKilledLeavesTheFileWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	content := full(t, path, 300)
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -218,7 +218,7 @@ func wholeFile(t testing.TB) (path string, whole map[string]proto.Message, file 
 	return path, whole, file
 }
 
-func TestAWholeFileVerifies(t *testing.T) {
+func TestWholeFileVerifies(t *testing.T) {
 	path, _, _ := wholeFile(t)
 	report, err := Verify(t.Context(), path)
 	if err != nil || report.Damaged != 0 || report.Rows < 320 || report.Pages < 20 || !report.Sealed {

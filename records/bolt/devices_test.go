@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestAFileFromBeforeThereWereDevicesOpens reads and writes a file without the bucket of devices.
-func TestAFileFromBeforeThereWereDevicesOpens(t *testing.T) {
+// TestFileFromBeforeThereWereDevicesOpens reads and writes a file without the bucket of devices.
+func TestFileFromBeforeThereWereDevicesOpens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	check := func(err error) {
 		t.Helper()

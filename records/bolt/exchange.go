@@ -58,8 +58,8 @@ func (db *DB) KeyPage(of records.Group, from records.Key, limit int) (keys []rec
 	return keys, err
 }
 
-// Some implements records.Measurements.
-func (db *DB) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
+// RecordsOf implements records.Measurements.
+func (db *DB) RecordsOf(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
 	group := []byte(of.Name())
 	err = db.view(func(tx *txn) error {
 		number := tx.groupNumber(group)

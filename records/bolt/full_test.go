@@ -61,9 +61,9 @@ func fillProcess(path string) {
 	fmt.Println("closed:", db.Close())
 }
 
-// TestAFullDiskLosesNothingThatWasAcknowledged fills a real file system, or reaches a real file size limit. The
+// TestFullDiskLosesNothingThatWasAcknowledged fills a real file system, or reaches a real file size limit. The
 // failing write and all later ones are refused; acknowledged writes are present when the file is reopened.
-func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
+func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	for name, c := range map[string]struct {
 		place func(t *testing.T) (dir, limit string)
 		cause string

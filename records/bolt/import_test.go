@@ -45,10 +45,10 @@ func importProcess(path string) {
 	}
 }
 
-// TestAnImportIsAllOrNoneWhereverItIsKilled kills an import after each (quick tier: every second) transaction. The
+// TestImportIsAllOrNoneWhereverItIsKilled kills an import after each (quick tier: every second) transaction. The
 // next process to open the file, even read-only, finds none or all of its records. Repeating the import gives each
 // record once.
-func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
+func TestImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 	outcomes := map[int]int{}
 	for kill := 1; ; kill += storetest.QuickOr(2, 1) {
 		path := filepath.Join(t.TempDir(), "r.db")
@@ -84,7 +84,7 @@ func TestAnImportIsAllOrNoneWhereverItIsKilled(t *testing.T) {
 	}
 }
 
-func TestAnImportThatFailsLeavesNothing(t *testing.T) {
+func TestImportThatFailsLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.db")
 	db := openDB(t, path)
 	storetest.Add(t, db, storetest.Record("cpu", "mine", 1, 0.5))
@@ -109,7 +109,7 @@ func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAnImportOfManyRecordsLeavesNothingBehind(t *testing.T) {
+func TestImportOfManyRecordsLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.db")
 	db := openDB(t, path)

@@ -10,9 +10,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestAFileWithoutItsFirstPagesBlocksNobody is a regression test: bbolt kept its locks after the fault, so all later
+// TestFileWithoutItsFirstPagesBlocksNobody is a regression test: bbolt kept its locks after the fault, so all later
 // reads and commits blocked.
-func TestAFileWithoutItsFirstPagesBlocksNobody(t *testing.T) {
+func TestFileWithoutItsFirstPagesBlocksNobody(t *testing.T) {
 	for name, first := range map[string]func(*DB) error{
 		"found by a look-up": func(db *DB) error { _, err := db.JobRow("job"); return err },
 		"found by a commit": func(db *DB) error {

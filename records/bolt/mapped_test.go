@@ -66,7 +66,7 @@ func AddressesProcess(path string) {
 	fmt.Print(err)
 }
 
-func TestAFileOpensWithoutReservedAddresses(t *testing.T) {
+func TestFileOpensWithoutReservedAddresses(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), AddressesProcessEnv+"="+filepath.Join(t.TempDir(), "r.db"))
 	if out, err := cmd.Output(); err != nil || string(out) != "<nil>" {

@@ -31,9 +31,9 @@ func recordSelf(t *testing.T, dir string, variables ...string) *powercut.Trace {
 	return trace
 }
 
-// TestAnImportIsAllOrNoneOverAPowerCut cuts the power after each step of an undisturbed import, and of an import
+// TestImportIsAllOrNoneOverAPowerCut cuts the power after each step of an undisturbed import, and of an import
 // after another one was killed.
-func TestAnImportIsAllOrNoneOverAPowerCut(t *testing.T) {
+func TestImportIsAllOrNoneOverAPowerCut(t *testing.T) {
 	for name, kill := range map[string]int{"undisturbed": 0, "after its first transaction": 1, "after its fourth": 4} {
 		if kill == 1 && testing.Short() {
 			continue // slow: hundreds of additional steps
@@ -76,8 +76,8 @@ func TestAnImportIsAllOrNoneOverAPowerCut(t *testing.T) {
 	}
 }
 
-// TestACompactionKeepsAllOverAPowerCut cuts the power after each step of a compaction.
-func TestACompactionKeepsAllOverAPowerCut(t *testing.T) {
+// TestCompactionKeepsAllOverAPowerCut cuts the power after each step of a compaction.
+func TestCompactionKeepsAllOverAPowerCut(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")
 	content := full(t, path, 300)
@@ -193,10 +193,10 @@ func addOne(path string) error {
 	return errors.Join(db.Commit(w).Wait(context.Background()), db.Close())
 }
 
-// TestTheMetaPageOfAKilledProcessIsSyncedBeforeTheNextTransaction checks the sync of a killed process's meta
+// TestMetaPageOfAKilledProcessIsSyncedBeforeTheNextTransaction checks the sync of a killed process's meta
 // page before the next transaction. Until then, a power failure may revert to the transaction before, whose pages the
 // next one overwrites.
-func TestTheMetaPageOfAKilledProcessIsSyncedBeforeTheNextTransaction(t *testing.T) {
+func TestMetaPageOfAKilledProcessIsSyncedBeforeTheNextTransaction(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data", "r.db")
 	content := full(t, path, 20)

@@ -291,7 +291,7 @@ func TestCommitsGatherInOneTransaction(t *testing.T) {
 	}
 }
 
-func TestAFullDiskFailsEveryLaterCommitToo(t *testing.T) {
+func TestFullDiskFailsEveryLaterCommitToo(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "r.db"), bolt.Options{MaxSizeBytes: 256 << 10})
 	if err != nil {
 		t.Fatal(err)

@@ -100,8 +100,8 @@ func TestRestoreReportsWhatIsLost(t *testing.T) {
 	}
 }
 
-// TestAFileThatNobodyMarkedIsRestoredAsACopy covers a file that was replaced and is restored again.
-func TestAFileThatNobodyMarkedIsRestoredAsACopy(t *testing.T) {
+// TestFileThatNobodyMarkedIsRestoredAsACopy covers a file that was replaced and is restored again.
+func TestFileThatNobodyMarkedIsRestoredAsACopy(t *testing.T) {
 	dir := t.TempDir()
 	unmarked, path := filepath.Join(dir, "unmarked.db"), filepath.Join(dir, "r.db")
 	full(t, unmarked, 1)
@@ -117,8 +117,8 @@ func TestAFileThatNobodyMarkedIsRestoredAsACopy(t *testing.T) {
 	}
 }
 
-// TestADamagedBackupIsNotRestored checks that nothing changes.
-func TestADamagedBackupIsNotRestored(t *testing.T) {
+// TestDamagedBackupIsNotRestored checks that nothing changes.
+func TestDamagedBackupIsNotRestored(t *testing.T) {
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "r.db"), filepath.Join(dir, "backup.db")
 	full(t, path, 100)
@@ -150,9 +150,9 @@ func TestADamagedBackupIsNotRestored(t *testing.T) {
 	checkContent(t, path, content)
 }
 
-// TestABackupThatIsDamagedDoesNotCount checks that a backup is verified, because damage would otherwise be found when
+// TestBackupThatIsDamagedDoesNotCount checks that a backup is verified, because damage would otherwise be found when
 // it is needed.
-func TestABackupThatIsDamagedDoesNotCount(t *testing.T) {
+func TestBackupThatIsDamagedDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	db := openDB(t, filepath.Join(dir, "r.db"))
 	submitted(t, db, "job-00000001-aaaaaa", 3)

@@ -45,8 +45,8 @@ func (s *Store) KeyPage(of records.Group, from records.Key, limit int) (keys []r
 	return keys, nil
 }
 
-// Some implements records.Measurements.
-func (s *Store) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
+// RecordsOf implements records.Measurements.
+func (s *Store) RecordsOf(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	g, there := s.groups.get(of.Name())

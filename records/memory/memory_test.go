@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records/memory"
 )
 
-func TestAStoreThatIsFullFailsEveryLaterCommitToo(t *testing.T) {
+func TestStoreThatIsFullFailsEveryLaterCommitToo(t *testing.T) {
 	s := memory.New(memory.Options{MaxSizeBytes: 64 << 10})
 	big := storetest.Record("cpu", "conv", 1, 1)
 	big.Measurement.Candidate.Origin = make([]byte, 100<<10)
@@ -30,7 +30,7 @@ func TestAStoreThatIsFullFailsEveryLaterCommitToo(t *testing.T) {
 	}
 }
 
-func TestAnImportBeyondTheRoomLeavesNothing(t *testing.T) {
+func TestImportBeyondTheRoomLeavesNothing(t *testing.T) {
 	s := memory.New(memory.Options{MaxSizeBytes: 64 << 10})
 	if _, _, err := s.Import(t.Context(), storetest.Numbered(storetest.ImportSize, io.EOF)); err == nil {
 		t.Error("it was taken")

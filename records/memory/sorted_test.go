@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestASortedMapIsAMapInOrder compares a sorted map with an ordinary one.
-func TestASortedMapIsAMapInOrder(t *testing.T) {
+// TestSortedMapIsAMapInOrder compares a sorted map with an ordinary one.
+func TestSortedMapIsAMapInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sorted[int, int]
 		plain := map[int]int{}

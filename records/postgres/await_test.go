@@ -73,8 +73,8 @@ func (w *waiter) outlives(t *testing.T, address string) {
 	w.waits(t)
 }
 
-// TestAWaitingTrackerTakesOverFromOneThatStops checks that a stopping tracker releases the database to a waiter.
-func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
+// TestWaitingTrackerTakesOverFromOneThatStops checks that a stopping tracker releases the database to a waiter.
+func TestWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	first := opened(t, address)
@@ -91,9 +91,9 @@ func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
 	}
 }
 
-// TestAStandbyTrackerTakesOverFromASilentOne checks that pending transactions of a disconnected tracker end
+// TestStandbyTrackerTakesOverFromASilentOne checks that pending transactions of a disconnected tracker end
 // before the next one takes over, although no connection was closed.
-func TestAStandbyTrackerTakesOverFromASilentOne(t *testing.T) {
+func TestStandbyTrackerTakesOverFromASilentOne(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	line := newLine(t, server)
@@ -119,9 +119,9 @@ func TestAStandbyTrackerTakesOverFromASilentOne(t *testing.T) {
 	}
 }
 
-// TestATrackerWithASlowTransactionKeepsItsDatabase checks that slow transactions do not make a tracker lose its
+// TestTrackerWithASlowTransactionKeepsItsDatabase checks that slow transactions do not make a tracker lose its
 // database.
-func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
+func TestTrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	first := opened(t, address)
@@ -135,9 +135,9 @@ func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
-// TestATrackerWhoseSessionEndsKeepsItsDatabase checks that a live tracker reacquires the lock that its session
+// TestTrackerWhoseSessionEndsKeepsItsDatabase checks that a live tracker reacquires the lock that its session
 // briefly released.
-func TestATrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
+func TestTrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	first := opened(t, address)
@@ -150,8 +150,8 @@ func TestATrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
-// TestATrackerThatWaitsForTheStandbyKeepsItsDatabase although it cannot commit while no standby confirms.
-func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
+// TestTrackerThatWaitsForTheStandbyKeepsItsDatabase although it cannot commit while no standby confirms.
+func TestTrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it waits while a pair of servers commits nothing")
 	}
@@ -170,8 +170,8 @@ func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
-// TestATrackerKeepsItsDatabaseWhenTheServerCrashes checks that the present tracker reconnects before any waiter.
-func TestATrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
+// TestTrackerKeepsItsDatabaseWhenTheServerCrashes checks that the present tracker reconnects before any waiter.
+func TestTrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
 	t.Parallel() // mostly waits
 	crashing, address := crashing(t)
 	first := opened(t, address)
@@ -232,8 +232,8 @@ func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
 	}
 }
 
-// TestAConversionKeepsItsDatabase checks that a conversion is not interrupted, although it sends no heartbeats.
-func TestAConversionKeepsItsDatabase(t *testing.T) {
+// TestConversionKeepsItsDatabase checks that a conversion is not interrupted, although it sends no heartbeats.
+func TestConversionKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	if err := opened(t, address).Close(); err != nil {
@@ -340,9 +340,9 @@ func TestAwaitContinuesWithTheServerThatAnswers(t *testing.T) {
 	}
 }
 
-// TestABlockedTakeoverTimesOut is a regression test: a process that stalled during a takeover held the lock for ten
+// TestBlockedTakeoverTimesOut is a regression test: a process that stalled during a takeover held the lock for ten
 // minutes, the limit of a migration.
-func TestABlockedTakeoverTimesOut(t *testing.T) {
+func TestBlockedTakeoverTimesOut(t *testing.T) {
 	for name, sql := range map[string]string{
 		"heartbeats": "SELECT FROM tilth.heartbeat FOR UPDATE", "migrations": "LOCK tilth.migrations", "epoch": "SELECT FROM tilth.tracker FOR UPDATE",
 	} {

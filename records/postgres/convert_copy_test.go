@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-func TestAConvertedBackupHonoursNoSession(t *testing.T) {
+func TestConvertedBackupHonoursNoSession(t *testing.T) {
 	joined := &tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: "board"}, Session: "s", State: tilthv1.AgentState_AGENT_STATE_IDLE}
 	for _, marked := range []bool{false, true} {
 		from, to := newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
@@ -40,7 +40,7 @@ func TestAConvertedBackupHonoursNoSession(t *testing.T) {
 	}
 }
 
-func TestAConversionEndsWithItsContext(t *testing.T) {
+func TestConversionEndsWithItsContext(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("ctrl-C")

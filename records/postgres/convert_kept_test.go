@@ -184,7 +184,7 @@ func convertInterrupted(t *rapid.T, from, to place) {
 	}
 }
 
-func TestAConversionKeepsAll(t *testing.T) {
+func TestConversionKeepsAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		folder, err := os.MkdirTemp("", "convert")
 		if err != nil {

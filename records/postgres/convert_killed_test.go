@@ -90,7 +90,7 @@ func convertKilled(t *testing.T, from, to place, lines int) (done bool) {
 	return err == nil
 }
 
-func TestAKilledConversionResumes(t *testing.T) {
+func TestKilledConversionResumes(t *testing.T) {
 	for _, kinds := range [][]string{{"bolt", "postgres"}, {"postgres", "bolt"}} {
 		t.Run(kinds[0], func(t *testing.T) {
 			from, to := newPlace(t, kinds[0], t.TempDir()), newPlace(t, kinds[1], t.TempDir())

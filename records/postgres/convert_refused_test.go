@@ -115,7 +115,7 @@ func TestConvertRefusesATargetWithOtherData(t *testing.T) {
 	})
 }
 
-func TestASourceThatChangedBetweenTwoRunsIsRefused(t *testing.T) {
+func TestSourceThatChangedBetweenTwoRunsIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		part(t, from, to)
 		from.add(t, 4)
@@ -124,7 +124,7 @@ func TestASourceThatChangedBetweenTwoRunsIsRefused(t *testing.T) {
 	})
 }
 
-func TestAConversionThatHasEndedIsComparedAgain(t *testing.T) {
+func TestConversionThatHasEndedIsComparedAgain(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		first, err := convert(t.Context(), t, from, to, nil)
 		if err != nil {
@@ -145,7 +145,7 @@ func TestAConversionThatHasEndedIsComparedAgain(t *testing.T) {
 	})
 }
 
-func TestAConversionOfAStoreThatATrackerHasIsRefused(t *testing.T) {
+func TestConversionOfAStoreThatATrackerHasIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		t.Parallel() // mostly waits for locks
 		for _, held := range []place{from, to} {
@@ -179,7 +179,7 @@ func (m meddling) Put(ctx context.Context, kind records.RowKind, rows []records.
 	return m.Target.Put(ctx, kind, m.change(kind, rows), mark)
 }
 
-func TestATargetThatDiffersIsFound(t *testing.T) {
+func TestTargetThatDiffersIsFound(t *testing.T) {
 	for want, change := range map[string]func([]records.Row) []records.Row{
 		"is missing": func(rows []records.Row) []records.Row { return rows[1:] },
 		"is another": func(rows []records.Row) []records.Row {
@@ -220,7 +220,7 @@ func (g *growing) State(ctx context.Context) (string, error) {
 	return state + strings.Repeat("+", g.states), err
 }
 
-func TestASourceThatIsWrittenMeanwhileIsFound(t *testing.T) {
+func TestSourceThatIsWrittenMeanwhileIsFound(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		_, err := convert(t.Context(), t, from, to, func(a records.Stopped, b records.Target) (records.Stopped, records.Target) {
 			return &growing{Stopped: a}, b
@@ -229,7 +229,7 @@ func TestASourceThatIsWrittenMeanwhileIsFound(t *testing.T) {
 	})
 }
 
-func TestAConversionLeavesTheSourceAsItWas(t *testing.T) {
+func TestConversionLeavesTheSourceAsItWas(t *testing.T) {
 	from, to := newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
 	from.add(t, 1, 2, 3)
 	before, err := os.ReadFile(from.path)
@@ -244,7 +244,7 @@ func TestAConversionLeavesTheSourceAsItWas(t *testing.T) {
 	}
 }
 
-func TestADamagedSourceIsNotConverted(t *testing.T) {
+func TestDamagedSourceIsNotConverted(t *testing.T) {
 	from, to := newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
 	from.add(t, 1, 2, 3)
 	file, err := os.ReadFile(from.path)
@@ -337,7 +337,7 @@ func putOldRows(t *testing.T, p place) (key []byte) {
 	return all[0].Key
 }
 
-func TestAnInterruptedImportIsConverted(t *testing.T) {
+func TestInterruptedImportIsConverted(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
 		target, err := from.target(t.Context())
 		if err != nil {
@@ -371,8 +371,8 @@ func TestAnInterruptedImportIsConverted(t *testing.T) {
 	})
 }
 
-// TestADatabaseOfAnEarlierVersionIsNotConverted until a tracker of this version has migrated it.
-func TestADatabaseOfAnEarlierVersionIsNotConverted(t *testing.T) {
+// TestDatabaseOfAnEarlierVersionIsNotConverted until a tracker of this version has migrated it.
+func TestDatabaseOfAnEarlierVersionIsNotConverted(t *testing.T) {
 	from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
 	from.add(t, 1)
 	conn, err := pgx.Connect(t.Context(), from.choice)
@@ -396,8 +396,8 @@ func TestADatabaseOfAnEarlierVersionIsNotConverted(t *testing.T) {
 	}
 }
 
-// TestATrackerThatWasCutOffWritesNothingAfterAConversion converts the database after a tracker has lost it.
-func TestATrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
+// TestTrackerThatWasCutOffWritesNothingAfterAConversion converts the database after a tracker has lost it.
+func TestTrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
 	from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
 	s, err := postgres.Open(from.choice, postgres.Options{})
 	if err != nil {
@@ -424,8 +424,8 @@ func TestATrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
 	}
 }
 
-// TestADatabaseOfALaterVersionIsNotConverted because an older but compatible version would omit unknown data.
-func TestADatabaseOfALaterVersionIsNotConverted(t *testing.T) {
+// TestDatabaseOfALaterVersionIsNotConverted because an older but compatible version would omit unknown data.
+func TestDatabaseOfALaterVersionIsNotConverted(t *testing.T) {
 	for _, into := range []bool{false, true} {
 		from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
 		from.add(t, 1)

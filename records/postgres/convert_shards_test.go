@@ -58,9 +58,9 @@ func held(t *testing.T, s records.Store) (jobs, batches, devices []string, store
 	return jobs, batches, devices, stored
 }
 
-// TestADatabaseOfSeveralShardsIsConvertedBothWays converts a sharded database to a file, with interruptions, and
+// TestDatabaseOfSeveralShardsIsConvertedBothWays converts a sharded database to a file, with interruptions, and
 // back. Rows that every shard has occur once in the file.
-func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
+func TestDatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 	const shards = 3
 	from, file, back := newPlace(t, "postgres", t.TempDir()), newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())
 	var jobs, batches [shards][]string
@@ -115,7 +115,7 @@ func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 	})
 }
 
-func TestADatabaseWhoseShardHasATrackerIsNotConverted(t *testing.T) {
+func TestDatabaseWhoseShardHasATrackerIsNotConverted(t *testing.T) {
 	from, file := newPlace(t, "postgres", t.TempDir()), newPlace(t, "bolt", t.TempDir())
 	from.shards(t, 2, func(int, records.Store) error { return nil })
 	s, err := from.shard(t.Context(), 1, 2)

@@ -42,14 +42,14 @@ func (db *DB) KeyPage(of records.Group, from records.Key, limit int) (keys []rec
 	return keys, err
 }
 
-// somePerView bounds the rows read at once. A row may have some megabytes.
-const somePerView = 64
+// recordsPerView bounds the rows read at once. A row may have some megabytes.
+const recordsPerView = 64
 
-// Some implements records.Measurements.
-func (db *DB) Some(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
+// RecordsOf implements records.Measurements.
+func (db *DB) RecordsOf(of records.Group, keys []records.Key, maxBytes int) (found []*tilthv1.Record, looked int, err error) {
 	for size := 0; looked < len(keys) && (looked == 0 || size < maxBytes); {
 		var page [][]byte
-		for _, key := range keys[looked:min(looked+somePerView, len(keys))] {
+		for _, key := range keys[looked:min(looked+recordsPerView, len(keys))] {
 			page = append(page, key[:])
 		}
 		var message []byte

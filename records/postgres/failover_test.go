@@ -128,9 +128,9 @@ func settled(t *testing.T, db *postgres.DB, all []*records.Pending) {
 	}
 }
 
-// TestAStoreContinuesWithThePromotedStandby checks that a store reconnects to the promoted server without losing or
+// TestStoreContinuesWithThePromotedStandby checks that a store reconnects to the promoted server without losing or
 // repeating anything. The old primary is down, silent or unreachable, or returns and accepts writes.
-func TestAStoreContinuesWithThePromotedStandby(t *testing.T) {
+func TestStoreContinuesWithThePromotedStandby(t *testing.T) {
 	p := newPair(t)
 	db := openedSoon(t, p.address())
 	written := 0

@@ -71,9 +71,9 @@ func stored(t *testing.T, db *postgres.DB) (count int) {
 	return count
 }
 
-// TestAServerThatCrashesLosesNothingThatWasAcknowledged crashes a server during writes. Acknowledged writes survive,
+// TestServerThatCrashesLosesNothingThatWasAcknowledged crashes a server during writes. Acknowledged writes survive,
 // and pending ones are stored exactly once, in order, after the restart.
-func TestAServerThatCrashesLosesNothingThatWasAcknowledged(t *testing.T) {
+func TestServerThatCrashesLosesNothingThatWasAcknowledged(t *testing.T) {
 	server, address := crashing(t)
 	db := opened(t, address)
 	away := make(chan error, 100)
@@ -128,8 +128,8 @@ func await[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// TestAStoreIsClosedWhileItsServerIsAway checks that stopping a tracker does not block.
-func TestAStoreIsClosedWhileItsServerIsAway(t *testing.T) {
+// TestStoreIsClosedWhileItsServerIsAway checks that stopping a tracker does not block.
+func TestStoreIsClosedWhileItsServerIsAway(t *testing.T) {
 	server, address := crashing(t)
 	db := opened(t, address)
 	server.Kill()
@@ -142,8 +142,8 @@ func TestAStoreIsClosedWhileItsServerIsAway(t *testing.T) {
 	}
 }
 
-// TestAStoreIsClosedWhileItsServerIsSilent is a regression test: closing waited for the transaction timeout.
-func TestAStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
+// TestStoreIsClosedWhileItsServerIsSilent is a regression test: closing waited for the transaction timeout.
+func TestStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
 	address := databases.Borrow(t)
 	l := newLine(t, server)
 	db, err := postgres.Open(l.through(address), postgres.Options{TransactionTimeout: time.Hour})
@@ -160,8 +160,8 @@ func TestAStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
 	}
 }
 
-// TestACommitWhoseAnswerIsLostIsStoredOnce covers answers lost before and after the commit took place.
-func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
+// TestCommitWhoseAnswerIsLostIsStoredOnce covers answers lost before and after the commit took place.
+func TestCommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	for name, takesPlace := range map[string]bool{"after it took place": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
 			address := databases.Borrow(t)
@@ -186,9 +186,9 @@ func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver checks that the database refuses later writes of a
+// TestTrackerThatWasCutOffWritesNothingAfterAnotherTookOver checks that the database refuses later writes of a
 // disconnected tracker.
-func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
+func TestTrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 	address := databases.Borrow(t)
 	line := newLine(t, server)
 	first := opened(t, line.through(address))
@@ -224,9 +224,9 @@ func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 	}
 }
 
-// TestAnEpochThatIsOverWritesNothing checks that epochs fence writers without lock contention: a connection of an old
+// TestEpochThatIsOverWritesNothing checks that epochs fence writers without lock contention: a connection of an old
 // epoch cannot write.
-func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
+func TestEpochThatIsOverWritesNothing(t *testing.T) {
 	address := databases.Borrow(t)
 	db := opened(t, address)
 	if err := db.Commit(numbered(1)).Wait(t.Context()); err != nil {
@@ -241,9 +241,9 @@ func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatLostTransactionsIsNotWritten restores a backup under a running tracker, whose memory then belongs
+// TestDatabaseThatLostTransactionsIsNotWritten restores a backup under a running tracker, whose memory then belongs
 // to another history.
-func TestADatabaseThatLostTransactionsIsNotWritten(t *testing.T) {
+func TestDatabaseThatLostTransactionsIsNotWritten(t *testing.T) {
 	address := databases.Borrow(t)
 	line := newLine(t, server)
 	db := opened(t, line.through(address))

@@ -105,7 +105,7 @@ func refusal(err error) bool {
 	return errors.Is(err, records.ErrVersion) && strings.Contains(err.Error(), text)
 }
 
-func TestASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
+func TestSchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	t.Parallel() // mostly waits
 	address := databases.Borrow(t)
 	var later []*postgres.DB
@@ -130,9 +130,9 @@ func TestASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	}
 }
 
-// TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused checks that a standby detects an incompatible migration at
+// TestTakeoverOfASchemaThatThisVersionMayNotUseIsRefused checks that a standby detects an incompatible migration at
 // its takeover.
-func TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
+func TestTakeoverOfASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	waiting := awaits(t, address, of(1))
@@ -150,9 +150,9 @@ func TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	settled(t, dbs[0], write(dbs[0], 1, 3)) // the serving tracker continues
 }
 
-// TestAMigrationThatOthersCannotUseIsNotMadeBesideThem checks that an incompatible migration is refused until
+// TestMigrationThatOthersCannotUseIsNotMadeBesideThem checks that an incompatible migration is refused until
 // trackers of the previous version have stopped.
-func TestAMigrationThatOthersCannotUseIsNotMadeBesideThem(t *testing.T) {
+func TestMigrationThatOthersCannotUseIsNotMadeBesideThem(t *testing.T) {
 	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	err := await(t, awaits(t, address, contracted(of(0))).took) // refused instead of waiting
@@ -179,9 +179,9 @@ func TestAMigrationThatOthersCannotUseIsNotMadeBesideThem(t *testing.T) {
 	}
 }
 
-// TestAMigrationBehindALongTransactionBlocksNoWrites checks that a migration waits for transactions on its table
+// TestMigrationBehindALongTransactionBlocksNoWrites checks that a migration waits for transactions on its table
 // without blocking later ones.
-func TestAMigrationBehindALongTransactionBlocksNoWrites(t *testing.T) {
+func TestMigrationBehindALongTransactionBlocksNoWrites(t *testing.T) {
 	t.Parallel() // mostly waits
 	dbs, address := newShards(t, 2)
 	settled(t, dbs[1], write(dbs[1], 1, 3))

@@ -25,7 +25,7 @@ func fresh(t *testing.T) (db *postgres.DB, address string) {
 	return opened(t, address), address
 }
 
-func TestASchemaOfALaterVersionIsRefused(t *testing.T) {
+func TestSchemaOfALaterVersionIsRefused(t *testing.T) {
 	db, address := fresh(t)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -37,8 +37,8 @@ func TestASchemaOfALaterVersionIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheLongestNamesAreStoredInOrder uses names that exceed an index entry, and names that are not text.
-func TestTheLongestNamesAreStoredInOrder(t *testing.T) {
+// TestLongestNamesAreStoredInOrder uses names that exceed an index entry, and names that are not text.
+func TestLongestNamesAreStoredInOrder(t *testing.T) {
 	db, _ := fresh(t)
 	text := "é\x01%'\\"
 	for len(text) < records.MaxNameBytes {
@@ -78,9 +78,9 @@ func TestTheLongestNamesAreStoredInOrder(t *testing.T) {
 	}
 }
 
-// TestTheGroupsOfOneTargetAreReadAlone is a regression test: a look-up of one target also read the groups of all
+// TestGroupsOfOneTargetAreReadAlone is a regression test: a look-up of one target also read the groups of all
 // later targets.
-func TestTheGroupsOfOneTargetAreReadAlone(t *testing.T) {
+func TestGroupsOfOneTargetAreReadAlone(t *testing.T) {
 	db, address := fresh(t)
 	storetest.Add(t, db, storetest.Record("a", "conv", 1, 1))
 	if err := db.Close(); err != nil {
@@ -154,9 +154,9 @@ func TestForgedRowsAreReportedAsDamaged(t *testing.T) {
 	}
 }
 
-// TestAnImportThatIsWholeIsFinishedLater checks that a complete but interrupted import is finished when the database
+// TestImportThatIsWholeIsFinishedLater checks that a complete but interrupted import is finished when the database
 // is next opened.
-func TestAnImportThatIsWholeIsFinishedLater(t *testing.T) {
+func TestImportThatIsWholeIsFinishedLater(t *testing.T) {
 	db, address := fresh(t)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

@@ -103,10 +103,10 @@ func trial(job string, workload string, n int) *records.Write {
 	return w
 }
 
-// TestAGroupThatAnotherProcessBeganIsSharedAtOnce is a regression test: only the creator of a group needs exclusive
+// TestGroupThatAnotherProcessBeganIsSharedAtOnce is a regression test: only the creator of a group needs exclusive
 // access to the records. A process that did not know an existing group used to lock them too, so a thousand workloads
 // blocked all others in the first seconds of each tracker.
-func TestAGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
+func TestGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	if err := dbs[0].Commit(trial("job-0", "conv", 1)).Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -210,9 +210,9 @@ func TestShardsShareTheRecords(t *testing.T) {
 	}
 }
 
-// TestAnImportIsSetAsideWhileOthersHaveTheRecords is a regression test: each staged chunk of an import and the other
+// TestImportIsSetAsideWhileOthersHaveTheRecords is a regression test: each staged chunk of an import and the other
 // shards waited for each other's locks on the records.
-func TestAnImportIsSetAsideWhileOthersHaveTheRecords(t *testing.T) {
+func TestImportIsSetAsideWhileOthersHaveTheRecords(t *testing.T) {
 	address := databases.Borrow(t)
 	var dbs [2]*postgres.DB
 	for shard := range dbs {
@@ -262,7 +262,7 @@ func TestAnImportIsSetAsideWhileOthersHaveTheRecords(t *testing.T) {
 	}
 }
 
-func TestAShardThatIsTakenOverWritesNothing(t *testing.T) {
+func TestShardThatIsTakenOverWritesNothing(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	failed := make(chan error, 1)
 	dbs[1].OnFailed(func(why error) { failed <- why })
@@ -281,9 +281,9 @@ func TestAShardThatIsTakenOverWritesNothing(t *testing.T) {
 	}
 }
 
-// TestAShardThatIsTakenOverConfirmsNothing is a regression test: a process that had lost its shard without knowing
+// TestShardThatIsTakenOverConfirmsNothing is a regression test: a process that had lost its shard without knowing
 // confirmed changes without effect. Only the present owner may confirm them.
-func TestAShardThatIsTakenOverConfirmsNothing(t *testing.T) {
+func TestShardThatIsTakenOverConfirmsNothing(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	confirmed := func() *records.Write {
 		w := &records.Write{}
@@ -304,7 +304,7 @@ func TestAShardThatIsTakenOverConfirmsNothing(t *testing.T) {
 	}
 }
 
-func TestADatabaseKeepsItsNumberOfShards(t *testing.T) {
+func TestDatabaseKeepsItsNumberOfShards(t *testing.T) {
 	db, address := fresh(t)
 	if err := db.Commit(numbered(1)).Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -371,9 +371,9 @@ func TestReluctantProcessesYieldShards(t *testing.T) {
 	await(t, reluctant).Close() // no other process wants it
 }
 
-// TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon is a regression test: a shard was reclaimed late if its new
+// TestShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon is a regression test: a shard was reclaimed late if its new
 // owner died before its first heartbeat, because its lock had not been observed.
-func TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon(t *testing.T) {
+func TestShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	dbs[1].Close()
 	do(t, address, "UPDATE tilth.tracker SET epoch = epoch + 1 WHERE shard = 1")
@@ -460,9 +460,9 @@ func TestMembersSeeEachOtherDespiteASilentServer(t *testing.T) {
 	meets(second) // the second server has no member yet
 }
 
-// TestADatabaseFromBeforeThereWereShards checks that such a database has a single shard, and that a waiting process
+// TestDatabaseFromBeforeThereWereShards checks that such a database has a single shard, and that a waiting process
 // does not change it.
-func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
+func TestDatabaseFromBeforeThereWereShards(t *testing.T) {
 	db, address := fresh(t)
 	w := numbered(1)
 	w.PutDevice("board", &storev1.DeviceRow{})
@@ -494,9 +494,9 @@ func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 	}
 }
 
-// TestATakeoverEndsTheTransactionOfTheShard checks that a suspended tracker with a lock on the records only blocks
+// TestTakeoverEndsTheTransactionOfTheShard checks that a suspended tracker with a lock on the records only blocks
 // others until its shard is taken over.
-func TestATakeoverEndsTheTransactionOfTheShard(t *testing.T) {
+func TestTakeoverEndsTheTransactionOfTheShard(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	dbs[1].Close()
 	do(t, address, "UPDATE tilth.heartbeat SET beats = 5 WHERE shard = 1")
@@ -528,8 +528,8 @@ func TestATakeoverEndsTheTransactionOfTheShard(t *testing.T) {
 	}
 }
 
-// TestAShardSeesTheBestRecordOfAnother because a tracker only caches the best records that it found itself.
-func TestAShardSeesTheBestRecordOfAnother(t *testing.T) {
+// TestShardSeesTheBestRecordOfAnother because a tracker only caches the best records that it found itself.
+func TestShardSeesTheBestRecordOfAnother(t *testing.T) {
 	dbs, _ := newShards(t, 2)
 	add := func(shard int, second int64, latency float64, more func(*records.Write)) {
 		t.Helper()

@@ -7,9 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// TestACommitThatTheStandbyLacksIsNotAcknowledged checks commits that only the primary has: after the store gave up
+// TestCommitThatTheStandbyLacksIsNotAcknowledged checks commits that only the primary has: after the store gave up
 // waiting and checked the outcome, and after the server cancelled the wait, which it reports as success.
-func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
+func TestCommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 	for name, meanwhile := range map[string]string{"the store gives up": "SELECT", "the server gives up": cancel} {
 		t.Run(name, func(t *testing.T) {
@@ -59,10 +59,10 @@ func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 	}
 }
 
-// TestAPromotedStandbyThatLostTransactionsIsNotWritten uses asynchronous replication, which may lose acknowledged
+// TestPromotedStandbyThatLostTransactionsIsNotWritten uses asynchronous replication, which may lose acknowledged
 // commits. The store detects that and stops writing, because the tracker's memory belongs to another history. The
 // next tracker continues from the standby's data.
-func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
+func TestPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
 	p := newPair(t)
 	primary, standby := p.servers[0], p.servers[1]
 	db := openedSoon(t, p.address())

@@ -69,9 +69,9 @@ func loopback(t *testing.T) string {
 	return net.IPv4(127, 1+b[0]%250, b[1], 1+b[2]%250).String()
 }
 
-// TestTheCertificateOfTheDatabaseIsVerified checks the CA and the name of the certificate. The error explains a
+// TestCertificateOfTheDatabaseIsVerified checks the CA and the name of the certificate. The error explains a
 // mismatch in one line.
-func TestTheCertificateOfTheDatabaseIsVerified(t *testing.T) {
+func TestCertificateOfTheDatabaseIsVerified(t *testing.T) {
 	server, address := crashing(t)
 	named, unnamed := loopback(t), loopback(t)
 	right, wrong := newAuthority(t, "right"), newAuthority(t, "wrong")

@@ -15,9 +15,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// TestASlowNetworkLosesNothing checks that a slow network only slows a store down, because waiting writes are
+// TestSlowNetworkLosesNothing checks that a slow network only slows a store down, because waiting writes are
 // batched.
-func TestASlowNetworkLosesNothing(t *testing.T) {
+func TestSlowNetworkLosesNothing(t *testing.T) {
 	address := databases.Borrow(t)
 	line := newLine(t, server)
 	db := openedSoon(t, line.through(address))
@@ -119,9 +119,9 @@ func smallDisk(t *testing.T) string {
 	return folder
 }
 
-// TestAServerWithoutRoomLosesNothing checks that writes wait until a full disk has space, whether the server reports
+// TestServerWithoutRoomLosesNothing checks that writes wait until a full disk has space, whether the server reports
 // errors or crashes.
-func TestAServerWithoutRoomLosesNothing(t *testing.T) {
+func TestServerWithoutRoomLosesNothing(t *testing.T) {
 	disk := smallDisk(t)
 	server, err := pgserver.NewAt(pgserver.Place{Folder: disk})
 	if err != nil {

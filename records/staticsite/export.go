@@ -27,7 +27,7 @@ type Files interface {
 	Signature(ctx context.Context) ([]byte, error)
 }
 
-// Export reads an export. It implements storesync.From.
+// Export reads an export. It implements storesync.Source.
 type Export struct {
 	files    Files
 	index    *Index
@@ -75,7 +75,7 @@ func (e *Export) Groups(_ context.Context, f storesync.Filter, _ string) (all []
 	return all, "", nil
 }
 
-// Offer implements storesync.From.
+// Offer implements storesync.Source.
 func (e *Export) Offer(ctx context.Context, of records.Group, lacks storesync.Lacks, take func(*tilthv1.Record) error) error {
 	w, _ := e.index.find(of)
 	for _, c := range w.Chunks {

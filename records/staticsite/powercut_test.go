@@ -50,8 +50,8 @@ func workloads(names ...string) staticsite.Source {
 	}
 }
 
-// TestAnExportIsWholeAfterAPowerCut is a regression test: an index became durable before the names of its chunks.
-func TestAnExportIsWholeAfterAPowerCut(t *testing.T) {
+// TestExportIsWholeAfterAPowerCut is a regression test: an index became durable before the names of its chunks.
+func TestExportIsWholeAfterAPowerCut(t *testing.T) {
 	for name, before := range map[string][]string{"the first": nil, "another": {"conv", "dense"}} {
 		dir := t.TempDir()
 		to := filepath.Join(dir, "data", "export")

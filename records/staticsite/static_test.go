@@ -147,7 +147,7 @@ func (h *host) open(t *testing.T, o staticsite.ServerOptions) (*staticsite.Expor
 	return staticsite.Open(t.Context(), s)
 }
 
-func TestAnExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
+func TestExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
 	many := uint64(storetest.QuickOr(200, 5000))
 	s, dir := newStore(t, int64(many)), t.TempDir()
 	all := many + 122
@@ -179,7 +179,7 @@ func TestAnExportHasAllRecordsInAFolderAndOnAServer(t *testing.T) {
 	}
 }
 
-func TestTheBestOfEachLevelIsFoundWithFewRequests(t *testing.T) {
+func TestBestOfEachLevelIsFoundWithFewRequests(t *testing.T) {
 	s, dir := newStore(t, 2), t.TempDir()
 	write(t, s, dir)
 	h, cache := newHost(t, dir, httptest.NewTLSServer), t.TempDir()
@@ -323,7 +323,7 @@ func TestErrorsOfAServerAreOneLine(t *testing.T) {
 	}
 }
 
-func TestTheCertificateOfTheServerIsVerified(t *testing.T) {
+func TestCertificateOfTheServerIsVerified(t *testing.T) {
 	dir := t.TempDir()
 	write(t, newStore(t, 2), dir)
 	h, plain := newHost(t, dir, httptest.NewTLSServer), newHost(t, dir, httptest.NewServer)
@@ -433,7 +433,7 @@ func TestRecordsOfAnExportAreValidated(t *testing.T) {
 	}
 }
 
-func TestACachedChunkThatWasDamagedIsFetchedAgain(t *testing.T) {
+func TestCachedChunkThatWasDamagedIsFetchedAgain(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	write(t, newStore(t, 2), dir)
 	h := newHost(t, dir, httptest.NewTLSServer)
@@ -460,7 +460,7 @@ func TestACachedChunkThatWasDamagedIsFetchedAgain(t *testing.T) {
 	}
 }
 
-func TestTheCacheIsBounded(t *testing.T) {
+func TestCacheIsBounded(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	write(t, newStore(t, 2), dir)
 	e, err := newHost(t, dir, httptest.NewTLSServer).open(t, staticsite.ServerOptions{Cache: cache, CacheBytes: 1})
@@ -572,8 +572,8 @@ func TestOneExportAtATimeIsWrittenToAFolder(t *testing.T) {
 	listed(second)
 }
 
-// TestAPipeInAnExportIsRefused checks that opening a FIFO does not block.
-func TestAPipeInAnExportIsRefused(t *testing.T) {
+// TestPipeInAnExportIsRefused checks that opening a FIFO does not block.
+func TestPipeInAnExportIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, staticsite.IndexName), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ const batchRecords, batchBytes = 4096, 8 << 20
 
 // batches sends records in batches.
 type batches struct {
-	to       To
+	to       Destination
 	dry      bool
 	check    func(*tilthv1.Record) error // may be nil
 	incoming *records.Incoming

@@ -89,7 +89,7 @@ func syncKilled(t *testing.T, from, to string, lines int) (done bool) {
 	return err == nil
 }
 
-func TestAKilledExchangeResumes(t *testing.T) {
+func TestKilledExchangeResumes(t *testing.T) {
 	n := int64(storetest.QuickOr(9000, 13000)) // three or four batches
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")

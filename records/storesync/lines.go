@@ -16,7 +16,7 @@ import (
 
 // SyncLines is like Sync for a sequence of records in any order: next returns them until io.EOF. They need not be
 // valid. Records that do not match the filter are skipped.
-func SyncLines(ctx context.Context, next func() (*tilthv1.Record, error), to To, o Options) (*Report, error) {
+func SyncLines(ctx context.Context, next func() (*tilthv1.Record, error), to Destination, o Options) (*Report, error) {
 	b, err := newBatches(to, o)
 	if err != nil {
 		return &Report{}, err

@@ -39,16 +39,16 @@ type Catalogue interface {
 // Lacks returns which of some sorted keys of a group a side lacks.
 type Lacks func(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error)
 
-// From is the source side. Its records are validated, so it may return anything.
-type From interface {
+// Source is the side that records come from. Its records are validated, so it may return anything.
+type Source interface {
 	Catalogue
 	// Offer calls take for the records of a group that the other side lacks, as determined by lacks. The first record
 	// of the group, or of each few thousand, has the workload's canonical form if known.
 	Offer(ctx context.Context, of records.Group, lacks Lacks, take func(*tilthv1.Record) error) error
 }
 
-// To is the destination side.
-type To interface {
+// Destination is the side that records are added to.
+type Destination interface {
 	Catalogue
 	// Lacking returns which of some sorted keys of a group have no record.
 	Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error)
@@ -64,12 +64,12 @@ func (EmptySide) Groups(context.Context, Filter, string) ([]Summary, string, err
 	return nil, "", nil
 }
 
-// Lacking implements To.
+// Lacking implements Destination.
 func (EmptySide) Lacking(_ context.Context, _ records.Group, keys []records.Key) ([]records.Key, error) {
 	return keys, nil
 }
 
-// Add implements To.
+// Add implements Destination.
 func (EmptySide) Add(context.Context, []*tilthv1.Record) (added, there uint64, err error) {
 	return 0, 0, records.ErrMissing
 }

@@ -17,12 +17,12 @@ func (s Store) Groups(_ context.Context, f Filter, after string) ([]Summary, str
 	return Summaries(s.Measurements, f, after, 0)
 }
 
-// Lacking implements To.
+// Lacking implements Destination.
 func (s Store) Lacking(_ context.Context, of records.Group, keys []records.Key) ([]records.Key, error) {
 	return Lacking(s.Measurements, of, keys)
 }
 
-// Add implements To.
+// Add implements Destination.
 func (s Store) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
 	return s.Import(ctx, Each(batch))
 }
@@ -39,7 +39,7 @@ func Each(batch []*tilthv1.Record) func() (*tilthv1.Record, error) {
 	}
 }
 
-// Offer implements From.
+// Offer implements Source.
 func (s Store) Offer(ctx context.Context, of records.Group, lacks Lacks, take func(*tilthv1.Record) error) error {
 	pages := Pages{
 		Keys: func(from records.Key) ([]records.Key, error) { return s.KeyPage(of, from, keysPerLook) },
@@ -58,7 +58,7 @@ type Pages struct {
 	Get func(keys []records.Key, visit func(*tilthv1.Record) error) error
 }
 
-// Offer implements From.Offer. It returns an error if Get yields more records than requested.
+// Offer implements Source.Offer. It returns an error if Get yields more records than requested.
 func (p Pages) Offer(ctx context.Context, of records.Group, lacks Lacks, take func(*tilthv1.Record) error) error {
 	for from := (records.Key{}); ; {
 		if ctx.Err() != nil {
@@ -98,7 +98,7 @@ const bytesPerLook = 2 << 20
 // have the workload's canonical form.
 func Get(s records.Measurements, of records.Group, keys []records.Key, visit func(*tilthv1.Record) error) error {
 	for len(keys) > 0 {
-		found, looked, err := s.Some(of, keys, bytesPerLook)
+		found, looked, err := s.RecordsOf(of, keys, bytesPerLook)
 		if err != nil {
 			return err
 		}

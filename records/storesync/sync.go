@@ -21,7 +21,7 @@ type Options struct {
 // Sync copies the records that a side lacks. The report describes what was done, even with an error: all records
 // counted as sent are stored. Invalid records are refused and the others continue. Sync may be repeated at any time,
 // after an error or a crash; it does not send stored records again. It holds few records in memory.
-func Sync(ctx context.Context, from From, to To, o Options) (*Report, error) {
+func Sync(ctx context.Context, from Source, to Destination, o Options) (*Report, error) {
 	b, err := newBatches(to, o)
 	if err != nil {
 		return &Report{}, err
@@ -54,7 +54,7 @@ func Sync(ctx context.Context, from From, to To, o Options) (*Report, error) {
 }
 
 // offered takes the offered records of one group and refuses records of others.
-func (b *batches) offered(ctx context.Context, from From, of records.Group) error {
+func (b *batches) offered(ctx context.Context, from Source, of records.Group) error {
 	return from.Offer(ctx, of, b.lacks, func(r *tilthv1.Record) error {
 		if got := groupOf(r); got != of {
 			b.report.refuse(notAsked(got))
@@ -68,7 +68,7 @@ func notAsked(of records.Group) error {
 	return &records.InvalidError{Field: "record", Text: fmt.Sprintf("of workload %.64q on target %.256q was not asked for", of.Workload, of.Target)}
 }
 
-func newBatches(to To, o Options) (*batches, error) {
+func newBatches(to Destination, o Options) (*batches, error) {
 	incoming, err := records.NewIncoming()
 	if err != nil {
 		return nil, err

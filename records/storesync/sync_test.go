@@ -74,7 +74,7 @@ func counts(t *testing.T, r *storesync.Report, sent, there uint64) {
 	}
 }
 
-func mustSync(t *testing.T, from storesync.From, to storesync.To, o storesync.Options) *storesync.Report {
+func mustSync(t *testing.T, from storesync.Source, to storesync.Destination, o storesync.Options) *storesync.Report {
 	t.Helper()
 	r, err := storesync.Sync(t.Context(), from, to, o)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestOnlyWhatIsLackingIsSent(t *testing.T) {
 	}
 }
 
-func TestAFilterBoundsWhatIsSent(t *testing.T) {
+func TestFilterBoundsWhatIsSent(t *testing.T) {
 	from := storesync.Store{Measurements: newStore(t, seconds(1, 100)...)}
 	w0, w1 := records.Digest([]byte("w0")), records.Digest([]byte("w1"))
 	for name, c := range map[string]struct {
@@ -145,7 +145,7 @@ func lines(t *testing.T, of records.Measurements) func() (*tilthv1.Record, error
 	}
 }
 
-func TestAnInterruptedExchangeResumes(t *testing.T) {
+func TestInterruptedExchangeResumes(t *testing.T) {
 	batches := storetest.QuickOr(2, 3)
 	n := batches*4096 - 1000
 	var all []*tilthv1.Record
@@ -185,12 +185,12 @@ func list(t *testing.T, of records.Measurements) (all []*tilthv1.Record) {
 
 // lying is a store that returns other records than requested.
 type lying struct {
-	storesync.From
+	storesync.Source
 	change func(*tilthv1.Record)
 }
 
 func (l lying) Offer(ctx context.Context, of records.Group, lacks storesync.Lacks, take func(*tilthv1.Record) error) error {
-	return l.From.Offer(ctx, of, lacks, func(r *tilthv1.Record) error {
+	return l.Source.Offer(ctx, of, lacks, func(r *tilthv1.Record) error {
 		if r.GetMeasurement().GetAt().GetSeconds()%5 == 0 {
 			l.change(r)
 		}
@@ -219,7 +219,7 @@ func TestRecordsOfAPeerAreValidatedLikeImports(t *testing.T) {
 	}
 }
 
-func TestARecordLosesTheJobThatMadeIt(t *testing.T) {
+func TestRecordLosesTheJobThatMadeIt(t *testing.T) {
 	made := numbered(1)
 	made.JobId = "job-1"
 	from, to := newStore(t), newStore(t)
@@ -238,7 +238,7 @@ func (f flooding) Offer(ctx context.Context, of records.Group, lacks storesync.L
 	return storesync.Pages{
 		Keys: func(from records.Key) ([]records.Key, error) { return f.KeyPage(of, from, 1) },
 		Get: func(keys []records.Key, visit func(*tilthv1.Record) error) (err error) {
-			found, _, err := f.Some(of, keys, 1)
+			found, _, err := f.RecordsOf(of, keys, 1)
 			for err == nil {
 				err = visit(proto.CloneOf(found[0]))
 			}
@@ -247,7 +247,7 @@ func (f flooding) Offer(ctx context.Context, of records.Group, lacks storesync.L
 	}.Offer(ctx, of, lacks, take)
 }
 
-func TestAPeerThatDoesNotStopIsCutOff(t *testing.T) {
+func TestPeerThatDoesNotStopIsCutOff(t *testing.T) {
 	from := flooding{storesync.Store{Measurements: newStore(t, seconds(1, 8)...)}}
 	_, err := storesync.Sync(t.Context(), from, storesync.Store{Measurements: newStore(t)}, storesync.Options{})
 	if !errors.Is(err, records.ErrInvalid) || !strings.Contains(err.Error(), "than were asked for") {
@@ -256,10 +256,10 @@ func TestAPeerThatDoesNotStopIsCutOff(t *testing.T) {
 }
 
 // disordered is a store that lists its groups in an endless order.
-type disordered struct{ storesync.From }
+type disordered struct{ storesync.Source }
 
 func (d disordered) Groups(ctx context.Context, f storesync.Filter, _ string) ([]storesync.Summary, string, error) {
-	page, _, err := d.From.Groups(ctx, f, "")
+	page, _, err := d.Source.Groups(ctx, f, "")
 	return page, page[0].Name(), err
 }
 
@@ -314,11 +314,11 @@ func TestWorkloadsSurviveRefusedRecords(t *testing.T) {
 		for n := range int64(36) { // misreported seconds, nine in each of four groups
 			storetest.Add(t, source, numbered(5*n))
 		}
-		sides := map[string]func(to storesync.To) (*storesync.Report, error){
-			"a store": func(to storesync.To) (*storesync.Report, error) {
+		sides := map[string]func(to storesync.Destination) (*storesync.Report, error){
+			"a store": func(to storesync.Destination) (*storesync.Report, error) {
 				return storesync.Sync(t.Context(), lying{storesync.Store{Measurements: source}, spoilFirst(spoil)}, to, storesync.Options{})
 			},
-			"lines": func(to storesync.To) (*storesync.Report, error) {
+			"lines": func(to storesync.Destination) (*storesync.Report, error) {
 				next, spoil := lines(t, source), spoilFirst(spoil)
 				return storesync.SyncLines(t.Context(), func() (*tilthv1.Record, error) {
 					r, err := next()

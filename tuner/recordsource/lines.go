@@ -162,7 +162,7 @@ func (l *Lines) gather(ctx context.Context, into *bolt.DB, next func() (*tilthv1
 	}
 }
 
-// Add implements storesync.To.
+// Add implements storesync.Destination.
 func (l *Lines) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
 	return l.Import(ctx, storesync.Each(batch))
 }

@@ -28,7 +28,7 @@ func measured(second int64) *tilthv1.Record {
 	}}
 }
 
-func TestAnExportIsReplacedAsAWholeOrNotAtAll(t *testing.T) {
+func TestExportIsReplacedAsAWholeOrNotAtAll(t *testing.T) {
 	for _, name := range []string{"all.jsonl", "all.jsonl.gz"} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
@@ -115,7 +115,7 @@ func TestOneProcessAtATimeAddsToAnExport(t *testing.T) {
 	}
 }
 
-func TestAnExportThatHasAllIsNotWritten(t *testing.T) {
+func TestExportThatHasAllIsNotWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "all.jsonl")
 	add(t, path)
 	if n := count(t, path); n != 0 {
@@ -200,7 +200,7 @@ func TestFilesOfKilledExportsAreRemoved(t *testing.T) {
 	}
 }
 
-func TestADamagedExportIsNotAddedTo(t *testing.T) {
+func TestDamagedExportIsNotAddedTo(t *testing.T) {
 	for name, text := range map[string]string{"a.jsonl": "hello\n", "b.jsonl.gz": "hello\n"} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
@@ -217,7 +217,7 @@ func TestADamagedExportIsNotAddedTo(t *testing.T) {
 	}
 }
 
-func TestAFolderIsNamedInManyWays(t *testing.T) {
+func TestFolderIsNamedInManyWays(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "two words")
 	if _, err := staticsite.Write(dir, staticsite.Source{
 		List: func(visit func(*tilthv1.Record) error) error { return visit(measured(1)) },

@@ -15,8 +15,8 @@ import (
 // Peer is a side of an exchange of records.
 type Peer interface {
 	Source
-	storesync.From
-	// Lacking and Add implement storesync.To.
+	storesync.Source
+	// Lacking and Add implement storesync.Destination.
 	Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error)
 	Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error)
 }
@@ -38,7 +38,7 @@ func (r remote) Groups(ctx context.Context, f storesync.Filter, after string) (p
 	return page, response.GetNextPageToken(), nil
 }
 
-// Offer implements storesync.From.
+// Offer implements storesync.Source.
 func (r remote) Offer(ctx context.Context, of records.Group, lacks storesync.Lacks, take func(*tilthv1.Record) error) error {
 	keys := func(from records.Key) ([]records.Key, error) {
 		packed, err := r.RecordKeys(ctx, &tilthv1.ListRecordKeysRequest{Target: of.Target, WorkloadDigest: of.Workload, From: from[:]})
@@ -59,7 +59,7 @@ func (r remote) Offer(ctx context.Context, of records.Group, lacks storesync.Lac
 	return storesync.Pages{Keys: keys, Get: get}.Offer(ctx, of, lacks, take)
 }
 
-// Add implements storesync.To.
+// Add implements storesync.Destination.
 func (r remote) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
 	err = later(ctx, func() error {
 		added, there, err = r.Import(ctx, storesync.Each(batch))
@@ -79,7 +79,7 @@ func later(ctx context.Context, call func() error) error {
 	}
 }
 
-// Lacking implements storesync.To.
+// Lacking implements storesync.Destination.
 func (r remote) Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error) {
 	packed, err := r.LackingRecords(ctx, &tilthv1.FindLackingRecordsRequest{
 		Target: of.Target, WorkloadDigest: of.Workload, Keys: records.PackKeys(keys),

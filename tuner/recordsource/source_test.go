@@ -19,7 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-func TestAFileIsReadAndAddedTo(t *testing.T) {
+func TestFileIsReadAndAddedTo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tilth.db")
 	if _, err := OpenFile(path, false, slog.New(slog.DiscardHandler)); !errors.Is(err, records.ErrMissing) {
 		t.Errorf("reading a file that is not there: %v", err)

@@ -20,8 +20,8 @@ const (
 	// system's search path.
 	HealthVariable = "TILTH_NVML"
 	usualHealth    = "libnvidia-ml.so.1"
-	// looking bounds a query, which takes about a second.
-	looking = time.Minute
+	// readTimeout bounds a query, which takes about a second.
+	readTimeout = time.Minute
 )
 
 // monitor implements backend.Monitor with a program that is built once.
@@ -44,9 +44,9 @@ func (Backend) Monitor(ctx context.Context, tc *toolchain.Toolchain, t *target.T
 // Name implements backend.Monitor.
 func (m *monitor) Name() string { return fmt.Sprintf("card-1 %s %s", m.gpu.Model, m.gpu.ID) }
 
-// Look implements backend.Monitor.
-func (m *monitor) Look(ctx context.Context) (backend.Look, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, looking, fmt.Errorf("the driver has not answered for %v", looking))
+// Read implements backend.Monitor.
+func (m *monitor) Read(ctx context.Context) (backend.Reading, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, fmt.Errorf("the driver has not answered for %v", readTimeout))
 	defer cancel()
 	library := cmp.Or(os.Getenv(HealthVariable), usualHealth)
 	text, err := m.Run(ctx, m.program, library, m.gpu.ID, strconv.FormatInt(farBytes(m.gpu), 10))
@@ -54,33 +54,33 @@ func (m *monitor) Look(ctx context.Context) (backend.Look, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return backend.Look{}, fmt.Errorf("looking at the card: %w", err)
+		return backend.Reading{}, fmt.Errorf("reading the card: %w", err)
 	}
-	look, err := seen(text)
+	reading, err := parseReading(text)
 	if err != nil {
-		err = fmt.Errorf("looking at the card: %w", err)
+		err = fmt.Errorf("reading the card: %w", err)
 	}
-	return look, err
+	return reading, err
 }
 
-// seen parses the program's output.
-func seen(text string) (look backend.Look, err error) {
+// parseReading parses the program's output.
+func parseReading(text string) (reading backend.Reading, err error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) != 3 {
-		return look, fmt.Errorf("%d lines instead of 3", len(lines))
+		return reading, fmt.Errorf("%d lines instead of 3", len(lines))
 	}
-	for k, samples := range []*[]float64{&look.Compute, &look.Memory} {
+	for k, samples := range []*[]float64{&reading.Compute, &reading.Memory} {
 		for _, word := range strings.Fields(lines[k]) {
 			seconds, err := strconv.ParseFloat(word, 64)
 			if err != nil || !(seconds > 0) {
-				return look, fmt.Errorf("a sample of %q seconds", word)
+				return reading, fmt.Errorf("a sample of %q seconds", word)
 			}
 			*samples = append(*samples, seconds)
 		}
 		if len(*samples) == 0 {
-			return look, fmt.Errorf("no samples")
+			return reading, fmt.Errorf("no samples")
 		}
 	}
-	look.Health, err = health(lines[2])
-	return look, err
+	reading.Health, err = health(lines[2])
+	return reading, err
 }

@@ -31,9 +31,9 @@ func watched(t *testing.T, device string) backend.Monitor {
 	return m
 }
 
-func look(t *testing.T, m backend.Monitor) backend.Look {
+func reading(t *testing.T, m backend.Monitor) backend.Reading {
 	t.Helper()
-	l, err := m.Look(t.Context())
+	l, err := m.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestMonitorReportsTimesAndHealth(t *testing.T) {
 	}
 	t.Setenv(cuda.HealthVariable, library)
 	m := watched(t, "0")
-	l := look(t, m)
+	l := reading(t, m)
 	h := l.Health
 	if len(l.Compute) != 15 || len(l.Memory) != 15 || slices.Min(l.Compute) <= 0 || slices.Min(l.Memory) <= 0 || h.Unknown != "" {
 		t.Errorf("it saw %+v", l)
@@ -72,7 +72,7 @@ func TestMonitorReportsTimesAndHealth(t *testing.T) {
 		{"uncorrected", -1, "", false},
 	} {
 		tell(t, driver, c.name, c.number)
-		h := look(t, m).Health
+		h := reading(t, m).Health
 		if got := strings.Join(h.Impairments, ", "); got != c.want || *h.Slowed != c.slowed || (h.Errors == nil) != (c.number < 0) {
 			t.Errorf("%s %#x: %+v, want %q", c.name, c.number, h, c.want)
 		}
@@ -82,14 +82,14 @@ func TestMonitorReportsTimesAndHealth(t *testing.T) {
 	}
 }
 
-// TestAMonitorWithoutHealth checks that times are still reported without a library, or if it does not know the GPU.
+// TestMonitorWithoutHealth checks that times are still reported without a library, or if it does not know the GPU.
 // Without a GPU there is an error.
-func TestAMonitorWithoutHealth(t *testing.T) {
+func TestMonitorWithoutHealth(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "slices", 2)
 	m := watched(t, fakedriver.SliceID(1))
 	t.Setenv(cuda.HealthVariable, filepath.Join(t.TempDir(), "libnvidia-ml.so.1"))
-	if l := look(t, m); !strings.Contains(l.Health.Unknown, "libnvidia-ml.so.1: cannot open") || len(l.Compute) != 15 {
+	if l := reading(t, m); !strings.Contains(l.Health.Unknown, "libnvidia-ml.so.1: cannot open") || len(l.Compute) != 15 {
 		t.Errorf("without a library it saw %+v", l)
 	}
 	library, err := driver.MakeHealth(t.Context())
@@ -97,11 +97,11 @@ func TestAMonitorWithoutHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(cuda.HealthVariable, library)
-	if h := look(t, m).Health; !slices.Equal(h.Celsius, []float64{57}) {
+	if h := reading(t, m).Health; !slices.Equal(h.Celsius, []float64{57}) {
 		t.Errorf("the health of a slice is %+v, want its card's", h)
 	}
 	tell(t, driver, "devices", 0)
-	if l, err := m.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "looking at the card: no CUDA-capable device") {
+	if l, err := m.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the card: no CUDA-capable device") {
 		t.Errorf("without a card it saw %+v, %v", l, err)
 	}
 }
@@ -111,5 +111,5 @@ func TestAMonitorWithoutHealth(t *testing.T) {
 func TestMonitorUnloadsTimedModules(t *testing.T) {
 	driver := fake(t)
 	tell(t, driver, "modules", 1)
-	look(t, watched(t, "0"))
+	reading(t, watched(t, "0"))
 }
