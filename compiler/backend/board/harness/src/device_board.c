@@ -386,7 +386,7 @@ double device_run(const struct bench *b, const struct loaded *l) {
   return (double)(ticks > 0 ? ticks : 1) / hertz;
 }
 
-void device_chill(const struct bench *b, const struct loaded *l) { (void)b, (void)l, board.cold = 1; }
+void device_flush(const struct bench *b, const struct loaded *l) { (void)b, (void)l, board.cold = 1; }
 
 static int past_end(const struct place *p, const char *name, char *message, int message_bytes) {
   unsigned char fence[FENCE];

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "chill.h"
+#include "flush.h"
 #include "device.h"
 #include "element.h"
 #include "judge.h"
@@ -98,7 +98,7 @@ static void read_inputs(void *closure, int64_t begin, int64_t end, int32_t worke
   const struct bench *b = closure;
   (void)begin, (void)end, (void)worker;
   for (int32_t k = 0; k < b->n_args; k++)
-    for (int64_t at = 0; b->args[k].role == TILTH_INPUT && at < b->args[k].bytes; at += CHILL_LINE)
+    for (int64_t at = 0; b->args[k].role == TILTH_INPUT && at < b->args[k].bytes; at += FLUSH_LINE)
       (void)*((const volatile char *)b->pointers[k] + at);
 }
 
@@ -225,29 +225,29 @@ struct span {
   int64_t bytes;
 };
 
-static void chill_lines(void *closure, int64_t begin, int64_t end, int32_t worker) {
+static void flush_lines(void *closure, int64_t begin, int64_t end, int32_t worker) {
   const struct span *s = closure;
   (void)worker;
-  end *= CHILL_LINE;
-  chill(s->data + begin * CHILL_LINE, (end < s->bytes ? end : s->bytes) - begin * CHILL_LINE);
+  end *= FLUSH_LINE;
+  flush_caches(s->data + begin * FLUSH_LINE, (end < s->bytes ? end : s->bytes) - begin * FLUSH_LINE);
 }
 
-static void chill_all(const struct bench *b, const void *data, int64_t bytes) {
+static void flush_all(const struct bench *b, const void *data, int64_t bytes) {
   struct span s = {data, bytes};
-  b->runtime->parallel(b->runtime, chill_lines, &s, (bytes + CHILL_LINE - 1) / CHILL_LINE);
+  b->runtime->parallel(b->runtime, flush_lines, &s, (bytes + FLUSH_LINE - 1) / FLUSH_LINE);
 }
 
 static void nothing(void *closure, int64_t begin, int64_t end, int32_t worker) { (void)closure, (void)begin, (void)end, (void)worker; }
 
-void bench_chill(const struct bench *b, const struct loaded *l) {
+void bench_flush(const struct bench *b, const struct loaded *l) {
   if (device_is_open()) {
-    device_chill(b, l);
+    device_flush(b, l);
     return;
   }
-  for (int32_t k = 0; k < l->kernel->n_prepared; k++) chill_all(b, l->prepared_pointers[k], l->prepared[k].pack->bytes);
+  for (int32_t k = 0; k < l->kernel->n_prepared; k++) flush_all(b, l->prepared_pointers[k], l->prepared[k].pack->bytes);
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->args[k].role == TILTH_CONSTANT && (l->kernel->n_prepared == 0 || b->args[k].bytes <= SMALL_CONSTANT))
-      chill_all(b, b->pointers[k], b->args[k].bytes);
+      flush_all(b, b->pointers[k], b->args[k].bytes);
   b->runtime->parallel(b->runtime, nothing, NULL, b->runtime->workers);
 }
 

@@ -85,7 +85,7 @@ void bench_unload(struct loaded *l);
 
 /* Puts the constants that the kernel reads out of the caches. All workers take part, so that they are awake afterwards, as they
  * are between the kernels of a model: waking a sleeping processor can take longer than a kernel. */
-void bench_chill(const struct bench *b, const struct loaded *l);
+void bench_flush(const struct bench *b, const struct loaded *l);
 
 /* Runs once and returns the seconds it took. */
 double bench_run(const struct bench *b, const struct loaded *l);

@@ -29,7 +29,7 @@ int device_load(const struct bench *b, const struct loaded *l);
 double device_run(const struct bench *b, const struct loaded *l);
 
 /* Puts what the kernel reads out of the device's caches. */
-void device_chill(const struct bench *b, const struct loaded *l);
+void device_flush(const struct bench *b, const struct loaded *l);
 
 /* Whether the kernel wrote past the end of what it was given; then there is a message. */
 int device_overrun(const struct bench *b, const struct loaded *l, char *message, int message_bytes);

@@ -21,7 +21,7 @@ int device_load(const struct bench *b, const struct loaded *l) { return (void)b,
 
 double device_run(const struct bench *b, const struct loaded *l) { return (void)b, (void)l, 0; }
 
-void device_chill(const struct bench *b, const struct loaded *l) { (void)b, (void)l; }
+void device_flush(const struct bench *b, const struct loaded *l) { (void)b, (void)l; }
 
 int device_overrun(const struct bench *b, const struct loaded *l, char *message, int message_bytes) {
   return (void)b, (void)l, (void)message, (void)message_bytes, 0;

@@ -112,25 +112,25 @@ static void run_round(struct bench *b, struct field *field, int round) {
 }
 
 /* Runs rounds until enough were calm. */
-static void race(struct bench *b, struct calm *c, struct field *field) {
+static void race(struct bench *b, struct noise *c, struct field *field) {
   const struct options *o = b->options;
   double begin = seconds_now(), started = begin;
-  for (int calm_rounds = 0, round = 0; round < o->samples;) {
+  for (int quiet_rounds = 0, round = 0; round < o->samples;) {
     run_round(b, field, round++);
     double now = seconds_now(), budget = o->budget_seconds * field->n;
     int over = round == o->samples || now - begin > budget || (round >= o->least_samples && decided(field));
     if (!over && now - started < SEGMENT_SECONDS) continue;
-    double seconds = calm_measure(c);
-    if (calm_disturbed(c, seconds) && c->patience > 0) {
-      calm_wait(c, seconds);
-      begin += seconds_now() - started, round = calm_rounds, over = 0;
+    double seconds = noise_measure(c);
+    if (noise_disturbed(c, seconds) && c->patience > 0) {
+      noise_wait(c, seconds);
+      begin += seconds_now() - started, round = quiet_rounds, over = 0;
     }
-    calm_rounds = round, started = seconds_now();
+    quiet_rounds = round, started = seconds_now();
     if (over) return;
   }
 }
 
-int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
+int finalists_race(struct bench *b, struct noise *c, const struct tilth_kernel *const *kernels, int32_t n) {
   static struct field field;
   if (bench_reserve(b, &field.scratch, kernels, n, INT64_MAX)) return -1;
   for (int32_t k = 0; k < n;) {
@@ -139,7 +139,7 @@ int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *c
     race(b, c, &field);
     leave(b, &field);
   }
-  report_calibration(calm_measure(c), c->patience);
+  report_calibration(noise_measure(c), c->patience);
   judge_wait(b);
   fault_watch(-1, NULL);
   buffer_close(&field.scratch);

@@ -1,4 +1,4 @@
-#include "chill.h"
+#include "flush.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -10,24 +10,24 @@ static int has_clflushopt(void) {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1u << 23);
 }
 
-void chill(const void *data, int64_t bytes) {
+void flush_caches(const void *data, int64_t bytes) {
   const char *line = data, *end = line + bytes;
   if (has_clflushopt())
-    for (; line < end; line += CHILL_LINE) flush_unordered(line);
+    for (; line < end; line += FLUSH_LINE) flush_unordered(line);
   else
-    for (; line < end; line += CHILL_LINE) __builtin_ia32_clflush(line);
+    for (; line < end; line += FLUSH_LINE) __builtin_ia32_clflush(line);
   __builtin_ia32_mfence();
 }
 
 #elif defined(__aarch64__)
 
-void chill(const void *data, int64_t bytes) {
-  for (const char *line = data, *end = line + bytes; line < end; line += CHILL_LINE) __asm__ volatile("dc civac, %0" ::"r"(line) : "memory");
+void flush_caches(const void *data, int64_t bytes) {
+  for (const char *line = data, *end = line + bytes; line < end; line += FLUSH_LINE) __asm__ volatile("dc civac, %0" ::"r"(line) : "memory");
   __asm__ volatile("dsb ish" ::: "memory");
 }
 
 #else
 
-void chill(const void *data, int64_t bytes) { (void)data, (void)bytes; }
+void flush_caches(const void *data, int64_t bytes) { (void)data, (void)bytes; }
 
 #endif

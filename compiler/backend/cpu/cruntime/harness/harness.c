@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "calm.h"
+#include "noise.h"
 #include "device.h"
 #include "examine.h"
 #include "fault.h"
@@ -93,17 +93,17 @@ static void close_sandbox(const struct options *o) {
 
 static int measure_candidates(struct bench *bench, const struct options *o, const struct tilth_runtime *rt) {
   static struct kernels kernels;
-  struct calm calm;
-  if (device_open(bench) || calm_open(&calm, o, rt)) return -1;
+  struct noise noise;
+  if (device_open(bench) || noise_open(&noise, o, rt)) return -1;
   close_sandbox(o);
-  report_calibration(calm_wait(&calm, calm_measure(&calm)), calm.patience); /* while no candidate can have a hand in it */
+  report_calibration(noise_wait(&noise, noise_measure(&noise)), noise.patience); /* while no candidate can have a hand in it */
   judge_wait(bench);
   procstate_remember(bench);
   if (gather(o, bench, &kernels)) return -1;
   procstate_restore();
   if (o->finalists) in_chosen_order(o, &kernels);
   report_module(kernels.all, kernels.modules, kernels.n);
-  return (o->finalists ? finalists_race : measure_all)(bench, &calm, kernels.all, kernels.n);
+  return (o->finalists ? finalists_race : measure_all)(bench, &noise, kernels.all, kernels.n);
 }
 
 /* The kernel has number 0, whichever it was among others. */

@@ -38,7 +38,7 @@ double measure_sample(struct bench *b, const struct loaded *l, double estimate) 
   double least = b->options->sample_seconds, total = 0;
   int64_t repeats = estimate < least ? (int64_t)(least / fmax(estimate, LEAST_SECONDS)) + 1 : 1;
   for (int64_t k = 0; k < repeats; k++) {
-    bench_chill(b, l);
+    bench_flush(b, l);
     if (k == repeats - 1) bench_disturb(b); /* the last run detects kernels that skip the work of earlier ones */
     total += bench_run(b, l);
   }
@@ -129,20 +129,20 @@ static int measure_some(struct bench *b, struct state *state, const struct tilth
   return 0;
 }
 
-static int measure_in_turn(struct bench *b, struct calm *c, struct state *state, const struct tilth_kernel *const *kernels, int32_t n) {
+static int measure_in_turn(struct bench *b, struct noise *c, struct state *state, const struct tilth_kernel *const *kernels, int32_t n) {
   struct incumbent before = state->best;
   double started = seconds_now();
   for (int32_t begin = b->options->first, end = begin; end < n;) {
     if (measure_kernel(b, state, kernels[end], end)) return -1;
     if (++end < n && seconds_now() - started < SEGMENT_SECONDS) continue;
-    double seconds = calm_measure(c);
-    while (calm_disturbed(c, seconds) && c->patience > 0) {
-      calm_wait(c, seconds);
+    double seconds = noise_measure(c);
+    while (noise_disturbed(c, seconds) && c->patience > 0) {
+      noise_wait(c, seconds);
       state->best = before; /* a kernel does not race with what the disturbance made of it */
       double again = seconds_now();
       if (measure_some(b, state, kernels, begin, end)) return -1;
-      calm_spend(c, again);
-      seconds = calm_measure(c);
+      noise_spend(c, again);
+      seconds = noise_measure(c);
     }
     report_calibration(seconds, c->patience);
     judge_wait(b); /* until what was measured is judged */
@@ -151,7 +151,7 @@ static int measure_in_turn(struct bench *b, struct calm *c, struct state *state,
   return 0;
 }
 
-int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
+int measure_all(struct bench *b, struct noise *c, const struct tilth_kernel *const *kernels, int32_t n) {
   static struct state state;
   const struct options *o = b->options;
   state.best = o->alike ? (struct incumbent){0} : (struct incumbent){o->incumbent_median, o->incumbent_seconds, o->incumbent_spread};

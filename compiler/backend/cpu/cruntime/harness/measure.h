@@ -2,7 +2,7 @@
 #ifndef TILTH_MEASURE_H
 #define TILTH_MEASURE_H
 #include "bench.h"
-#include "calm.h"
+#include "noise.h"
 
 /* Room for what is said of one kernel. */
 struct sheet {
@@ -25,6 +25,6 @@ void measure_sustained(struct bench *b, const struct loaded *l, int32_t index);
 
 /* Measures the kernels from options.first on and reports each. Those timed between a calm and a disturbed calibration are measured
  * again once the device is calm, as long as the patience lasts. Returns 0 on success. */
-int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n);
+int measure_all(struct bench *b, struct noise *c, const struct tilth_kernel *const *kernels, int32_t n);
 
 #endif

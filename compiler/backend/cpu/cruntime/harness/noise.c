@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "calm.h"
+#include "noise.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ enum { RUNS = 3, STEPS = 8000, CHAINS = 10, LANES = 8, FLOATS = 64 << 10, PASSES
 
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 
-int calm_open(struct calm *c, const struct options *o, const struct tilth_runtime *rt) {
-  *c = (struct calm){rt, NULL, o->calibration_seconds, o->patience_seconds};
+int noise_open(struct noise *c, const struct options *o, const struct tilth_runtime *rt) {
+  *c = (struct noise){rt, NULL, o->calibration_seconds, o->patience_seconds};
   if (device_is_open()) return 0; /* it has a calibration of its own */
   size_t bytes = (size_t)rt->workers * FLOATS * sizeof *c->data;
   c->data = aligned_alloc(64, bytes);
@@ -40,7 +40,7 @@ static lanes multiply_add(lanes seed) {
 }
 
 static void calibrate(void *closure, int64_t begin, int64_t end, int32_t worker) {
-  struct calm *c = closure;
+  struct noise *c = closure;
   (void)begin, (void)end;
   lanes *data = (lanes *)(c->data + (int64_t)worker * FLOATS), sum = {0};
   for (int run = 0; run < PASSES; run++) {
@@ -50,31 +50,31 @@ static void calibrate(void *closure, int64_t begin, int64_t end, int32_t worker)
   data[0] = sum * 0.0f + 1.0f;
 }
 
-static double timed(struct calm *c) {
+static double timed(struct noise *c) {
   c->runtime->parallel(c->runtime, calibrate, c, c->runtime->workers); /* wakes the workers and fills the caches */
   double begin = seconds_now();
   for (int run = 0; run < RUNS; run++) c->runtime->parallel(c->runtime, calibrate, c, c->runtime->workers);
   return seconds_now() - begin;
 }
 
-double calm_measure(struct calm *c) {
+double noise_measure(struct noise *c) {
   double seconds = device_is_open() ? device_calibrate() : timed(c);
   if (c->reference == 0 || seconds < c->reference) c->reference = seconds;
   return seconds;
 }
 
-int calm_disturbed(const struct calm *c, double seconds) { return seconds > DISTURBED * c->reference; }
+int noise_disturbed(const struct noise *c, double seconds) { return seconds > DISTURBED * c->reference; }
 
-void calm_spend(struct calm *c, double since) { c->patience -= seconds_now() - since; }
+void noise_spend(struct noise *c, double since) { c->patience -= seconds_now() - since; }
 
-double calm_wait(struct calm *c, double seconds) {
-  for (double wait = FIRST_WAIT; calm_disturbed(c, seconds) && c->patience > 0; wait *= 2) {
+double noise_wait(struct noise *c, double seconds) {
+  for (double wait = FIRST_WAIT; noise_disturbed(c, seconds) && c->patience > 0; wait *= 2) {
     wait = fmin(wait, c->patience);
     struct timespec t = {0, (long)(1e9 * fmin(wait, 0.5))};
     double begin = seconds_now();
     nanosleep(&t, NULL);
-    seconds = calm_measure(c);
-    calm_spend(c, begin);
+    seconds = noise_measure(c);
+    noise_spend(c, begin);
   }
   return seconds;
 }

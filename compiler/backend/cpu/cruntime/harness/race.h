@@ -20,7 +20,7 @@ struct interval race_interval(const double *samples, int n);
  * looks with at most five, and one that is faster with less. One sample proves nothing, two must be 6.7 deviations away, three 2.6,
  * ten 0.9. The deviation is the largest of the best candidate's, the candidate's own once it has four samples, and a hundredth, so
  * that a few samples that agree by chance prove nothing. Samples of one burst of noise are not independent: what was dropped in a
- * burst is found by the calibration after it (calm.h) and measured again. */
+ * burst is found by the calibration after it (noise.h) and measured again. */
 int race_lost(const double *samples, int n, double bound, double spread);
 
 double race_median(const double *samples, int n);

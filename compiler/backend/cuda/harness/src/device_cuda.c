@@ -272,7 +272,7 @@ double device_run(const struct bench *b, const struct loaded *l) {
 }
 
 /* What was written last fills the second cache. While it is written the launches behind it are put in, so that they follow at once. */
-void device_chill(const struct bench *b, const struct loaded *l) {
+void device_flush(const struct bench *b, const struct loaded *l) {
   (void)b, (void)l;
   check_run(gpu.api.cuMemsetD8Async(gpu.flush, gpu.turn++, gpu.flush_bytes, gpu.stream), "flushing the cache");
 }

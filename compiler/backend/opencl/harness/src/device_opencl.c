@@ -187,7 +187,7 @@ double device_run(const struct bench *b, const struct loaded *l) {
 }
 
 /* What was written last fills the cache. */
-void device_chill(const struct bench *b, const struct loaded *l) {
+void device_flush(const struct bench *b, const struct loaded *l) {
   (void)b, (void)l;
   check_run(fill_memory(gpu.flush, gpu.turn++, 0, gpu.flush_bytes), "flushing the cache");
   check_run(gpu.api.clFinish(gpu.device.queue), "flushing the cache");

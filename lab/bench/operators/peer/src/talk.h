@@ -37,7 +37,7 @@ inline double now() {
 }
 
 // Evicts constants from the caches, as the other layers of a model do between two executions of a layer.
-inline void chill(const Answer &a) {
+inline void flush_caches(const Answer &a) {
 	constexpr size_t line = 64;
 	for (const Constants &c : a.constants)
 		for (size_t at = 0; at < c.bytes; at += line)
@@ -47,7 +47,7 @@ inline void chill(const Answer &a) {
 
 // Returns the duration of an execution with cold constants, in seconds.
 inline double once(const Answer &a) {
-	chill(a);
+	flush_caches(a);
 	const double begin = now();
 	a.execute();
 	return now() - begin;
